@@ -1,0 +1,116 @@
+"""Options of every export, whatever the format."""
+
+from __future__ import annotations
+
+from ..io_formats.options import Choice, Option
+
+MERGING = Option(
+    name="merging",
+    default="AUTO",
+    label="Objects",
+    description="Which objects become nodes of their own",
+    section="Objects",
+    choices=(
+        Choice("AUTO", "Automatic", "Every object a node for a collection that came from a file, merged for others"),
+        Choice("MERGE", "Merge into # Objects", "Objects not named #… are merged into their nearest # ancestor, or into the root"),
+        Choice("KEEP", "Every Object a Node", "Each object becomes a node with its own transform"),
+    ),
+)
+HIDDEN = Option(
+    name="use_hidden",
+    default=False,
+    label="Hidden Objects",
+    description="Include objects that are hidden with the eye icon. Objects disabled in viewports or in excluded collections "
+    "are never included, since Blender does not evaluate them",
+    section="Objects",
+)
+INSTANCES = Option(
+    name="use_instances",
+    default=True,
+    label="Instances",
+    description="Make instances (collection instances, Geometry Nodes) real",
+    section="Objects",
+)
+CLIPS = Option(
+    name="clips",
+    default="ACTIVE",
+    label="Clips",
+    description="What becomes an animation clip",
+    section="Animation",
+    choices=(
+        Choice("ACTIVE", "As Played", "One clip: what plays now, over the range of the active actions (the scene's where none is active)"),
+        Choice("SCENE", "Scene Range", "One clip: what plays now, over the frame range of the scene"),
+        Choice("ACTIONS", "Every Action", "A clip for each action that belongs to an exported object or its armature"),
+        Choice("NLA", "NLA Tracks", "A clip for each name of NLA strips"),
+        Choice("NONE", "None", "No animation"),
+    ),
+)
+CLIP_FILTER = Option(
+    name="clip_names",
+    default="",
+    label="Only",
+    description="Names of the clips to export, separated by commas; * and ? stand for any letters. Empty: all",
+    section="Animation",
+)
+ANIMATION_KIND = Option(
+    name="animation_kind",
+    default="AUTO",
+    label="Kind",
+    description="How movement is stored",
+    section="Animation",
+    choices=(
+        Choice("AUTO", "Automatic", "Node animation for nodes that move, vertex animation where a mesh deforms"),
+        Choice("NODE", "Node Only", "Transforms of nodes; meshes keep their rest shape"),
+        Choice("VERTEX", "Vertex Only", "Deforming meshes only; nodes keep their rest transform"),
+    ),
+)
+LOOP = Option(
+    name="loop",
+    default="AUTO",
+    label="Repeated Last Pose",
+    description="A looping clip is stored without its last pose where that repeats the first",
+    section="Animation",
+    choices=(
+        Choice("AUTO", "Leave Out if Cyclic", "Left out of actions marked as cyclic"),
+        Choice("DROP", "Leave Out", "Left out of every clip whose last pose equals its first"),
+        Choice("KEEP", "Keep", "Every frame of the range is stored"),
+    ),
+)
+FRAME_RATE = Option(
+    name="frame_rate",
+    default=0.0,
+    label="Frame Rate",
+    description="Frames a second in the file; 0: the rate that an imported action had, the scene's for others",
+    section="Animation",
+    minimum=0.0,
+    maximum=1000.0,
+)
+MODIFIERS = Option(
+    name="use_modifiers",
+    default=True,
+    label="Apply Modifiers",
+    description="Export objects as they look, with modifiers and shape keys",
+    section="Geometry",
+)
+TOLERANCE = Option(
+    name="tolerance",
+    default=1e-4,
+    label="Merge Tolerance",
+    description="Corners of a vertex whose normals, UVs and colours differ by no more are stored once",
+    section="Geometry",
+    minimum=0.0,
+    maximum=0.1,
+)
+
+EXPORT_OPTIONS: tuple[Option, ...] = (
+    MERGING,
+    HIDDEN,
+    INSTANCES,
+    MODIFIERS,
+    TOLERANCE,
+    CLIPS,
+    CLIP_FILTER,
+    ANIMATION_KIND,
+    LOOP,
+    FRAME_RATE,
+)

@@ -1,0 +1,84 @@
+"""What a format can hold, and what of a scene it therefore loses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from .scene import Mesh, Role, Scene
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """A format's statement of what it can hold; the source of every loss warning."""
+
+    uv_layers: int = 0
+    color_layers: int = 0
+    custom_layers: bool = False
+    normals: bool = False
+    materials: bool = False
+    node_hierarchy: bool = False
+    shape_keys: bool = False
+    skeletons: bool = False
+    influences: int = 0
+    """Joint weights a vertex; 0 = no weights."""
+    node_clips: bool = False
+    joint_clips: bool = False
+    vertex_clips: bool = False
+    levels_of_detail: bool = False
+    physics: bool = False
+
+
+def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
+    """Return one sentence for each kind of thing that a target with these capabilities drops."""
+    lost: Counter[str] = Counter()
+    names: dict[str, list[str]] = {}
+
+    def lose(kind: str, count: int, owner: str) -> None:
+        if count > 0:
+            lost[kind] += count
+            names.setdefault(kind, []).append(owner)
+
+    for node in scene.nodes:
+        if node.parent >= 0 and not capabilities.node_hierarchy:
+            lose("parent relation", 1, node.name)
+        if node.lod > 0 and not capabilities.levels_of_detail:
+            lose("lower level of detail", 1, node.name)
+        if node.role is not Role.RENDER and not capabilities.physics:
+            lose("physics shape", 1, node.name)
+        if node.mesh is not None:
+            for kind, count in _mesh_losses(node.mesh, capabilities):
+                lose(kind, count, node.name)
+    if not capabilities.skeletons:
+        for skeleton in scene.skeletons:
+            lose("bone", len(skeleton.joints), skeleton.name)
+    for clip in scene.clips:
+        joints = sum(track.skeleton is not None for track in clip.transforms)
+        nodes = len(clip.transforms) - joints
+        lose("animated node", 0 if capabilities.node_clips else nodes, clip.name)
+        lose("animated bone", 0 if capabilities.joint_clips else joints, clip.name)
+        lose("vertex animation", 0 if capabilities.vertex_clips else len(clip.vertices), clip.name)
+    return [f"{count} {kind}{'s' if count > 1 else ''} not carried over: {_some(names[kind])}" for kind, count in lost.items()]
+
+
+def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]]:
+    weights = mesh.joint_weights
+    excess = 0
+    if weights is not None and capabilities.influences and weights.shape[1] > capabilities.influences:
+        excess = int(((weights > 0).sum(axis=1) > capabilities.influences).sum())
+    return [
+        ("UV layer", len(mesh.uvs) - capabilities.uv_layers),
+        ("colour layer", len(mesh.colors) - capabilities.color_layers),
+        ("custom layer", 0 if capabilities.custom_layers else len(mesh.custom)),
+        ("custom normal layer", 0 if capabilities.normals or mesh.normal is None else 1),
+        ("material", 0 if capabilities.materials else len([name for name in mesh.materials if name])),
+        ("shape key", 0 if capabilities.shape_keys else len(mesh.shape_keys)),
+        ("weighted mesh", 1 if weights is not None and not capabilities.influences else 0),
+        (f"vertex with over {capabilities.influences} weight", excess),
+    ]
+
+
+def _some(owners: list[str], most: int = 5) -> str:
+    unique = list(dict.fromkeys(owners))
+    rest = len(unique) - most
+    return ", ".join(f"'{name}'" for name in unique[:most]) + (f" and {rest} more" if rest > 0 else "")

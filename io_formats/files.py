@@ -1,0 +1,157 @@
+"""Files on disk <-> documents and scenes: the only module of this floor that opens files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import formats
+from .capabilities import losses
+from .errors import ExportError, FormatError, MeshferryError
+from .findings import errors_of, warnings_of
+from .formats import Document, Format
+from .scene import Scene
+
+
+@dataclass
+class LoadedFile:
+    """A decoded file."""
+
+    path: Path
+    format: Format
+    document: Document
+    data: bytes
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return a file's content; the system's refusal becomes one clear error."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as problem:
+        raise FormatError(f"The file cannot be read: {problem.strerror or problem}", file=str(path)) from None
+
+
+def load(path: str | Path, *, inflated_limit: int | None = None) -> LoadedFile:
+    """Read a file of any known format into its document; the content decides which.
+
+    Raises
+    ------
+    FormatError
+        With the file's name in it.
+    """
+    path = Path(path)
+    data = read_bytes(path)
+    try:
+        found = formats.by_content(data[: formats.HEAD_SIZE], len(data))
+        return LoadedFile(path, found, found.read(data, inflated_limit=inflated_limit), data)
+    except FormatError as problem:
+        raise problem.in_file(str(path)) from None
+
+
+def read_scene(path: str | Path, *, inflated_limit: int | None = None) -> Scene:
+    """Read a file of any known format as a scene named after the file."""
+    path = Path(path)
+    data = read_bytes(path)
+    try:
+        found = formats.by_content(data[: formats.HEAD_SIZE], len(data))
+        document = found.read(data, inflated_limit=inflated_limit)
+        del data  # the peak of memory comes later, when Blender's own mesh is built
+        return found.to_scene(document, scene_name(path))
+    except FormatError as problem:
+        raise problem.in_file(str(path)) from None
+
+
+def scene_name(path: Path) -> str:
+    """Name a scene after its file: ``Lodge.Folktails.Model.timbermesh`` is ``Lodge.Folktails.Model``."""
+    name = path.name
+    for known in formats.FORMATS:
+        for extension in known.extensions:
+            if name.lower().endswith(extension) and len(name) > len(extension):
+                return name[: -len(extension)]
+    return path.stem or name
+
+
+def encode_scene(
+    scene: Scene, target: Format, options: Mapping[str, Any] | None = None, *, ignore_errors: bool = False
+) -> tuple[bytes, list[str]]:
+    """Encode a scene for a format; return the file's bytes and what to tell the user.
+
+    Raises
+    ------
+    ExportError
+        A rule of the target program is broken, unless ``ignore_errors``.
+    """
+    said = losses(scene, target.capabilities)
+    document = target.from_scene(scene, options)
+    said += scene.warnings
+    findings = target.check(document)
+    broken = errors_of(findings)
+    if broken and not ignore_errors:
+        raise ExportError("; ".join(str(finding) for finding in broken[:5]) + (f"; and {len(broken) - 5} more" if len(broken) > 5 else ""))
+    said += [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
+    return target.write(document), list(dict.fromkeys(said))
+
+
+def write_scene(scene: Scene, path: str | Path, target: Format, options: Mapping[str, Any] | None = None) -> list[str]:
+    """Encode a scene and put it in place of ``path``, whole or not at all; return what to tell the user."""
+    data, said = encode_scene(scene, target, options)
+    replace_file(path, data)
+    return said
+
+
+def replace_file(path: str | Path, data: bytes) -> None:
+    """Write ``data`` so that ``path`` is, at any moment, the old file or the new one.
+
+    Raises
+    ------
+    ExportError
+        The system refuses; the old file is as it was.
+    """
+    path = Path(path)
+    try:
+        # Through a link the file behind it is replaced, not the link.
+        place = path.resolve() if path.is_symlink() else path
+        handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:100]}.", suffix=".part", dir=place.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            _copy_mode(place, temporary)
+            os.replace(temporary, place)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as problem:
+        raise ExportError(f"{path}: the file cannot be written: {problem.strerror or problem}") from None
+
+
+def _copy_mode(place: Path, temporary: str) -> None:
+    """Give the new file the rights of the old one, or those a plain new file would get (mkstemp gives 0600)."""
+    try:
+        mode = place.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        mode = 0o666 & ~mask
+    with contextlib.suppress(OSError):
+        os.chmod(temporary, mode)
+
+
+__all__ = [
+    "LoadedFile",
+    "MeshferryError",
+    "encode_scene",
+    "load",
+    "read_bytes",
+    "read_scene",
+    "replace_file",
+    "scene_name",
+    "write_scene",
+]

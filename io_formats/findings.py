@@ -1,0 +1,42 @@
+"""What a format's checks say: the rules of the program that will load the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(Enum):
+    """Whether the target program fails (error) or only surprises (warning)."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One broken rule: ``item`` names node, mesh, material or animation, ``message`` says what happens."""
+
+    severity: Severity
+    item: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.item}: {self.message}" if self.item else self.message
+
+
+def error(item: str, message: str) -> Finding:
+    return Finding(Severity.ERROR, item, message)
+
+
+def warning(item: str, message: str) -> Finding:
+    return Finding(Severity.WARNING, item, message)
+
+
+def errors_of(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.severity is Severity.ERROR]
+
+
+def warnings_of(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.severity is Severity.WARNING]

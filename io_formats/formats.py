@@ -1,0 +1,168 @@
+"""The list of formats, and one way to all of them.
+
+Each format is a package with the same rooms: ``sniffing`` (recognition by content), ``reader``
+and ``writer`` (bytes <-> document), ``scene_mapping`` (document <-> Scene), ``checks`` (the rules
+of the program that will load the file), ``facts`` (what ``inspect`` prints) and ``options``.
+Rooms are imported when first used, so that a missing library concerns its own format alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from .capabilities import Capabilities
+from .errors import UnsupportedFormatError
+from .findings import Finding
+from .options import Option
+from .scene import Scene
+
+HEAD_SIZE = 4096
+"""Bytes of a file that ``sniff`` is given."""
+
+Document = Any
+"""A format's own document class; only its own rooms look inside."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format: what it is called, how it is recognised, read and written, what it can hold."""
+
+    name: str
+    label: str
+    package: str
+    extensions: tuple[str, ...]
+    """With the dot, in lower case; the first is the one to write."""
+    capabilities: Capabilities
+
+    def _room(self, room: str) -> ModuleType:
+        return importlib.import_module(f".{self.package}.{room}", __package__)
+
+    def sniff(self, head: bytes, size: int) -> bool:
+        """Tell from the first 4,096 bytes and the file size whether the content is of this format."""
+        return bool(self._room("sniffing").sniff(head, size))
+
+    def read(self, data: bytes, *, inflated_limit: int | None = None) -> Document:
+        """Decode a file's bytes into the format's document.
+
+        ``inflated_limit`` raises the bound on the uncompressed size, in bytes
+        (default: the larger of 64 MiB and 64 times the file).
+
+        Raises
+        ------
+        FormatError
+            The data breaks the format; nothing else is raised for any input.
+        """
+        return self._room("reader").read(data, inflated_limit=inflated_limit)
+
+    def write(self, document: Document) -> bytes:
+        """Encode a document; ``write(read(data))`` has the content of ``data``."""
+        encoded: bytes = self._room("writer").write(document)
+        return encoded
+
+    def same_content(self, one: bytes, other: bytes) -> bool:
+        """Tell whether two files hold the same (compressed containers: the same inflated content)."""
+        return bool(self._room("reader").same_content(one, other))
+
+    def to_scene(self, document: Document, name: str) -> Scene:
+        """Map a document to Blender's space; ``name`` is used where the file has none."""
+        scene: Scene = self._room("scene_mapping").to_scene(document, name)
+        return scene
+
+    def from_scene(self, scene: Scene, options: Mapping[str, Any] | None = None) -> Document:
+        """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``."""
+        return self._room("scene_mapping").from_scene(scene, options)
+
+    def check(self, document: Document) -> list[Finding]:
+        """Apply the rules of the program that will load the file."""
+        findings: list[Finding] = self._room("checks").check(document)
+        return findings
+
+    def facts(self, document: Document) -> dict[str, Any]:
+        """Return what ``inspect`` prints, without ``file``, ``format`` and ``error``."""
+        facts: dict[str, Any] = self._room("facts").facts(document)
+        return facts
+
+    @property
+    def export_options(self) -> tuple[Option, ...]:
+        """Options of ``from_scene``."""
+        options: tuple[Option, ...] = self._room("options").EXPORT_OPTIONS
+        return options
+
+
+TIMBERMESH = Format(
+    name="timbermesh",
+    label="Timbermesh",
+    package="timbermesh",
+    extensions=(".timbermesh", ".meshy"),
+    capabilities=Capabilities(
+        uv_layers=3,
+        color_layers=1,
+        custom_layers=True,
+        normals=True,
+        materials=True,
+        node_hierarchy=True,
+        node_clips=True,
+        vertex_clips=True,
+    ),
+)
+
+FORMATS: tuple[Format, ...] = (TIMBERMESH,)
+
+
+def by_name(name: str) -> Format:
+    """Return the format of that name."""
+    for candidate in FORMATS:
+        if candidate.name == name:
+            return candidate
+    raise UnsupportedFormatError(f"There is no format '{name}'; known are {', '.join(f.name for f in FORMATS)}")
+
+
+def by_extension(extension: str) -> Format | None:
+    """Return the format to write for an extension (with or without its dot), or None."""
+    wanted = "." + extension.lower().lstrip(".")
+    for candidate in FORMATS:
+        if wanted in candidate.extensions:
+            return candidate
+    return None
+
+
+def by_content(head: bytes, size: int) -> Format:
+    """Return the format that recognises the content.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        Nobody does; the text says what the content looks like where that is known.
+    """
+    for candidate in FORMATS:
+        if candidate.sniff(head, size):
+            return candidate
+    known = ", ".join(f"{f.label} ({', '.join(f.extensions)})" for f in FORMATS)
+    raise UnsupportedFormatError(f"{_looks_like(head, size)}. Meshferry reads {known}")
+
+
+_FOREIGN = (
+    (b"glTF", "glTF binary; Blender imports it itself"),
+    (b"PK\x03\x04", "a zip archive; unpack it first"),
+    (b"BLENDER", "a .blend file; open it with File > Open"),
+    (b"Kaydara FBX", "FBX; Blender imports it itself"),
+    (b"ply", "PLY; Blender imports it itself"),
+    (b"UnityFS", "a Unity asset bundle; extract the model first"),
+    (b"version https://git-lfs", "a Git LFS pointer instead of the file itself; run 'git lfs pull' where it came from"),
+    (b"<?xml", "XML"),
+    (b"<!DOCTYPE html", "a web page; the download went wrong"),
+    (b"<html", "a web page; the download went wrong"),
+)
+
+
+def _looks_like(head: bytes, size: int) -> str:
+    if size == 0:
+        return "The file is empty"
+    for magic, text in _FOREIGN:
+        if head.startswith(magic):
+            return f"This is {text}"
+    return f"The content is not recognised (it starts with {head[:8].hex(' ')})"

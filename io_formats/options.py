@@ -1,0 +1,66 @@
+"""Options stated once, for every place that shows them.
+
+A table of :class:`Option` feeds the Blender operators, file handlers and collection exporters
+(``operators/option_properties.py``) and the command line (``cli/option_arguments.py``) alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import MeshferryError
+
+Value = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One value of an option with a fixed set of values."""
+
+    key: str
+    label: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option: its name, default, label, description and limits."""
+
+    name: str
+    default: Value
+    label: str
+    description: str
+    choices: tuple[Choice, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    is_path: bool = False
+    section: str = ""
+    """Heading under which the options dialog shows it."""
+    headless_default: Value | None = None
+    """Default on the command line where it differs from the window's."""
+
+    def default_for(self, *, headless: bool) -> Value:
+        return self.headless_default if headless and self.headless_default is not None else self.default
+
+
+def resolve(options: Iterable[Option], given: Mapping[str, Any] | None = None, *, headless: bool = True) -> dict[str, Any]:
+    """Return every option's value: the given one, or its default.
+
+    Raises
+    ------
+    MeshferryError
+        An option that does not exist, or a value outside its choices.
+    """
+    table = {option.name: option for option in options}
+    values: dict[str, Any] = {name: option.default_for(headless=headless) for name, option in table.items()}
+    for name, value in (given or {}).items():
+        if name not in table:
+            raise MeshferryError(f"There is no option '{name}'; known are {', '.join(sorted(table))}")
+        option = table[name]
+        if option.choices and value not in {choice.key for choice in option.choices}:
+            keys = ", ".join(choice.key for choice in option.choices)
+            raise MeshferryError(f"Option '{name}' cannot be '{value}'; it is one of {keys}")
+        values[name] = value
+    return values

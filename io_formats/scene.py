@@ -1,0 +1,190 @@
+"""The neutral scene: the one model in which all formats meet.
+
+Space: right-handed, Z up, metres, counter-clockwise triangles, texture v up; quaternions are
+(w, x, y, z). Only a format's ``scene_mapping`` knows another space. Arrays are C-contiguous
+NumPy arrays; letters in shapes: P points, T triangles, C = 3 T corners, N values of a layer,
+F frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int32]
+AnyArray = npt.NDArray[Any]
+
+
+class Role(Enum):
+    """What a node's mesh is for."""
+
+    RENDER = "render"
+    PHYSICS = "physics"
+    HULL = "hull"
+
+
+@dataclass
+class Layer:
+    """Values on a mesh: a normal, tangent, UV, colour or custom layer.
+
+    Exactly one of three layouts holds:
+
+    * a value a point: ``index is None`` and ``per_corner`` false; N = P
+    * a value a corner: ``index is None`` and ``per_corner`` true; N = C
+    * shared values: ``index`` (C,) int32 names the value of each corner
+    """
+
+    name: str
+    values: AnyArray
+    """(N, k) float32 for normals, tangents and UVs; colours (N, 4) float32 or uint8; custom layers any dtype."""
+    index: IntArray | None = None
+    per_corner: bool = False
+
+    def at_corners(self, corner_point: IntArray) -> AnyArray:
+        """Return the values of all corners, (C, k)."""
+        if self.index is not None:
+            return self.values[self.index]
+        return self.values if self.per_corner else self.values[corner_point]
+
+
+@dataclass
+class ShapeKey:
+    """One absolute shape of a mesh: points (P, 3) float32, in the space of the mesh."""
+
+    name: str
+    points: FloatArray
+    normals: FloatArray | None = None
+
+
+@dataclass
+class Mesh:
+    """Triangles over shared points.
+
+    ``corner_point`` (C,) int32 counts counter-clockwise; ``material_index`` (T,) int32 points into
+    ``materials``, where an empty name means "no material". Colours are sRGB-encoded 8-bit values
+    in uint8 layers and linear in float32 layers; alpha is linear in both.
+    """
+
+    points: FloatArray
+    corner_point: IntArray
+    material_index: IntArray
+    materials: list[str] = field(default_factory=list)
+    normal: Layer | None = None
+    tangent: Layer | None = None
+    """(N, 4) float32: direction and bitangent sign, bitangent = sign * cross(normal, tangent)."""
+    uvs: list[Layer] = field(default_factory=list)
+    colors: list[Layer] = field(default_factory=list)
+    custom: list[Layer] = field(default_factory=list)
+    joint_indices: IntArray | None = None
+    """(P, k) int32 into the skeleton's joints; unused slots have weight 0."""
+    joint_weights: FloatArray | None = None
+    shape_keys: list[ShapeKey] = field(default_factory=list)
+
+    @property
+    def triangle_count(self) -> int:
+        return len(self.corner_point) // 3
+
+    def layers(self) -> Iterator[Layer]:
+        """Yield every layer that the mesh carries."""
+        if self.normal is not None:
+            yield self.normal
+        if self.tangent is not None:
+            yield self.tangent
+        yield from self.uvs
+        yield from self.colors
+        yield from self.custom
+
+
+@dataclass
+class Node:
+    """An object of the scene; its transform is relative to ``parent`` (index, -1 = root)."""
+
+    name: str
+    parent: int = -1
+    translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    mesh: Mesh | None = None
+    skeleton: int | None = None
+    role: Role = Role.RENDER
+    lod: int = 0
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Joint:
+    """A joint of a skeleton; the bind transform is local to its parent."""
+
+    name: str
+    parent: int = -1
+    translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    inverse_bind: FloatArray | None = None
+    """(4, 4) float32 where the file has one."""
+
+
+@dataclass
+class Skeleton:
+    name: str
+    joints: list[Joint] = field(default_factory=list)
+
+
+@dataclass
+class TransformTrack:
+    """Sampled local transforms of one node (or of one joint of ``skeleton``), full, not relative to rest."""
+
+    target: int
+    translation: FloatArray
+    """(F, 3) float32."""
+    rotation: FloatArray
+    """(F, 4) float32, (w, x, y, z), unit length."""
+    scale: FloatArray
+    """(F, 3) float32."""
+    skeleton: int | None = None
+
+
+@dataclass
+class VertexTrack:
+    """Sampled points of one node's mesh: (F, P, 3) float32, absolute, in the node's space.
+
+    ``normals`` and ``tangents`` (F, P, 3) float32 hold the moving frame of each point where known.
+    """
+
+    target: int
+    points: FloatArray
+    normals: FloatArray | None = None
+    tangents: FloatArray | None = None
+
+
+@dataclass
+class Clip:
+    """One named animation; all tracks have ``frame_count`` frames at ``fps`` frames a second."""
+
+    name: str
+    fps: float
+    frame_count: int
+    transforms: list[TransformTrack] = field(default_factory=list)
+    vertices: list[VertexTrack] = field(default_factory=list)
+
+
+@dataclass
+class Scene:
+    """A file's content in Blender's space, and what its reading found odd."""
+
+    name: str
+    nodes: list[Node] = field(default_factory=list)
+    skeletons: list[Skeleton] = field(default_factory=list)
+    clips: list[Clip] = field(default_factory=list)
+    properties: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def triangle_count(self) -> int:
+        return sum(node.mesh.triangle_count for node in self.nodes if node.mesh)

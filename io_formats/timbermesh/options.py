@@ -1,0 +1,27 @@
+"""Options of writing a Timbermesh file."""
+
+from __future__ import annotations
+
+from ..options import Choice, Option
+
+COMPRESSION = Option(
+    name="compression",
+    default="BALANCED",
+    label="Compression",
+    description="How hard to compress; the game loads all of them",
+    section="File",
+    choices=(
+        Choice("FAST", "Fast", "Largest file"),
+        Choice("BALANCED", "Balanced", "Small where the file is small, fast where it is large"),
+        Choice("SMALL", "Small", "Smallest file, slow on large models"),
+    ),
+)
+STRIP_SUFFIXES = Option(
+    name="use_strip_suffixes",
+    default=False,
+    label="Strip .001 from Materials",
+    description="Take Blender's number suffixes off material names; the game looks for the exact name",
+    section="File",
+)
+
+EXPORT_OPTIONS: tuple[Option, ...] = (COMPRESSION, STRIP_SUFFIXES)
