@@ -1,0 +1,162 @@
+"""What Meshferry remembers about data blocks, as registered properties an artist can see and edit.
+
+Found as ``.meshferry`` on objects, collections, actions, materials and meshes. The groups have
+neither methods nor update callbacks: Blender 4.2 and 4.3 crash at exit with those.
+"""
+
+import bpy
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
+
+from .export_options import MERGING
+
+
+class MESHFERRY_PG_object(bpy.types.PropertyGroup):
+    """What an object was in its file, and will be in the next."""
+
+    is_root: BoolProperty(
+        name="Root of the File",
+        description="Export this object as a root of the file rather than below a root named like the collection",
+        default=False,
+    )
+    source_name: StringProperty(
+        name="Name in File",
+        description="Name that the object has in the file, where Blender had to give it another. "
+        "Used on export while the object keeps the name it got on import",
+    )
+    given_name: StringProperty(
+        name="Name on Import",
+        description="Name that Blender gave the object on import; once the object is renamed, its new name is exported",
+    )
+
+
+class MESHFERRY_PG_material(bpy.types.PropertyGroup):
+    """What a material is called in its file."""
+
+    source_name: StringProperty(
+        name="Name in File",
+        description="Name that the material has in the file, where Blender had to give it another. "
+        "Used on export while the material keeps the name it got on import",
+    )
+    given_name: StringProperty(
+        name="Name on Import",
+        description="Name that Blender gave the material on import; once the material is renamed, its new name is exported",
+    )
+
+
+class MESHFERRY_PG_action(bpy.types.PropertyGroup):
+    """An action as an animation clip of a file."""
+
+    use_export: BoolProperty(
+        name="Export as a Clip",
+        description="Include this action when every action is exported as a clip",
+        default=True,
+    )
+    clip_name: StringProperty(
+        name="Clip Name",
+        description="Name of the clip in the file; empty: the name of the action",
+    )
+    fps: FloatProperty(
+        name="Frame Rate",
+        description="Frames a second that the clip has in the file; 0: the frame rate of the scene",
+        default=0.0,
+        min=0.0,
+        max=1000.0,
+        precision=2,
+    )
+    frame_count: IntProperty(
+        name="Frames in File",
+        description="Number of frames that the clip had in the file it came from; 0: it did not come from a file",
+        default=0,
+        min=0,
+    )
+
+
+class MESHFERRY_PG_collection(bpy.types.PropertyGroup):
+    """A collection as a file."""
+
+    from_file: BoolProperty(
+        name="Came from a File",
+        description="The collection was made by importing a file, so each of its objects stays a node of its own on export",
+        default=False,
+    )
+    source_path: StringProperty(
+        name="File",
+        description="The file that the collection was imported from",
+        subtype="FILE_PATH",
+    )
+    merging: EnumProperty(
+        name=MERGING.label,
+        description=f"{MERGING.description} when this collection is exported with the automatic choice",
+        items=[(choice.key, choice.label, choice.description) for choice in MERGING.choices],
+        default=MERGING.default,
+    )
+
+
+class MESHFERRY_PG_custom_layer(bpy.types.PropertyGroup):
+    """A layer of a mesh that Blender has no place of its own for; kept as an attribute."""
+
+    name: StringProperty(name="Name in File", description="Name that the layer has in the file")
+    scalar_type: IntProperty(
+        name="Number Type",
+        description="The file's own code for the type of the layer's numbers",
+        default=0,
+    )
+    dimension: IntProperty(
+        name="Components",
+        description="Numbers per vertex in the file",
+        default=1,
+        min=1,
+    )
+    attribute: StringProperty(name="Attribute", description="Attribute of the mesh that holds the layer's values")
+
+
+class MESHFERRY_PG_mesh(bpy.types.PropertyGroup):
+    """What a mesh keeps of its file beside what Blender has a place for."""
+
+    custom_layers: CollectionProperty(
+        type=MESHFERRY_PG_custom_layer,
+        name="Custom Layers",
+        description="Layers of the file that are kept as attributes of the mesh and written back on export",
+    )
+
+
+CLASSES = (
+    MESHFERRY_PG_object,
+    MESHFERRY_PG_material,
+    MESHFERRY_PG_action,
+    MESHFERRY_PG_collection,
+    MESHFERRY_PG_custom_layer,
+    MESHFERRY_PG_mesh,
+)
+
+OWNERS = (
+    (bpy.types.Object, MESHFERRY_PG_object),
+    (bpy.types.Material, MESHFERRY_PG_material),
+    (bpy.types.Action, MESHFERRY_PG_action),
+    (bpy.types.Collection, MESHFERRY_PG_collection),
+    (bpy.types.Mesh, MESHFERRY_PG_mesh),
+)
+
+
+def register():
+    """Register the groups and hang them on the data blocks as ``.meshferry``."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    for owner, group in OWNERS:
+        owner.meshferry = PointerProperty(type=group, name="Meshferry", description="What Meshferry keeps about this data block")
+
+
+def unregister():
+    """Take everything off again, in reverse."""
+    for owner, _group in reversed(OWNERS):
+        del owner.meshferry
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)
