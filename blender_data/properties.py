@@ -18,7 +18,7 @@ from bpy.props import (
 from .export_options import MERGING
 
 
-class MESHFERRY_PG_object(bpy.types.PropertyGroup):
+class MeshferryObject(bpy.types.PropertyGroup):
     """What an object was in its file, and will be in the next."""
 
     is_root: BoolProperty(
@@ -37,7 +37,7 @@ class MESHFERRY_PG_object(bpy.types.PropertyGroup):
     )
 
 
-class MESHFERRY_PG_material(bpy.types.PropertyGroup):
+class MeshferryMaterial(bpy.types.PropertyGroup):
     """What a material is called in its file."""
 
     source_name: StringProperty(
@@ -47,11 +47,12 @@ class MESHFERRY_PG_material(bpy.types.PropertyGroup):
     )
     given_name: StringProperty(
         name="Name on Import",
-        description="Name that Blender gave the material on import; once the material is renamed, its new name is exported",
+        description="Name that Blender gave the material on import; "
+        "once the material is renamed, its new name is exported",
     )
 
 
-class MESHFERRY_PG_action(bpy.types.PropertyGroup):
+class MeshferryAction(bpy.types.PropertyGroup):
     """An action as an animation clip of a file."""
 
     use_export: BoolProperty(
@@ -79,12 +80,13 @@ class MESHFERRY_PG_action(bpy.types.PropertyGroup):
     )
 
 
-class MESHFERRY_PG_collection(bpy.types.PropertyGroup):
+class MeshferryCollection(bpy.types.PropertyGroup):
     """A collection as a file."""
 
     from_file: BoolProperty(
         name="Came from a File",
-        description="The collection was made by importing a file, so each of its objects stays a node of its own on export",
+        description="The collection was made by importing a file, "
+        "so each of its objects stays a node of its own on export",
         default=False,
     )
     source_path: StringProperty(
@@ -100,7 +102,7 @@ class MESHFERRY_PG_collection(bpy.types.PropertyGroup):
     )
 
 
-class MESHFERRY_PG_custom_layer(bpy.types.PropertyGroup):
+class MeshferryCustomLayer(bpy.types.PropertyGroup):
     """A layer of a mesh that Blender has no place of its own for; kept as an attribute."""
 
     name: StringProperty(name="Name in File", description="Name that the layer has in the file")
@@ -118,31 +120,31 @@ class MESHFERRY_PG_custom_layer(bpy.types.PropertyGroup):
     attribute: StringProperty(name="Attribute", description="Attribute of the mesh that holds the layer's values")
 
 
-class MESHFERRY_PG_mesh(bpy.types.PropertyGroup):
+class MeshferryMesh(bpy.types.PropertyGroup):
     """What a mesh keeps of its file beside what Blender has a place for."""
 
     custom_layers: CollectionProperty(
-        type=MESHFERRY_PG_custom_layer,
+        type=MeshferryCustomLayer,
         name="Custom Layers",
         description="Layers of the file that are kept as attributes of the mesh and written back on export",
     )
 
 
 CLASSES = (
-    MESHFERRY_PG_object,
-    MESHFERRY_PG_material,
-    MESHFERRY_PG_action,
-    MESHFERRY_PG_collection,
-    MESHFERRY_PG_custom_layer,
-    MESHFERRY_PG_mesh,
+    MeshferryObject,
+    MeshferryMaterial,
+    MeshferryAction,
+    MeshferryCollection,
+    MeshferryCustomLayer,
+    MeshferryMesh,
 )
 
 OWNERS = (
-    (bpy.types.Object, MESHFERRY_PG_object),
-    (bpy.types.Material, MESHFERRY_PG_material),
-    (bpy.types.Action, MESHFERRY_PG_action),
-    (bpy.types.Collection, MESHFERRY_PG_collection),
-    (bpy.types.Mesh, MESHFERRY_PG_mesh),
+    (bpy.types.Object, MeshferryObject),
+    (bpy.types.Material, MeshferryMaterial),
+    (bpy.types.Action, MeshferryAction),
+    (bpy.types.Collection, MeshferryCollection),
+    (bpy.types.Mesh, MeshferryMesh),
 )
 
 
@@ -151,7 +153,9 @@ def register():
     for cls in CLASSES:
         bpy.utils.register_class(cls)
     for owner, group in OWNERS:
-        owner.meshferry = PointerProperty(type=group, name="Meshferry", description="What Meshferry keeps about this data block")
+        owner.meshferry = PointerProperty(
+            type=group, name="Meshferry", description="What Meshferry keeps about this data block"
+        )
 
 
 def unregister():
