@@ -1,0 +1,168 @@
+"""Bytes -> document (docs/formats/timbermesh.md, container, messages and read rules)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import FormatError
+from . import container, messages, structure, varints
+from .document import (
+    Mesh,
+    Model,
+    Node,
+    NodeAnimation,
+    VertexAnimation,
+    VertexAnimationFrame,
+    VertexProperty,
+)
+
+
+def read(data: bytes, *, inflated_limit: int | None = None) -> Model:
+    """Decode a ``.timbermesh`` file.
+
+    Parameters
+    ----------
+    data:
+        The file, in any of its wrappings.
+    inflated_limit:
+        Most bytes the message may inflate to (default: the larger of 64 MiB and 64 times the file).
+
+    Raises
+    ------
+    FormatError
+        The container or the messages are broken, or the parents form no tree.
+    MissingLibraryError
+        The ``protobuf`` library is not installed.
+    """
+    messages.messages()
+    unpacked = container.unpack(data, inflated_limit)
+    found = structure.walk(unpacked.content)
+    parsed = messages.parse(unpacked.content)
+    # The slices of meshes stored one by one are small copies; the inflated whole can go.
+    one_by_one = {number: unpacked.content[start:end] for number, (start, end) in found.unpacked_meshes.items()}
+    warnings = unpacked.warnings
+    del unpacked
+    model = _ModelReader(one_by_one, found.has_unknown_fields).model(parsed)
+    model.warnings = warnings
+    _check_tree(model.nodes)
+    return model
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Tell whether two files hold the same message, byte for byte or, with unpacked indices, as messages."""
+    first, second = container.unpack(one).content, container.unpack(other).content
+    return first == second or _normalised(first) == _normalised(second)
+
+
+def _normalised(content: bytes) -> bytes:
+    """Return a message as a protobuf library would write it: packed indices, fields in ascending order."""
+    parsed = messages.parse(content)
+    found = structure.walk(content)
+    number = -1
+    for node in parsed.nodes:
+        for mesh in node.meshes:
+            number += 1
+            span = found.unpacked_meshes.get(number)
+            if span is not None:
+                packed = messages.packed_indices(mesh, content[span[0] : span[1]])
+                material = mesh.material
+                mesh.Clear()
+                mesh.indices.append(packed)
+                mesh.material = material
+    normalised: bytes = parsed.SerializeToString()
+    return normalised
+
+
+class _ModelReader:
+    """One reading: parsed messages to document classes."""
+
+    def __init__(self, one_by_one: dict[int, bytes], keep_unknown: bool) -> None:
+        self.one_by_one = one_by_one
+        self.keep_unknown = keep_unknown
+        self.mesh_number = -1
+
+    def unknown(self, message: Any) -> bytes:
+        return messages.unknown_fields(message) if self.keep_unknown else b""
+
+    def model(self, parsed: Any) -> Model:
+        nodes = []
+        for index in range(len(parsed.nodes)):
+            nodes.append(self.node(parsed.nodes[index]))
+        return Model(version=parsed.version, name=parsed.name, nodes=nodes, unknown=self.unknown(parsed))
+
+    def node(self, parsed: Any) -> Node:
+        position, rotation, scale = parsed.position, parsed.rotation, parsed.scale
+        return Node(
+            parent=parsed.parent,
+            name=parsed.name,
+            position=(position.x, position.y, position.z) if parsed.HasField("position") else None,
+            rotation=(rotation.x, rotation.y, rotation.z, rotation.w) if parsed.HasField("rotation") else None,
+            scale=(scale.x, scale.y, scale.z) if parsed.HasField("scale") else None,
+            vertex_count=parsed.vertexCount,
+            properties=[self.vertex_property(found) for found in parsed.vertexProperties],
+            meshes=[self.mesh(found) for found in parsed.meshes],
+            vertex_animations=[self.vertex_animation(found) for found in parsed.vertexAnimations],
+            node_animations=[self.node_animation(found) for found in parsed.nodeAnimations],
+            unknown=self.unknown(parsed),
+        )
+
+    def vertex_property(self, parsed: Any) -> VertexProperty:
+        return VertexProperty(parsed.name, parsed.scalarType, parsed.scalarTypeDimension, parsed.data, self.unknown(parsed))
+
+    def mesh(self, parsed: Any) -> Mesh:
+        self.mesh_number += 1
+        one_by_one = self.one_by_one.get(self.mesh_number)
+        indices = varints.decode(messages.packed_indices(parsed, one_by_one))
+        return Mesh(indices, parsed.material, b"" if one_by_one is not None else self.unknown(parsed))
+
+    def vertex_animation(self, parsed: Any) -> VertexAnimation:
+        return VertexAnimation(
+            name=parsed.name,
+            framerate=parsed.framerate,
+            animated_vertex_count=parsed.animatedVertexCount,
+            frames=[
+                VertexAnimationFrame([self.vertex_property(found) for found in frame.vertexProperties], self.unknown(frame))
+                for frame in parsed.frames
+            ],
+            unknown=self.unknown(parsed),
+        )
+
+    def node_animation(self, parsed: Any) -> NodeAnimation:
+        # Zero components are not on the wire, so keyframes differ in length and protobuf has to unfold them.
+        frames = parsed.frames
+        count = len(frames)
+        positions = np.array([(p.x, p.y, p.z) for p in (f.position for f in frames)], np.float32)
+        rotations = np.array([(r.x, r.y, r.z, r.w) for r in (f.rotation for f in frames)], np.float32)
+        scales = np.array([(s.x, s.y, s.z) for s in (f.scale for f in frames)], np.float32)
+        present = np.array([(f.HasField("position"), f.HasField("rotation"), f.HasField("scale")) for f in frames], bool)
+        return NodeAnimation(
+            name=parsed.name,
+            framerate=parsed.framerate,
+            positions=positions.reshape(count, 3),
+            rotations=rotations.reshape(count, 4),
+            scales=scales.reshape(count, 3),
+            present=present.reshape(count, 3),
+            unknown=self.unknown(parsed),
+        )
+
+
+def _check_tree(nodes: list[Node]) -> None:
+    """Refuse parents that do not exist and parents in a circle (forward references are legal)."""
+    settled = [False] * len(nodes)
+    for start, node in enumerate(nodes):
+        if not -1 <= node.parent < len(nodes):
+            raise FormatError(f"The parent is node {node.parent}, but the nodes are 0 to {len(nodes) - 1}", item=_label(start, node))
+        path = []
+        index = start
+        while index >= 0 and not settled[index]:
+            settled[index] = True
+            path.append(index)
+            index = nodes[index].parent
+            if index in path[-1:] or (index >= 0 and settled[index] and index in path):
+                raise FormatError("The node is its own ancestor", item=_label(index, nodes[index]))
+
+
+def _label(index: int, node: Node) -> str:
+    return f"node {index} '{node.name}'"
