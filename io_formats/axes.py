@@ -1,0 +1,77 @@
+"""Handedness, up axis and winding: the one place that turns a format's space into Blender's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """A signed permutation of axes, from a file's space to Blender's (right-handed, Z up).
+
+    ``order`` names, for x, y and z of Blender, the file's axis (0, 1, 2); ``signs`` its sign. All
+    methods work both ways: ``basis.inverse`` is the way back to the file.
+    """
+
+    order: tuple[int, int, int]
+    signs: tuple[int, int, int]
+
+    @property
+    def inverse(self) -> Basis:
+        order = [0, 0, 0]
+        signs = [1, 1, 1]
+        for target, (source, sign) in enumerate(zip(self.order, self.signs, strict=True)):
+            order[source] = target
+            signs[source] = sign
+        return Basis((order[0], order[1], order[2]), (signs[0], signs[1], signs[2]))
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether handedness changes, and with it winding and the sign of bitangents."""
+        permutation = np.zeros((3, 3))
+        permutation[range(3), self.order] = self.signs
+        return bool(np.linalg.det(permutation) < 0)
+
+    def vectors(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
+        """Map points, normals or directions, (…, 3) or more columns; further columns are kept."""
+        mapped = np.empty(values.shape, np.float32)
+        for target, (source, sign) in enumerate(zip(self.order, self.signs, strict=True)):
+            if sign > 0:
+                mapped[..., target] = values[..., source]
+            else:
+                np.negative(values[..., source], out=mapped[..., target], casting="same_kind")
+        mapped[..., 3:] = values[..., 3:]
+        return mapped
+
+    def scales(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
+        """Map scale factors (…, 3): axes change places, signs stay."""
+        return np.ascontiguousarray(values[..., list(self.order)], np.float32)
+
+    def quaternions_from_xyzw(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
+        """Map file quaternions (…, 4; x, y, z, w) to Blender's (w, x, y, z)."""
+        mapped = np.empty(values.shape, np.float32)
+        mapped[..., 0] = values[..., 3]
+        mapped[..., 1:] = self._turn_axes(values[..., :3])
+        return mapped
+
+    def quaternions_to_xyzw(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
+        """Map quaternions (…, 4; w, x, y, z) of this basis' source space to (x, y, z, w) of its target."""
+        mapped = np.empty(values.shape, np.float32)
+        mapped[..., 3] = values[..., 0]
+        mapped[..., :3] = self._turn_axes(values[..., 1:])
+        return mapped
+
+    def _turn_axes(self, axes: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
+        """Map rotation axes; a mirrored basis turns the other way round."""
+        turned = self.vectors(axes)
+        return np.negative(turned) if self.mirrors else turned
+
+
+def flip_winding(corners: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Reverse the corners of every triangle: (C,) values a corner, (a, b, c) becomes (c, b, a)."""
+    return np.ascontiguousarray(corners.reshape(-1, 3)[:, ::-1]).reshape(-1)

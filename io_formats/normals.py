@@ -1,0 +1,55 @@
+"""Normals computed from triangles, to mend those of damaged or careless files."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float32]
+
+
+def face_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> FloatArray:
+    """Return the normals of triangles, (T, 3) float32, as long as twice their area."""
+    triangles = points[corner_point].reshape(-1, 3, 3)
+    with np.errstate(over="ignore", invalid="ignore"):
+        normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    return normals.astype(np.float32, copy=False)
+
+
+def vertex_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> FloatArray:
+    """Return area-weighted unit normals of points, (P, 3) float32; (0, 0, 1) where no area meets."""
+    faces = np.nan_to_num(face_normals(points, corner_point))
+    total = np.empty((len(points), 3))
+    for axis in range(3):
+        total[:, axis] = np.bincount(corner_point, weights=np.repeat(faces[:, axis], 3), minlength=len(points))
+    length = np.linalg.norm(total, axis=1, keepdims=True)
+    flat = length[:, 0] < 1e-30
+    total[flat] = (0.0, 0.0, 1.0)
+    length[flat] = 1.0
+    return (total / length).astype(np.float32)
+
+
+def unit(vectors: FloatArray) -> FloatArray:
+    """Return the vectors (n, 3) scaled to length 1; zero ones stay zero."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+        if np.all(np.abs(length - 1) < 1e-6):
+            return vectors
+        scaled = vectors / np.where(length > 0, length, 1)[:, None]
+    return scaled.astype(np.float32, copy=False)
+
+
+def repair(normals: FloatArray, points: FloatArray, corner_point: npt.NDArray[np.int32]) -> tuple[FloatArray, int]:
+    """Return unit normals a point, (P, 3) float32, and how many had to be computed from the triangles.
+
+    Zero, infinite and not-a-number normals, and those too long to have a length, are replaced.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = np.einsum("ij,ij->i", normals, normals)
+        broken = ~((squared > 1e-12) & (squared < 1e30))
+    count = int(np.count_nonzero(broken))
+    if not count:
+        return unit(normals), 0
+    mended = normals.copy()
+    mended[broken] = vertex_normals(points, corner_point)[broken]
+    return unit(mended), count

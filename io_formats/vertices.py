@@ -1,0 +1,220 @@
+"""Corners <-> unique vertices: split on export, weld on import, and triangles Blender must not see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from .scene import IntArray, Layer, Mesh, ShapeKey
+
+_PASSES = 24
+"""Passes of the fast way of splitting; what is left after them (centres of huge fans) is sorted."""
+
+
+@dataclass
+class Split:
+    """Unique vertices: V of them over P points and C corners."""
+
+    corner_vertex: IntArray
+    """(C,) int32: the vertex of each corner."""
+    vertex_corner: npt.NDArray[np.intp]
+    """(V,): one corner of each vertex, whose layer values are the vertex'."""
+
+
+@dataclass
+class SplitKey:
+    """Values a corner, (C, k), that keep corners of a point apart where they differ by more than ``tolerance``."""
+
+    values: npt.NDArray[np.generic]
+    tolerance: float = 0.0
+
+    def equal(self, one: npt.NDArray[np.intp] | slice, other: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        """Tell for each pair of corners whether their values agree."""
+        same = np.ones(len(other), bool)
+        for column in range(self.values.shape[1]):
+            mine = self.values[:, column]
+            first, second = mine[one], mine[other]
+            if self.tolerance:
+                with np.errstate(invalid="ignore", over="ignore"):
+                    same &= np.abs(first - second) <= self.tolerance
+            else:
+                same &= first == second
+        return same
+
+
+def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) -> Split:
+    """Give corners of the same point and (nearly) the same layer values one vertex.
+
+    Each point's first corner stands for it; corners that differ are compared with the first of
+    those left over, and so on: passes over ever fewer corners instead of a sort of all of them.
+    Vertices follow the order of the points, the further ones of each seam come after all points.
+    """
+    corners = len(corner_point)
+    corner_vertex = np.empty(corners, np.int32)
+    stands_for = np.full(point_count, -1, np.intp)
+    stands_for[corner_point[::-1]] = np.arange(corners - 1, -1, -1)
+    used = stands_for >= 0
+    vertex_of_point = np.cumsum(used, dtype=np.int32) - 1
+    vertex_corner = [stands_for[used]]
+    vertices = len(vertex_corner[0])
+    keys = [key for key in keys if key.values.shape[1]]
+    first = stands_for[corner_point]
+    same = np.ones(corners, bool)
+    for key in keys:
+        same &= key.equal(slice(None), first)
+    np.take(vertex_of_point, corner_point, out=corner_vertex)
+    pending = np.flatnonzero(~same)
+    passes = 0
+    while len(pending):
+        points = corner_point[pending]
+        passes += 1
+        if passes > _PASSES:
+            names, count, representative = _sorted_groups(pending, points, keys)
+            corner_vertex[pending] = names + vertices
+            vertex_corner.append(representative)
+            vertices += count
+            break
+        stands_for[points[::-1]] = pending[::-1]
+        leaders = pending[stands_for[points] == pending]
+        vertex_of_point[corner_point[leaders]] = np.arange(vertices, vertices + len(leaders), dtype=np.int32)
+        vertices += len(leaders)
+        vertex_corner.append(leaders)
+        same = np.ones(len(pending), bool)
+        first = stands_for[points]
+        for key in keys:
+            same &= key.equal(pending, first)
+        same |= first == pending  # a leader is its own equal even where a value is no number
+        corner_vertex[pending[same]] = vertex_of_point[points[same]]
+        pending = pending[~same]
+    return Split(corner_vertex, np.concatenate(vertex_corner))
+
+
+def _sorted_groups(
+    pending: npt.NDArray[np.intp], points: IntArray, keys: Sequence[SplitKey]
+) -> tuple[IntArray, int, npt.NDArray[np.intp]]:
+    """Group corners by point and rounded values; return their group, the number of groups, and a corner of each."""
+    columns = [points.astype(np.float64)]
+    for key in keys:
+        values = key.values[pending].astype(np.float64)
+        columns += list((np.rint(values / key.tolerance) if key.tolerance else values).T)
+    _, representative, groups = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
+    return groups.reshape(-1).astype(np.int32), len(representative), pending[representative]
+
+
+def points_first(split_vertices: Split, corner_point: IntArray) -> Split:
+    """Reorder vertices by their points, so that those of the first points are the first vertices."""
+    order = np.argsort(corner_point[split_vertices.vertex_corner], kind="stable")
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return Split(rank[split_vertices.corner_vertex], split_vertices.vertex_corner[order])
+
+
+def weld_map(rows: Sequence[npt.NDArray[np.floating]]) -> tuple[IntArray, npt.NDArray[np.intp]]:
+    """Find points that agree exactly in all given arrays, each (P, k).
+
+    Returns
+    -------
+    new_point:
+        (P,) int32, the welded point of each point, in order of first appearance.
+    first:
+        (W,) the first point of each welded one.
+    """
+    count = len(rows[0])
+    if not count:
+        return np.empty(0, np.int32), np.empty(0, np.intp)
+    # + 0.0 makes -0.0 and 0.0 the same bits
+    bits = [np.ascontiguousarray(row, np.float32) + np.float32(0.0) for row in rows]
+    columns = [array.view(np.uint32)[:, column] for array in bits for column in range(array.shape[1])]
+    mixed = np.zeros(count, np.uint64)
+    with np.errstate(over="ignore"):
+        for column in columns:
+            mixed = (mixed ^ column) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+    order = np.argsort(mixed, kind="stable")
+    ordered = mixed[order]
+    new_group = np.ones(count, bool)
+    new_group[1:] = ordered[1:] != ordered[:-1]
+    # Equal hashes are no proof; unequal neighbours in a group part it, at worst leaving points unwelded.
+    for column in columns:
+        values = column[order]
+        new_group[1:] |= values[1:] != values[:-1]
+    group = np.cumsum(new_group) - 1
+    leader = order[new_group]
+    by_appearance = np.argsort(leader, kind="stable")
+    rank = np.empty(len(leader), np.int32)
+    rank[by_appearance] = np.arange(len(leader), dtype=np.int32)
+    new_point = np.empty(count, np.int32)
+    new_point[order] = rank[group]
+    return new_point, leader[by_appearance]
+
+
+def weld(mesh: Mesh, tracks: Sequence[npt.NDArray[np.float32]] = ()) -> tuple[Mesh, npt.NDArray[np.intp]]:
+    """Join points at the same place that stay together in all shape keys and ``tracks`` (F, P, 3).
+
+    Returns the mesh over the joined points, its layers moved to the corners where joined points
+    differ in them, and for each new point the old one it was made of.
+    """
+    moving = [track.transpose(1, 0, 2).reshape(len(mesh.points), -1) for track in tracks]
+    moving += [key.points for key in mesh.shape_keys]
+    if mesh.joint_weights is not None and mesh.joint_indices is not None:
+        moving += [mesh.joint_weights, mesh.joint_indices.astype(np.float32)]
+    new_point, first = weld_map([mesh.points, *moving])
+    if len(first) == len(mesh.points):
+        return mesh, first
+
+    def move(layer: Layer) -> Layer:
+        if layer.index is not None or layer.per_corner:
+            return layer
+        kept = layer.values[first]
+        if np.array_equal(kept[new_point], layer.values):
+            return replace(layer, values=kept)
+        return replace(layer, index=mesh.corner_point)
+
+    welded = replace(
+        mesh,
+        points=mesh.points[first],
+        corner_point=new_point[mesh.corner_point],
+        normal=move(mesh.normal) if mesh.normal else None,
+        tangent=move(mesh.tangent) if mesh.tangent else None,
+        uvs=[move(layer) for layer in mesh.uvs],
+        colors=[move(layer) for layer in mesh.colors],
+        custom=[move(layer) for layer in mesh.custom],
+        shape_keys=[ShapeKey(key.name, key.points[first], key.normals) for key in mesh.shape_keys],
+        joint_indices=None if mesh.joint_indices is None else mesh.joint_indices[first],
+        joint_weights=None if mesh.joint_weights is None else mesh.joint_weights[first],
+    )
+    return welded, first
+
+
+def drop_repeated_corners(mesh: Mesh) -> tuple[Mesh, int]:
+    """Leave out triangles that use a point twice, which crash Blender; return how many there were."""
+    triangles = mesh.corner_point.reshape(-1, 3)
+    a, b, c = triangles[:, 0], triangles[:, 1], triangles[:, 2]
+    repeated = (a == b) | (b == c) | (c == a)
+    count = int(np.count_nonzero(repeated))
+    if not count:
+        return mesh, 0
+    kept = ~repeated
+    kept_corners = np.repeat(kept, 3)
+
+    def thin(layer: Layer) -> Layer:
+        if layer.index is not None:
+            return replace(layer, index=layer.index[kept_corners])
+        return replace(layer, values=layer.values[kept_corners]) if layer.per_corner else layer
+
+    return (
+        replace(
+            mesh,
+            corner_point=mesh.corner_point[kept_corners],
+            material_index=mesh.material_index[kept],
+            normal=thin(mesh.normal) if mesh.normal else None,
+            tangent=thin(mesh.tangent) if mesh.tangent else None,
+            uvs=[thin(layer) for layer in mesh.uvs],
+            colors=[thin(layer) for layer in mesh.colors],
+            custom=[thin(layer) for layer in mesh.custom],
+        ),
+        count,
+    )
