@@ -1,0 +1,48 @@
+# Everything made here lies in .venv, .venvs and build, which git ignores. The work itself is in scripts/.
+SHELL := /bin/bash
+PYTHON := .venv/bin/python
+FUZZ_SECONDS ?= 120
+FUZZ_ARGS ?= --seconds $(FUZZ_SECONDS)
+BENCH_ARGS ?=
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup convert test package bench fuzz lint gui-test blender-test clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make .venv with Blender as a Python module and everything the other targets need
+	@scripts/create_environment .venv any
+
+convert: setup ## Convert the bundled example to .blend and back; IN=… OUT=… converts your own file
+ifdef IN
+	@.venv/bin/meshferry convert "$(IN)" "$(or $(OUT),$(error say where to: make convert IN=$(IN) OUT=…))"
+else
+	@scripts/convert_example
+endif
+
+test: setup ## Run the tests on .venv; PYTEST_ARGS=… adds options
+	@timeout 1800 $(PYTHON) -m pytest $(PYTEST_ARGS)
+
+package: setup ## Build and validate the extension packages into build/packages
+	@$(PYTHON) scripts/package_extension.py
+
+bench: setup ## Measure speed; BENCH_ARGS=… adds options
+	@$(PYTHON) tests/bench/run_bench.py $(BENCH_ARGS)
+
+fuzz: setup ## Feed broken files to the readers for FUZZ_SECONDS (120) or with FUZZ_ARGS=…
+	@$(PYTHON) tests/fuzz/run_fuzz.py $(FUZZ_ARGS)
+
+lint: ## Check style and types
+	@scripts/run_lint
+
+blender-test: setup ## Run the tests inside a real Blender, where one can be had
+	@scripts/run_blender_tests
+
+gui-test: ## Import by menu, dialog and drop in a real Blender window; pictures in build/pictures
+	@scripts/run_window_test
+
+clean: ## Remove everything that was made here
+	rm -rf .venv .venvs build dist meshferry.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
