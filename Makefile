@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup convert test package bench fuzz lint gui-test blender-test clean
+.PHONY: help setup convert test package package-test bench fuzz lint gui-test blender-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test: setup ## Run the tests on .venv; PYTEST_ARGS=… adds options
 
 package: setup ## Build and validate the extension packages into build/packages
 	@$(PYTHON) scripts/package_extension.py
+
+package-test: package ## Install the built package in the oldest and the newest Blender and use it
+	@scripts/run_packaged_tests
 
 bench: setup ## Measure speed; BENCH_ARGS=… adds options
 	@$(PYTHON) tests/bench/run_bench.py $(BENCH_ARGS)

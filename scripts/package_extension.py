@@ -1,0 +1,144 @@
+"""Build the Blender extension packages, one for each platform, and validate them with Blender's own tool.
+
+Run with a Python that has bpy (``make package``). Writes ``build/packages/meshferry-<version>-<platform>.zip``.
+
+Every platform gets a manifest of its own, since each carries another protobuf wheel: binary where there is one, pure
+Python on Windows for ARM alone. Both in one package would not do: Blender then takes the pure one, which parses about a
+hundred times slower.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STAGES = ROOT / "build" / "stage"
+PACKAGES = ROOT / "build" / "packages"
+LOCK = ROOT / "scripts" / "wheels.lock"
+
+PLATFORMS = {
+    "linux-x64": "manylinux2014_x86_64",
+    "windows-x64": "win_amd64",
+    "windows-arm64": "win_arm64",
+    "macos-x64": "macosx_11_0_x86_64",
+    "macos-arm64": "macosx_11_0_arm64",
+}
+"""Blender's name of each platform, and pip's."""
+
+SHIPPED = {
+    "LICENSE",
+    "README.md",
+    "__init__.py",
+    "__main__.py",
+    "blender_data",
+    "blender_manifest.toml",
+    "cli",
+    "docs",
+    "examples",
+    "io_formats",
+    "operators",
+    "wheels",
+}
+"""What may stand at the top of a package; anything else is a stray file that the manifest does not exclude yet."""
+
+OLDEST_PYTHON = "3.11"
+TIMESTAMP = 1_700_000_000
+"""The time of every staged file: when a package was built says nothing about what is in it."""
+
+
+class PackagingError(Exception):
+    """A package that must not be given to anybody."""
+
+
+def find_extension_tool() -> Path:
+    """Return Blender's extension tool, which lies beside the bpy module of this Python."""
+    spec = importlib.util.find_spec("bpy")
+    if spec is None or spec.origin is None:
+        raise PackagingError("This Python has no bpy module: run `make package`")
+    found = sorted(Path(spec.origin).parent.glob("*/scripts/addons_core/bl_pkg/cli/blender_ext.py"))
+    if not found:
+        raise PackagingError(f"No extension tool beside {spec.origin}")
+    return found[-1]
+
+
+def run(*command: str | Path) -> None:
+    """Run a command; its output is shown only when it fails."""
+    done = subprocess.run([*map(str, command)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise PackagingError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+
+
+def download_wheels(platform: str, folder: Path) -> list[str]:
+    """Download the locked wheels for a platform into a folder; return their names, sorted."""
+    run(
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"),
+        *("--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", LOCK, "--dest", folder),
+        *("--python-version", OLDEST_PYTHON, "--platform", PLATFORMS[platform]),
+    )
+    return sorted(wheel.name for wheel in folder.glob("*.whl"))
+
+
+def platform_manifest(manifest: str, platform: str, wheels: list[str]) -> str:
+    """Return the manifest with the platform and its wheels, which belong before the first table."""
+    lines = [f'platforms = ["{platform}"]', "wheels = [", *(f'  "./wheels/{wheel}",' for wheel in wheels), "]"]
+    head, table, rest = manifest.partition("\n[")
+    return "\n".join([head.rstrip(), "", *lines, ""]) + table + rest
+
+
+def stage(platform: str) -> Path:
+    """Copy the checkout into a clean folder with the manifest and the wheels of one platform."""
+    folder = STAGES / platform
+    shutil.rmtree(folder, ignore_errors=True)
+
+    def skip(directory: str, names: list[str]) -> set[str]:
+        # Only what would be a burden to copy: what is not shipped is for the manifest to say.
+        at_root = Path(directory) == ROOT
+        return {n for n in names if n == "__pycache__" or (at_root and (n == "build" or n.startswith(".")))}
+
+    shutil.copytree(ROOT, folder, ignore=skip)
+    wheels = download_wheels(platform, folder / "wheels")
+    manifest = folder / "blender_manifest.toml"
+    manifest.write_text(platform_manifest(manifest.read_text("utf-8"), platform, wheels), "utf-8")
+    for path in folder.rglob("*"):
+        os.utime(path, (TIMESTAMP, TIMESTAMP))
+    return folder
+
+
+def check_content(package: Path) -> None:
+    """Refuse a package with files that do not belong to the extension."""
+    with zipfile.ZipFile(package) as archive:
+        strays = {name for name in archive.namelist() if name.split("/")[0] not in SHIPPED}
+    if strays:
+        raise PackagingError(f"{package.name} has files nobody shall get: {', '.join(sorted(strays))}")
+
+
+def main() -> int:
+    """Build and validate every package."""
+    tool = find_extension_tool()
+    version = tomllib.loads((ROOT / "blender_manifest.toml").read_text("utf-8"))["version"]
+    shutil.rmtree(PACKAGES, ignore_errors=True)
+    PACKAGES.mkdir(parents=True)
+    run(sys.executable, tool, "validate", ROOT)
+    for platform in PLATFORMS:
+        folder = stage(platform)
+        package = PACKAGES / f"meshferry-{version}-{platform}.zip"
+        run(sys.executable, tool, "build", "--source-dir", folder, "--output-filepath", package)
+        run(sys.executable, tool, "validate", package)
+        check_content(package)
+        wheels = ", ".join(path.name for path in sorted((folder / "wheels").iterdir()))
+        print(f"{package.relative_to(ROOT)}  {package.stat().st_size:,} bytes  {wheels}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except PackagingError as error:
+        sys.exit(f"packaging failed: {error}")

@@ -1,0 +1,66 @@
+"""Install a built package into an empty Blender profile, import a file with it and see which protobuf it took.
+
+    python check_install.py PACKAGE.zip FILE.timbermesh
+
+Runs under a Python with bpy and without protobuf, in a process of its own: one that has loaded another protobuf, or has
+Meshferry from somewhere else, would prove nothing. Started by scripts/run_packaged_tests.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+
+def check(condition: bool, message: str) -> None:
+    """Fail with a message; assert would vanish under ``-O`` and says less."""
+    if not condition:
+        raise SystemExit(f"FAILED: {message}")
+    print(f"ok: {message}", flush=True)
+
+
+def main() -> None:
+    """Install, use, remove."""
+    package, example = (str(Path(argument).resolve()) for argument in sys.argv[1:3])
+    check(importlib.util.find_spec("google") is None, "this Python has no protobuf of its own")
+    check(importlib.util.find_spec("meshferry") is None, "nor an installed Meshferry")
+
+    with tempfile.TemporaryDirectory() as profile:
+        os.environ["BLENDER_USER_RESOURCES"] = profile  # read when Blender starts, so before bpy is imported
+        import bpy
+
+        print("Blender", bpy.app.version_string, "Python", sys.version.split()[0], flush=True)
+        bpy.ops.extensions.package_install_files(
+            filepath=package, repo="user_default", enable_on_install=True, overwrite=True
+        )
+        module = "bl_ext.user_default.meshferry"
+        try:
+            check(module in bpy.context.preferences.addons, f"{module} is installed and enabled")
+            check(hasattr(bpy.types, "IMPORT_SCENE_OT_timbermesh"), "the import operator is registered")
+
+            bpy.ops.wm.read_homefile(use_empty=True)  # factory settings would disable the extension
+            check(module in sys.modules and not bpy.data.objects, "the scene is empty, the extension still enabled")
+            result = bpy.ops.import_scene.timbermesh(filepath=example)
+            meshes = [thing.data for thing in bpy.data.objects if thing.type == "MESH"]
+            check(result == {"FINISHED"}, "the import finished")
+            check(bool(meshes) and all(len(mesh.polygons) > 0 for mesh in meshes), f"{len(meshes)} mesh objects came")
+
+            import google.protobuf
+            from google.protobuf.internal import api_implementation
+
+            check(api_implementation.Type() in {"upb", "cpp"}, f"protobuf is compiled ({api_implementation.Type()})")
+            check(
+                Path(google.protobuf.__file__).resolve().is_relative_to(Path(profile).resolve()),
+                f"and comes from the extension ({google.protobuf.__version__})",
+            )
+        finally:
+            # Classes left registered crash Blender 4.2 at exit.
+            bpy.ops.preferences.addon_disable(module=module)
+        check(not hasattr(bpy.types, "IMPORT_SCENE_OT_timbermesh"), "disabled, nothing of it is left registered")
+
+
+if __name__ == "__main__":
+    main()
