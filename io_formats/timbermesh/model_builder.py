@@ -1,0 +1,289 @@
+"""Scene -> document (docs/formats/timbermesh.md: write rules, vertex properties, animations)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import normals as normal_repair
+from ..errors import ExportError
+from ..options import resolve
+from ..quantization import from_unorm, linear_to_srgb, to_unorm
+from ..scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from ..tangents import any_perpendicular, vertex_tangents
+from ..vertices import Split, SplitKey, points_first, split
+from . import document as doc
+from .options import EXPORT_OPTIONS
+from .space import BLENDER_TO_FILE, UV_NAMES
+
+FloatArray = npt.NDArray[np.float32]
+
+TANGENT_TOLERANCE = 0.1
+"""About 6°: MikkTSpace gives the corners of one smooth vertex tangents that differ by rounding alone."""
+
+_SUFFIX = re.compile(r"\.\d{3,}$")
+
+
+class ModelBuilder:
+    """One mapping of a scene to a model."""
+
+    def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
+        self.scene = scene
+        self.options = resolve(EXPORT_OPTIONS, options)
+        self.tolerance = float(scene.properties.get("tolerance", 1e-4))
+        self.splits: dict[int, tuple[Split, FloatArray, FloatArray]] = {}
+        self.model = doc.Model(name=str(scene.properties.get("source_name", "")), compression=str(self.options["compression"]))
+        self.moving = self.animated_points()
+        self.model.nodes = [self.node(index, node) for index, node in enumerate(scene.nodes)]
+        for clip in scene.clips:
+            self.clip(clip)
+
+    def animated_points(self) -> dict[int, int]:
+        """Return for each node with vertex animation how many of its first points move."""
+        moving: dict[int, int] = {}
+        for clip in self.scene.clips:
+            for track in clip.vertices:
+                moving[track.target] = max(moving.get(track.target, 0), track.points.shape[1])
+        return moving
+
+    def node(self, index: int, node: Node) -> doc.Node:
+        w, x, y, z = node.rotation
+        rotation = BLENDER_TO_FILE.quaternions_to_xyzw(np.asarray([(w, x, y, z)], np.float32))[0].tolist()
+        mapped = doc.Node(
+            parent=node.parent,
+            name=node.name,
+            position=_vector(BLENDER_TO_FILE.vectors(np.asarray(node.translation))),
+            rotation=(rotation[0], rotation[1], rotation[2], rotation[3]),
+            scale=_vector(BLENDER_TO_FILE.scales(np.asarray(node.scale))),
+        )
+        if node.mesh is None or not len(node.mesh.corner_point):
+            # The official exporter gives such nodes these three, empty.
+            mapped.properties = [doc.VertexProperty.of(name, np.empty((0, k), np.float32)) for name, k in (("position", 3), ("normal", 3), ("tangent", 4))]
+            if node.mesh is not None:
+                mapped.meshes = [doc.Mesh(np.empty(0, np.int32), name) for name in node.mesh.materials[:1]]
+            return mapped
+        self.fill_mesh(index, node, node.mesh, mapped)
+        return mapped
+
+    def fill_mesh(self, index: int, node: Node, mesh: Mesh, mapped: doc.Node) -> None:
+        """Split corners into vertices and write their properties and one submesh a material."""
+        if not np.isfinite(mesh.points).all():
+            raise ExportError(f"'{node.name}' has vertices whose coordinates are no numbers; delete them")
+        vertices = self.split(index, mesh)
+        corner = vertices.vertex_corner
+        point = mesh.corner_point[corner]
+        positions = mesh.points[point]
+        normals = self.vertex_normals(mesh, corner, point)
+        uvs = [_values_at(layer, corner, point) for layer in mesh.uvs[: len(UV_NAMES)]]
+        tangents = self.vertex_tangents(mesh, vertices, positions, normals, uvs)
+        self.splits[index] = (vertices, normals, tangents)
+        mapped.vertex_count = len(corner)
+        turned = BLENDER_TO_FILE.vectors(tangents)
+        np.negative(turned[:, 3], out=turned[:, 3])
+        properties = [
+            doc.VertexProperty.of("position", BLENDER_TO_FILE.vectors(positions)),
+            doc.VertexProperty.of("normal", BLENDER_TO_FILE.vectors(normals)),
+            doc.VertexProperty.of("tangent", turned),
+        ]
+        if mesh.colors:
+            properties.append(doc.VertexProperty.of("color", _encoded_colors(_values_at(mesh.colors[0], corner, point))))
+        properties += [doc.VertexProperty.of(name, values.astype(np.float32, copy=False)) for name, values in zip(UV_NAMES, uvs, strict=False)]
+        for layer in mesh.custom:
+            values = _values_at(layer, corner, point)
+            scalar_type = next((kind for kind, dtype in doc.DTYPES.items() if kind and dtype == values.dtype), None)
+            if scalar_type is None:
+                self.scene.warnings.append(f"{node.name}: the attribute '{layer.name}' has a type the file cannot hold; left out")
+            else:
+                properties.append(doc.VertexProperty.of(layer.name, values, scalar_type))
+        mapped.properties = properties
+        mapped.meshes = self.submeshes(mesh, vertices)
+
+    def split(self, index: int, mesh: Mesh) -> Split:
+        """Find the unique vertices; those that move come first."""
+        keys: list[SplitKey] = []
+        for layer in mesh.layers():
+            if layer.index is None and not layer.per_corner:
+                continue  # a value a point never parts corners
+            is_tangent = layer is mesh.tangent
+            exact = layer.values.dtype.kind != "f"
+            keys.append(SplitKey(layer.at_corners(mesh.corner_point), 0.0 if exact else TANGENT_TOLERANCE if is_tangent else self.tolerance))
+        vertices = split(mesh.corner_point, len(mesh.points), keys)
+        if self.moving.get(index, len(mesh.points)) < len(mesh.points):
+            vertices = points_first(vertices, mesh.corner_point)
+        return vertices
+
+    def vertex_normals(self, mesh: Mesh, corner: npt.NDArray[np.intp], point: npt.NDArray[np.int32]) -> FloatArray:
+        if mesh.normal is None:
+            return normal_repair.vertex_normals(mesh.points, mesh.corner_point)[point]
+        values = _values_at(mesh.normal, corner, point).astype(np.float32, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squared = np.einsum("ij,ij->i", values, values)
+        if not (squared > 1e-12).all() or not np.isfinite(squared).all():
+            fallback = normal_repair.vertex_normals(mesh.points, mesh.corner_point)[point]
+            values = np.where(((squared > 1e-12) & np.isfinite(squared))[:, None], values, fallback)
+        return normal_repair.unit(values)
+
+    def vertex_tangents(
+        self, mesh: Mesh, vertices: Split, positions: FloatArray, normals: FloatArray, uvs: list[npt.NDArray[Any]]
+    ) -> FloatArray:
+        """Return tangents (V, 4); zero without a UV layer, as the official exporter writes them."""
+        if mesh.tangent is not None:
+            return _values_at(mesh.tangent, vertices.vertex_corner, mesh.corner_point[vertices.vertex_corner])
+        if not uvs:
+            return np.zeros((len(positions), 4), np.float32)
+        return vertex_tangents(positions, normals, uvs[0].astype(np.float32, copy=False), vertices.corner_vertex)
+
+    def submeshes(self, mesh: Mesh, vertices: Split) -> list[doc.Mesh]:
+        """Make one submesh for each material name, triangles in order, corners in the file's winding."""
+        names = [self.material_name(name) for name in mesh.materials] or [""]
+        slots: dict[str, list[int]] = {}
+        for slot, name in enumerate(names):
+            slots.setdefault(name, []).append(slot)
+        triangles = vertices.corner_vertex.reshape(-1, 3)[:, ::-1]
+        found: list[doc.Mesh] = []
+        for name, indices in slots.items():
+            if len(slots) == 1:
+                chosen = triangles
+            else:
+                wanted = np.zeros(len(names), bool)
+                wanted[indices] = True
+                chosen = triangles[wanted[mesh.material_index]]
+            if len(chosen) or len(slots) == 1:
+                found.append(doc.Mesh(np.ascontiguousarray(chosen).reshape(-1), name))
+        return found
+
+    def material_name(self, name: str) -> str:
+        return _SUFFIX.sub("", name) if self.options["use_strip_suffixes"] else name
+
+    # -- animations -----------------------------------------------------------------------------
+
+    def clip(self, clip: Clip) -> None:
+        """Write a clip's tracks into the nodes they move."""
+        if not clip.name:
+            raise ExportError("An animation has no name; the game refuses such a file")
+        if clip.frame_count < 1:
+            raise ExportError(f"Animation '{clip.name}' has no frames; the game refuses such a file")
+        for transform in clip.transforms:
+            if transform.skeleton is None:
+                self.model.nodes[transform.target].node_animations.append(_node_animation(clip, transform))
+        for track in clip.vertices:
+            node = self.model.nodes[track.target]
+            if track.target in self.splits:
+                node.vertex_animations.append(self.vertex_animation(clip, track))
+
+    def vertex_animation(self, clip: Clip, track: VertexTrack) -> doc.VertexAnimation:
+        """Write offsets and frame rotations of all vertices; the first ``animated_vertex_count`` move."""
+        mesh = self.scene.nodes[track.target].mesh
+        assert mesh is not None  # a track of a node without mesh has no split
+        vertices, normals, tangents = self.splits[track.target]
+        point = mesh.corner_point[vertices.vertex_corner]
+        moving = int(np.count_nonzero(point < track.points.shape[1]))
+        moving_point = point[:moving]
+        frames = []
+        for number, points in enumerate(track.points):
+            offsets = np.zeros((len(point), 3), np.float32)
+            offsets[:moving] = points[moving_point] - mesh.points[moving_point]
+            frame_normals, frame_tangents = normals.copy(), tangents[:, :3].copy()
+            if track.normals is not None:
+                frame_normals[:moving] = _track_values(track.normals[number], vertices, moving_point, moving)
+            if track.tangents is not None:
+                frame_tangents[:moving] = _track_values(track.tangents[number], vertices, moving_point, moving)
+            frames.append(
+                doc.VertexAnimationFrame(
+                    [
+                        doc.VertexProperty.of("offset", BLENDER_TO_FILE.vectors(offsets)),
+                        doc.VertexProperty.of("rotation", frame_rotations(frame_normals, frame_tangents)),
+                    ]
+                )
+            )
+        return doc.VertexAnimation(clip.name, clip.fps, moving, frames)
+
+
+def _track_values(values: FloatArray, vertices: Split, moving_point: npt.NDArray[np.int32], moving: int) -> FloatArray:
+    """Take a frame's values, given a point (P, 3) or a corner (C, 3), at the moving vertices."""
+    if len(values) == len(vertices.corner_vertex):
+        return values[vertices.vertex_corner[:moving]]
+    return values[moving_point]
+
+
+def _node_animation(clip: Clip, track: TransformTrack) -> doc.NodeAnimation:
+    return doc.NodeAnimation(
+        name=clip.name,
+        framerate=clip.fps,
+        positions=BLENDER_TO_FILE.vectors(track.translation),
+        rotations=BLENDER_TO_FILE.quaternions_to_xyzw(track.rotation),
+        scales=BLENDER_TO_FILE.scales(track.scale),
+        present=np.ones((len(track.translation), 3), bool),
+    )
+
+
+def frame_rotations(normals: FloatArray, tangents: FloatArray) -> FloatArray:
+    """Return vertex frames as file quaternions (n, 4; x, y, z, w) from Blender's normals and tangents (n, 3).
+
+    The matrix with columns n, t, n x t becomes (w, x, y, z), stored as (x, -z, y, w), so that in the
+    file ``normal = q * (-1, 0, 0)`` and ``tangent = q * (0, 0, -1)`` (page, vertex animation).
+    """
+    n = normal_repair.unit(np.ascontiguousarray(normals)).astype(np.float64)
+    t = tangents.astype(np.float64)
+    t = t - n * np.einsum("ij,ij->i", n, t)[:, None]
+    length = np.linalg.norm(t, axis=1)
+    flat = ~(length > 1e-9)
+    t[flat] = any_perpendicular(n[flat])
+    length[flat] = 1.0
+    t /= length[:, None]
+    b = np.cross(n, t)
+    quaternion = matrices_to_quaternions(np.stack((n, t, b), axis=2))
+    w, x, y, z = quaternion.T
+    return np.column_stack((x, -z, y, w)).astype(np.float32)
+
+
+def matrices_to_quaternions(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return unit quaternions (n, 4; w, x, y, z) of rotation matrices (n, 3, 3), w >= 0."""
+    m = matrices
+    trace = np.stack(
+        (
+            m[:, 0, 0] + m[:, 1, 1] + m[:, 2, 2],
+            m[:, 0, 0] - m[:, 1, 1] - m[:, 2, 2],
+            m[:, 1, 1] - m[:, 0, 0] - m[:, 2, 2],
+            m[:, 2, 2] - m[:, 0, 0] - m[:, 1, 1],
+        ),
+        axis=1,
+    )
+    largest = trace.argmax(axis=1)
+    symmetric = {(1, 2): m[:, 0, 1] + m[:, 1, 0], (1, 3): m[:, 0, 2] + m[:, 2, 0], (2, 3): m[:, 1, 2] + m[:, 2, 1]}
+    skew = {1: m[:, 2, 1] - m[:, 1, 2], 2: m[:, 0, 2] - m[:, 2, 0], 3: m[:, 1, 0] - m[:, 0, 1]}
+    # Row i of the table is 4 q_i q; the row with the largest diagonal divides best.
+    table = np.empty((len(m), 4, 4))
+    for i in range(4):
+        table[:, i, i] = 1 + trace[:, i]
+    for j, value in skew.items():
+        table[:, 0, j] = table[:, j, 0] = value
+    for (i, j), value in symmetric.items():
+        table[:, i, j] = table[:, j, i] = value
+    chosen = table[np.arange(len(m)), largest]
+    chosen /= np.linalg.norm(chosen, axis=1, keepdims=True)
+    chosen[chosen[:, 0] < 0] *= -1
+    return chosen
+
+
+def _values_at(layer: Layer, corner: npt.NDArray[np.intp], point: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+    """Return a layer's values at the vertices given by a corner and a point each."""
+    if layer.index is not None:
+        return layer.values[layer.index[corner]]
+    return layer.values[corner] if layer.per_corner else layer.values[point]
+
+
+def _encoded_colors(values: npt.NDArray[Any]) -> FloatArray:
+    """Return colours as the file holds them: sRGB-encoded multiples of 1/255 in float32."""
+    if values.dtype == np.uint8:
+        return from_unorm(values)
+    return from_unorm(to_unorm(linear_to_srgb(values)))
+
+
+def _vector(values: npt.NDArray[np.floating]) -> doc.Vector3:
+    x, y, z = values.tolist()
+    return (x, y, z)

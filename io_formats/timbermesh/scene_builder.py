@@ -1,0 +1,296 @@
+"""Document -> Scene (docs/formats/timbermesh.md: space, vertex properties, animations, read rules)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import normals as normal_repair
+from ..axes import flip_winding
+from ..quantization import to_unorm
+from ..scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from . import document as doc
+from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
+
+FloatArray = npt.NDArray[np.float32]
+
+
+class SceneBuilder:
+    """One mapping of a model to a scene, with what was odd on the way."""
+
+    def __init__(self, model: doc.Model, name: str) -> None:
+        self.model = model
+        self.scene = Scene(name, warnings=list(model.warnings))
+        if model.name and model.name != name:
+            self.scene.properties["source_name"] = model.name
+        for index, node in enumerate(model.nodes):
+            self.scene.nodes.append(self.node(index, node))
+        self.clips()
+
+    def warn(self, node: doc.Node, text: str) -> None:
+        self.scene.warnings.append(f"{node.name or 'Unnamed node'}: {text}")
+
+    def node(self, index: int, node: doc.Node) -> Node:
+        """Map one node: its transform, its mesh."""
+        mapped = Node(
+            name=node.name or f"Node {index}",
+            parent=node.parent,
+            translation=self.vector(node, node.position, "position", (0.0, 0.0, 0.0)),
+            rotation=self.rotation(node),
+            scale=self.scale(node),
+            mesh=self.mesh(node),
+        )
+        if node.parent == -1:
+            mapped.properties["is_root"] = True
+        return mapped
+
+    def vector(self, node: doc.Node, value: doc.Vector3 | None, what: str, default: doc.Vector3) -> doc.Vector3:
+        if value is None:
+            return default
+        if not all(map(math.isfinite, value)):
+            self.warn(node, f"its {what} holds what is no number; taken as {default}")
+            return default
+        return _triple(FILE_TO_BLENDER.vectors(np.asarray(value)))
+
+    def rotation(self, node: doc.Node) -> tuple[float, float, float, float]:
+        if node.rotation is None:
+            return (1.0, 0.0, 0.0, 0.0)
+        turned, odd = unit_quaternions(FILE_TO_BLENDER.quaternions_from_xyzw(np.asarray([node.rotation])))
+        if odd:
+            self.warn(node, "its rotation is no unit quaternion; normalised")
+        w, x, y, z = turned[0].tolist()
+        return (w, x, y, z)
+
+    def scale(self, node: doc.Node) -> doc.Vector3:
+        if node.scale is None:
+            self.warn(node, "it has no scale; taken as 1")
+            return (1.0, 1.0, 1.0)
+        if not all(map(math.isfinite, node.scale)):
+            self.warn(node, "its scale holds what is no number; taken as 1")
+            return (1.0, 1.0, 1.0)
+        if not all(node.scale):
+            self.warn(node, "its scale is zero; the game shows nothing of it")
+        return _triple(FILE_TO_BLENDER.scales(np.asarray(node.scale)))
+
+    # -- meshes ---------------------------------------------------------------------------------
+
+    def mesh(self, node: doc.Node) -> Mesh | None:
+        """Map a node's vertices and submeshes; None where it has none or they are unusable."""
+        count = node.vertex_count
+        if count <= 0:
+            if any(len(submesh.indices) for submesh in node.meshes):
+                self.warn(node, "it has triangles but no vertices; its mesh is left out")
+            return None
+        positions = self.property_values(node, "position", count)
+        if positions is None:
+            self.warn(node, "its vertices have no usable position; its mesh is left out")
+            return None
+        finite = np.isfinite(positions).all(axis=1)
+        if not finite.all():
+            self.warn(node, f"{np.count_nonzero(~finite)} vertices lie nowhere (no number); moved to the origin")
+            positions = np.where(finite[:, None], positions, np.float32(0))
+        corner_point, material_index, materials = self.triangles(node, count)
+        points = FILE_TO_BLENDER.vectors(positions)
+        mesh = Mesh(points, corner_point, material_index, materials)
+        mesh.normal = self.normals(node, mesh)
+        tangents = self.property_values(node, "tangent", count)
+        if tangents is not None:
+            mapped = FILE_TO_BLENDER.vectors(tangents)
+            np.negative(mapped[:, 3], out=mapped[:, 3])
+            mesh.tangent = Layer("tangent", mapped)
+        colors = self.property_values(node, "color", count)
+        if colors is not None:
+            mesh.colors.append(Layer("color", self.byte_colors(node, colors)))
+        for name in UV_NAMES:
+            values = self.property_values(node, name, count)
+            if values is not None:
+                mesh.uvs.append(Layer(name, self.finite_uv(node, name, values)))
+        mesh.custom = self.custom_layers(node, count)
+        return mesh
+
+    def property_values(self, node: doc.Node, name: str, count: int) -> FloatArray | None:
+        """Return one of the game's properties as (count, dimension) float32, or None with a warning."""
+        found = node.find(name)
+        if found is None or (not found.data and count):
+            return None
+        dimension = GAME_DIMENSIONS[name]
+        values = found.values(count)
+        if values is None and len(found.data) == count * dimension * 4:
+            # The game ignores what the property says of itself and reads float32 of this dimension.
+            values = np.frombuffer(found.data, "<f4").reshape(count, dimension)
+        if values is None or values.shape[1] != dimension:
+            self.warn(node, f"its vertex property '{name}' does not fit its {count:,} vertices; left out")
+            return None
+        if values.dtype != np.float32:
+            self.warn(node, f"its vertex property '{name}' is {values.dtype.name}; read as float32")
+            with np.errstate(over="ignore"):
+                values = values.astype(np.float32)
+        return values
+
+    def triangles(self, node: doc.Node, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], list[str]]:
+        """Join the submeshes: corners (C,) in Blender's winding, material (T,), names of the materials."""
+        runs: list[npt.NDArray[np.int32]] = []
+        materials: list[str] = []
+        of_run: list[int] = []
+        for submesh in node.meshes:
+            indices = submesh.indices
+            if len(indices) % 3:
+                self.warn(node, f"submesh '{submesh.material}' has {len(indices)} indices, no multiple of 3; left out")
+                continue
+            if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= count):
+                self.warn(node, f"submesh '{submesh.material}' names vertices that do not exist; left out")
+                continue
+            if submesh.material not in materials:
+                materials.append(submesh.material)
+            runs.append(indices)
+            of_run.append(materials.index(submesh.material))
+        corners = np.concatenate(runs) if runs else np.empty(0, np.int32)
+        material_index = np.repeat(np.asarray(of_run, np.int32), [len(run) // 3 for run in runs])
+        return flip_winding(corners), material_index, materials
+
+    def normals(self, node: doc.Node, mesh: Mesh) -> Layer | None:
+        values = self.property_values(node, "normal", len(mesh.points))
+        if values is None:
+            return None
+        mended, count = normal_repair.repair(FILE_TO_BLENDER.vectors(values), mesh.points, mesh.corner_point)
+        if count:
+            self.warn(node, f"{count} normals were zero or no numbers; computed from the faces")
+        return Layer("normal", mended)
+
+    def byte_colors(self, node: doc.Node, colors: FloatArray) -> npt.NDArray[np.uint8]:
+        rounded = to_unorm(colors)
+        with np.errstate(invalid="ignore", over="ignore"):
+            moved = np.abs(colors * np.float32(255) - rounded) > 0.01
+        if moved.any():
+            self.warn(node, "its colours are no multiples of 1/255; rounded, as the game does")
+        return rounded
+
+    def finite_uv(self, node: doc.Node, name: str, values: FloatArray) -> FloatArray:
+        finite = np.isfinite(values)
+        if finite.all():
+            return values
+        self.warn(node, f"its UV layer '{name}' holds what is no number; taken as 0")
+        return np.where(finite, values, np.float32(0))
+
+    def custom_layers(self, node: doc.Node, count: int) -> list[Layer]:
+        """Return the properties of other names, which the game ignores, in their own types."""
+        layers: list[Layer] = []
+        taken = set(GAME_DIMENSIONS)
+        for found in node.properties:
+            if found.name in taken:
+                if found is not node.find(found.name):
+                    self.warn(node, f"a second vertex property '{found.name}' is left out, as in the game")
+                continue
+            taken.add(found.name)
+            values = found.values(count)
+            if values is None:
+                self.warn(node, f"its vertex property '{found.name}' does not fit its {count:,} vertices; left out")
+            else:
+                layers.append(Layer(found.name, values))
+        return layers
+
+    # -- animations -----------------------------------------------------------------------------
+
+    def clips(self) -> None:
+        """Gather the animations of all nodes under their names; other lengths or rates make a clip of their own."""
+        clips: dict[tuple[str, float, int], Clip] = {}
+
+        def clip_for(name: str, fps: float, frames: int) -> Clip:
+            found = clips.setdefault((name, fps, frames), Clip(name or "Unnamed", fps, frames))
+            return found
+
+        for index, node in enumerate(self.model.nodes):
+            seen: set[str] = set()
+            for animation in node.node_animations:
+                if self.usable(node, animation.name, animation.framerate, animation.frame_count, seen):
+                    clip = clip_for(animation.name, animation.framerate, animation.frame_count)
+                    clip.transforms.append(self.transform_track(index, node, animation))
+            seen.clear()
+            for vertex_animation in node.vertex_animations:
+                if self.usable(node, vertex_animation.name, vertex_animation.framerate, len(vertex_animation.frames), seen):
+                    track = self.vertex_track(index, node, vertex_animation)
+                    if track is not None:
+                        clip_for(vertex_animation.name, vertex_animation.framerate, len(track.points)).vertices.append(track)
+        self.scene.clips = list(clips.values())
+        names = [clip.name for clip in self.scene.clips]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self.scene.warnings.append(f"Animation '{name}' has other lengths or rates on some nodes; each becomes a clip of its own")
+
+    def usable(self, node: doc.Node, name: str, framerate: float, frames: int, seen: set[str]) -> bool:
+        if name in seen:
+            self.warn(node, f"a second animation '{name}' is left out; the game refuses such a file")
+            return False
+        seen.add(name)
+        if frames == 0:
+            self.warn(node, f"animation '{name}' has no frames; left out")
+            return False
+        if not (math.isfinite(framerate) and framerate > 0):
+            self.warn(node, f"animation '{name}' has a frame rate of {framerate:g}; left out")
+            return False
+        return True
+
+    def transform_track(self, index: int, node: doc.Node, animation: doc.NodeAnimation) -> TransformTrack:
+        if not animation.present.all():
+            self.warn(node, f"animation '{animation.name}' has frames without position, rotation or scale; the game refuses them")
+        rest = self.scene.nodes[index]
+        present = animation.present
+        translation = FILE_TO_BLENDER.vectors(animation.positions)
+        rotation, odd = unit_quaternions(FILE_TO_BLENDER.quaternions_from_xyzw(animation.rotations))
+        scale = FILE_TO_BLENDER.scales(animation.scales)
+        for values, column, default in ((translation, 0, rest.translation), (rotation, 1, rest.rotation), (scale, 2, rest.scale)):
+            broken = ~present[:, column] | ~np.isfinite(values).all(axis=1)
+            values[broken] = default
+        if odd and present[:, 1].all():
+            self.warn(node, f"animation '{animation.name}' has {odd} rotations that are no unit quaternions; normalised")
+        return TransformTrack(index, translation, continuous(rotation), scale)
+
+    def vertex_track(self, index: int, node: doc.Node, animation: doc.VertexAnimation) -> VertexTrack | None:
+        """Map offsets to absolute points (F, P, 3); the first k vertices move (page, vertex animation)."""
+        mesh = self.scene.nodes[index].mesh
+        count = animation.animated_vertex_count
+        if mesh is None or not 0 < count <= len(mesh.points):
+            self.warn(node, f"vertex animation '{animation.name}' moves {count} vertices that are not there; left out")
+            return None
+        offsets = np.zeros((len(animation.frames), len(mesh.points), 3), np.float32)
+        for frame, found in zip(offsets, animation.frames, strict=True):
+            raw = next((prop.data for prop in found.properties if prop.name == "offset"), b"")
+            if len(raw) < count * 12 or len(raw) % 4:
+                self.warn(node, f"vertex animation '{animation.name}' has a frame without its {count} offsets; left out")
+                return None
+            frame[:count] = np.frombuffer(raw, "<f4", count * 3).reshape(count, 3)
+        if not np.isfinite(offsets).all():
+            self.warn(node, f"vertex animation '{animation.name}' holds what is no number; taken as no movement")
+            np.nan_to_num(offsets, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+        points = FILE_TO_BLENDER.vectors(offsets)
+        points += mesh.points
+        return VertexTrack(index, points)
+
+
+def unit_quaternions(values: FloatArray) -> tuple[FloatArray, int]:
+    """Return unit quaternions (n, 4; w, x, y, z), no rotation for zero ones, and how many were not unit."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.linalg.norm(values.astype(np.float64), axis=1)
+    broken = ~((length > 1e-12) & np.isfinite(length))
+    odd = int(np.count_nonzero(broken | (np.abs(length - 1) > 1e-3)))
+    length[broken] = 1.0
+    unit = (values / length[:, None]).astype(np.float32)
+    unit[broken] = (1.0, 0.0, 0.0, 0.0)
+    return unit, odd
+
+
+def continuous(rotations: FloatArray) -> FloatArray:
+    """Choose the sign of each quaternion (F, 4) nearest to the one before it, so that curves do not jump."""
+    if len(rotations) < 2:
+        return rotations
+    turned = np.einsum("ij,ij->i", rotations[1:], rotations[:-1]) < 0
+    signs = np.ones(len(rotations), np.float32)
+    signs[1:] = np.where(np.cumsum(turned) % 2, -1, 1)
+    signed: FloatArray = rotations * signs[:, None]
+    return signed
+
+
+def _triple(values: npt.NDArray[np.floating]) -> doc.Vector3:
+    x, y, z = values.tolist()
+    return (x, y, z)
