@@ -1,0 +1,241 @@
+""".blend files <-> scenes: the only module of the command line that touches Blender.
+
+Blender is loaded when first needed. In the ``bpy`` wheel the add-on is registered for the time of the work and taken
+off again: classes left registered crash Blender 4.2 and 4.3 at exit and hang 4.5 for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..io_formats.capabilities import Capabilities
+from ..io_formats.errors import ExportError, FormatError, MissingLibraryError
+from ..io_formats.options import Option
+from ..io_formats.scene import Scene
+from .reporting import one_line
+
+COMPRESS = Option(
+    name="use_compressed_blend",
+    default=False,
+    label="Compress",
+    description="Write a compressed .blend file",
+    section="File",
+)
+BLEND_OPTIONS: tuple[Option, ...] = (COMPRESS,)
+
+_NOT_EXPORTABLE = frozenset({"CAMERA", "LIGHT", "LIGHT_PROBE", "SPEAKER"})
+
+
+@dataclass(frozen=True)
+class BlendPart:
+    """A part of the open .blend file that becomes a file of its own."""
+
+    collection: Any
+    """A ``bpy.types.Collection``, or None for the whole scene."""
+
+    @property
+    def name(self) -> str:
+        return self.collection.name if self.collection is not None else ""
+
+
+class BlendSession:
+    """A Blender with the add-on registered, from its first use to the end of the ``with`` block."""
+
+    def __init__(self, *, show_chatter: bool = False) -> None:
+        self._bpy: Any = None
+        self._registered: Any = None
+        self._show_chatter = show_chatter
+
+    def __enter__(self) -> BlendSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._registered is not None:
+            self._registered.unregister()
+            self._registered = None
+
+    @property
+    def bpy(self) -> Any:
+        """Blender's module, with the add-on's properties registered.
+
+        Raises
+        ------
+        MissingLibraryError
+            There is none in this Python, or it cannot be loaded.
+        """
+        if self._bpy is None:
+            bpy = _import_bpy()
+            if not hasattr(bpy.types.Collection, "meshferry"):
+                package = importlib.import_module(__package__.rpartition(".")[0])
+                package.register()
+                self._registered = package
+            self._bpy = bpy
+        return self._bpy
+
+    def start_empty(self) -> None:
+        """Put an empty file in place of the open one: Blender's own settings, not those of the user's start-up file."""
+        self._call(self.bpy.ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
+
+    def open(self, path: Path) -> None:
+        """Open a .blend file, without running scripts in it.
+
+        Raises
+        ------
+        FormatError
+            It cannot be read, or is none.
+        """
+        try:
+            with path.open("rb"):
+                pass
+        except OSError as problem:
+            raise FormatError(f"The file cannot be read: {problem.strerror or problem}", file=str(path)) from None
+        try:
+            self._call(
+                self.bpy.ops.wm.open_mainfile, filepath=str(path.absolute()), load_ui=False, use_scripts=False
+            )
+        except RuntimeError as problem:
+            raise FormatError(f"Blender cannot open it: {_said(problem)}", file=str(path)) from None
+
+    def save(self, path: Path, *, compress: bool) -> None:
+        """Save the open file in place of ``path``, whole or not at all.
+
+        Raises
+        ------
+        ExportError
+            The system refuses; the old file is as it was.
+        """
+        place = path.resolve() if path.is_symlink() else path.absolute()
+        # In the same folder, so that relative paths in the file stay right.
+        temporary = place.with_name(f".{place.stem[:100]}.{secrets.token_hex(4)}.part.blend")
+        try:
+            self._call(
+                self.bpy.ops.wm.save_as_mainfile,
+                filepath=str(temporary),
+                check_existing=False,
+                compress=compress,
+                copy=True,
+            )
+            with temporary.open("r+b") as written:
+                os.fsync(written.fileno())
+            if place.exists():
+                temporary.chmod(place.stat().st_mode & 0o777)
+            temporary.replace(place)
+        except RuntimeError as problem:
+            raise ExportError(f"{path}: the file cannot be written: {_said(problem)}") from None
+        except OSError as problem:
+            raise ExportError(f"{path}: the file cannot be written: {problem.strerror or problem}") from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def import_scene(self, scene: Scene, options: Mapping[str, Any], source: Path) -> Any:
+        """Add a scene to the open file; return the importer's ``ImportResult``."""
+        from ..blender_data import importer
+
+        return importer.import_scene(self.bpy.context, scene, options, source_path=str(source.absolute()))
+
+    def export_scene(self, part: BlendPart, options: Mapping[str, Any], name: str, capabilities: Capabilities) -> Scene:
+        """Return a part of the open file as a scene."""
+        from ..blender_data import exporter
+
+        kind = "SCENE" if part.collection is None else "COLLECTION"
+        source = exporter.Source(kind, part.collection)
+        scene: Scene = exporter.export_scene(self.bpy.context, source, options, name, capabilities)
+        return scene
+
+    def parts(self, wanted: Sequence[str], *, several: bool) -> list[BlendPart]:
+        """Return what of the open file to export.
+
+        Parameters
+        ----------
+        wanted:
+            Names of collections; none: those that came from files or, where there are none, those with something
+            in them.
+        several:
+            Whether several files may be written; otherwise several collections are exported as one scene.
+
+        Raises
+        ------
+        ExportError
+            A collection is not there.
+        """
+        scene = self.bpy.context.scene
+        collections = {collection.name: collection for collection in scene.collection.children_recursive}
+        if wanted:
+            return [BlendPart(_collection(collections, name)) for name in dict.fromkeys(wanted)]
+        found = [collection for collection in collections.values() if collection.meshferry.from_file]
+        if not found and not any(_is_exportable(one) for one in scene.collection.objects):
+            children = scene.collection.children
+            found = [child for child in children if any(_is_exportable(one) for one in child.all_objects)]
+        if len(found) == 1 or (found and several):
+            return [BlendPart(collection) for collection in found]
+        return [BlendPart(None)]
+
+    def _call(self, operator: Callable[..., Any], **arguments: Any) -> None:
+        with contextlib.nullcontext() if self._show_chatter else _without_chatter():
+            operator(**arguments)
+
+
+def _import_bpy() -> Any:
+    try:
+        return importlib.import_module("bpy")
+    except ModuleNotFoundError as problem:
+        if problem.name != "bpy":
+            raise
+        raise MissingLibraryError(
+            "A .blend file needs Blender. Install it for this Python with: pip install meshferry[bpy] "
+            "(Python 3.11 or 3.13), or run: blender --command meshferry"
+        ) from None
+    except ImportError as problem:
+        raise MissingLibraryError(
+            f"Blender's module bpy cannot be loaded: {one_line(str(problem))}. It needs system libraries, on Debian and "
+            "Ubuntu: apt install libx11-6 libxrender1 libxfixes3 libxi6 libxkbcommon0 libxext6 libsm6 libice6 libgl1"
+        ) from None
+
+
+def _collection(collections: Mapping[str, Any], name: str) -> Any:
+    if name not in collections:
+        known = ", ".join(f"'{one}'" for one in collections) or "none"
+        raise ExportError(f"There is no collection '{name}' in the scene; there are {known}")
+    return collections[name]
+
+
+def _is_exportable(block: Any) -> bool:
+    return block.type not in _NOT_EXPORTABLE
+
+
+def _said(problem: RuntimeError) -> str:
+    """Return what an operator reported."""
+    return one_line(str(problem)).removeprefix("Error: ") or "no reason given"
+
+
+@contextlib.contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Keep lines such as "Info: Saved …", which Blender prints past Python, out of the results.
+
+    Errors come as exceptions, and a crash writes to standard error: neither is lost.
+    """
+    try:
+        sys.stdout.flush()
+        kept = os.dup(1)
+    except (AttributeError, OSError, ValueError):  # no standard output at all
+        yield
+        return
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -1,0 +1,29 @@
+"""``blender --command meshferry …``: the command line inside an installed Blender."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+
+NAME = "meshferry"
+
+_handles: list[Any] = []
+"""Blender takes a command off only by the handle it gave: the one thing that has to be kept between the two calls."""
+
+
+def register() -> None:
+    """Add the command to Blender."""
+    _handles.append(bpy.utils.register_cli_command(NAME, _run))
+
+
+def unregister() -> None:
+    """Take the command off again."""
+    while _handles:
+        bpy.utils.unregister_cli_command(_handles.pop())
+
+
+def _run(argv: list[str]) -> int:
+    from .main import main  # only when used: Blender starts faster
+
+    return main(argv, program=f"blender --command {NAME}")

@@ -1,0 +1,66 @@
+"""``meshferry check``: the rules of the program that will load the file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..io_formats import files
+from ..io_formats.findings import Finding, Severity, errors_of, warnings_of
+from . import inputs
+from .reporting import Reporter, counted, one_line
+
+
+def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+    """Add the sub command."""
+    parser = subparsers.add_parser(
+        "check",
+        parents=parents,
+        allow_abbrev=False,
+        help="tell what the program that will load a file makes of it",
+        description="Apply the rules of the program that will load each file: an error means that it fails there, "
+        "a warning that it surprises. Exit status 1 if there is any error.",
+    )
+    parser.add_argument("paths", nargs="+", metavar="FILE", help="a file, a folder (searched to the bottom), a pattern")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
+    """Print the findings for every file; return 1 if any is an error."""
+    wrong = 0
+    chosen = inputs.expand(arguments.paths, inputs.known_extensions())
+    for file in chosen:
+        entry: dict[str, Any] = {"file": str(file.path)}
+        try:
+            loaded = files.load(file.path)
+            findings = loaded.format.check(loaded.document)
+        except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
+            wrong += 1
+            entry["error"] = reporter.fail(file.path, problem)
+            reporter.record(entry)
+            continue
+        errors, warnings = errors_of(findings), warnings_of(findings)
+        wrong += bool(errors)
+        entry["format"] = loaded.format.name
+        entry["errors"] = [_entry(finding) for finding in errors]
+        entry["warnings"] = [_entry(finding) for finding in warnings]
+        reporter.record(entry)
+        for finding in errors + warnings:
+            _print(reporter, file, finding)
+        if not findings:
+            reporter.say(f"{file.path}: fine")
+    if len(chosen) > 1:
+        reporter.say(f"{len(chosen) - wrong} of {counted(len(chosen), 'file')} without errors")
+    return 1 if wrong else 0
+
+
+def _entry(finding: Finding) -> dict[str, str]:
+    return {"item": finding.item, "message": finding.message}
+
+
+def _print(reporter: Reporter, file: inputs.InputFile, finding: Finding) -> None:
+    line = f"{file.path}: {finding.severity.value}: {one_line(str(finding))}"
+    if finding.severity is Severity.ERROR:
+        reporter.result(line)
+    else:
+        reporter.say(line)

@@ -1,0 +1,123 @@
+"""Run the command line in a Blender whose owner has no other Python.
+
+    blender -b --python cli/convert.py -- windmill.timbermesh windmill.blend
+    blender -b --python cli/convert.py -- inspect windmill.timbermesh
+
+The arguments are those of ``meshferry convert``; the name of any command may stand in front of them. Works from the
+folder of the installed extension, enabled or not, with ``--factory-startup`` too, and from a checkout. The exit status
+is true although a Blender whose script fails ends with 0.
+
+This file starts before the package is found, so it imports nothing of it at the top.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+ALIAS = "meshferry"
+COMMANDS = ("inspect", "convert", "check", "formats", "--version")
+OLDEST_PYTHON = (3, 11)
+
+
+def main() -> int:
+    """Find the package and run its command line; return the exit status."""
+    if sys.version_info < OLDEST_PYTHON:  # noqa: UP036 (Blender before 4.2 gets here)
+        print("Meshferry needs Blender 4.2 or newer", file=sys.stderr)
+        return 1
+    if sys.path and os.path.realpath(sys.path[0] or ".") == os.path.join(ROOT, "cli"):
+        del sys.path[0]  # plain Python puts the script's folder first, where its modules would hide others
+    _add_extension_libraries()
+    try:
+        package = _package_name()
+        command_line = importlib.import_module(package + ".cli.main")
+    except ModuleNotFoundError as missing:
+        return _tell_missing(missing)
+    status: int = command_line.main(arguments(sys.argv), program="convert.py --")
+    return status
+
+
+def arguments(argv: list[str]) -> list[str]:
+    """Return the arguments of the command line out of those of the process."""
+    given = argv[argv.index("--") + 1 :] if "--" in argv else [] if "bpy" in sys.modules else argv[1:]
+    return given if given and given[0] in COMMANDS else ["convert", *given]
+
+
+def _package_name() -> str:
+    """Return the name under which the package can be imported, after loading it where nobody has."""
+    extension = _extension_name()
+    if extension:
+        importlib.import_module(extension)
+        return extension
+    spec = importlib.util.spec_from_file_location(
+        ALIAS, os.path.join(ROOT, "__init__.py"), submodule_search_locations=[ROOT]
+    )
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(f"No package in {ROOT}", name=ALIAS)
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[ALIAS] = package
+    spec.loader.exec_module(package)
+    return ALIAS
+
+
+def _extension_name() -> str:
+    """Return the package's name as an extension of a repository that Blender knows; otherwise nothing."""
+    folder, name = os.path.split(ROOT)
+    for module_name, module in list(sys.modules.items()):
+        parent, _dot, repository = module_name.partition(".")
+        if parent == "bl_ext" and repository and "." not in repository:
+            if any(os.path.realpath(path) == folder for path in getattr(module, "__path__", ())):
+                return module_name + "." + name
+    return ""
+
+
+def _add_extension_libraries() -> None:
+    """Let Python find the wheels of installed extensions, which Blender offers to enabled ones alone."""
+    parents = [os.path.dirname(os.path.dirname(ROOT))]
+    if "bpy" in sys.modules:
+        parents.append(sys.modules["bpy"].utils.user_resource("EXTENSIONS"))
+    version = "python{:d}.{:d}".format(*sys.version_info[:2])
+    for parent in parents:
+        site = os.path.join(parent, ".local", "lib", version, "site-packages")
+        if parent and os.path.isdir(site) and site not in sys.path:
+            sys.path.append(site)
+
+
+def _tell_missing(missing: ModuleNotFoundError) -> int:
+    """Say which library is missing and how to install it for exactly this Python; return the exit status."""
+    environment = _environment()
+    libraries = environment.missing_libraries()
+    if not libraries:
+        traceback.print_exception(missing)
+        return 1
+    print("Meshferry needs " + " and ".join(libraries) + ", which this Python does not have", file=sys.stderr)
+    print(environment.how_to_install(libraries), file=sys.stderr)
+    return 1
+
+
+def _environment():  # type: ignore[no-untyped-def]
+    """Load the one module that imports no library."""
+    spec = importlib.util.spec_from_file_location(
+        "meshferry_environment", os.path.join(ROOT, "cli", "environment.py")
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _run() -> int:
+    try:
+        return main()
+    except KeyboardInterrupt:
+        return 130
+    except BaseException:  # noqa: BLE001 (Blender would end with 0)
+        traceback.print_exc()
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(_run())

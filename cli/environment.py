@@ -1,0 +1,77 @@
+"""The Python and the Blender that the command line runs in: version, missing libraries, how to install them.
+
+Imports nothing but the standard library, since it speaks up where the rest cannot be imported.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+import tomllib
+from pathlib import Path
+
+LIBRARIES = {"numpy": "numpy", "google.protobuf": "protobuf"}
+"""Modules that Meshferry imports -> what pip calls them."""
+
+
+def version() -> str:
+    """Return Meshferry's version; ``blender_manifest.toml`` states it."""
+    manifest = Path(__file__).resolve().parent.parent / "blender_manifest.toml"
+    try:
+        return str(tomllib.loads(manifest.read_text(encoding="utf-8"))["version"])
+    except (OSError, KeyError, ValueError):
+        pass
+    try:
+        return importlib.metadata.version("meshferry")
+    except importlib.metadata.PackageNotFoundError:
+        return "of unknown version"
+
+
+def blender_version() -> str:
+    """Return the version of the Blender that is loaded, or nothing."""
+    bpy = sys.modules.get("bpy")
+    return str(bpy.app.version_string) if bpy is not None and hasattr(bpy, "app") else ""
+
+
+def described() -> str:
+    """Name everything a report of a defect has to name."""
+    blender = blender_version()
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    return f"Meshferry {version()}, Python {python}" + (f", Blender {blender}" if blender else "")
+
+
+def missing_libraries() -> list[str]:
+    """Return what pip calls the libraries that this Python cannot find."""
+    return [library for module, library in LIBRARIES.items() if not _is_there(module)]
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the parent package is missing
+        return False
+
+
+def how_to_install(libraries: list[str]) -> str:
+    """Say how to install libraries for exactly the Python that runs now.
+
+    Blender looks for modules in its user scripts folder, needs no rights of an administrator there, and does not look
+    where a plain ``pip install`` of its Python may put them.
+    """
+    wanted = " ".join(libraries)
+    modules = _blender_modules_folder()
+    if not modules:
+        return f'For this Python: "{sys.executable}" -m pip install {wanted}'
+    return (
+        f'For this Blender: "{sys.executable}" -m pip install --target "{modules}" {wanted}\n'
+        "Or install the extension, which brings them: Edit > Preferences > Get Extensions > Install from Disk"
+    )
+
+
+def _blender_modules_folder() -> str:
+    """Return where a real Blender looks for modules of add-ons; nothing in plain Python, with or without the wheel."""
+    bpy = sys.modules.get("bpy")
+    if bpy is None or not getattr(bpy.app, "binary_path", ""):
+        return ""
+    return str(bpy.utils.user_resource("SCRIPTS", path=str(Path("addons", "modules"))))

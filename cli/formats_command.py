@@ -1,0 +1,60 @@
+"""``meshferry formats``: what there is, and what each format can hold."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from ..io_formats.capabilities import Capabilities
+from ..io_formats.formats import FORMATS
+from .reporting import Reporter, counted
+
+_NAMES = {
+    "normals": "normals",
+    "materials": "materials",
+    "custom_layers": "custom layers",
+    "node_hierarchy": "node hierarchy",
+    "shape_keys": "shape keys",
+    "skeletons": "skeletons",
+    "node_clips": "node animation",
+    "joint_clips": "bone animation",
+    "vertex_clips": "vertex animation",
+    "levels_of_detail": "levels of detail",
+    "physics": "physics shapes",
+}
+
+
+def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+    """Add the sub command."""
+    parser = subparsers.add_parser(
+        "formats", parents=parents, allow_abbrev=False, help="list the formats and what each can hold"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG001 (all commands are called alike)
+    """Print the list."""
+    for known in FORMATS:
+        reporter.record(
+            {
+                "name": known.name,
+                "label": known.label,
+                "extensions": known.extensions,
+                "holds": asdict(known.capabilities),
+            }
+        )
+        reporter.result(f"{known.label} ({', '.join(known.extensions)})\n  holds {described(known.capabilities)}")
+    return 0
+
+
+def described(capabilities: Capabilities) -> str:
+    """Say in words what a format can hold."""
+    held = asdict(capabilities)
+    parts = [
+        counted(capabilities.uv_layers, "UV layer") if capabilities.uv_layers else "",
+        counted(capabilities.color_layers, "colour layer") if capabilities.color_layers else "",
+        counted(capabilities.influences, "weight") + " a vertex" if capabilities.influences else "",
+    ]
+    parts += [name for key, name in _NAMES.items() if held[key]]
+    return ", ".join(part for part in parts if part) or "bare triangles"

@@ -1,0 +1,92 @@
+"""Paths on the command line -> files: folders are searched, patterns that the shell left alone are resolved."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..io_formats import formats
+from ..io_formats.errors import MeshferryError
+
+BLEND = ".blend"
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to work on."""
+
+    path: Path
+    relative: Path
+    """Where it lies below the folder that was given; its bare name where the file itself was given."""
+
+
+def known_extensions() -> tuple[str, ...]:
+    """Return the extensions of all formats, with the dot."""
+    return tuple(extension for known in formats.FORMATS for extension in known.extensions)
+
+
+def expand(paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path | None = None) -> list[InputFile]:
+    """Return every file that the paths mean, each once, in a steady order.
+
+    Parameters
+    ----------
+    paths:
+        Files, folders (searched to the bottom) and patterns such as ``models/*.timbermesh``. A file that is
+        not there stays in the list: its reading says so, and the rest goes on.
+    extensions:
+        What counts in a folder.
+    leave_out:
+        A folder whose files do not count in a search, unless it is the one searched.
+
+    Raises
+    ------
+    MeshferryError
+        A folder or a pattern with nothing in it.
+    """
+    found: dict[str, InputFile] = {}
+    for text in paths:
+        for file in _expand_one(text, extensions, leave_out):
+            found.setdefault(file_key(file.path), file)
+    return list(found.values())
+
+
+def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None) -> list[InputFile]:
+    path = Path(text)
+    if path.is_dir():
+        files = _files_below(path, extensions, leave_out)
+        if not files:
+            raise MeshferryError(f"{text}: there are no {' or '.join(extensions)} files in this folder")
+        return files
+    if not path.exists() and glob.has_magic(text):
+        matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 (the pattern may be absolute)
+        if not matches:
+            raise MeshferryError(f"{text}: no file matches this pattern")
+        return [InputFile(Path(match), Path(Path(match).name)) for match in matches if not Path(match).is_dir()]
+    return [InputFile(path, Path(path.name))]
+
+
+def _files_below(folder: Path, extensions: Sequence[str], leave_out: Path | None) -> list[InputFile]:
+    skipped = file_key(leave_out) if leave_out is not None and file_key(leave_out) != file_key(folder) else ""
+    files = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not skipped or file_key(Path(parent, name)) != skipped)
+        for name in sorted(names):
+            if name.lower().endswith(tuple(extensions)):
+                path = Path(parent, name)
+                files.append(InputFile(path, path.relative_to(folder)))
+    return files
+
+
+def file_key(path: Path) -> str:
+    """Return the same text for all spellings of one file's path."""
+    key = os.path.realpath(path)
+    return key.casefold() if sys.platform in {"win32", "darwin"} else key
+
+
+def is_blend(path: Path) -> bool:
+    """Tell whether a path is that of a .blend file."""
+    return path.suffix.lower() == BLEND

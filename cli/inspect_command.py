@@ -1,0 +1,82 @@
+"""``meshferry inspect``: the facts of files, and whether they survive decoding and encoding."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..io_formats import files
+from ..io_formats.errors import FormatError
+from . import inputs
+from .reporting import Reporter, clip_text, counted
+
+
+def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+    """Add the sub command."""
+    parser = subparsers.add_parser(
+        "inspect",
+        parents=parents,
+        allow_abbrev=False,
+        help="print the facts of files",
+        description="Print what is in files. Exit status 0 when all could be read, 1 otherwise.",
+    )
+    parser.add_argument("paths", nargs="+", metavar="FILE", help="a file, a folder (searched to the bottom), a pattern")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="also decode and encode each file and compare; a difference is a failure",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
+    """Print the facts of every file; return 1 if any failed."""
+    failed = 0
+    for file in inputs.expand(arguments.paths, inputs.known_extensions()):
+        entry: dict[str, Any] = {"file": str(file.path)}
+        try:
+            entry.update(_facts(file, verify=arguments.verify))
+            if entry.get("identical") is False:
+                raise FormatError("The file differs after decoding and encoding")
+        except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
+            failed += 1
+            entry["error"] = reporter.fail(file.path, problem)
+        reporter.record(entry)
+        if "format" in entry:
+            reporter.result(described(entry))
+    return 1 if failed else 0
+
+
+def _facts(file: inputs.InputFile, *, verify: bool) -> dict[str, Any]:
+    loaded = files.load(file.path)
+    facts = {"format": loaded.format.name, **loaded.format.facts(loaded.document)}
+    if verify:
+        encoded = loaded.format.write(loaded.document)
+        facts["identical"] = encoded == loaded.data or loaded.format.same_content(loaded.data, encoded)
+    return facts
+
+
+def described(entry: dict[str, Any]) -> str:
+    """Return the facts of a file as a few lines for people."""
+    form = f"{entry['format']} {entry['version']}" if entry["version"] else entry["format"]
+    amounts = ", ".join(counted(entry[f"{noun}s"], noun) for noun in ("node", "triangle"))
+    amounts += f", {counted(entry['vertices'], 'vertex', 'vertices')}, {counted(entry['surfaces'], 'surface')}"
+    layers = [
+        counted(entry[key], noun)
+        for key, noun in (
+            ("materials", "material"),
+            ("uv_layers", "UV layer"),
+            ("color_layers", "colour layer"),
+            ("bones", "bone"),
+            ("shape_keys", "shape key"),
+        )
+        if entry[key]
+    ]
+    lines = [f"{entry['file']}: {form}", f"  {amounts}"]
+    if layers:
+        lines.append(f"  {', '.join(layers)}")
+    lines += [f"  animation {clip_text(clip, with_kind=True)}" for clip in entry["clips"]]
+    lines += [f"  warning: {text}" for text in entry["warnings"]]
+    if "identical" in entry:
+        lines.append("  identical after decoding and encoding" if entry["identical"] else "  NOT identical")
+    return "\n".join(lines)

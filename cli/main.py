@@ -1,0 +1,79 @@
+"""The command line: ``meshferry inspect | convert | check | formats``.
+
+The same in each of its three places: a plain command, ``blender --command meshferry`` and
+``blender -b --python cli/convert.py -- …``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ..io_formats.errors import MeshferryError
+from . import check_command, convert_command, environment, formats_command, inspect_command
+from .reporting import Reporter, make_streams_safe
+
+COMMANDS = ("inspect", "convert", "check", "formats")
+
+OK, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
+"""Exit statuses; shells give 130 to what Ctrl+C ended."""
+
+
+def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv:
+        The arguments; those of the process where left out.
+    program:
+        What the user typed to get here, for help texts.
+
+    Returns
+    -------
+    int
+        The exit status: 0 all went well, 1 something failed, 2 the arguments were refused, 130 interrupted.
+    """
+    make_streams_safe()
+    try:
+        arguments = build_parser(program).parse_args(argv)
+    except SystemExit as done:  # argparse has printed help or what is wrong
+        return done.code if isinstance(done.code, int) else REFUSED
+    reporter = Reporter(as_json=arguments.json, quiet=arguments.quiet, debug=arguments.debug)
+    try:
+        status: int = arguments.run(arguments, reporter)
+    except KeyboardInterrupt:
+        reporter.fail("", MeshferryError("Interrupted"))
+        return INTERRUPTED
+    except MeshferryError as problem:
+        reporter.fail("", problem)
+        return REFUSED
+    except Exception as problem:  # noqa: BLE001 (a defect is one line, and its place with --debug)
+        reporter.fail("", problem)
+        return FAILED
+    finally:
+        reporter.close()
+    return status
+
+
+def build_parser(program: str = "meshferry") -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog=program,
+        allow_abbrev=False,
+        description="Carry meshes, armatures, shape keys and animations between Blender and game formats.",
+    )
+    parser.add_argument("--version", action="version", version=environment.described())
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    shared = _shared_arguments()
+    for command in (inspect_command, convert_command, check_command, formats_command):
+        command.add_parser(subparsers, [shared])
+    return parser
+
+
+def _shared_arguments() -> argparse.ArgumentParser:
+    shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    shared.add_argument("--json", action="store_true", help="print one JSON object a line instead of sentences")
+    shared.add_argument("--quiet", action="store_true", help="print errors only")
+    shared.add_argument("--debug", action="store_true", help="print where errors happened, and what Blender says")
+    return shared

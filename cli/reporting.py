@@ -1,0 +1,167 @@
+"""What the command line says: sentences for people, one JSON object a line for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+from ..io_formats.errors import FormatError, MeshferryError, MissingLibraryError
+from . import environment
+
+CLIPS_NAMED = 3
+"""Animations that a summary names before it says how many more there are."""
+
+
+class Reporter:
+    """Everything that one run prints.
+
+    Results go to standard output (as JSON where asked for), warnings and failures to standard error. A reader
+    that goes away, such as ``head``, stops the output, never the work.
+    """
+
+    def __init__(self, *, as_json: bool = False, quiet: bool = False, debug: bool = False) -> None:
+        self.as_json = as_json
+        self.quiet = quiet
+        self.debug = debug
+        self._library_is_missing = False
+
+    def say(self, text: str) -> None:
+        """Tell people how things went."""
+        if not self.quiet and not self.as_json:
+            self._print(text, sys.stdout)
+
+    def record(self, entry: Mapping[str, Any]) -> None:
+        """Tell programs about one file."""
+        if self.as_json:
+            # Plain ASCII is the same on every console.
+            self._print(json.dumps(_plain(entry)), sys.stdout)
+
+    def result(self, text: str) -> None:
+        """Print what was asked for, also when quiet."""
+        if not self.as_json:
+            self._print(text, sys.stdout)
+
+    def warn(self, file: object, text: str) -> None:
+        """Tell people of something lost or odd; programs find it in the record."""
+        if not self.quiet and not self.as_json:
+            self._print(f"{file}: warning: {one_line(text)}", sys.stderr)
+
+    def fail(self, file: object, problem: BaseException) -> str:
+        """Print the one line ``file: cause`` and return the cause."""
+        text = cause(problem)
+        if isinstance(problem, MissingLibraryError):
+            self._library_is_missing = True
+        self._print(f"{file}: {text}" if str(file) else text, sys.stderr)
+        self.trace(problem)
+        return text
+
+    def trace(self, problem: BaseException) -> None:
+        """Print where an exception came from, if that was asked for."""
+        if self.debug:
+            self._print("".join(traceback.format_exception(problem)).rstrip(), sys.stderr)
+
+    def close(self) -> None:
+        """Say once, at the end, how to get what was missing, and hand over everything printed."""
+        missing = environment.missing_libraries() if self._library_is_missing else []
+        if missing:
+            self._print(environment.how_to_install(missing), sys.stderr)
+        for stream in (sys.stdout, sys.stderr):
+            self._print("", stream, end="")
+
+    def _print(self, text: str, stream: TextIO | None, end: str = "\n") -> None:
+        if stream is None or stream.closed:  # pythonw, or a service without a console
+            return
+        try:
+            stream.write(text + end)
+            stream.flush()
+        except (BrokenPipeError, OSError):
+            _discard(stream)
+
+
+def _discard(stream: TextIO) -> None:
+    """Send what is still to come nowhere, also what the interpreter flushes when it ends."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):
+        pass
+
+
+def make_streams_safe() -> None:
+    """Let consoles that lack a character show its code instead of stopping the work."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks."""
+    return " ".join(text.split())
+
+
+def cause(problem: BaseException) -> str:
+    """Say in one line what went wrong, without the file's name."""
+    if isinstance(problem, FormatError):
+        unnamed = FormatError(problem.message, offset=problem.offset, item=problem.item)
+        return one_line(str(unnamed))
+    if isinstance(problem, MeshferryError):
+        return one_line(str(problem))
+    if isinstance(problem, MemoryError):
+        return "There is not enough memory for this file"
+    return unexpected(problem)
+
+
+def unexpected(problem: BaseException) -> str:
+    """Say in one line that this is a defect, and what a report of it needs."""
+    what = one_line(f"{type(problem).__name__}: {problem}").rstrip(": ")
+    return (
+        f"Unexpected error: {what} ({environment.described()}). "
+        "This is a defect of Meshferry: please report this line with the file; --debug adds where it happened"
+    )
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return ``1 object`` or ``1,284 objects``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def clip_text(clip: Mapping[str, Any], *, with_kind: bool = False) -> str:
+    """Return ``'Default', 60 frames at 24 fps``."""
+    kind = f"{clip['kind']}, " if with_kind else ""
+    return f"'{clip['name']}', {kind}{counted(clip['frames'], 'frame')} at {clip['fps']:g} fps"
+
+
+def summary(facts: Mapping[str, Any]) -> str:
+    """Return ``5 objects, 1,284 triangles, 2 materials, 1 animation ('Default', 60 frames at 24 fps)``."""
+    parts = [
+        counted(facts["nodes"], "object"),
+        counted(facts["triangles"], "triangle"),
+        counted(facts["materials"], "material"),
+    ]
+    parts += [counted(facts[key], noun) for key, noun in (("bones", "bone"), ("shape_keys", "shape key")) if facts[key]]
+    clips: Sequence[Mapping[str, Any]] = facts["clips"]
+    if clips:
+        named = "; ".join(clip_text(clip) for clip in clips[:CLIPS_NAMED])
+        more = f" and {len(clips) - CLIPS_NAMED} more" if len(clips) > CLIPS_NAMED else ""
+        parts.append(f"{counted(len(clips), 'animation')} ({named}{more})")
+    return ", ".join(parts)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: numbers of NumPy as Python's, numbers that are none as null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
