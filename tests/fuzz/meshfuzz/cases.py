@@ -1,0 +1,111 @@
+"""Cases from a seed: case ``n`` of seed ``s`` is the same bytes on every machine that has the same samples.
+
+Each format may have a maker of its own that knows its structure; the others get raw changes to their samples.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import raw, timbermesh_mutations, timbermesh_seeds, timbermesh_wrappings
+from .checkout import SAMPLES, load_package
+
+_LARGEST_SAMPLE = 4 * 1024 * 1024
+_BOMBS = 0.004
+
+
+@dataclass(frozen=True)
+class Case:
+    """One hostile file, and how it was made."""
+
+    number: int
+    data: bytes
+    recipe: str
+
+
+@dataclass
+class Corpus:
+    """What the cases of one format are made from."""
+
+    messages: dict[str, bytes] = field(default_factory=dict)
+    """Inflated contents, for the makers that know the structure."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Whole files as they are."""
+
+
+def sample_files(name: str, extensions: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the real files of a format that are here, by name; none in a fresh clone."""
+    folder = SAMPLES / name
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions) if folder.is_dir() else []
+    return {path.name: path.read_bytes() for path in paths if path.stat().st_size <= _LARGEST_SAMPLE}
+
+
+def timbermesh_corpus() -> Corpus:
+    seeds = timbermesh_seeds.seeds()
+    files = sample_files("timbermesh", (".timbermesh", ".meshy"))
+    inflated = {name: timbermesh_wrappings.unwrap(data) for name, data in files.items()}
+    return Corpus({**seeds, **{name: content for name, content in inflated.items() if content is not None}}, files)
+
+
+def make_timbermesh(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+    if rng.random() < _BOMBS:
+        return timbermesh_wrappings.bomb(rng)
+    if corpus.files and rng.random() < 0.1:
+        name, data = pick(corpus.files, rng)
+        return raw.mutate(data, rng), f"raw changes to {name}"
+    name, content = pick(corpus.messages, rng)
+    pick_change = rng.random()
+    if pick_change < 0.75:
+        content, how = timbermesh_mutations.mutate(content, rng), "changed fields"
+    elif pick_change < 0.95:
+        content, how = raw.mutate(content, rng), "raw changes"
+    else:
+        how = "unchanged"
+    data, wrapping = timbermesh_wrappings.wrap(content, rng)
+    return data, f"{name}, {how}, {wrapping}"
+
+
+def make_raw(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+    """Change bytes of a sample, without knowing what they mean."""
+    name, data = pick(corpus.files, rng) if corpus.files else ("noise", rng.randbytes(rng.choice((0, 1, 4, 100, 5000))))
+    return raw.mutate(data, rng), f"raw changes to {name}"
+
+
+def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
+    """Choose a file, small ones more often: a hundred small cases find more than one large one."""
+    names = list(files)
+    name = rng.choices(names, [1 / (3000 + len(files[n])) for n in names])[0]
+    return name, files[name]
+
+
+Maker = Callable[[Corpus, random.Random], tuple[bytes, str]]
+_MAKERS: dict[str, tuple[Callable[[], Corpus], Maker]] = {"timbermesh": (timbermesh_corpus, make_timbermesh)}
+
+
+class CaseMaker:
+    """The cases of all formats, or of one, for a seed."""
+
+    def __init__(self, seed: int, only: str = "") -> None:
+        load_package()
+        from meshferry.io_formats import formats
+
+        self.seed = seed
+        self.sources: list[tuple[str, Corpus, Maker]] = []
+        for known in formats.FORMATS:
+            if only in ("", known.name):
+                prepare, make = _MAKERS.get(known.name, (None, make_raw))
+                corpus = prepare() if prepare else Corpus(files=sample_files(known.name, known.extensions))
+                self.sources.append((known.name, corpus, make))
+
+    def make(self, number: int) -> Case:
+        rng = random.Random(f"{self.seed}:{number}")
+        name, corpus, make = self.sources[number % len(self.sources)]
+        data, recipe = make(corpus, rng)
+        return Case(number, data, f"{name}: {recipe}")
+
+
+def from_file(path: Path) -> Case:
+    return Case(-1, path.read_bytes(), f"file {path.name}")

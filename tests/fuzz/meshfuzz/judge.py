@@ -1,0 +1,162 @@
+"""One case through every room of its format: nothing but success or a refusal in words, in time, in memory."""
+
+from __future__ import annotations
+
+import gc
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from . import memory
+from .cases import Case
+from .checkout import ROOT
+from .invariants import check_scene
+
+SECONDS = 2.0
+_STABLE_UP_TO = 300_000
+"""Files up to which the written file is read and written once more."""
+
+Result = TypeVar("Result")
+
+
+@dataclass
+class Finding:
+    """Something that must not be."""
+
+    kind: str
+    """exception, slow, memory, unstable, crash, hang"""
+    signature: str
+    """The same for every case that fails in the same place."""
+    detail: str
+    number: int
+    recipe: str
+    data: bytes = field(repr=False, default=b"")
+
+
+@dataclass
+class Verdict:
+    """What became of a case."""
+
+    outcome: str
+    seconds: float = 0.0
+    growth: int = 0
+    steps: dict[str, float] = field(default_factory=dict)
+    finding: Finding | None = None
+
+
+class Judge:
+    """Judges cases in this process; one case after another, so that peaks belong to the case."""
+
+    def __init__(self) -> None:
+        from meshferry.io_formats import errors, formats
+
+        self.formats = formats
+        self.refusal: type[Exception] = errors.MeshferryError
+        self.give_back = memory.trimmer()
+        self.base = 0
+        warnings.simplefilter("error")  # NumPy's complaints are noise in an artist's console
+        warnings.simplefilter("default", DeprecationWarning)
+
+    def judge(self, case: Case) -> Verdict:
+        """Run one case; say how it ended and what it took."""
+        before = memory.reset_peak()
+        if before > self.base + 8 * memory.MEBIBYTE:
+            gc.collect()
+            self.give_back()
+            before = memory.reset_peak()
+            self.base = before
+        verdict = Verdict("accepted")
+        started = time.perf_counter()
+        try:
+            self._all_rooms(case, verdict)
+        except self.refusal:
+            verdict.outcome = "refused"
+        except MemoryError as problem:
+            verdict.finding = finding("memory", case, problem)
+        except Unstable as problem:
+            verdict.finding = finding("unstable", case, problem)
+        except Exception as problem:
+            verdict.finding = finding("exception", case, problem)
+        verdict.seconds = time.perf_counter() - started
+        verdict.growth = max(0, memory.peak() - before)
+        if verdict.finding is None:
+            verdict.finding = self._excess(case, verdict)
+        return verdict
+
+    def _excess(self, case: Case, verdict: Verdict) -> Finding | None:
+        """Compare time and memory with the limits."""
+        if verdict.seconds > SECONDS:
+            step, seconds = max(verdict.steps.items(), key=lambda item: item[1], default=("?", 0.0))
+            return Finding("slow", f"slow in {step}", f"{verdict.seconds:.1f} s, {step} {seconds:.1f} s", case.number, case.recipe, case.data)
+        if verdict.growth > memory.ALLOWED_BASE and verdict.growth > memory.allowed(case.data):
+            detail = (
+                f"{verdict.growth / memory.MEBIBYTE:.0f} MiB for a file of {len(case.data):,} bytes that inflates to "
+                f"{memory.inflated_size(case.data):,}; allowed {memory.allowed(case.data) / memory.MEBIBYTE:.0f} MiB"
+            )
+            return Finding("memory", "memory", detail, case.number, case.recipe, case.data)
+        return None
+
+    def _all_rooms(self, case: Case, verdict: Verdict) -> None:
+        def timed(step: str, work: Callable[[], Result]) -> Result:
+            started = time.perf_counter()
+            try:
+                return work()
+            finally:
+                verdict.steps[step] = verdict.steps.get(step, 0.0) + time.perf_counter() - started
+
+        data = case.data
+        found = timed("by_content", lambda: self.formats.by_content(data[: self.formats.HEAD_SIZE], len(data)))
+        document = timed("read", lambda: found.read(data))
+        refusals: list[Exception] = []
+
+        def room(step: str, work: Callable[[], Any]) -> Any:
+            """Run a later room; a refusal of one must not keep the others from being tried."""
+            try:
+                return timed(step, work)
+            except self.refusal as problem:
+                refusals.append(problem)
+                return None
+
+        room("facts", lambda: found.facts(document))
+        room("check", lambda: found.check(document))
+        written = room("write", lambda: found.write(document))
+        if written is not None and len(written) < _STABLE_UP_TO and len(data) < _STABLE_UP_TO:
+            self._written_again(found, data, written, timed)
+        scene = room("to_scene", lambda: found.to_scene(document, "Case"))
+        if scene is not None:
+            check_scene(scene)
+            mapped = room("from_scene", lambda: found.from_scene(scene))
+            if mapped is not None:
+                room("check", lambda: found.check(mapped))
+                room("facts", lambda: found.facts(mapped))
+        verdict.outcome = "accepted, " + ("in part" if refusals else "whole")
+
+    def _written_again(self, found: Any, data: bytes, written: bytes, timed: Callable[..., Any]) -> None:
+        """Require of an accepted file that what we write of it can be read and written again without a change."""
+        try:
+            again = timed("write again", lambda: found.write(found.read(written)))
+        except self.refusal as problem:
+            raise Unstable(f"our own file is refused: {problem}") from None
+        if again != written:
+            raise Unstable("writing what was written and read changes it")
+        timed("same_content", lambda: found.same_content(data, written))
+
+
+class Unstable(Exception):
+    """A document that does not survive its own writer."""
+
+
+def finding(kind: str, case: Case, problem: BaseException) -> Finding:
+    """Make a finding of an exception; the signature is its type and the innermost line of the package."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    own = [frame for frame in frames if frame.filename.startswith(str(ROOT)) and "/tests/" not in frame.filename]
+    place = own[-1] if own else frames[-1]
+    where = f"{Path(place.filename).relative_to(ROOT) if own else Path(place.filename).name}:{place.lineno}"
+    text = "".join(traceback.format_exception(problem)[-12:])
+    if isinstance(problem, Unstable):
+        where = str(problem)[:60]
+    return Finding(kind, f"{type(problem).__name__} at {where}", text, case.number, case.recipe, case.data)

@@ -1,0 +1,98 @@
+"""Peak memory of a piece of work, C libraries included, as the kernel counts it.
+
+``tracemalloc`` is slow and blind to protobuf's and zlib's memory. Linux keeps the high-water mark of a process and
+lets it be reset; elsewhere the peaks read as 0 and the memory limit is not judged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import zlib
+from collections.abc import Callable
+
+MEBIBYTE = 1024 * 1024
+ALLOWED_BASE = 64 * MEBIBYTE
+ALLOWED_RATIO = 20
+INFLATED_BASE = 64 * MEBIBYTE
+INFLATED_RATIO = 64
+
+
+def reset_peak() -> int:
+    """Set the high-water mark to what is in use now; return that, in bytes."""
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as clear:
+        clear.write("5")
+    return _status("VmRSS")
+
+
+def peak() -> int:
+    return _status("VmHWM")
+
+
+def _status(key: str) -> int:
+    try:
+        with open("/proc/self/status", "rb") as status:
+            for line in status:
+                if line.startswith(key.encode()):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def trimmer() -> Callable[[], None]:
+    """Return a function that gives freed memory back to the system.
+
+    Memory that an earlier case freed and the C library kept would be used again unseen.
+    """
+    try:
+        libc = ctypes.CDLL(None)
+        mallopt, trim = libc.mallopt, libc.malloc_trim
+    except (OSError, AttributeError):
+        return lambda: None
+    mallopt(-3, 256 * 1024)  # M_MMAP_THRESHOLD, fixed: large blocks go back at once
+    mallopt(-1, 1024 * 1024)  # M_TRIM_THRESHOLD
+
+    def give_back() -> None:
+        trim(0)
+
+    return give_back
+
+
+def limit_address_space(more: int) -> None:
+    """Let the process grow by at most so many bytes: a runaway allocation becomes a MemoryError, not a dead machine."""
+    if sys.platform == "linux":
+        import resource
+
+        limit = _status("VmSize") + more
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def allowed(data: bytes) -> int:
+    """Return how much memory reading a file may take: 64 MiB and 20 times what it holds, file and inflated content."""
+    return ALLOWED_BASE + ALLOWED_RATIO * (len(data) + inflated_size(data))
+
+
+def inflated_size(data: bytes) -> int:
+    """Return what a reader may inflate of a file: its true inflated size, up to the cap that readers have to set."""
+    cap = max(INFLATED_BASE, INFLATED_RATIO * len(data))
+    start, window = (0, 31) if data[:2] == b"\x1f\x8b" else (2, -15)
+    if start and (len(data) < 2 or data[0] & 15 != 8):
+        return 0
+    stream = zlib.decompressobj(window)
+    total = 0
+    rest: bytes | memoryview = memoryview(data)[start:]
+    with contextlib.suppress(zlib.error):
+        while total < cap and not stream.eof:
+            piece = len(stream.decompress(rest, MEBIBYTE))
+            rest = stream.unconsumed_tail
+            total += piece
+            if not piece and not rest:
+                break
+    return min(total, cap)
+
+
+def available() -> bool:
+    return os.path.exists("/proc/self/clear_refs")
