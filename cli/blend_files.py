@@ -101,9 +101,7 @@ class BlendSession:
         except OSError as problem:
             raise FormatError(f"The file cannot be read: {problem.strerror or problem}", file=str(path)) from None
         try:
-            self._call(
-                self.bpy.ops.wm.open_mainfile, filepath=str(path.absolute()), load_ui=False, use_scripts=False
-            )
+            self._call(self.bpy.ops.wm.open_mainfile, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
         except RuntimeError as problem:
             raise FormatError(f"Blender cannot open it: {_said(problem)}", file=str(path)) from None
 
@@ -198,8 +196,9 @@ def _import_bpy() -> Any:
         ) from None
     except ImportError as problem:
         raise MissingLibraryError(
-            f"Blender's module bpy cannot be loaded: {one_line(str(problem))}. It needs system libraries, on Debian and "
-            "Ubuntu: apt install libx11-6 libxrender1 libxfixes3 libxi6 libxkbcommon0 libxext6 libsm6 libice6 libgl1"
+            f"Blender's module bpy cannot be loaded: {one_line(str(problem))}. It needs system libraries, on Debian "
+            "and Ubuntu: apt install libx11-6 libxrender1 libxfixes3 libxi6 libxkbcommon0 libxext6 libsm6 libice6 "
+            "libgl1"
         ) from None
 
 

@@ -118,7 +118,8 @@ class Conversion:
             parts.extend(self._session.parts(self._settings.collections, several=job.in_folder))
             if len(parts) > 1 and not job.in_folder:
                 raise ExportError(
-                    f"{len(parts)} collections cannot become one file; say --to EXTENSION -o FOLDER to write one for each"
+                    f"{len(parts)} collections cannot become one file; "
+                    "say --to EXTENSION -o FOLDER to write one for each"
                 )
 
         if _attempt(opened, open_file).problem is not None:
@@ -184,7 +185,9 @@ def _make_folder(job: Job) -> None:
         try:
             job.target.parent.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise ExportError(f"{job.target.parent}: the folder cannot be made: {problem.strerror or problem}") from None
+            raise ExportError(
+                f"{job.target.parent}: the folder cannot be made: {problem.strerror or problem}"
+            ) from None
 
 
 def file_name(collection: str) -> str:
@@ -207,7 +210,8 @@ def scene_facts(scene: Scene) -> dict[str, Any]:
         "bones": sum(len(skeleton.joints) for skeleton in scene.skeletons),
         "shape_keys": sum(len(mesh.shape_keys) for mesh in meshes),
         "clips": [
-            {"name": clip.name, "kind": _kind(clip), "frames": clip.frame_count, "fps": clip.fps} for clip in scene.clips
+            {"name": clip.name, "kind": _kind(clip), "frames": clip.frame_count, "fps": clip.fps}
+            for clip in scene.clips
         ],
     }
 

@@ -17,16 +17,19 @@ import importlib.util
 import os
 import sys
 import traceback
+from types import ModuleType
+from typing import Any
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 ALIAS = "meshferry"
 COMMANDS = ("inspect", "convert", "check", "formats", "--version")
 OLDEST_PYTHON = (3, 11)
+"""Blender 4.2 has it; older ones get this far."""
 
 
 def main() -> int:
     """Find the package and run its command line; return the exit status."""
-    if sys.version_info < OLDEST_PYTHON:  # noqa: UP036 (Blender before 4.2 gets here)
+    if sys.version_info < OLDEST_PYTHON:
         print("Meshferry needs Blender 4.2 or newer", file=sys.stderr)
         return 1
     if sys.path and os.path.realpath(sys.path[0] or ".") == os.path.join(ROOT, "cli"):
@@ -53,14 +56,7 @@ def _package_name() -> str:
     if extension:
         importlib.import_module(extension)
         return extension
-    spec = importlib.util.spec_from_file_location(
-        ALIAS, os.path.join(ROOT, "__init__.py"), submodule_search_locations=[ROOT]
-    )
-    if spec is None or spec.loader is None:
-        raise ModuleNotFoundError(f"No package in {ROOT}", name=ALIAS)
-    package = importlib.util.module_from_spec(spec)
-    sys.modules[ALIAS] = package
-    spec.loader.exec_module(package)
+    _load(ALIAS, "__init__.py", submodule_search_locations=[ROOT])
     return ALIAS
 
 
@@ -69,9 +65,10 @@ def _extension_name() -> str:
     folder, name = os.path.split(ROOT)
     for module_name, module in list(sys.modules.items()):
         parent, _dot, repository = module_name.partition(".")
-        if parent == "bl_ext" and repository and "." not in repository:
-            if any(os.path.realpath(path) == folder for path in getattr(module, "__path__", ())):
-                return module_name + "." + name
+        if parent != "bl_ext" or not repository or "." in repository:
+            continue
+        if any(os.path.realpath(path) == folder for path in getattr(module, "__path__", ())):
+            return module_name + "." + name
     return ""
 
 
@@ -89,7 +86,7 @@ def _add_extension_libraries() -> None:
 
 def _tell_missing(missing: ModuleNotFoundError) -> int:
     """Say which library is missing and how to install it for exactly this Python; return the exit status."""
-    environment = _environment()
+    environment = _load("meshferry_environment", "cli", "environment.py")  # the one module that needs no library
     libraries = environment.missing_libraries()
     if not libraries:
         traceback.print_exception(missing)
@@ -99,12 +96,13 @@ def _tell_missing(missing: ModuleNotFoundError) -> int:
     return 1
 
 
-def _environment():  # type: ignore[no-untyped-def]
-    """Load the one module that imports no library."""
-    spec = importlib.util.spec_from_file_location(
-        "meshferry_environment", os.path.join(ROOT, "cli", "environment.py")
-    )
+def _load(name: str, *path: str, **options: Any) -> ModuleType:
+    """Load a file of the checkout as a module of that name."""
+    spec = importlib.util.spec_from_file_location(name, os.path.join(ROOT, *path), **options)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"There is no package in {ROOT}")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 

@@ -52,7 +52,9 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--to", metavar="EXTENSION", help="kind of file to write for each file read, such as blend")
     parser.add_argument("-o", "--output", metavar="FOLDER", help="where --to writes; subfolders are kept")
-    parser.add_argument("--strict", action="store_true", help="take a warning for a failure: write nothing that lost anything")
+    parser.add_argument(
+        "--strict", action="store_true", help="take a warning for a failure: write nothing that lost anything"
+    )
     parser.add_argument(
         "--collection",
         action="append",
@@ -86,7 +88,9 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def _tables() -> list[OptionTable]:
-    written = [OptionTable(known.name, f"options for writing {known.label} files", known.export_options) for known in FORMATS]
+    written = [
+        OptionTable(known.name, f"options for writing {known.label} files", known.export_options) for known in FORMATS
+    ]
     return [_IMPORT, _BLEND, _EXPORT, *written]
 
 
@@ -130,11 +134,10 @@ def _report(outcome: Outcome, reporter: Reporter) -> None:
     if outcome.facts is not None:
         entry["facts"] = outcome.facts
     entry["warnings"] = outcome.warnings
-    if outcome.problem is None:
-        assert outcome.facts is not None
+    if outcome.problem is not None:
+        entry["error"] = reporter.fail(outcome.source, outcome.problem)
+    elif outcome.facts is not None:
         reporter.say(f"{outcome.source} -> {outcome.target}: {summary(outcome.facts)}")
         for text in outcome.warnings:
             reporter.warn(outcome.source, text)
-    else:
-        entry["error"] = reporter.fail(outcome.source, outcome.problem)
     reporter.record(entry)

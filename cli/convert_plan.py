@@ -122,10 +122,8 @@ def _taken(jobs: Sequence[Job]) -> frozenset[str]:
     for job in jobs:
         key = inputs.file_key(job.target)
         if key in read:
-            itself = read[key] in job.sources
-            raise MeshferryError(
-                f"{job.sources[0]} would overwrite {'itself' if itself else f'the input {read[key]}'}; nothing was written"
-            )
+            victim = "itself" if read[key] in job.sources else f"the input {read[key]}"
+            raise MeshferryError(f"{job.sources[0]} would overwrite {victim}; nothing was written")
         if key in written:
             both = f"{written[key].sources[0]} and {job.sources[0]}"
             raise MeshferryError(f"{both} would both become {job.target}; nothing was written")

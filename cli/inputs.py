@@ -62,7 +62,7 @@ def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None) ->
             raise MeshferryError(f"{text}: there are no {' or '.join(extensions)} files in this folder")
         return files
     if not path.exists() and glob.has_magic(text):
-        matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 (the pattern may be absolute)
+        matches = sorted(glob.glob(text, recursive=True))
         if not matches:
             raise MeshferryError(f"{text}: no file matches this pattern")
         return [InputFile(Path(match), Path(Path(match).name)) for match in matches if not Path(match).is_dir()]

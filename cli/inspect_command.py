@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..io_formats import files
+from ..io_formats import files, formats
 from ..io_formats.errors import FormatError
 from . import inputs
 from .reporting import Reporter, clip_text, counted
@@ -58,7 +58,8 @@ def _facts(file: inputs.InputFile, *, verify: bool) -> dict[str, Any]:
 
 def described(entry: dict[str, Any]) -> str:
     """Return the facts of a file as a few lines for people."""
-    form = f"{entry['format']} {entry['version']}" if entry["version"] else entry["format"]
+    label = formats.by_name(entry["format"]).label
+    form = f"{label} {entry['version']}" if entry["version"] else label
     amounts = ", ".join(counted(entry[f"{noun}s"], noun) for noun in ("node", "triangle"))
     amounts += f", {counted(entry['vertices'], 'vertex', 'vertices')}, {counted(entry['surfaces'], 'surface')}"
     layers = [
