@@ -1,0 +1,183 @@
+"""File > Export > Timbermesh, the Outliner's entries for collections, and the export of several collections at once."""
+
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
+from bpy.props import BoolProperty, StringProperty
+
+from ..blender_data import exporter
+from ..blender_data.export_options import EXPORT_OPTIONS
+from ..io_formats.errors import ExportError
+from ..io_formats.formats import TIMBERMESH
+from .export_base import ExportScene, all_options, all_values, export_file, file_name, named_collection
+from .menus import MenuEntry, add_entries, collection_under_pointer, remove_entries, selected_collections
+from .option_properties import draw_options, section_body, with_options
+from .progress import progress
+from .reporting import Messages, conclude, counted
+
+MODEL_SUFFIX = ".Model"
+"""The game's mods name the file of the collection ``Lodge.Folktails`` ``Lodge.Folktails.Model.timbermesh``."""
+
+
+@with_options(EXPORT_OPTIONS, TIMBERMESH.export_options)
+class EXPORT_SCENE_OT_timbermesh(ExportScene, bpy.types.Operator):
+    """Write one Timbermesh file."""
+
+    bl_idname = "export_scene.timbermesh"
+    bl_label = "Export Timbermesh"
+    bl_description = "Export a model for the game Timberborn"
+
+    format = TIMBERMESH
+    filename_ext = TIMBERMESH.extensions[0]
+    panel_prefix = "TIMBERMESH"
+    name_suffix = MODEL_SUFFIX
+
+    filter_glob: StringProperty(default=f"*{TIMBERMESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
+
+
+@with_options(EXPORT_OPTIONS, TIMBERMESH.export_options)
+class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
+    """Write a Timbermesh file for each of several collections."""
+
+    bl_idname = "export_scene.timbermesh_batch"
+    bl_label = "Batch Export Timbermesh"
+    bl_description = "Export each of several collections to a Timbermesh file of its own"
+    bl_options = {"PRESET"}
+
+    directory: StringProperty(
+        name="Folder", description="Folder to write the files to", subtype="DIR_PATH", options={"SKIP_PRESET"}
+    )
+    collections: StringProperty(
+        name="Collections",
+        description="Names of the collections to export, one a line; none: those selected in the Outliner, "
+        "or the active collection",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+    append_model_to_name: BoolProperty(
+        name=f"Append {MODEL_SUFFIX} to Names",
+        description=f"Name the files <Collection>{MODEL_SUFFIX}{TIMBERMESH.extensions[0]}, as the game's mods do",
+        default=True,
+    )
+    use_replace: BoolProperty(
+        name="Replace Existing Files",
+        description="Write over files that are there already; otherwise their collections are left out with a warning",
+        default=True,
+    )
+    filter_glob: StringProperty(default=f"*{TIMBERMESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Note which collections are selected, then ask for the folder."""
+        self.collections = "\n".join(self.names(context))
+        if not self.directory and context.blend_data.filepath:
+            self.directory = str(Path(context.blend_data.filepath).parent)
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def draw(self, context: Any) -> None:
+        """Draw the files that will be written, and the options."""
+        names = self.names(context)
+        layout = self.layout
+        body = section_body(layout, "TIMBERMESH_batch_files", counted(len(names), "{} File", "{} Files"))
+        if body is not None:
+            column = body.column(align=True)
+            for name in names[:20]:
+                column.label(text=self.file_name(name), icon="FILE")
+            if len(names) > 20:
+                column.label(text=rpt_("and {} more").format(len(names) - 20))
+            body.prop(self, "append_model_to_name")
+            body.prop(self, "use_replace")
+        draw_options(layout, self, all_options(TIMBERMESH), "TIMBERMESH_export")
+
+    def execute(self, context: Any) -> set[str]:
+        """Export the collections one after the other; one that fails never stops the rest."""
+        names = self.names(context)
+        folder = Path(bpy.path.abspath(self.directory)) if self.directory else None
+        if folder is None or not folder.is_dir():
+            self.report({"ERROR"}, rpt_("The folder '{}' does not exist").format(self.directory))
+            return {"CANCELLED"}
+        messages = Messages()
+        values = all_values(self, TIMBERMESH)
+        written: set[Path] = set()
+        triangles = replaced = 0
+        with progress(context, len(names)) as advance:
+            for number, name in enumerate(names):
+                path = folder / self.file_name(name)
+                with messages.outcome(str(path), name):
+                    existed = self.claim(path, written)
+                    source = exporter.Source("COLLECTION", named_collection(context, name))
+                    exported = export_file(context, source, name, str(path), TIMBERMESH, values)
+                    messages.warn(name, exported.said)
+                    written.add(path)
+                    triangles += exported.triangles
+                    replaced += existed
+                advance(number + 1)
+        parts = (
+            counted(triangles, "{} triangle", "{} triangles"),
+            counted(replaced, "{} file replaced", "{} files replaced") if replaced else "",
+        )
+        return conclude(self, messages, parts, "Exported")
+
+    def names(self, context: Any) -> list[str]:
+        """Return the names of the collections to export, each once."""
+        named = [line for line in self.collections.splitlines() if line]
+        selected = [collection.name for collection in selected_collections(context)]
+        return list(dict.fromkeys(named or selected or [context.collection.name]))
+
+    def file_name(self, name: str) -> str:
+        """Return the name of a collection's file."""
+        return file_name(name, TIMBERMESH, MODEL_SUFFIX if self.append_model_to_name else "")
+
+    def claim(self, path: Path, written: set[Path]) -> bool:
+        """Tell whether the file exists, and refuse to write over what must stay.
+
+        Raises
+        ------
+        ExportError
+            The file was written a moment ago for another collection, or existing files are to stay.
+        """
+        if any(path.name.lower() == other.name.lower() for other in written):
+            raise ExportError(rpt_("another collection was just written to '{}'; rename one").format(path.name))
+        exists = path.exists()
+        if exists and not self.use_replace:
+            raise ExportError(rpt_("'{}' exists already").format(path.name))
+        return exists
+
+
+def draw_export_entry(self: Any, _context: Any) -> None:
+    """Draw the entry in File > Export."""
+    self.layout.operator(EXPORT_SCENE_OT_timbermesh.bl_idname, text=f"{TIMBERMESH.label} ({TIMBERMESH.extensions[0]})")
+
+
+def draw_collection_entries(self: Any, context: Any) -> None:
+    """Draw the entries in the context menu of collections."""
+    layout = self.layout
+    layout.separator()
+    if len(selected_collections(context)) > 1:
+        layout.operator(EXPORT_SCENE_OT_timbermesh_batch.bl_idname, text="Batch Export Timbermesh…")
+    collection = collection_under_pointer(context)
+    if collection is not None:
+        entry = layout.operator(EXPORT_SCENE_OT_timbermesh.bl_idname, text="Export Timbermesh…")
+        entry.collection = collection.name
+
+
+CLASSES = (EXPORT_SCENE_OT_timbermesh, EXPORT_SCENE_OT_timbermesh_batch)
+ENTRIES = (
+    MenuEntry("TOPBAR_MT_file_export", draw_export_entry),
+    MenuEntry("OUTLINER_MT_collection", draw_collection_entries),
+)
+
+
+def register() -> None:
+    """Register the operators and their menu entries."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    add_entries(ENTRIES)
+
+
+def unregister() -> None:
+    """Take them off again, in reverse."""
+    remove_entries(ENTRIES)
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

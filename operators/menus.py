@@ -1,0 +1,40 @@
+"""Entries in Blender's own menus: File > Import, File > Export and the context menu of collections in the Outliner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+
+
+@dataclass(frozen=True)
+class MenuEntry:
+    """A draw function and the menu that it is appended to."""
+
+    menu: str
+    draw: Callable[[Any, Any], None]
+
+
+def add_entries(entries: Iterable[MenuEntry]) -> None:
+    """Append the entries to their menus."""
+    for entry in entries:
+        getattr(bpy.types, entry.menu).append(entry.draw)
+
+
+def remove_entries(entries: Iterable[MenuEntry]) -> None:
+    """Take the entries off their menus, in reverse."""
+    for entry in reversed(tuple(entries)):
+        getattr(bpy.types, entry.menu).remove(entry.draw)
+
+
+def selected_collections(context: Any) -> list[Any]:
+    """Return the collections selected in the Outliner; without an Outliner (scripts, background) there are none."""
+    return [item for item in getattr(context, "selected_ids", None) or () if isinstance(item, bpy.types.Collection)]
+
+
+def collection_under_pointer(context: Any) -> Any | None:
+    """Return the collection whose context menu is open, or the active one."""
+    item = getattr(context, "id", None)
+    return item if isinstance(item, bpy.types.Collection) else context.collection

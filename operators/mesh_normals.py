@@ -1,0 +1,97 @@
+"""Make exactly imported normals editable.
+
+Exact ("free") normals are an attribute ``custom_normal`` of vectors in object space, which stays put when the mesh is
+edited or deformed. Editable ones are stored relative to the surface and follow.
+"""
+
+from typing import Any
+
+import bpy
+import numpy as np
+from bpy.app.translations import pgettext_rpt as rpt_
+
+from .reporting import counted
+
+FREE_NORMALS = "custom_normal"
+
+
+class MESH_OT_meshferry_editable_normals(bpy.types.Operator):
+    """Turn free normals into tangent-space ones."""
+
+    bl_idname = "mesh.meshferry_editable_normals"
+    bl_label = "Make Normals Editable"
+    bl_description = (
+        "Turn exact normals of the selected meshes into ones that follow editing, mirroring and deformation. "
+        "On nearly all corners they look the same"
+    )
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need object mode and a mesh with free normals."""
+        if context.mode != "OBJECT":
+            cls.poll_message_set("Leave edit mode first")
+            return False
+        if not any(has_free_normals(item.data) for item in _meshes(context)):
+            cls.poll_message_set("No selected mesh has exact normals")
+            return False
+        return True
+
+    def execute(self, context: Any) -> set[str]:
+        """Convert each mesh once, however many objects share it."""
+        meshes = dict.fromkeys(item.data for item in _meshes(context) if has_free_normals(item.data))
+        editable = [mesh for mesh in meshes if mesh.is_editable]
+        for mesh in editable:
+            make_normals_editable(mesh)
+        if len(editable) < len(meshes):
+            self.report({"WARNING"}, rpt_("{} linked meshes were left as they are").format(len(meshes) - len(editable)))
+        self.report(
+            {"INFO"}, counted(len(editable), "Normals of {} mesh are editable", "Normals of {} meshes are editable")
+        )
+        return {"FINISHED"} if editable else {"CANCELLED"}
+
+
+def has_free_normals(mesh: Any) -> bool:
+    """Tell whether a mesh carries exact normals."""
+    attribute = mesh.attributes.get(FREE_NORMALS)
+    return attribute is not None and attribute.data_type == "FLOAT_VECTOR" and attribute.domain in {"CORNER", "POINT"}
+
+
+def make_normals_editable(mesh: Any) -> None:
+    """Replace free normals, on corners or points, by tangent-space ones with nearly the same directions."""
+    attribute = mesh.attributes[FREE_NORMALS]
+    normals = np.empty(len(attribute.data) * 3, np.float32)
+    attribute.data.foreach_get("vector", normals)
+    normals = normals.reshape(-1, 3)
+    if attribute.domain == "POINT":
+        points = np.empty(len(mesh.loops), np.int32)
+        mesh.loops.foreach_get("vertex_index", points)
+        normals = normals[points]
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    # A zero vector asks Blender for its own normal; so does one that is not finite.
+    usable = np.isfinite(lengths) & (lengths > 0)
+    normals = np.where(usable, normals / np.where(usable, lengths, 1), 0).astype(np.float32)
+    mesh.attributes.remove(attribute)
+    # From 5.1 an array is four times slower than a list, before it is the other way round.
+    mesh.normals_split_custom_set(normals.tolist() if bpy.app.version >= (5, 1, 0) else normals)
+    mesh.update()
+
+
+def _meshes(context: Any) -> list[Any]:
+    chosen = [*context.selected_objects, *([context.object] if context.object else [])]
+    return [item for item in dict.fromkeys(chosen) if item.type == "MESH"]
+
+
+CLASSES = (MESH_OT_meshferry_editable_normals,)
+
+
+def register() -> None:
+    """Register the operator."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+
+
+def unregister() -> None:
+    """Take it off again."""
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

@@ -1,0 +1,175 @@
+"""What operators tell the artist: warnings one by one, causes of failures, and one summary at the end."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
+
+from ..io_formats.errors import MeshferryError
+
+MOST_WARNINGS = 20
+"""Warnings that are reported one by one; the rest stand in a text of the .blend."""
+
+REPORT_TEXT = "Meshferry Report"
+"""Name of that text."""
+
+RAISE_SWITCH = "MESHFERRY_RAISE"
+"""Environment variable; "1" lets unexpected exceptions through, for tests."""
+
+
+@dataclass
+class Messages:
+    """What happened to the files (or collections) of one run of an operator."""
+
+    done: list[str] = field(default_factory=list)
+    """Names of those that succeeded."""
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    """Names and causes of those that failed."""
+    warnings: dict[str, list[str]] = field(default_factory=dict)
+    """Each different text, with the names it was said of."""
+
+    @property
+    def total(self) -> int:
+        """Files dealt with, well or badly."""
+        return len(self.done) + len(self.failures)
+
+    def warn(self, name: str, texts: Iterable[str]) -> None:
+        """Add warnings said of ``name``; equal texts are kept once."""
+        for text in texts:
+            self.warnings.setdefault(text, []).append(name)
+
+    def lines(self) -> list[str]:
+        """Return one line for each different warning, with the names it concerns where there are several files."""
+        if self.total <= 1:
+            return list(self.warnings)
+        return [f"{_some(names)}: {text}" for text, names in self.warnings.items()]
+
+    @contextmanager
+    def outcome(self, path: str, name: str | None = None) -> Iterator[str]:
+        """Record how the work on one file ends, so that a bad one never stops the rest; yield what to call it."""
+        name = name or Path(path).name
+        try:
+            yield name
+        except MeshferryError as problem:
+            self.failures.append((name, cause_of(problem, path)))
+        except Exception as problem:  # whatever it is, the artist hears of it and the other files go on
+            if os.environ.get(RAISE_SWITCH) == "1":
+                raise
+            self.failures.append((name, unexpected(problem)))
+        else:
+            self.done.append(name)
+
+
+def cause_of(problem: Exception, path: str = "") -> str:
+    """Return an expected failure's text without the path in front, which the report has already."""
+    text = str(problem)
+    for front in (path, str(Path(path)), Path(path).name) if path else ():
+        text = text.removeprefix(f"{front}: ")
+    return masked(text)
+
+
+def unexpected(problem: Exception) -> str:
+    """Print an exception that should not have happened, and return what to tell about it."""
+    traceback.print_exception(problem)
+    return rpt_(
+        "unexpected problem in Meshferry {} on Blender {} ({}); please report it with the text on the console"
+    ).format(addon_version(), bpy.app.version_string, masked(f"{type(problem).__name__}: {problem}"))
+
+
+def masked(text: str) -> str:
+    """Return the text with the user's home directory as ``~``; reports get posted in public."""
+    home = str(Path.home())
+    if len(home) < 3:
+        return text
+    return re.sub(re.escape(home) + r"(?=[/\\'\" :,;)]|$)", "~", text)
+
+
+def addon_version() -> str:
+    """Return the version in the add-on's manifest."""
+    manifest = Path(__file__).parent.parent / "blender_manifest.toml"
+    try:
+        return str(tomllib.loads(manifest.read_text(encoding="utf-8"))["version"])
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        return "?"
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return the translated phrase for a number: ``counted(2, "{} object", "{} objects")``."""
+    return rpt_(one if number == 1 else many).format(f"{number:,}")
+
+
+def conclude(operator: Any, messages: Messages, parts: Iterable[str], verb: str) -> set[str]:
+    """Report the warnings one by one and the run as a whole; return the operator's result.
+
+    Parameters
+    ----------
+    operator:
+        Gets the reports: warnings, then the summary; an error alone where nothing succeeded.
+    messages:
+        What happened.
+    parts:
+        Phrases of the summary, such as "3 objects".
+    verb:
+        "Imported" or "Exported".
+    """
+    if messages.failures and not messages.done:
+        operator.report({"ERROR"}, _failure_summary(messages, verb))
+        return {"CANCELLED"}
+    lines = messages.lines()
+    if len(messages.failures) > 1:
+        lines = [f"{name}: {cause}" for name, cause in messages.failures] + lines
+    for line in lines[:MOST_WARNINGS]:
+        operator.report({"WARNING"}, line)
+    if len(lines) > MOST_WARNINGS:
+        _keep_as_text(lines)
+        more = rpt_("and {} more, all in the text '{}' of the Text Editor")
+        operator.report({"WARNING"}, more.format(len(lines) - MOST_WARNINGS, REPORT_TEXT))
+    summary = _summary(messages, [part for part in parts if part], verb)
+    operator.report({"WARNING"} if lines or messages.failures else {"INFO"}, summary)
+    return {"FINISHED"}
+
+
+def _summary(messages: Messages, parts: list[str], verb: str) -> str:
+    if messages.warnings:
+        first = next(iter(messages.warnings))
+        more = " …" if len(messages.warnings) > 1 else ""
+        parts = [*parts, counted(len(messages.warnings), "{} warning", "{} warnings") + f": {first}{more}"]
+    if messages.failures:
+        return _failure_summary(messages, verb, ", ".join(parts))
+    if messages.total == 1:
+        return f"{messages.done[0]}: {', '.join(parts)}"
+    return rpt_("{} {} files: {}").format(rpt_(verb), len(messages.done), ", ".join(parts))
+
+
+def _failure_summary(messages: Messages, verb: str, success: str = "") -> str:
+    name, cause = messages.failures[0]
+    said = f"{name}: {cause}"
+    if messages.total == 1:
+        return said
+    rest = len(messages.failures) - 1
+    if rest:
+        said += rpt_(" (and {} more)").format(rest)
+    count = rpt_("{} {} of {} files").format(rpt_(verb), len(messages.done), messages.total)
+    return f"{count} ({success}); {said}" if success else f"{count}; {said}"
+
+
+def _keep_as_text(lines: list[str]) -> None:
+    text = bpy.data.texts.get(REPORT_TEXT) or bpy.data.texts.new(REPORT_TEXT)
+    text.from_string("\n".join(lines) + "\n")
+
+
+def _some(names: list[str], most: int = 3) -> str:
+    unique = list(dict.fromkeys(names))
+    if len(unique) <= most:
+        return ", ".join(unique)
+    return rpt_("{} and {} more").format(", ".join(unique[:most]), len(unique) - most)

@@ -1,0 +1,218 @@
+"""Add and mark the objects that Timberborn finds by their names: attachment points, slots, nodes of their own."""
+
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
+from bpy.props import BoolProperty, EnumProperty, StringProperty
+from mathutils import Matrix
+
+from ..io_formats.timbermesh.known_names import SLOT_KEYWORDS
+from .import_base import select_only
+
+MARK = "#"
+"""A name that begins so makes an object a node of its own; an empty without it is deleted by the game."""
+
+EMPTY_SIZE = 0.25
+"""Metres; a tile of the game is 1 m wide."""
+
+_SLOT_USES = {
+    "Entrance": "Where beavers go in and out; a workplace without one crashes the game when it is placed",
+    "Bot": "Where a bot stands at work; numbered when there are several",
+    "Seat": "Where a beaver sits; numbered when there are several",
+}
+SLOTS = tuple((keyword, keyword, _SLOT_USES.get(keyword, "")) for keyword in SLOT_KEYWORDS)
+
+PLACES = (
+    ("CURSOR", "3D Cursor", "Put it where the 3D cursor is"),
+    ("OBJECT", "Active Object", "Put it at the origin of the active object, turned like it"),
+)
+
+
+class _AddEmpty:
+    """What adding an attachment point and adding a slot have in common."""
+
+    bl_options = {"REGISTER", "UNDO"}
+
+    place: EnumProperty(name="Place", description="Where to put it", items=PLACES, default="CURSOR")
+    use_parent: BoolProperty(
+        name="Parent to Active Object",
+        description="Let it follow the active object, for points on moving parts",
+        default=False,
+    )
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need object mode and a collection that can take an object."""
+        if context.mode != "OBJECT":
+            cls.poll_message_set("Leave edit mode first")
+            return False
+        if not home_collection(context).is_editable:
+            cls.poll_message_set("The active collection is linked from another file")
+            return False
+        return True
+
+    def draw(self, context: Any) -> None:
+        """Draw name, place and parent."""
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        layout.prop(self, self.named_by)
+        layout.prop(self, "place")
+        layout.prop(self, "use_parent")
+
+    def add(self, context: Any, name: str) -> set[str]:
+        """Add the empty, select it alone, and say what it is called."""
+        active = context.object
+        if active is None and (self.place == "OBJECT" or self.use_parent):
+            self.report({"WARNING"}, rpt_("There is no active object; the 3D cursor was used"))
+        at_object = self.place == "OBJECT" and active is not None
+        location, rotation, _scale = (active.matrix_world if at_object else context.scene.cursor.matrix).decompose()
+        empty = add_empty(
+            context, name, Matrix.LocRotScale(location, rotation, None), active if self.use_parent else None
+        )
+        self.report({"INFO"}, rpt_("Added '{}' to '{}'").format(empty.name, empty.users_collection[0].name))
+        return {"FINISHED"}
+
+
+class OBJECT_OT_timbermesh_attachment_add(_AddEmpty, bpy.types.Operator):
+    """Add an attachment point."""
+
+    bl_idname = "object.timbermesh_attachment_add"
+    bl_label = "Add Timbermesh Attachment Point"
+    bl_description = "Add an empty that the game attaches something to, found by its name"
+
+    named_by = "point_name"
+
+    point_name: StringProperty(
+        name="Name",
+        description=f"Name that the building's blueprint looks for; {MARK} is put in front of it",
+        default="Attachment",
+    )
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Ask for the name."""
+        return context.window_manager.invoke_props_dialog(self)
+
+    def execute(self, context: Any) -> set[str]:
+        """Add the empty."""
+        name = self.point_name.strip().lstrip(MARK)
+        if not name:
+            self.report({"ERROR"}, rpt_("An attachment point needs a name"))
+            return {"CANCELLED"}
+        return self.add(context, MARK + name)
+
+
+class OBJECT_OT_timbermesh_slot_add(_AddEmpty, bpy.types.Operator):
+    """Add a slot."""
+
+    bl_idname = "object.timbermesh_slot_add"
+    bl_label = "Add Timbermesh Slot"
+    bl_description = "Add an empty that marks a place for beavers or bots"
+
+    named_by = "keyword"
+
+    keyword: EnumProperty(name="Slot", description="What the place is for", items=SLOTS, default="Entrance")
+
+    def execute(self, context: Any) -> set[str]:
+        """Add the empty, with a number after the first of its kind."""
+        return self.add(context, free_slot_name(self.keyword, {item.name for item in context.blend_data.objects}))
+
+
+class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
+    """Put # before names or take it off."""
+
+    bl_idname = "object.timbermesh_own_node"
+    bl_label = "Switch Timbermesh Own Node"
+    bl_description = (
+        "Switch the selected objects between nodes of their own, which the game can move, hide or find by name "
+        "(# before the name), and parts that are merged into their parent's node"
+    )
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need an active object that can be renamed."""
+        if context.object is None or not context.object.is_editable:
+            cls.poll_message_set("Select an object of this file")
+            return False
+        return True
+
+    def execute(self, context: Any) -> set[str]:
+        """Give the selected objects the opposite of what the active one is now."""
+        is_own = not context.object.name.startswith(MARK)
+        chosen = [item for item in dict.fromkeys([context.object, *context.selected_objects]) if item.is_editable]
+        changed = [item for item in chosen if item.name.startswith(MARK) != is_own]
+        for item in changed:
+            set_own_node(item, is_own)
+        text = rpt_("Own nodes: {}") if is_own else rpt_("Merged into their parents: {}")
+        self.report(
+            {"INFO"}, text.format(", ".join(item.name for item in changed[:5]) + (" …" if len(changed) > 5 else ""))
+        )
+        return {"FINISHED"}
+
+
+def set_own_node(item: Any, is_own: bool) -> None:
+    """Put # before an object's name or take it off, in Blender and in the file."""
+    kept = item.meshferry.given_name == item.name and item.meshferry.source_name
+    item.name = _marked(item.name, is_own)
+    if kept:
+        item.meshferry.source_name = _marked(kept, is_own)
+        item.meshferry.given_name = item.name
+
+
+def _marked(name: str, is_own: bool) -> str:
+    plain = name.lstrip(MARK)
+    return MARK + plain if is_own else plain or name
+
+
+def free_slot_name(keyword: str, taken: set[str]) -> str:
+    """Return the first free name of a slot: ``#Slot#Seat``, then ``#Slot#Seat1`` and so on."""
+    name = first = f"{MARK}Slot{MARK}{keyword}"
+    number = 0
+    while name in taken:
+        number += 1
+        name = f"{first}{number}"
+    return name
+
+
+def home_collection(context: Any) -> Any:
+    """Return where a new object belongs: the active collection, or where that is the scene's, the active object's."""
+    active = context.collection
+    if active == context.scene.collection and context.object is not None and context.object.users_collection:
+        return context.object.users_collection[0]
+    return active
+
+
+def add_empty(context: Any, name: str, matrix: Matrix, parent: Any = None) -> Any:
+    """Add an empty at a world matrix, shown with its name, selected alone."""
+    empty = context.blend_data.objects.new(name, None)
+    empty.empty_display_type = "ARROWS"
+    empty.empty_display_size = EMPTY_SIZE
+    empty.show_name = True
+    if parent is not None:
+        empty.parent = parent
+        empty.matrix_parent_inverse = parent.matrix_world.inverted_safe()
+    empty.matrix_basis = matrix
+    home_collection(context).objects.link(empty)
+    select_only(context, [empty])
+    return empty
+
+
+CLASSES = (
+    OBJECT_OT_timbermesh_attachment_add,
+    OBJECT_OT_timbermesh_slot_add,
+    OBJECT_OT_timbermesh_own_node,
+)
+
+
+def register() -> None:
+    """Register the operators."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+
+
+def unregister() -> None:
+    """Take them off again, in reverse."""
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

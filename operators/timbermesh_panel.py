@@ -1,0 +1,160 @@
+"""The sidebar of the 3D view: what makes a model for Timberborn, in one place."""
+
+import textwrap
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_iface as iface_
+
+from ..io_formats.formats import TIMBERMESH
+from .mesh_normals import has_free_normals
+from .timbermesh_objects import MARK
+
+MOST_FINDINGS = 30
+
+
+class _Sidebar:
+    """Where the panels are."""
+
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Meshferry"
+
+
+class TIMBERMESH_PT_sidebar(_Sidebar, bpy.types.Panel):
+    """Objects that the game finds by their names."""
+
+    bl_label = TIMBERMESH.label
+
+    def draw(self, context: Any) -> None:
+        """Draw what can be added."""
+        column = self.layout.column(align=True)
+        column.operator("object.timbermesh_attachment_add", text="Add Attachment Point…", icon="EMPTY_ARROWS")
+        column.operator_menu_enum("object.timbermesh_slot_add", "keyword", text="Add Slot", icon="USER")
+
+
+class TIMBERMESH_PT_object(_Sidebar, bpy.types.Panel):
+    """The active object as a node of the file."""
+
+    bl_parent_id = "TIMBERMESH_PT_sidebar"
+    bl_label = "Object"
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need an active object."""
+        return context.object is not None
+
+    def draw(self, context: Any) -> None:
+        """Draw its name and what it becomes."""
+        layout = self.layout
+        item = context.object
+        layout.prop(item, "name", text="", icon="OBJECT_DATA")
+        is_own = item.name.startswith(MARK)
+        layout.operator(
+            "object.timbermesh_own_node",
+            text="Node of Its Own (#)",
+            icon="CHECKBOX_HLT" if is_own else "CHECKBOX_DEHLT",
+            depress=is_own,
+        )
+        layout.prop(item.meshferry, "is_root")
+        if item.meshferry.source_name and item.meshferry.given_name == item.name:
+            layout.prop(item.meshferry, "source_name")
+        if item.type == "MESH" and has_free_normals(item.data):
+            layout.operator("mesh.meshferry_editable_normals", icon="NORMALS_VERTEX_FACE")
+
+
+class TIMBERMESH_PT_clip(_Sidebar, bpy.types.Panel):
+    """The active object's actions as clips of the file."""
+
+    bl_parent_id = "TIMBERMESH_PT_sidebar"
+    bl_label = "Clip"
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need an active object with an action."""
+        return context.object is not None and bool(actions_of(context.object))
+
+    def draw(self, context: Any) -> None:
+        """Draw each action's name, rate and whether it is exported."""
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        for action in actions_of(context.object):
+            box = layout.box().column()
+            box.label(text=action.name, icon="ACTION", translate=False)
+            clip = action.meshferry
+            box.prop(clip, "use_export", text="Export")
+            rest = box.column()
+            rest.active = clip.use_export
+            rest.prop(clip, "clip_name", text="Name")
+            rest.prop(clip, "fps")
+            if clip.frame_count:
+                rest.label(text=iface_("{} frames in the file").format(clip.frame_count))
+
+
+class TIMBERMESH_PT_collection(_Sidebar, bpy.types.Panel):
+    """The active collection as a file."""
+
+    bl_parent_id = "TIMBERMESH_PT_sidebar"
+    bl_label = "Collection"
+
+    def draw(self, context: Any) -> None:
+        """Draw how it is merged, where it came from, and the buttons to check and export it."""
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        collection = context.collection
+        layout.label(text=collection.name, icon="OUTLINER_COLLECTION", translate=False)
+        settings = collection.meshferry
+        if collection != context.scene.collection:
+            layout.prop(settings, "merging")
+            if settings.from_file:
+                layout.prop(settings, "source_path")
+        row = layout.row(align=True)
+        row.operator("export_scene.timbermesh_check", text="Check", icon="CHECKMARK")
+        row.operator("export_scene.timbermesh", text="Export…", icon="EXPORT").collection = collection.name
+        draw_findings(layout, context)
+
+
+def draw_findings(layout: Any, context: Any) -> None:
+    """Draw the findings of the last check; each leads to what it is about."""
+    check = context.window_manager.meshferry_check
+    if not check.collection or check.collection != context.collection.name:
+        return
+    if not check.findings:
+        layout.label(text="Nothing to mend", icon="CHECKMARK")
+    letters = max(20, int(context.region.width / (7.5 * context.preferences.system.ui_scale)) - 4)
+    for index, finding in enumerate(check.findings[:MOST_FINDINGS]):
+        column = layout.box().column(align=True)
+        title = finding.item or iface_("Error" if finding.is_error else "Warning")
+        row = column.row()
+        row.alert = finding.is_error
+        icon = "CANCEL" if finding.is_error else "ERROR"
+        row.operator("object.meshferry_finding_select", text=title, icon=icon, translate=False).index = index
+        for line in textwrap.wrap(finding.message, letters):
+            column.label(text=line, translate=False)
+    rest = len(check.findings) - MOST_FINDINGS
+    if rest > 0:
+        layout.label(text=iface_("and {} more in the Info editor").format(rest))
+
+
+def actions_of(item: Any) -> list[Any]:
+    """Return the actions of an object and of its shape keys, each once."""
+    keys = getattr(item.data, "shape_keys", None)
+    owners = [item.animation_data, keys.animation_data if keys is not None else None]
+    return list(dict.fromkeys(owner.action for owner in owners if owner is not None and owner.action is not None))
+
+
+CLASSES = (TIMBERMESH_PT_sidebar, TIMBERMESH_PT_object, TIMBERMESH_PT_clip, TIMBERMESH_PT_collection)
+
+
+def register() -> None:
+    """Register the panels, the parent first."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+
+
+def unregister() -> None:
+    """Take them off again, in reverse."""
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)
