@@ -94,6 +94,10 @@ class MeshferryCollection(bpy.types.PropertyGroup):
         description="The file that the collection was imported from",
         subtype="FILE_PATH",
     )
+    source_name: StringProperty(
+        name="Name in File",
+        description="Name that the file gives itself inside, where that is not its file name",
+    )
     merging: EnumProperty(
         name=MERGING.label,
         description=f"{MERGING.description} when this collection is exported with the automatic choice",
@@ -106,10 +110,9 @@ class MeshferryCustomLayer(bpy.types.PropertyGroup):
     """A layer of a mesh that Blender has no place of its own for; kept as an attribute."""
 
     name: StringProperty(name="Name in File", description="Name that the layer has in the file")
-    scalar_type: IntProperty(
+    dtype: StringProperty(
         name="Number Type",
-        description="The file's own code for the type of the layer's numbers",
-        default=0,
+        description="Type of the layer's numbers in the file, as NumPy writes it",
     )
     dimension: IntProperty(
         name="Components",

@@ -1,0 +1,101 @@
+"""Every difference between Blender versions, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+MAX_NAME_BYTES = 255 if bpy.app.version >= (5, 0, 0) else 63
+"""Bytes of UTF-8 that the name of a data block can have."""
+
+HAS_FREE_NORMALS = bpy.app.version >= (4, 5, 0)
+"""Whether a ``custom_normal`` attribute of vectors is taken for normals; 4.4 ignores it silently."""
+
+HAS_SLOTS = hasattr(bpy.types.Action, "slots") or "slots" in bpy.types.Action.bl_rna.properties
+"""Whether one action animates several data blocks (4.4)."""
+
+# From 5.1 the setter of custom normals takes lists four times faster than arrays; before, the reverse.
+_NORMALS_AS_LIST = bpy.app.version >= (5, 1, 0)
+
+
+def set_corner_normals(mesh: bpy.types.Mesh, normals: npt.NDArray[np.float32]) -> None:
+    """Set tangent-space custom normals, (C, 3)."""
+    mesh.normals_split_custom_set(normals.tolist() if _NORMALS_AS_LIST else normals)
+
+
+def set_point_normals(mesh: bpy.types.Mesh, normals: npt.NDArray[np.float32]) -> None:
+    """Set tangent-space custom normals from one a point, (P, 3)."""
+    mesh.normals_split_custom_set_from_vertices(normals.tolist() if _NORMALS_AS_LIST else normals)
+
+
+def enable_nodes(material: bpy.types.Material) -> None:
+    """Give a material its node tree; from 5.0 it always has one and asking for it is deprecated."""
+    if bpy.app.version < (5, 0, 0):
+        material.use_nodes = True
+
+
+class ActionCurves:
+    """An action that is being filled, and the f-curves in it for each data block.
+
+    With slots (4.4) one action serves all data blocks; before, each gets an action of its own.
+    """
+
+    def __init__(self, name: str, frame_range: tuple[float, float]) -> None:
+        self.name = name
+        self.frame_range = frame_range
+        self.actions: list[bpy.types.Action] = []
+        self._strip: Any = None
+
+    def _new_action(self, name: str) -> bpy.types.Action:
+        action = bpy.data.actions.new(name)
+        self.actions.append(action)
+        action.use_frame_range = True
+        action.frame_start, action.frame_end = self.frame_range
+        return action
+
+    def curves_for(self, owner: bpy.types.ID, label: str) -> tuple[Any, bpy.types.Action, Any]:
+        """Return the f-curve collection for a data block, its action, and its slot (None before 4.4)."""
+        if not HAS_SLOTS:
+            action = self._new_action(f"{self.name} {label}")
+            return action.fcurves, action, None
+        if self._strip is None:
+            action = self._new_action(self.name)
+            self._strip = action.layers.new("Layer").strips.new(type="KEYFRAME")
+        action = self.actions[0]
+        slot = action.slots.new(owner.id_type, owner.name)
+        return self._strip.channelbag(slot, ensure=True).fcurves, action, slot
+
+
+def assign_action(owner: bpy.types.ID, action: bpy.types.Action | None, slot: Any) -> None:
+    """Make an action the active one of a data block; the automatic choice of a slot has exceptions."""
+    animation = owner.animation_data or owner.animation_data_create()
+    animation.action = action
+    if HAS_SLOTS and action is not None and slot is not None:
+        animation.action_slot = slot
+
+
+def action_curves(action: bpy.types.Action, slot: Any) -> list[bpy.types.FCurve]:
+    """Return the f-curves of an action, with slots those for one slot (None: of all)."""
+    if not HAS_SLOTS:
+        return list(action.fcurves)
+    curves: list[bpy.types.FCurve] = []
+    for layer in action.layers:
+        for strip in layer.strips:
+            for bag in strip.channelbags:
+                if slot is None or bag.slot_handle == slot.handle:
+                    curves += list(bag.fcurves)
+    return curves
+
+
+def stash_action(owner: bpy.types.ID, action: bpy.types.Action, slot: Any, name: str) -> None:
+    """Keep an action with its owner without playing it: a muted NLA track of its own."""
+    animation = owner.animation_data or owner.animation_data_create()
+    track = animation.nla_tracks.new()
+    track.name = name
+    strip = track.strips.new(name, int(action.frame_range[0]), action)
+    if HAS_SLOTS and slot is not None:
+        strip.action_slot = slot
+    track.mute = True

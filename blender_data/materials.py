@@ -1,0 +1,130 @@
+"""Materials by name: existing ones, ones linked from a library, and new ones that can be told apart."""
+
+from __future__ import annotations
+
+import colorsys
+import re
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import bpy
+
+from ..io_formats.errors import MeshferryError
+from . import compat, names
+
+_WORDS = {
+    "black": (0.03, 0.03, 0.03),
+    "white": (0.8, 0.8, 0.78),
+    "grey": (0.35, 0.35, 0.35),
+    "gray": (0.35, 0.35, 0.35),
+    "darkbrown": (0.09, 0.045, 0.02),
+    "lightbrown": (0.42, 0.25, 0.12),
+    "brown": (0.22, 0.11, 0.05),
+    "darkred": (0.25, 0.02, 0.02),
+    "red": (0.55, 0.05, 0.04),
+    "orange": (0.7, 0.25, 0.04),
+    "yellow": (0.75, 0.55, 0.08),
+    "green": (0.12, 0.35, 0.08),
+    "mossy": (0.16, 0.22, 0.06),
+    "indigo": (0.1, 0.08, 0.35),
+    "blue": (0.06, 0.15, 0.55),
+    "water": (0.05, 0.2, 0.4),
+    "dirt": (0.2, 0.12, 0.06),
+}
+
+
+def steady_color(name: str) -> tuple[float, float, float]:
+    """Return a linear colour for a name: that of a colour word in it, else one that its letters give."""
+    for word in sorted(_WORDS, key=len, reverse=True):
+        if re.search(rf"(?<![a-z]){word}(?![a-z])", re.sub(r"([a-z])([A-Z])(?=[a-z]+[A-Z_.]|$)", r"\1 \2", name).lower()):
+            return _WORDS[word]
+    seed = zlib.crc32(name.encode("utf-8"))
+    red, green, blue = colorsys.hsv_to_rgb(seed % 360 / 360, 0.35 + seed // 360 % 30 / 100, 0.45 + seed // 10800 % 30 / 100)
+    return (red**2.2, green**2.2, blue**2.2)
+
+
+class MaterialFinder:
+    """Finds or makes the materials of one import; ``made`` are the data blocks it added."""
+
+    def __init__(self, *, use_existing: bool, library: str) -> None:
+        self.use_existing = use_existing
+        self.library = bpy.path.abspath(library) if library else ""
+        self.made: list[bpy.types.ID] = []
+        self._known: dict[str, bpy.types.Material] = {}
+
+    def link_from_library(self, wanted: Iterable[str]) -> None:
+        """Link the materials that the library has under these names.
+
+        Raises
+        ------
+        MeshferryError
+            The library is no readable .blend file.
+        """
+        if not self.library:
+            return
+        missing = {name for name in wanted if not (self.use_existing and self._existing(name))}
+        libraries = set(bpy.data.libraries)
+        try:
+            with bpy.data.libraries.load(self.library, link=True) as (source, target):
+                target.materials = [name for name in source.materials if name in missing]
+        except OSError as problem:
+            raise MeshferryError(f"Material library '{Path(self.library).name}' cannot be opened: {problem}") from None
+        finally:
+            self.made += [library for library in bpy.data.libraries if library not in libraries]
+        for material in target.materials:
+            if material is not None:
+                self._known[material.name] = material
+
+    def _existing(self, name: str) -> bpy.types.Material | None:
+        found = bpy.data.materials.get(names.fit(name))
+        if found is not None and names.file_name(found) == name:
+            return found
+        return next((m for m in bpy.data.materials if m.meshferry.source_name == name and names.file_name(m) == name), None)
+
+    def find(self, name: str, color_attribute: str) -> bpy.types.Material | None:
+        """Return the material of that name, made new if need be; None for no name.
+
+        ``color_attribute`` names the colours that a new material shows; empty: the mesh has none.
+        """
+        if not name:
+            return None
+        if name not in self._known:
+            found = self._existing(name) if self.use_existing else None
+            self._known[name] = found or self._new(name, color_attribute)
+        return self._known[name]
+
+    def _new(self, name: str, color_attribute: str) -> bpy.types.Material:
+        material = bpy.data.materials.new(names.fit(name))
+        self.made.append(material)
+        names.remember(material, name)
+        color = (*steady_color(name), 1.0)
+        material.diffuse_color = color
+        material.roughness = 0.8
+        compat.enable_nodes(material)
+        tree = material.node_tree
+        shader = next((node for node in tree.nodes if node.type == "BSDF_PRINCIPLED"), None)
+        if shader is None:
+            return material
+        shader.inputs["Base Color"].default_value = color
+        shader.inputs["Roughness"].default_value = 0.8
+        if color_attribute:
+            _multiply_by_attribute(tree, shader, color, color_attribute)
+        return material
+
+
+def _multiply_by_attribute(tree: bpy.types.NodeTree, shader: bpy.types.Node, color: tuple[float, ...], attribute: str) -> None:
+    """Show the colour attribute times the material's colour, as game shaders do."""
+    source = tree.nodes.new("ShaderNodeVertexColor")
+    source.layer_name = attribute
+    source.location = (shader.location.x - 420, shader.location.y)
+    mix = tree.nodes.new("ShaderNodeMix")
+    mix.data_type = "RGBA"
+    mix.blend_type = "MULTIPLY"
+    mix.location = (shader.location.x - 200, shader.location.y)
+    sockets = {socket.identifier: socket for socket in mix.inputs}
+    sockets["Factor_Float"].default_value = 1.0
+    sockets["B_Color"].default_value = color
+    tree.links.new(source.outputs["Color"], sockets["A_Color"])
+    result = next(socket for socket in mix.outputs if socket.identifier == "Result_Color")
+    tree.links.new(result, shader.inputs["Base Color"])

@@ -1,0 +1,143 @@
+"""Scene meshes -> Blender meshes, with ``foreach_set`` throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ..io_formats.quantization import from_unorm
+from ..io_formats.scene import Layer, Mesh
+from . import compat, names
+
+COLOR_NAME = "Color"
+
+MOST_UV_LAYERS = 8
+"""Blender's limit."""
+
+
+def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | None]) -> bpy.types.Mesh:
+    """Make a Blender mesh without its normals (see :func:`set_normals`).
+
+    The triangles must be proved: corners within the points, none with a repeated point. Then
+    ``Mesh.validate``, which costs as much as building and deletes two-sided triangles, is not needed.
+    """
+    corners, triangles = len(mesh.corner_point), mesh.triangle_count
+    if corners and not 0 <= int(mesh.corner_point.min()) <= int(mesh.corner_point.max()) < len(mesh.points):
+        raise ValueError("corners outside the points: the codec let a broken mesh through")
+    built = bpy.data.meshes.new(names.fit(name))
+    built.vertices.add(len(mesh.points))
+    built.loops.add(corners)
+    built.polygons.add(triangles)
+    built.attributes["position"].data.foreach_set("vector", _flat(mesh.points, np.float32))
+    built.loops.foreach_set("vertex_index", _flat(mesh.corner_point, np.int32))
+    built.polygons.foreach_set("loop_start", np.arange(0, corners, 3, dtype=np.int32))
+    for material in materials:
+        built.materials.append(material)
+    if len(materials) > 1:
+        index = built.attributes.get("material_index") or built.attributes.new("material_index", "INT", "FACE")
+        index.data.foreach_set("value", _flat(mesh.material_index, np.int32))
+    built.update(calc_edges=True)
+    for layer in mesh.uvs[:MOST_UV_LAYERS]:
+        _set_uv(built, layer, mesh.corner_point)
+    for number, layer in enumerate(mesh.colors):
+        _set_color(built, layer, COLOR_NAME if number == 0 else f"{COLOR_NAME} {number + 1}")
+    for layer in mesh.custom:
+        _set_custom(built, layer)
+    return built
+
+
+def _flat(values: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+    """Return values as foreach_set is fast with: contiguous, of the very type, one dimension."""
+    return np.ascontiguousarray(values, dtype).reshape(-1)
+
+
+def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.int32]) -> None:
+    uv = built.uv_layers.new(name=layer.name, do_init=False)
+    if uv is None:
+        return
+    if layer.values.dtype == np.float32 and layer.index is None and not layer.per_corner:
+        # Two floats gathered as one 8-byte number: half the time of a row gather.
+        values = np.take(np.ascontiguousarray(layer.values).view(np.uint64).reshape(-1), corner_point).view(np.float32)
+    else:
+        values = _flat(layer.at_corners(corner_point), np.float32)
+    uv.uv.foreach_set("vector", values)
+
+
+def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
+    """Add a colour attribute, on the points where each has one colour."""
+    is_byte = layer.values.dtype == np.uint8
+    on_corners = layer.index is not None or layer.per_corner
+    values = layer.values[layer.index] if layer.index is not None else layer.values
+    attribute = built.color_attributes.new(name, "BYTE_COLOR" if is_byte else "FLOAT_COLOR", "CORNER" if on_corners else "POINT")
+    if is_byte:
+        # Only through color_srgb do the 8 bits stay what they are.
+        attribute.data.foreach_set("color_srgb", _flat(from_unorm(values), np.float32))
+    else:
+        attribute.data.foreach_set("color", _flat(values, np.float32))
+
+
+def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
+    """Keep a layer that Blender has no place for as attributes, and its own type beside it.
+
+    Attributes have 1, 2, 3 or 4 floats or one whole number; other layers take one attribute a component.
+    """
+    values = layer.values
+    on_corners = layer.index is not None or layer.per_corner
+    if layer.index is not None:
+        values = values[layer.index]
+    domain = "CORNER" if on_corners else "POINT"
+    kept = built.meshferry.custom_layers.add()
+    kept.name = layer.name
+    kept.dtype = values.dtype.str
+    kept.dimension = values.shape[1]
+    whole = values.dtype.kind in "iu"
+    if whole or values.shape[1] not in (1, 2, 3, 4) or values.dtype.itemsize > 4:
+        _set_components(built, kept, layer.name, values, domain)
+        return
+    kind, field = {1: ("FLOAT", "value"), 2: ("FLOAT2", "vector"), 3: ("FLOAT_VECTOR", "vector"), 4: ("FLOAT_COLOR", "color")}[values.shape[1]]
+    if kind == "FLOAT2" and domain == "CORNER":
+        _set_components(built, kept, layer.name, values, domain)  # it would pass for a UV map
+        return
+    attribute = built.attributes.new(names.fit(layer.name), kind, domain)
+    kept.attribute = attribute.name
+    attribute.data.foreach_set(field, _flat(values, np.float32))
+
+
+def _set_components(built: bpy.types.Mesh, kept: bpy.types.PropertyGroup, name: str, values: npt.NDArray[np.generic], domain: str) -> None:
+    """Keep each component in an attribute ``name.0``, ``name.1`` …; 64-bit floats as two halves of their bits."""
+    if values.dtype.itemsize == 8:
+        words = np.ascontiguousarray(values).view(np.int32)
+    elif values.dtype.kind in "iu":
+        words = values.astype(np.int32) if values.dtype.itemsize < 4 else np.ascontiguousarray(values).view(np.int32)
+    else:
+        words = np.ascontiguousarray(values, np.float32)
+    kind = "FLOAT" if words.dtype == np.float32 else "INT"
+    base = names.fit(name)[: compat.MAX_NAME_BYTES // 2]
+    for column in range(words.shape[1]):
+        attribute = built.attributes.new(f"{base}.{column}", kind, domain)
+        if column == 0:
+            kept.attribute = attribute.name[:-2]
+        attribute.data.foreach_set("value", np.ascontiguousarray(words[:, column]))
+
+
+def set_normals(built: bpy.types.Mesh, mesh: Mesh, *, exact: bool) -> None:
+    """Give a mesh the custom normals of its scene mesh.
+
+    ``exact`` ones are free normals (4.5): as stored, but blind to editing. Others are kept in
+    tangent space and follow edits and deformation.
+    """
+    layer = mesh.normal
+    if layer is None or not len(mesh.corner_point):
+        return
+    on_points = layer.index is None and not layer.per_corner
+    if exact and compat.HAS_FREE_NORMALS:
+        values = layer.values if on_points else layer.at_corners(mesh.corner_point)
+        attribute = built.attributes.new("custom_normal", "FLOAT_VECTOR", "POINT" if on_points else "CORNER")
+        attribute.data.foreach_set("vector", _flat(values, np.float32))
+    elif on_points:
+        compat.set_point_normals(built, np.ascontiguousarray(layer.values, np.float32))
+    else:
+        compat.set_corner_normals(built, np.ascontiguousarray(layer.at_corners(mesh.corner_point), np.float32))

@@ -1,0 +1,28 @@
+"""Scene nodes -> objects: names, hierarchy, transforms."""
+
+from __future__ import annotations
+
+import bpy
+
+from ..io_formats.scene import Node, Role
+from . import names
+
+_EMPTY_SIZE = 0.25
+
+
+def build_object(node: Node, data: bpy.types.Mesh | None) -> bpy.types.Object:
+    """Make the object of a node, without its parent; its rotation is a quaternion, as in the file."""
+    made = bpy.data.objects.new(names.fit(node.name), data)
+    names.remember(made, node.name)
+    made.rotation_mode = "QUATERNION"
+    made.location = node.translation
+    made.rotation_quaternion = node.rotation
+    made.scale = node.scale
+    made.meshferry.is_root = bool(node.properties.get("is_root", False))
+    if data is None:
+        made.empty_display_type = "ARROWS"
+        made.empty_display_size = _EMPTY_SIZE
+    if node.role is not Role.RENDER:
+        made.display_type = "WIRE"
+        made.hide_render = True
+    return made

@@ -1,0 +1,52 @@
+"""Sampled vertex animation -> shape keys played by an action, or a mesh cache played by a modifier."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+
+from ..io_formats.scene import VertexTrack
+from . import names
+from .actions import ClipActions, set_keys
+
+
+def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: VertexTrack) -> None:
+    """Make a shape key of each frame and key their values so that they play one after the other.
+
+    Between two frames the values run linearly into each other, which is how the frames themselves
+    are interpolated. Frames that equal the rest shape need no key.
+    """
+    mesh = owner.data
+    rest = np.empty(len(mesh.vertices) * 3, np.float32)
+    mesh.attributes["position"].data.foreach_get("vector", rest)
+    if mesh.shape_keys is None:
+        owner.shape_key_add(name="Basis", from_mix=False)
+    keys = mesh.shape_keys
+    curves = clip_actions.curves_for(keys, f"{owner.name} shapes")
+    frames = clip_actions.timing.frames
+    last = len(frames) - 1
+    for number, points in enumerate(track.points):
+        flat = np.ascontiguousarray(points, np.float32).reshape(-1)
+        if np.array_equal(flat, rest):
+            continue
+        key = owner.shape_key_add(name=names.fit(f"{clip_actions.clip.name} {number + 1:03d}"), from_mix=False)
+        key.points.foreach_set("co", flat)
+        key.value = 0.0  # 5.0 makes new keys with 1
+        around = [frame for frame in (number - 1, number, number + 1) if 0 <= frame <= last]
+        path = f'key_blocks["{bpy.utils.escape_identifier(key.name)}"].value'
+        set_keys(curves.new(path, index=0), frames[around], np.asarray([float(frame == number) for frame in around]))
+
+
+def add_mesh_cache(owner: bpy.types.Object, path: str, frame_start: float, step: float) -> None:
+    """Play a point cache whose samples lie ``step`` scene frames apart from ``frame_start`` on."""
+    modifier = owner.modifiers.new("Vertex Animation", "MESH_CACHE")
+    modifier.cache_format = "PC2"
+    modifier.filepath = path
+    modifier.interpolation = "LINEAR"
+    modifier.play_mode = "SCENE"
+    modifier.time_mode = "FRAME"
+    modifier.forward_axis = "POS_Y"
+    modifier.up_axis = "POS_Z"
+    # Blender evaluates sample  frame_scale * frame - frame_start.
+    modifier.frame_scale = 1.0 / step
+    modifier.frame_start = frame_start / step
