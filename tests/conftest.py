@@ -22,27 +22,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from load_package import ROOT, load_package
 
-ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = Path(os.environ.get("MESHFERRY_SAMPLES") or ROOT.parent / "shared" / "samples")
 HAS_BPY = importlib.util.find_spec("bpy") is not None
 
 
-def _load_package() -> ModuleType:
-    """Load the repository root as the module ``meshferry``, whatever the checkout folder is called."""
-    if site := os.environ.get("MESHFERRY_SITE"):
-        sys.path.insert(0, site)
-    spec = importlib.util.spec_from_file_location(
-        "meshferry", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)]
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["meshferry"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-_load_package()
+load_package()
 
 
 @pytest.fixture(scope="session")
