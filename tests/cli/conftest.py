@@ -1,0 +1,147 @@
+"""Input files that the tests of the command line make themselves, and two ways to run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FRAMES = 60
+
+
+@dataclass
+class Result:
+    """What one run of the command line did."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def meshferry(capfd: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Run the command line in this process."""
+    from meshferry.cli.main import main
+
+    def run(*arguments: object) -> Result:
+        capfd.readouterr()
+        status = main([str(argument) for argument in arguments])
+        captured = capfd.readouterr()
+        return Result(status, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def run_python() -> Callable[..., Result]:
+    """Run this Python in a process of its own, which finds what this one finds."""
+    bpy = sys.modules.get("bpy")
+    if bpy is not None and bpy.app.binary_path:
+        pytest.skip("Blender's own Python has no bpy outside Blender")
+
+    def run(*arguments: object, **environment: str) -> Result:
+        command = [sys.executable, *(str(argument) for argument in arguments)]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+            env=os.environ | environment,
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def run_script(run_python: Callable[..., Result]) -> Callable[..., Result]:
+    """Run ``cli/convert.py`` in a process of its own."""
+    return lambda *arguments, **environment: run_python(ROOT / "cli" / "convert.py", *arguments, **environment)
+
+
+def make_box(materials: list[str]) -> Any:
+    """Return a box of 8 points and 12 triangles without UVs, its triangles dealt out to the materials."""
+    from meshferry.io_formats.scene import Layer, Mesh
+
+    corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], np.float32)
+    triangles = [
+        [0, 1, 3, 0, 3, 2],
+        [4, 6, 7, 4, 7, 5],
+        [0, 4, 5, 0, 5, 1],
+        [2, 3, 7, 2, 7, 6],
+        [0, 2, 6, 0, 6, 4],
+        [1, 5, 7, 1, 7, 3],
+    ]
+    return Mesh(
+        points=corners,
+        corner_point=np.array(triangles, np.int32).ravel(),
+        material_index=(np.arange(12) % len(materials)).astype(np.int32),
+        materials=materials,
+        normal=Layer("normal", (corners / np.sqrt(3)).astype(np.float32)),
+    )
+
+
+def make_windmill(name: str = "windmill") -> Any:
+    """Return a scene of a tower with turning sails: 2 nodes, 24 triangles, 2 materials, 1 animation."""
+    from meshferry.io_formats.scene import Clip, Node, Scene, TransformTrack
+
+    angles = np.linspace(0, 2 * np.pi, FRAMES, endpoint=False) / 2
+    rotation = np.zeros((FRAMES, 4), np.float32)
+    rotation[:, 0], rotation[:, 2] = np.cos(angles), np.sin(angles)
+    turning = TransformTrack(
+        target=1,
+        translation=np.tile(np.array([0, -1, 3], np.float32), (FRAMES, 1)),
+        rotation=rotation,
+        scale=np.ones((FRAMES, 3), np.float32),
+    )
+    return Scene(
+        name=name,
+        nodes=[
+            Node(name, mesh=make_box(["BaseWood_Brown.Folktails", "Paper.Folktails"])),
+            Node("#Sails", parent=0, translation=(0, -1, 3), mesh=make_box(["Paper.Folktails"])),
+        ],
+        clips=[Clip("Default", 24.0, FRAMES, transforms=[turning])],
+    )
+
+
+@pytest.fixture
+def write_windmill(tmp_path: Path) -> Callable[[str], Path]:
+    """Write a windmill to a file below the test's folder."""
+    pytest.importorskip("google.protobuf")
+    from meshferry.io_formats import files, formats
+
+    def write(name: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write_scene(make_windmill(files.scene_name(path)), path, formats.TIMBERMESH)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def windmill(write_windmill: Callable[[str], Path]) -> Path:
+    return write_windmill("windmill.timbermesh")
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """Return a file that is no mesh at all."""
+    path = tmp_path / "broken.timbermesh"
+    path.write_bytes(b"no mesh at all")
+    return path

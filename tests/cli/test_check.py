@@ -1,0 +1,60 @@
+"""``meshferry check``: the findings of a format, by severity."""
+
+import pytest
+
+
+@pytest.fixture
+def nameless(windmill):
+    """A file that the game refuses (an animation without a name) and that surprises (a suffix of Blender's)."""
+    from meshferry.io_formats import formats
+
+    document = formats.TIMBERMESH.read(windmill.read_bytes())
+    for node in document.nodes:
+        for animation in node.node_animations:
+            animation.name = ""
+        for mesh in node.meshes:
+            mesh.material += ".001"
+    path = windmill.with_name("nameless.timbermesh")
+    path.write_bytes(formats.TIMBERMESH.write(document))
+    return path
+
+
+def test_a_good_file_is_fine(meshferry, windmill):
+    done = meshferry("check", windmill)
+    assert (done.status, done.out, done.err) == (0, f"{windmill}: fine\n", "")
+
+
+def test_findings_name_what_they_concern(meshferry, nameless, windmill):
+    done = meshferry("check", nameless, windmill)
+    assert done.status == 1
+    lines = done.out.splitlines()
+    assert any(line.startswith(f"{nameless}: error: Node '#Sails'") for line in lines)
+    assert any(line.startswith(f"{nameless}: warning: Material 'Paper.Folktails.001'") for line in lines)
+    assert lines[-1] == "1 of 2 files without errors"
+
+
+def test_quiet_leaves_errors(meshferry, nameless, windmill):
+    done = meshferry("check", "--quiet", nameless, windmill)
+    assert done.out
+    assert all(": error: " in line for line in done.out.splitlines())
+
+
+def test_records(meshferry, nameless, broken):
+    done = meshferry("check", "--json", nameless, broken)
+    assert done.status == 1
+    found, failed = done.entries
+    assert list(found) == ["file", "format", "errors", "warnings"]
+    assert "#Sails" in found["errors"][0]["item"]
+    assert found["warnings"]
+    assert list(failed) == ["file", "error"]
+
+
+def test_warnings_alone_are_no_failure(meshferry, windmill):
+    from meshferry.io_formats import formats
+
+    document = formats.TIMBERMESH.read(windmill.read_bytes())
+    document.nodes[0].meshes[0].material += ".001"
+    windmill.write_bytes(formats.TIMBERMESH.write(document))
+    done = meshferry("check", windmill)
+    assert done.status == 0
+    assert "warning" in done.out

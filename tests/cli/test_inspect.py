@@ -1,0 +1,133 @@
+"""``meshferry inspect``: facts, records, verification, exit status."""
+
+import re
+import zlib
+
+import pytest
+
+KEYS = [
+    "file",
+    "format",
+    "version",
+    "nodes",
+    "vertices",
+    "triangles",
+    "surfaces",
+    "materials",
+    "uv_layers",
+    "color_layers",
+    "bones",
+    "shape_keys",
+    "clips",
+    "warnings",
+]
+
+
+def test_facts_for_programs(meshferry, windmill):
+    done = meshferry("inspect", "--json", windmill)
+    assert done.status == 0
+    assert done.err == ""
+    (entry,) = done.entries
+    assert list(entry) == KEYS
+    assert entry["file"] == str(windmill)
+    assert entry["format"] == "timbermesh"
+    assert (entry["nodes"], entry["triangles"], entry["surfaces"], entry["materials"]) == (2, 24, 3, 2)
+    assert entry["clips"] == [{"name": "Default", "kind": "node", "frames": 60, "fps": 24.0}]
+    assert entry["warnings"] == []
+
+
+def test_facts_for_people(meshferry, windmill):
+    done = meshferry("inspect", windmill)
+    assert done.status == 0
+    assert f"{windmill}: Timbermesh\n  2 nodes, 24 triangles, " in done.out
+    assert "animation 'Default', node, 60 frames at 24 fps" in done.out
+
+
+def test_verification_compares_content(meshferry, windmill):
+    packed_otherwise = zlib.compress(zlib.decompress(windmill.read_bytes()), 1)
+    windmill.write_bytes(b"\x78\x9c" + packed_otherwise[2:])
+    done = meshferry("inspect", "--verify", "--json", windmill)
+    assert done.status == 0
+    assert done.entries[0]["identical"] is True
+
+
+def test_a_difference_is_a_failure(meshferry, windmill, monkeypatch):
+    from meshferry.io_formats.timbermesh import writer
+
+    encode = writer.write
+    monkeypatch.setattr(writer, "write", lambda document: encode(type(document)(nodes=document.nodes[:1])))
+    done = meshferry("inspect", "--verify", "--json", windmill)
+    assert done.status == 1
+    assert done.entries[0]["identical"] is False
+    assert done.entries[0]["error"] in done.err
+
+
+def test_a_bad_file_does_not_stop_the_rest(meshferry, windmill, broken, tmp_path):
+    done = meshferry("inspect", "--json", broken, tmp_path / "absent.timbermesh", windmill)
+    assert done.status == 1
+    bad, absent, good = done.entries
+    assert list(bad) == ["file", "error"]
+    assert "not recognised" in bad["error"]
+    assert "No such file" in absent["error"]
+    assert good["nodes"] == 2
+    assert [line.split(": ")[0] for line in done.err.splitlines()] == [bad["file"], absent["file"]]
+
+
+def test_folders_and_patterns(meshferry, write_windmill, tmp_path):
+    for name in ("models/a.timbermesh", "models/deep/b.MESHY", "models/notes.txt"):
+        write_windmill(name)
+    below = meshferry("inspect", "--json", tmp_path / "models")
+    assert [entry["file"] for entry in below.entries] == [
+        str(tmp_path / "models" / "a.timbermesh"),
+        str(tmp_path / "models" / "deep" / "b.MESHY"),
+    ]
+    pattern = meshferry("inspect", "--json", tmp_path / "models" / "*.timbermesh")
+    assert [entry["file"] for entry in pattern.entries] == [str(tmp_path / "models" / "a.timbermesh")]
+
+
+@pytest.mark.parametrize("name", ["empty", "*.nothing"])
+def test_nothing_to_do_is_refused(meshferry, tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    done = meshferry("inspect", tmp_path / name)
+    assert done.status == 2
+    assert str(tmp_path / name) in done.err
+
+
+def test_a_defect_is_one_line_and_its_place_on_demand(meshferry, windmill, monkeypatch):
+    from meshferry.io_formats.timbermesh import reader
+
+    def fail(data, **options):
+        raise ZeroDivisionError("division\nby zero")
+
+    monkeypatch.setattr(reader, "read", fail)
+    done = meshferry("inspect", windmill)
+    assert done.status == 1
+    assert len(done.err.splitlines()) == 1
+    assert re.search(r"Unexpected error: ZeroDivisionError: division by zero \(Meshferry \d", done.err)
+    assert "Traceback" in meshferry("inspect", "--debug", windmill).err
+
+
+def sample_facts(samples):
+    """Yield the rows of the table of facts, which the protobuf library gave, not our reader."""
+    for line in (samples / "timbermesh" / "README.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 11 and cells[1].isdigit():
+            yield cells
+
+
+def test_real_files_have_the_facts_that_others_counted(meshferry, samples):
+    done = meshferry("inspect", "--verify", "--json", samples / "timbermesh")
+    assert done.status == 0, done.err
+    found = {entry["file"].replace("\\", "/").rsplit("/", 1)[1]: entry for entry in done.entries}
+    rows = list(sample_facts(samples))
+    assert len(rows) == len(found) == 18
+    for name, _bytes, nodes, _roots, vertices, triangles, materials, submeshes, layers, animations, _use in rows:
+        entry = found[name]
+        numbers = [entry[key] for key in ("nodes", "vertices", "triangles", "materials", "surfaces")]
+        assert numbers == [int(cell) for cell in (nodes, vertices, triangles, materials, submeshes)], name
+        assert entry["uv_layers"] == layers.count("uv"), name
+        assert entry["color_layers"] == layers.count("color"), name
+        assert entry["identical"] is True, name
+        clip = re.match(r"(node|VERTEX) `(.+)` (\d+) frames at (\d+)", animations)
+        expected = [(clip[1].lower(), clip[2], int(clip[3]), int(clip[4]))] if clip else []
+        assert [(one["kind"], one["name"], one["frames"], one["fps"]) for one in entry["clips"]] == expected, name

@@ -1,0 +1,105 @@
+"""Option tables become arguments, and arguments become values, with no names written twice."""
+
+import argparse
+
+import pytest
+from meshferry.cli.option_arguments import OptionTable, add_arguments, given_flags, given_values
+from meshferry.io_formats.options import Choice, Option
+
+SHAPE = Option(
+    "shape", "ROUND", "Shape", "50% of it", choices=(Choice("ROUND", "R", "x"), Choice("VERY_FLAT", "F", "y"))
+)
+WELD = Option("use_weld", True, "Weld", "Join", headless_default=False)
+COUNT = Option("count", 1, "Count", "How many", minimum=0, maximum=9)
+RATE = Option("rate", 0.5, "Rate", "How fast")
+LIBRARY = Option("library", "", "Library", "A file", is_path=True)
+TABLE = OptionTable("one", "first options", (SHAPE, WELD, COUNT, RATE, LIBRARY))
+OTHER_COUNT = Option("count", 5, "Count", "Something else")
+OTHER = OptionTable("two", "second options", (WELD, OTHER_COUNT))
+TABLES = [TABLE, OTHER]
+
+
+def parse(*argv):
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    add_arguments(parser, TABLES)
+    return parser.parse_args(argv)
+
+
+def values(*argv, table=TABLE):
+    return given_values(parse(*argv), table, TABLES)
+
+
+def test_what_the_user_leaves_out_is_left_to_the_defaults():
+    assert values() == {}
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["--shape", "very_flat"], {"shape": "VERY_FLAT"}),
+        (["--shape", "very-flat"], {"shape": "VERY_FLAT"}),
+        (["--shape", "ROUND"], {"shape": "ROUND"}),
+        (["--weld"], {"use_weld": True}),
+        (["--no-weld"], {"use_weld": False}),
+        (["--count", "9"], {"count": 9}),
+        (["--rate", "0.25"], {"rate": 0.25}),
+        (["--library", ""], {"library": ""}),
+    ],
+)
+def test_each_kind_of_option(argv, expected):
+    assert values(*argv) == expected
+
+
+def test_paths_no_longer_depend_on_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert values("--library", "wood.blend") == {"library": str(tmp_path / "wood.blend")}
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--shape", "square"], "is not one of round, very_flat"),
+        (["--count", "10"], "10 is above the most, 9"),
+        (["--count", "-1"], "-1 is below the least, 0"),
+        (["--count", "1.5"], "is not a whole number"),
+        (["--rate", "nan"], "is not a finite number"),
+        (["--rate", "fast"], "is not a number"),
+    ],
+)
+def test_wrong_values_are_refused_in_plain_words(argv, said, capsys):
+    with pytest.raises(SystemExit) as refusal:
+        parse(*argv)
+    assert refusal.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_tables_share_an_option_and_part_where_only_the_name_is_shared():
+    argv = ["--no-weld", "--count", "3", "--two-count", "4"]
+    assert values(*argv) == {"use_weld": False, "count": 3}
+    assert values(*argv, table=OTHER) == {"use_weld": False, "count": 4}
+    assert given_flags(parse(*argv), OTHER, TABLES) == ["--weld", "--two-count"]
+
+
+def test_help_tells_descriptions_choices_and_the_default_of_the_command_line(capsys):
+    with pytest.raises(SystemExit):
+        parse("--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "50% of it. round: x; very_flat: y (default: round)" in said
+    assert "Join (default: off)" in said
+    assert "second options" in said
+
+
+def test_every_real_option_is_an_argument():
+    from meshferry.blender_data.export_options import EXPORT_OPTIONS
+    from meshferry.blender_data.import_options import IMPORT_OPTIONS
+    from meshferry.cli.main import build_parser
+    from meshferry.io_formats.formats import FORMATS
+
+    parser = build_parser()
+    for options in (IMPORT_OPTIONS, EXPORT_OPTIONS, *(known.export_options for known in FORMATS)):
+        for option in options:
+            flag = "--" + option.name.removeprefix("use_").replace("_", "-")
+            argv = ["convert", "a", "b", flag]
+            if not isinstance(option.default, bool):
+                argv.append(str(option.default))
+            assert parser.parse_args(argv).command == "convert"

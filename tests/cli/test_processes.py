@@ -1,0 +1,153 @@
+"""The command line as its users start it: processes with a true exit status."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "cli" / "convert.py"
+
+
+@pytest.fixture
+def library_path(tmp_path):
+    """A folder from which Python imports the checkout under its name."""
+    folder = tmp_path / "library"
+    folder.mkdir()
+    try:
+        (folder / "meshferry").symlink_to(ROOT, target_is_directory=True)
+    except OSError:
+        pytest.skip("links need rights here")
+    return str(folder)
+
+
+def test_module(run_python, library_path, windmill, broken):
+    good = run_python("-m", "meshferry", "inspect", windmill, PYTHONPATH=library_path)
+    assert (good.status, good.err) == (0, "")
+    assert "24 triangles" in good.out
+    assert run_python("-m", "meshferry", "inspect", windmill, broken, PYTHONPATH=library_path).status == 1
+    assert run_python("-m", "meshferry", "inspect", PYTHONPATH=library_path).status == 2
+    version = run_python("-m", "meshferry", "--version", PYTHONPATH=library_path)
+    assert version.status == 0
+    assert version.out.startswith("Meshferry 0.")
+
+
+def test_script_understands_convert_and_the_other_commands(run_script, windmill, broken, tmp_path):
+    target = tmp_path / "out.meshy"
+    done = run_script("--", windmill, target)
+    assert (done.status, done.err) == (0, "")
+    assert target.exists()
+    assert run_script(windmill, tmp_path / "again.meshy").status == 0
+    assert "24 triangles" in run_script("--", "inspect", windmill).out
+    assert run_script("--", "check", windmill).status == 0
+    assert run_script("--", "convert", broken, tmp_path / "no.meshy").status == 1
+    assert run_script("--").status == 2
+    assert run_script("--version").out.startswith("Meshferry ")
+
+
+def test_script_says_which_library_is_missing_and_how_to_get_it(run_script, windmill, tmp_path):
+    hidden = tmp_path / "site"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Hide:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in HIDDEN: raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "import os\n"
+        "HIDDEN = os.environ['HIDDEN'].split()\n"
+        "sys.meta_path.insert(0, Hide())\n",
+        encoding="utf-8",
+    )
+    without_protobuf = run_script("--", "inspect", windmill, PYTHONPATH=str(hidden), HIDDEN="google")
+    assert without_protobuf.status == 1
+    assert f'"{sys.executable}" -m pip install protobuf' in without_protobuf.err
+    assert "Traceback" not in without_protobuf.err
+    without_all = run_script("--", "inspect", windmill, PYTHONPATH=str(hidden), HIDDEN="google numpy")
+    assert without_all.status == 1
+    assert f'"{sys.executable}" -m pip install numpy protobuf' in without_all.err
+    assert "Traceback" not in without_all.err
+    without_blender = run_script("--", windmill, tmp_path / "a.blend", PYTHONPATH=str(hidden), HIDDEN="bpy")
+    assert without_blender.status == 1
+    assert "pip install meshferry[bpy]" in without_blender.err
+    assert "Traceback" not in without_blender.err
+
+
+def test_help_needs_no_blender(run_python, library_path):
+    code = (
+        "import sys; from meshferry.cli.main import main; status = main(['convert', '--help']); "
+        "assert 'bpy' not in sys.modules; sys.exit(status)"
+    )
+    done = run_python("-c", code, PYTHONPATH=library_path)
+    assert (done.status, done.err) == (0, "")
+    assert "--weld" in done.out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes break otherwise there")
+def test_a_reader_that_goes_away_stops_nothing(run_script, write_windmill, tmp_path):
+    for number in range(5):
+        write_windmill(f"in/{number}.timbermesh")
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, str(SCRIPT), "--", str(tmp_path / "in"), "--to", "meshy", "-o", str(tmp_path / "out")]
+    with os.fdopen(writing, "wb") as pipe:
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(list((tmp_path / "out").iterdir())) == 5
+
+
+def test_a_console_that_knows_few_letters(run_script, write_windmill, tmp_path):
+    path = write_windmill("風車.timbermesh")
+    done = run_script("--", path, tmp_path / "風.meshy", PYTHONIOENCODING="cp1252", PYTHONUTF8="0")
+    assert done.status == 0, done.err
+    assert "\\u98a8" in done.out
+
+
+def test_an_interruption(meshferry, windmill, monkeypatch):
+    from meshferry.io_formats.timbermesh import reader
+
+    def interrupt(data, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reader, "read", interrupt)
+    done = meshferry("inspect", windmill)
+    assert (done.status, done.err) == (130, "Interrupted\n")
+
+
+def test_to_blend_and_back_with_the_wheel(run_script, windmill, tmp_path):
+    """Also that the process ends: classes left registered crash or hang some versions."""
+    pytest.importorskip("bpy", reason="Blender is absent")
+    there = run_script("--", "--json", windmill, tmp_path / "windmill.blend")
+    assert (there.status, there.err) == (0, "")
+    assert there.entries[0]["facts"]["triangles"] == 24
+    back = run_script("--", "--json", tmp_path / "windmill.blend", tmp_path / "back.timbermesh")
+    assert (back.status, back.err) == (0, "")
+    assert back.entries[0]["facts"]["triangles"] == 24
+    failed = run_script("--", tmp_path / "windmill.blend", tmp_path / "no" / "back.timbermesh")
+    assert failed.status == 1
+
+
+@pytest.fixture
+def blender():
+    """Return a function that runs the real Blender named by BLENDER_EXECUTABLE."""
+    executable = os.environ.get("BLENDER_EXECUTABLE")
+    if not executable:
+        pytest.skip("no real Blender: BLENDER_EXECUTABLE is not set")
+
+    def run(*arguments):
+        command = [executable, "-b", "--factory-startup", *(str(argument) for argument in arguments)]
+        return subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL, timeout=300
+        )
+
+    return run
+
+
+def test_script_in_a_real_blender_has_a_true_exit_status(blender, broken, tmp_path):
+    failed = blender("--python", SCRIPT, "--", broken, tmp_path / "no.meshy")
+    assert failed.returncode == 1
+    assert f"{broken}: " in failed.stderr
+    assert blender("--python", SCRIPT, "--", "nothing").returncode == 2
+    assert blender("--python", SCRIPT).returncode == 2
+    assert blender("--python", SCRIPT, "--", "formats").returncode == 0
