@@ -56,6 +56,7 @@ def run_python() -> Callable[..., Result]:
         command = [sys.executable, *(str(argument) for argument in arguments)]
         done = subprocess.run(
             command,
+            check=False,
             capture_output=True,
             encoding="utf-8",
             errors="replace",

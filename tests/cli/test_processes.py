@@ -92,7 +92,9 @@ def test_a_reader_that_goes_away_stops_nothing(run_script, write_windmill, tmp_p
     os.close(reading)
     command = [sys.executable, str(SCRIPT), "--", str(tmp_path / "in"), "--to", "meshy", "-o", str(tmp_path / "out")]
     with os.fdopen(writing, "wb") as pipe:
-        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=120)
+        done = subprocess.run(
+            command, check=False, stdout=pipe, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=120
+        )
     assert (done.returncode, done.stderr) == (0, b"")
     assert len(list((tmp_path / "out").iterdir())) == 5
 
@@ -138,7 +140,13 @@ def blender():
     def run(*arguments):
         command = [executable, "-b", "--factory-startup", *(str(argument) for argument in arguments)]
         return subprocess.run(
-            command, capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL, timeout=300
+            command,
+            check=False,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=300,
         )
 
     return run
