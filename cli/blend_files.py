@@ -1,7 +1,7 @@
 """.blend files <-> scenes: the only module of the command line that touches Blender.
 
-Blender is loaded when first needed. In the ``bpy`` wheel the add-on is registered for the time of the work and taken
-off again: classes left registered crash Blender 4.2 and 4.3 at exit and hang 4.5 for ever.
+Blender is loaded when first needed. Where the add-on is not enabled, its properties are registered for the time of the
+work and taken off again: classes left registered crash Blender 4.2 and 4.3 at exit and hang 4.5 for ever.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BlendPart:
 
 
 class BlendSession:
-    """A Blender with the add-on registered, from its first use to the end of the ``with`` block."""
+    """A Blender that knows the add-on's properties, from its first use to the end of the ``with`` block."""
 
     def __init__(self, *, show_chatter: bool = False) -> None:
         self._bpy: Any = None
@@ -77,9 +77,10 @@ class BlendSession:
         if self._bpy is None:
             bpy = _import_bpy()
             if not hasattr(bpy.types.Collection, "meshferry"):
-                package = importlib.import_module(__package__.rpartition(".")[0])
-                package.register()
-                self._registered = package
+                from ..blender_data import properties
+
+                properties.register()
+                self._registered = properties
             self._bpy = bpy
         return self._bpy
 

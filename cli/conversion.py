@@ -106,7 +106,7 @@ class Conversion:
         result = self._session.import_scene(scene, options, outcome.source)
         outcome.collection = result.collection.name
         outcome.facts = facts | {"nodes": len(result.objects), "triangles": result.triangles}
-        self._tell(outcome, [*scene.warnings, *result.warnings])
+        self._tell(outcome, result.warnings)
 
     def _out_of_blend(self, job: Job) -> Iterator[Outcome]:
         source = job.sources[0]

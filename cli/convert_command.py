@@ -14,7 +14,7 @@ from .blend_files import BLEND_OPTIONS, BlendSession
 from .conversion import Conversion, Outcome, Settings, target_format
 from .convert_plan import Plan, make_plan
 from .option_arguments import OptionTable, add_arguments, given_flags, given_values
-from .reporting import Reporter, counted, summary
+from .reporting import Reporter, counted, grouped, summary
 
 _IMPORT = OptionTable("import", "options for writing .blend files: how files become Blender data", IMPORT_OPTIONS)
 _BLEND = OptionTable("blend", "options of .blend files", BLEND_OPTIONS)
@@ -138,6 +138,6 @@ def _report(outcome: Outcome, reporter: Reporter) -> None:
         entry["error"] = reporter.fail(outcome.source, outcome.problem)
     elif outcome.facts is not None:
         reporter.say(f"{outcome.source} -> {outcome.target}: {summary(outcome.facts)}")
-        for text in outcome.warnings:
+        for text in grouped(outcome.warnings):
             reporter.warn(outcome.source, text)
     reporter.record(entry)

@@ -8,7 +8,7 @@ from typing import Any
 from ..io_formats import files, formats
 from ..io_formats.errors import FormatError
 from . import inputs
-from .reporting import Reporter, clip_text, counted
+from .reporting import Reporter, clip_text, counted, grouped
 
 
 def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
@@ -77,7 +77,7 @@ def described(entry: dict[str, Any]) -> str:
     if layers:
         lines.append(f"  {', '.join(layers)}")
     lines += [f"  animation {clip_text(clip, with_kind=True)}" for clip in entry["clips"]]
-    lines += [f"  warning: {text}" for text in entry["warnings"]]
+    lines += [f"  warning: {text}" for text in grouped(entry["warnings"])]
     if "identical" in entry:
         lines.append("  identical after decoding and encoding" if entry["identical"] else "  NOT identical")
     return "\n".join(lines)

@@ -13,6 +13,9 @@ from typing import Any, TextIO
 from ..io_formats.errors import FormatError, MeshferryError, MissingLibraryError
 from . import environment
 
+NAMES_LISTED = 3
+"""Names in a warning before it says how many more there are."""
+
 CLIPS_NAMED = 3
 """Animations that a summary names before it says how many more there are."""
 
@@ -130,6 +133,20 @@ def unexpected(problem: BaseException) -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return ``1 object`` or ``1,284 objects``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def grouped(warnings: Sequence[str]) -> list[str]:
+    """Say once, with the names, what is said of many: ``Roof, Door and 7 more: no UV layer``."""
+    named: dict[str, list[str]] = {}
+    for text in dict.fromkeys(warnings):
+        name, colon, message = text.partition(": ")
+        named.setdefault(message if colon else text, []).append(name if colon else "")
+    lines = []
+    for message, names in named.items():
+        some = ", ".join(names[:NAMES_LISTED])
+        more = f" and {len(names) - NAMES_LISTED} more" if len(names) > NAMES_LISTED else ""
+        lines.append(f"{some}{more}: {message}" if some else message)
+    return lines
 
 
 def clip_text(clip: Mapping[str, Any], *, with_kind: bool = False) -> str:
