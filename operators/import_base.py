@@ -87,7 +87,7 @@ def import_files(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
                 advance(2 * number + 1)
                 result = importer.import_scene(context, scene, options, path)
                 results.append(result)
-                messages.warn(name, dict.fromkeys([*scene.warnings, *result.warnings]))
+                messages.warn(name, dict.fromkeys(result.warnings))
             advance(2 * number + 2)
     return messages, results
 

@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 from bpy.app.translations import pgettext_rpt as rpt_
 
+from ..blender_data import compat
 from .reporting import counted
 
 FREE_NORMALS = "custom_normal"
@@ -72,8 +73,7 @@ def make_normals_editable(mesh: Any) -> None:
     usable = np.isfinite(lengths) & (lengths > 0)
     normals = np.where(usable, normals / np.where(usable, lengths, 1), 0).astype(np.float32)
     mesh.attributes.remove(attribute)
-    # From 5.1 an array is four times slower than a list, before it is the other way round.
-    mesh.normals_split_custom_set(normals.tolist() if bpy.app.version >= (5, 1, 0) else normals)
+    compat.set_corner_normals(mesh, normals)
     mesh.update()
 
 

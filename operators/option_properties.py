@@ -59,8 +59,14 @@ def property_of(option: Option) -> Any:
         precision = 5 if 0 < option.default < 0.01 else 2
         return FloatProperty(default=option.default, precision=precision, **_limits(option, float), **about)
     if option.is_path:
-        return StringProperty(default=str(option.default), subtype="FILE_PATH", **about)
+        # Not FILE_PATH: its button cannot open a file browser from within the one that shows these options.
+        suggest = {"search": _known_libraries, "search_options": {"SUGGESTION"}}
+        return StringProperty(default=str(option.default), **suggest, **about)
     return StringProperty(default=str(option.default), **about)
+
+
+def _known_libraries(_owner: Any, _context: Any, _text: str) -> list[str]:
+    return [library.filepath for library in bpy.data.libraries]
 
 
 def _limits(option: Option, kind: type[int] | type[float]) -> dict[str, Any]:
@@ -91,7 +97,9 @@ def option_values(owner: Any, table: Iterable[Option]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for option in table:
         value = getattr(owner, option.name)
-        values[option.name] = bpy.path.abspath(value) if option.is_path and value else value
+        if option.is_path and value:
+            value = bpy.path.abspath(value.strip().strip('"'))  # file managers copy paths in quotes
+        values[option.name] = value
     return values
 
 
@@ -107,7 +115,7 @@ def draw_options(layout: Any, owner: Any, table: Iterable[Option], prefix: str) 
         body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section)
         if body is not None:
             for option in shown:
-                body.prop(owner, option.name)
+                body.prop(owner, option.name, placeholder="Path" if option.is_path else "")
                 _draw_notes(body, option.name, values[option.name])
 
 

@@ -140,15 +140,16 @@ def conclude(operator: Any, messages: Messages, parts: Iterable[str], verb: str)
 
 
 def _summary(messages: Messages, parts: list[str], verb: str) -> str:
+    said = ""
     if messages.warnings:
-        first = next(iter(messages.warnings))
-        more = " …" if len(messages.warnings) > 1 else ""
-        parts = [*parts, counted(len(messages.warnings), "{} warning", "{} warnings") + f": {first}{more}"]
+        parts = [*parts, counted(len(messages.warnings), "{} warning", "{} warnings")]
+        said = ": " + next(iter(messages.warnings)) + (" …" if len(messages.warnings) > 1 else "")
+    success = ", ".join(parts)
     if messages.failures:
-        return _failure_summary(messages, verb, ", ".join(parts))
+        return _failure_summary(messages, verb, success)
     if messages.total == 1:
-        return f"{messages.done[0]}: {', '.join(parts)}"
-    return rpt_("{} {} files: {}").format(rpt_(verb), len(messages.done), ", ".join(parts))
+        return f"{messages.done[0]}: {success}{said}"
+    return rpt_("{} {} files: {}").format(rpt_(verb), len(messages.done), success) + said
 
 
 def _failure_summary(messages: Messages, verb: str, success: str = "") -> str:
