@@ -17,7 +17,7 @@ from ..io_formats.errors import ExportError
 from ..io_formats.files import write_scene
 from ..io_formats.formats import Format
 from ..io_formats.options import Option
-from .option_properties import draw_options, option_values, section_body
+from .option_properties import draw_options, option_values
 from .progress import progress
 from .reporting import Messages, conclude, counted
 
@@ -70,9 +70,8 @@ class ExportScene(ExportHelper):
     def invoke(self, context: Any, event: Any) -> set[str]:
         """Ask for the file, with a name after what is exported."""
         if not self.properties.is_property_set("filepath"):
-            folder = Path(self.filepath).parent if self.filepath else Path(context.blend_data.filepath).parent
             self.suggested_name = self.suggest_name(context)
-            self.filepath = str(folder / self.suggested_name)
+            self.filepath = str(self.suggest_folder(context) / self.suggested_name)
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 
@@ -90,10 +89,14 @@ class ExportScene(ExportHelper):
     def draw(self, context: Any) -> None:
         """Draw what to export and the options in sections; a collection's own exporter exports that collection."""
         layout = self.layout
-        if not self.collection and context.space_data is not None and context.space_data.type == "FILE_BROWSER":
-            body = section_body(layout, f"{self.panel_prefix}_export_scope", "Include")
-            if body is not None:
-                body.prop(self, "scope")
+        if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
+            if self.collection:
+                layout.label(text=self.collection, icon="OUTLINER_COLLECTION", translate=False)
+            else:
+                column = layout.column()
+                column.use_property_split = True
+                column.use_property_decorate = False
+                column.prop(self, "scope")
         draw_options(layout, self, all_options(self.format), f"{self.panel_prefix}_export")
 
     def execute(self, context: Any) -> set[str]:
@@ -133,6 +136,14 @@ class ExportScene(ExportHelper):
         if self.scope == "COLLECTION" and context.collection != context.scene.collection:
             return file_name(context.collection.name, self.format, self.name_suffix)
         return file_name(Path(context.blend_data.filepath).stem or "Untitled", self.format, self.name_suffix)
+
+    def suggest_folder(self, context: Any) -> Path:
+        """Return the folder of the last export, of the .blend file, or of the file that the collection came from."""
+        collection = context.blend_data.collections.get(self.collection) or context.collection
+        for known in (self.filepath, context.blend_data.filepath, bpy.path.abspath(collection.meshferry.source_path)):
+            if known:
+                return Path(known).parent
+        return Path()
 
     def target_path(self, given: str) -> str:
         """Return the path to write; the file browser has seen to its extension, a script may have left it out.

@@ -92,7 +92,7 @@ class OBJECT_OT_timbermesh_attachment_add(_AddEmpty, bpy.types.Operator):
 
     def invoke(self, context: Any, event: Any) -> set[str]:
         """Ask for the name."""
-        return context.window_manager.invoke_props_dialog(self)
+        return context.window_manager.invoke_props_dialog(self, title="Add Attachment Point", confirm_text="Add")
 
     def execute(self, context: Any) -> set[str]:
         """Add the empty."""
