@@ -141,7 +141,7 @@ class _Import:
         """Join split vertices; the tracks of the node follow."""
         tracks = [track for _, track in self.tracks.get(index, [])]
         welded, first = weld(mesh, [track.points for track in tracks])
-        if welded is not mesh:
+        if welded is not mesh and tracks:
             self.tracks[index] = [(number, replace(track, points=track.points[:, first])) for number, track in self.tracks.get(index, [])]
         return welded
 

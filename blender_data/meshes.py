@@ -32,7 +32,8 @@ def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | N
     built.loops.add(corners)
     built.polygons.add(triangles)
     built.attributes["position"].data.foreach_set("vector", _flat(mesh.points, np.float32))
-    built.loops.foreach_set("vertex_index", _flat(mesh.corner_point, np.int32))
+    # Through the attribute: sixty times faster than loops.foreach_set("vertex_index").
+    built.attributes[".corner_vert"].data.foreach_set("value", _flat(mesh.corner_point, np.int32))
     built.polygons.foreach_set("loop_start", np.arange(0, corners, 3, dtype=np.int32))
     for material in materials:
         built.materials.append(material)
