@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import os
 import secrets
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -221,21 +221,21 @@ def _said(problem: RuntimeError) -> str:
 
 @contextlib.contextmanager
 def _without_chatter() -> Iterator[None]:
-    """Keep lines such as "Info: Saved …", which Blender prints past Python, out of the results.
+    """Keep lines such as "Info: Saved …" out of the results; Blender prints some through Python and some past it.
 
     Errors come as exceptions, and a crash writes to standard error: neither is lost.
     """
-    try:
-        sys.stdout.flush()
-        kept = os.dup(1)
-    except (AttributeError, OSError, ValueError):  # no standard output at all
-        yield
-        return
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.close(nowhere)
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            kept = os.dup(1)
+        except OSError:  # no standard output at all
+            yield
+            return
+        try:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.close(nowhere)
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)

@@ -15,8 +15,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import shutil
 import sys
+import tempfile
 import traceback
+import zipfile
 from types import ModuleType
 from typing import Any
 
@@ -34,9 +37,9 @@ def main() -> int:
         return 1
     if sys.path and os.path.realpath(sys.path[0] or ".") == os.path.join(ROOT, "cli"):
         del sys.path[0]  # plain Python puts the script's folder first, where its modules would hide others
-    _add_extension_libraries()
     try:
         package = _package_name()
+        _add_extension_libraries(package)
         command_line = importlib.import_module(package + ".cli.main")
     except ModuleNotFoundError as missing:
         return _tell_missing(missing)
@@ -72,16 +75,46 @@ def _extension_name() -> str:
     return ""
 
 
-def _add_extension_libraries() -> None:
-    """Let Python find the wheels of installed extensions, which Blender offers to enabled ones alone."""
+def _add_extension_libraries(package: str) -> None:
+    """Let Python find the wheels of the extension, which Blender unpacks for enabled extensions alone."""
+    bpy = sys.modules.get("bpy")
     parents = [os.path.dirname(os.path.dirname(ROOT))]
-    if "bpy" in sys.modules:
-        parents.append(sys.modules["bpy"].utils.user_resource("EXTENSIONS"))
+    if bpy is not None:
+        parents.append(bpy.utils.user_resource("EXTENSIONS"))
     version = "python{:d}.{:d}".format(*sys.version_info[:2])
     for parent in parents:
-        site = os.path.join(parent, ".local", "lib", version, "site-packages")
-        if parent and os.path.isdir(site) and site not in sys.path:
-            sys.path.append(site)
+        _add_path(os.path.join(parent, ".local", "lib", version, "site-packages"))
+    wheels = os.path.join(ROOT, "wheels")
+    if bpy is not None and package != ALIAS and os.path.isdir(wheels) and not _is_there("google.protobuf"):
+        place = bpy.utils.extension_path_user(package, path="libraries", create=True)
+        for wheel in sorted(os.listdir(wheels)):
+            if wheel.endswith(".whl"):
+                _add_path(_unpacked(os.path.join(wheels, wheel), os.path.join(place, wheel[: -len(".whl")])))
+
+
+def _add_path(folder: str) -> None:
+    if os.path.isdir(folder) and folder not in sys.path:
+        sys.path.append(folder)
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the parent package is missing
+        return False
+
+
+def _unpacked(wheel: str, folder: str) -> str:
+    """Return the folder with the content of a wheel, unpacked the first time."""
+    if not os.path.isdir(folder):
+        temporary = tempfile.mkdtemp(dir=os.path.dirname(folder))
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(temporary)
+        try:
+            os.rename(temporary, folder)
+        except OSError:  # another process was faster
+            shutil.rmtree(temporary, ignore_errors=True)
+    return folder
 
 
 def _tell_missing(missing: ModuleNotFoundError) -> int:
