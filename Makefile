@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup convert test package package-test bench fuzz lint gui-test blender-test clean
+.PHONY: help setup convert test package package-test bench fuzz lint format gui-test blender-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ fuzz: setup ## Feed broken files to the readers for FUZZ_SECONDS (120) or with F
 
 lint: ## Check style and types
 	@scripts/run_lint
+
+format: ## Put the code into the style that lint asks for
+	@scripts/create_environment .venvs/lint lint
+	@.venvs/lint/bin/ruff check --fix --exit-zero --quiet . && .venvs/lint/bin/ruff format .
 
 blender-test: setup ## Run the tests inside a real Blender, where one can be had
 	@scripts/run_blender_tests
