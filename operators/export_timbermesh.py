@@ -56,12 +56,12 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
         options={"HIDDEN", "SKIP_SAVE"},
     )
     append_model_to_name: BoolProperty(
-        name=f"Append {MODEL_SUFFIX} to Names",
+        name=f"Append {MODEL_SUFFIX}",
         description=f"Name the files <Collection>{MODEL_SUFFIX}{TIMBERMESH.extensions[0]}, as the game's mods do",
         default=True,
     )
     use_replace: BoolProperty(
-        name="Replace Existing Files",
+        name="Replace Files",
         description="Write over files that are there already; otherwise their collections are left out with a warning",
         default=True,
     )
@@ -82,8 +82,12 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
         body = section_body(layout, "TIMBERMESH_batch_files", counted(len(names), "{} File", "{} Files"))
         if body is not None:
             column = body.column(align=True)
+            folder = browsed_folder(context)
             for name in names[:20]:
-                column.label(text=self.file_name(name), icon="FILE")
+                row = column.row()
+                file = self.file_name(name)
+                row.alert = folder is not None and (folder / file).exists()
+                row.label(text=file, icon="FILE_REFRESH" if row.alert else "FILE", translate=False)
             if len(names) > 20:
                 column.label(text=rpt_("and {} more").format(len(names) - 20))
             body.prop(self, "append_model_to_name")
@@ -95,7 +99,8 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
         names = self.names(context)
         folder = Path(bpy.path.abspath(self.directory)) if self.directory else None
         if folder is None or not folder.is_dir():
-            self.report({"ERROR"}, rpt_("The folder '{}' does not exist").format(self.directory))
+            missing = rpt_("The folder '{}' does not exist").format(self.directory)
+            self.report({"ERROR"}, missing if self.directory else rpt_("No folder was given"))
             return {"CANCELLED"}
         messages = Messages()
         values = all_values(self, TIMBERMESH)
@@ -145,6 +150,13 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
         return exists
 
 
+def browsed_folder(context: Any) -> Path | None:
+    """Return the folder that the file browser shows, so that the names of files that exist there can be marked."""
+    parameters = getattr(context.space_data, "params", None)
+    folder = getattr(parameters, "directory", b"")
+    return Path(folder.decode(errors="replace")) if folder else None
+
+
 def draw_export_entry(self: Any, _context: Any) -> None:
     """Draw the entry in File > Export."""
     self.layout.operator(EXPORT_SCENE_OT_timbermesh.bl_idname, text=f"{TIMBERMESH.label} ({TIMBERMESH.extensions[0]})")
@@ -154,12 +166,13 @@ def draw_collection_entries(self: Any, context: Any) -> None:
     """Draw the entries in the context menu of collections."""
     layout = self.layout
     layout.separator()
-    if len(selected_collections(context)) > 1:
-        layout.operator(EXPORT_SCENE_OT_timbermesh_batch.bl_idname, text="Batch Export Timbermesh…")
+    layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
     collection = collection_under_pointer(context)
     if collection is not None:
         entry = layout.operator(EXPORT_SCENE_OT_timbermesh.bl_idname, text="Export Timbermesh…")
         entry.collection = collection.name
+    if len(selected_collections(context)) > 1:
+        layout.operator(EXPORT_SCENE_OT_timbermesh_batch.bl_idname, text="Batch Export Timbermesh…")
 
 
 CLASSES = (EXPORT_SCENE_OT_timbermesh, EXPORT_SCENE_OT_timbermesh_batch)
