@@ -1,0 +1,228 @@
+"""``meshferry convert`` to and from .blend files."""
+
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+SUMMARY = "2 objects, 24 triangles, 2 materials, 1 animation ('Default', 60 frames at 24 fps)"
+
+
+def opened(path):
+    """Open a .blend file and return Blender."""
+    import bpy
+
+    bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False)
+    return bpy
+
+
+def save_scene(path, collections, loose=()):
+    """Write a .blend file of cubes: names by collection, and some in no collection."""
+    import bpy
+
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    scene = bpy.context.scene.collection
+
+    def add_cube(owner, name):
+        mesh = bpy.data.meshes.new(name)
+        corners = [(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)]
+        faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+        mesh.from_pydata(corners, [], faces)
+        material = bpy.data.materials.get("Paper.Folktails") or bpy.data.materials.new("Paper.Folktails")
+        mesh.materials.append(material)
+        owner.objects.link(bpy.data.objects.new(name, mesh))
+
+    for collection, names in collections.items():
+        owner = bpy.data.collections.new(collection)
+        scene.children.link(owner)
+        for name in names:
+            add_cube(owner, name)
+    for name in loose:
+        add_cube(scene, name)
+    bpy.ops.wm.save_as_mainfile(filepath=str(path), check_existing=False)
+    return path
+
+
+def files_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def triangles(path):
+    from meshferry.io_formats import files
+
+    return files.read_scene(path).triangle_count
+
+
+def test_there(meshferry, windmill, tmp_path):
+    target = tmp_path / "windmill.blend"
+    done = meshferry("convert", windmill, target)
+    assert (done.status, done.err) == (0, "")
+    assert done.out == f"{windmill} -> {target}: {SUMMARY}\n"
+    bpy = opened(target)
+    (collection,) = bpy.context.scene.collection.children
+    assert collection.name == "windmill"
+    assert collection.meshferry.from_file
+    assert {one.name for one in bpy.data.objects} == {"windmill", "#Sails"}
+    assert {one.name for one in bpy.data.materials} == {"BaseWood_Brown.Folktails", "Paper.Folktails"}
+    assert not bpy.data.cameras
+    assert files_in(tmp_path) == ["windmill.blend", "windmill.timbermesh"]
+
+
+def test_there_and_back(meshferry, windmill, tmp_path):
+    assert meshferry("convert", windmill, tmp_path / "windmill.blend").status == 0
+    target = tmp_path / "back.timbermesh"
+    done = meshferry("convert", tmp_path / "windmill.blend", target)
+    assert (done.status, done.err) == (0, "")
+    assert done.out == f"{tmp_path / 'windmill.blend'} -> {target}: {SUMMARY}\n"
+    facts = [meshferry("inspect", "--json", path).entries[0] for path in (windmill, target)]
+    for entry in facts:
+        del entry["file"], entry["vertices"]
+    assert facts[0] == facts[1]
+
+
+def test_several_become_collections_of_one_file_and_files_again(meshferry, write_windmill, tmp_path):
+    sources = [write_windmill("one.timbermesh"), write_windmill("two.timbermesh")]
+    done = meshferry("convert", *sources, tmp_path / "both.blend")
+    assert done.status == 0
+    assert done.out.splitlines()[-1] == "Converted 2 of 2 files"
+    bpy = opened(tmp_path / "both.blend")
+    assert {one.name for one in bpy.context.scene.collection.children} == {"one", "two"}
+
+    back = meshferry("convert", tmp_path / "both.blend", "--to", "timbermesh", "-o", tmp_path / "out", "--json")
+    assert back.status == 0
+    assert [entry["collection"] for entry in back.entries] == ["one", "two"]
+    assert files_in(tmp_path / "out") == ["one.timbermesh", "two.timbermesh"]
+    assert triangles(tmp_path / "out" / "two.timbermesh") == 24
+
+    whole = meshferry("convert", tmp_path / "both.blend", tmp_path / "whole.timbermesh")
+    assert whole.status == 0
+    assert triangles(tmp_path / "whole.timbermesh") == 48
+
+    one = meshferry("convert", tmp_path / "both.blend", tmp_path / "only.timbermesh", "--collection", "two")
+    assert one.status == 0
+    assert triangles(tmp_path / "only.timbermesh") == 24
+
+
+def test_a_collection_that_is_not_there(meshferry, tmp_path):
+    save_scene(tmp_path / "scene.blend", {"Barn": ["Wall"]})
+    done = meshferry("convert", tmp_path / "scene.blend", tmp_path / "out.timbermesh", "--collection", "Bran")
+    assert done.status == 1
+    assert "There is no collection 'Bran' in the scene; there are 'Barn'" in done.err
+
+
+def test_several_collections_for_one_file_are_refused(meshferry, tmp_path):
+    save_scene(tmp_path / "scene.blend", {"A": ["#a"], "B": ["#b"]})
+    chosen = ["--collection", "A", "--collection", "B"]
+    done = meshferry("convert", tmp_path / "scene.blend", tmp_path / "out.timbermesh", *chosen)
+    assert done.status == 1
+    assert "2 collections cannot become one file" in done.err
+
+
+@pytest.mark.parametrize(
+    ("collections", "loose", "expected"),
+    [
+        ({"Barn": ["Wall", "Roof"], "Empty": []}, [], {"scene.timbermesh": 24}),
+        ({"Barn": ["Wall"], "Shed": ["Door"]}, [], {"Barn.timbermesh": 12, "Shed.timbermesh": 12}),
+        ({"Barn": ["Wall"]}, ["Tree"], {"scene.timbermesh": 24}),
+        ({}, ["Tree"], {"scene.timbermesh": 12}),
+        ({"a/b": ["Wall"], "c:d": ["Door"]}, [], {"a_b.timbermesh": 12, "c_d.timbermesh": 12}),
+    ],
+)
+def test_what_of_a_scene_that_came_from_no_file(meshferry, tmp_path, collections, loose, expected):
+    save_scene(tmp_path / "scene.blend", collections, loose)
+    done = meshferry("convert", tmp_path / "scene.blend", "--to", "timbermesh", "-o", tmp_path / "out")
+    assert done.status == 0, done.err
+    assert {name: triangles(tmp_path / "out" / name) for name in files_in(tmp_path / "out")} == expected
+
+
+def test_collections_of_two_files_do_not_overwrite_each_other(meshferry, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("first", "second"):
+        save_scene(tmp_path / "in" / f"{name}.blend", {"Barn": ["Wall"], name: ["Door"]})
+    done = meshferry("convert", tmp_path / "in", "--to", "timbermesh", "-o", tmp_path / "out")
+    assert done.status == 1
+    assert "belongs to another input" in done.err
+    assert done.out.splitlines()[-1] == "Converted 1 of 2 files"
+    assert files_in(tmp_path / "out") == ["Barn.timbermesh", "first.timbermesh", "second.timbermesh"]
+
+
+def test_a_bad_file_among_several_is_left_out(meshferry, windmill, broken, tmp_path):
+    done = meshferry("convert", broken, windmill, tmp_path / "both.blend")
+    assert done.status == 1
+    assert done.err.startswith(f"{broken}: ")
+    bpy = opened(tmp_path / "both.blend")
+    assert [one.name for one in bpy.context.scene.collection.children] == ["windmill"]
+
+
+def test_strict_leaves_the_old_file(meshferry, windmill, broken, tmp_path):
+    old = tmp_path / "both.blend"
+    old.write_bytes(b"old")
+    done = meshferry("convert", "--strict", broken, windmill, old, "--json")
+    assert done.status == 1
+    assert all("error" in entry for entry in done.entries)
+    assert old.read_bytes() == b"old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([broken.name, windmill.name, old.name])
+
+
+def test_a_failure_leaves_the_old_file(meshferry, windmill, tmp_path, monkeypatch):
+    from meshferry.blender_data import importer
+
+    def fail(*arguments, **options):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(importer, "import_scene", fail)
+    old = tmp_path / "windmill.blend"
+    old.write_bytes(b"old")
+    done = meshferry("convert", windmill, old)
+    assert done.status == 1
+    assert "Unexpected error: ZeroDivisionError (Meshferry" in done.err
+    assert old.read_bytes() == b"old"
+
+
+def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path):
+    done = meshferry("convert", windmill, tmp_path / "absent" / "out.blend")
+    assert done.status == 1
+    assert "the file cannot be written" in done.err
+    assert not (tmp_path / "absent").exists()
+
+
+def test_a_file_that_is_no_blend(meshferry, tmp_path):
+    (tmp_path / "fake.blend").write_bytes(b"nothing of the kind")
+    done = meshferry("convert", tmp_path / "fake.blend", tmp_path / "absent.blend", "--to", "meshy", "-o", tmp_path)
+    assert done.status == 1
+    fake, absent = done.err.splitlines()
+    assert fake.startswith(f"{tmp_path / 'fake.blend'}: Blender cannot open it")
+    assert absent.startswith(f"{tmp_path / 'absent.blend'}: The file cannot be read: No such file")
+
+
+def test_options_reach_import_and_export(meshferry, windmill, tmp_path):
+    assert meshferry("convert", windmill, tmp_path / "still.blend", "--no-node-animation").status == 0
+    assert not opened(tmp_path / "still.blend").data.actions
+    assert meshferry("convert", windmill, tmp_path / "moving.blend", "--compressed-blend").status == 0
+    assert (tmp_path / "moving.blend").read_bytes()[:7] != b"BLENDER"
+    done = meshferry("convert", "--json", tmp_path / "moving.blend", tmp_path / "still.timbermesh", "--clips", "none")
+    assert done.entries[0]["facts"]["clips"] == []
+
+
+def test_a_blend_file_keeps_its_rights(meshferry, windmill, tmp_path):
+    target = tmp_path / "windmill.blend"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    before = target.stat().st_mode
+    assert meshferry("convert", windmill, target).status == 0
+    assert target.stat().st_mode == before
+
+
+def test_every_real_file_there_and_back(meshferry, samples, tmp_path):
+    source = samples / "timbermesh"
+    there = meshferry("convert", "--json", source, "--to", "blend", "-o", tmp_path / "blends")
+    assert there.status == 0, there.err
+    back = meshferry("convert", "--json", tmp_path / "blends", "--to", "timbermesh", "-o", tmp_path / "back")
+    assert back.status == 0, back.err
+    before = {entry["file"].split("/")[-1]: entry for entry in meshferry("inspect", "--json", source).entries}
+    after = meshferry("inspect", "--json", tmp_path / "back").entries
+    assert len(before) == len(after) == 18
+    for entry in after:
+        name = entry["file"].split("/")[-1]
+        original = before.get(name) or before[name.replace(".timbermesh", ".meshy")]
+        for key in ("nodes", "triangles", "uv_layers", "color_layers", "clips"):
+            assert entry[key] == original[key], (name, key)
