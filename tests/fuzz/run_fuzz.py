@@ -127,7 +127,9 @@ def _report(
         return
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in totals.outcomes.most_common())
     print(f"{totals.cases:,} cases of seed {seed} in {seconds:.0f} s: {outcomes}")
-    print(f"slowest {totals.slowest[0]:.2f} s (case {totals.slowest[1]}), most memory {summary['largest_mebibytes']} MiB (case {totals.largest[1]})")
+    print(
+        f"slowest {totals.slowest[0]:.2f} s (case {totals.slowest[1]}), most memory {summary['largest_mebibytes']} MiB (case {totals.largest[1]})"
+    )
     for found, number, path in findings:
         print(f"\n{found.kind}: {found.signature}  [{number} cases; {found.recipe}]")
         print("  " + found.detail.strip().replace("\n", "\n  "))

@@ -16,7 +16,10 @@ def check_scene(scene: Any) -> None:
     count = len(scene.nodes)
     for index, node in enumerate(scene.nodes):
         _promise(-1 <= node.parent < count and node.parent != index, f"parent {node.parent} of node {index}")
-        _promise(np.isfinite([*node.translation, *node.rotation, *node.scale]).all(), f"transform of node {index} is not finite")
+        _promise(
+            np.isfinite([*node.translation, *node.rotation, *node.scale]).all(),
+            f"transform of node {index} is not finite",
+        )
         node.name.encode()
         if node.mesh is not None:
             _check_mesh(node.mesh)
@@ -24,12 +27,18 @@ def check_scene(scene: Any) -> None:
         for track in clip.transforms:
             _promise(track.skeleton is not None or 0 <= track.target < count, f"clip target {track.target}")
             for values, width in ((track.translation, 3), (track.rotation, 4), (track.scale, 3)):
-                _promise(values.shape == (clip.frame_count, width), f"track of shape {values.shape} for {clip.frame_count} frames")
+                _promise(
+                    values.shape == (clip.frame_count, width),
+                    f"track of shape {values.shape} for {clip.frame_count} frames",
+                )
                 _promise(np.isfinite(values).all(), "track is not finite")
         for track in clip.vertices:
             mesh = scene.nodes[track.target].mesh
             _promise(mesh is not None, f"vertex track of node {track.target} without a mesh")
-            _promise(track.points.shape == (clip.frame_count, len(mesh.points), 3), f"vertex track of shape {track.points.shape}")
+            _promise(
+                track.points.shape == (clip.frame_count, len(mesh.points), 3),
+                f"vertex track of shape {track.points.shape}",
+            )
 
 
 def _check_mesh(mesh: Any) -> None:
@@ -38,13 +47,20 @@ def _check_mesh(mesh: Any) -> None:
     _promise(mesh.corner_point.dtype == np.int32 and corners % 3 == 0, "corner_point")
     _promise(_within(mesh.corner_point, points), "corner_point beyond the points")
     _promise(len(mesh.material_index) == corners // 3, "a material index for each triangle")
-    _promise(_within(mesh.material_index, len(mesh.materials)) or not mesh.materials, "material_index beyond the materials")
+    _promise(
+        _within(mesh.material_index, len(mesh.materials)) or not mesh.materials, "material_index beyond the materials"
+    )
     for layer in mesh.layers():
         expected = corners if layer.per_corner else points
         if layer.index is not None:
-            _promise(len(layer.index) == corners and _within(layer.index, len(layer.values)), f"index of layer '{layer.name}'")
+            _promise(
+                len(layer.index) == corners and _within(layer.index, len(layer.values)),
+                f"index of layer '{layer.name}'",
+            )
         else:
-            _promise(len(layer.values) == expected, f"layer '{layer.name}' has {len(layer.values)} values for {expected}")
+            _promise(
+                len(layer.values) == expected, f"layer '{layer.name}' has {len(layer.values)} values for {expected}"
+            )
         _promise(layer.values.ndim == 2, f"layer '{layer.name}' of {layer.values.ndim} dimensions")
     for key in mesh.shape_keys:
         _promise(key.points.shape == (points, 3), f"shape key '{key.name}'")

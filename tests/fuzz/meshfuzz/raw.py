@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 _WORDS = tuple(
-    value.to_bytes(4, "little", signed=True) for value in (0, 1, -1, 2, 255, 256, 65535, 65536, 2**24, 2**31 - 1, -(2**31))
+    value.to_bytes(4, "little", signed=True)
+    for value in (0, 1, -1, 2, 255, 256, 65535, 65536, 2**24, 2**31 - 1, -(2**31))
 ) + (b"\x7f\xff\xff\xff", b"\x00\x00\xff\xff", b"\x00\x00\xc0\x7f")
 
 
@@ -39,7 +40,9 @@ def overwrite(data: bytes, rng: random.Random) -> bytes:
 
 def insert(data: bytes, rng: random.Random) -> bytes:
     at = rng.randrange(len(data) + 1)
-    fresh = rng.choice((rng.randbytes(rng.choice((1, 4, 40))), bytes(rng.choice((1, 4, 5000))), b"\xff" * rng.choice((1, 9, 20))))
+    fresh = rng.choice(
+        (rng.randbytes(rng.choice((1, 4, 40))), bytes(rng.choice((1, 4, 5000))), b"\xff" * rng.choice((1, 9, 20)))
+    )
     return data[:at] + fresh + data[at:]
 
 

@@ -11,19 +11,53 @@ from .wire import BYTES, FIXED32, FIXED64, VARINT, Field, encode, message, numbe
 
 _CHILDREN = {
     "Model": {3: "Node"},
-    "Node": {3: "Vector", 4: "Vector", 5: "Vector", 7: "Property", 8: "Mesh", 9: "VertexAnimation", 10: "NodeAnimation"},
+    "Node": {
+        3: "Vector",
+        4: "Vector",
+        5: "Vector",
+        7: "Property",
+        8: "Mesh",
+        9: "VertexAnimation",
+        10: "NodeAnimation",
+    },
     "VertexAnimation": {4: "VertexFrame"},
     "VertexFrame": {1: "Property"},
     "NodeAnimation": {3: "NodeFrame"},
     "NodeFrame": {1: "Vector", 2: "Vector", 3: "Vector"},
 }
-_FIELDS = {"Model": 3, "Node": 10, "Mesh": 2, "VertexAnimation": 4, "VertexFrame": 1, "NodeAnimation": 3, "NodeFrame": 3, "Property": 4, "Vector": 4}
+_FIELDS = {
+    "Model": 3,
+    "Node": 10,
+    "Mesh": 2,
+    "VertexAnimation": 4,
+    "VertexFrame": 1,
+    "NodeAnimation": 3,
+    "NodeFrame": 3,
+    "Property": 4,
+    "Vector": 4,
+}
 
 _NUMBERS = (
     0, 1, -1, 2, 3, 4, 5, 7, 23, 24, 25, 127, 128, 255, 256, 16384, 65535, 65536, 10**6, 2**24, 2**28, 2**31 - 1,
     2**31, -(2**31), 2**32 - 1, 2**32, 2**63 - 1, -(2**63),
 )  # fmt: skip
-_FLOATS = (0.0, -0.0, float("nan"), float("inf"), -float("inf"), 3e-39, 1e-30, 1e-7, 1.0, -1.0, 1e18, 4e18, 1e30, 3.4e38, -3.4e38)
+_FLOATS = (
+    0.0,
+    -0.0,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    3e-39,
+    1e-30,
+    1e-7,
+    1.0,
+    -1.0,
+    1e18,
+    4e18,
+    1e30,
+    3.4e38,
+    -3.4e38,
+)
 _TEXTS = (
     b"", b"\x00", b"a\x00b", b"\xff\xfe", b"\xc0\x80", b"\xed\xa0\x80", "\U0001f9ab".encode() * 40, b"x" * 300, b"n" * 70_000,
     b"position", b"normal", b"tangent", b"color", b"uv0", b"uv1", b"uv7", b"offset", b"rotation", b"Default", b"..", b"/", b"Wood.001",
@@ -113,7 +147,9 @@ def _change_length(fields: list[Field], kind: str, rng: random.Random) -> list[F
         return _change_value(fields, kind, rng)
     at = rng.choice(inside)
     true = len(fields[at].payload)
-    lie = rng.choice((0, 1, true - 1, true + 1, true + 7, true * 2, 2**31 - 1, 2**31, 2**32 - 1, 2**32 + true, 2**63, -1))
+    lie = rng.choice(
+        (0, 1, true - 1, true + 1, true + 7, true * 2, 2**31 - 1, 2**31, 2**32 - 1, 2**32 + true, 2**63, -1)
+    )
     fields[at] = Field(fields[at].number, BYTES, fields[at].payload, varint(max(lie, -1), rng.choice((0, 0, 0, 2, 10))))
     return fields
 

@@ -78,9 +78,7 @@ def node_animation(frames: int, name: str = "Default") -> Field:
 
 def vertex_animation(frames: int, count: int, name: str = "Default") -> Field:
     poses = [
-        message(
-            4, vertex_property("offset", count, 3, field=1), vertex_property("rotation", count, 4, field=1)
-        )
+        message(4, vertex_property("offset", count, 3, field=1), vertex_property("rotation", count, 4, field=1))
         for _ in range(frames)
     ]
     return message(9, text(1, name), Field(2, FIXED32, struct.pack("<f", 25)), number(3, count), *poses)

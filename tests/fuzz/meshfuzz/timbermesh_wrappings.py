@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 import gzip
 import random
-
 import zlib
 from collections.abc import Callable
 
-from . import raw, timbermesh_seeds
+from . import raw, timbermesh_crowds, timbermesh_seeds
 from .wire import encode, number, text, varint
 
 _BLOCK = 1 << 20
@@ -55,7 +54,9 @@ def _cut(content: bytes, rng: random.Random) -> bytes:
 
 
 def _header(content: bytes, rng: random.Random) -> bytes:
-    header = rng.choice((b"\x78\x01", b"\x78\x5e", b"\x78\xda", b"\x78\xbb", b"\x08\x1d", b"\x78\x00", b"\x88\x1c", rng.randbytes(2)))
+    header = rng.choice(
+        (b"\x78\x01", b"\x78\x5e", b"\x78\xda", b"\x78\xbb", b"\x08\x1d", b"\x78\x00", b"\x88\x1c", rng.randbytes(2))
+    )
     return header + zlib.compress(content)[2:]
 
 
@@ -85,8 +86,12 @@ def _twice(content: bytes, rng: random.Random) -> bytes:
 
 def _prefab(content: bytes, rng: random.Random) -> bytes:
     digits = zlib.compress(content).hex().encode()
-    digits = rng.choice((digits, digits.upper(), digits[:-1], digits[: rng.randrange(len(digits) + 1)], b"", b"zz" + digits))
-    before = rng.choice((b"%YAML 1.1\n%TAG !u! tag:unity3d.com,2011:\n--- !u!114 &1\n", b"", b"\xef\xbb\xbf%YAML 1.1\r\n", b" " * 5000))
+    digits = rng.choice(
+        (digits, digits.upper(), digits[:-1], digits[: rng.randrange(len(digits) + 1)], b"", b"zz" + digits)
+    )
+    before = rng.choice(
+        (b"%YAML 1.1\n%TAG !u! tag:unity3d.com,2011:\n--- !u!114 &1\n", b"", b"\xef\xbb\xbf%YAML 1.1\r\n", b" " * 5000)
+    )
     key = rng.choice((b"  _bytes: ", b"_bytes:", b"  - _bytes: '", b"  _bytes: !!binary ", b"_bytes : ", b"x_bytes: "))
     return before + key + digits + rng.choice((b"\n", b"'\n  other: 1\n", b"", b"\n" + key + digits))
 
@@ -103,10 +108,12 @@ _WRAPPINGS: tuple[Wrapping, ...] = (
 
 
 def bomb(rng: random.Random) -> tuple[bytes, str]:
-    """Return a small stream that inflates to very much, in one of several shapes."""
+    """Return a small file that becomes very much, in one of several shapes."""
+    if rng.random() < 0.5:
+        return timbermesh_crowds.crowd(rng)
     mebibytes = rng.choice((1, 8, 30, 60, 63, 65, 200, 1000))
-    shape = rng.choice(("zeros", "nodes", "properties", "frames", "indices", "loose", "data", "texts", "groups"))
-    data = _BOMBS[shape](mebibytes)
+    shape = rng.choice(sorted(BOMBS))
+    data = BOMBS[shape](mebibytes)
     if rng.random() < 0.1:
         return zlib.compress(data), f"bomb in a bomb: {shape} {mebibytes} MiB"
     return data, f"bomb: {shape} {mebibytes} MiB"
@@ -118,7 +125,9 @@ def repeated(before: bytes, block: bytes, times: int, after: bytes = b"") -> byt
     A fully flushed piece of deflate can stand anywhere, so one compressed block is repeated; the checksum is left out.
     """
     end = zlib.compressobj(1, zlib.DEFLATED, -15)
-    return b"".join((b"\x78\x9c", _flushed(before), _flushed(block) * times, end.compress(after), end.flush(zlib.Z_FINISH)))
+    return b"".join(
+        (b"\x78\x9c", _flushed(before), _flushed(block) * times, end.compress(after), end.flush(zlib.Z_FINISH))
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -134,8 +143,10 @@ def _filled(unit: bytes) -> bytes:
 def _inside(path: tuple[int, ...], size: int) -> bytes:
     """Return the tags and lengths that open messages inside each other, the innermost of ``size`` bytes."""
     opening = b""
-    for field in reversed(path):
-        opening = varint(field << 3 | 2) + varint(size + len(opening)) + opening
+    for depth in reversed(range(len(path))):
+        if depth == 0 and len(path) > 1:
+            opening = number(1, -1).encode() + opening  # a root: without a parent, node 0 would be its own
+        opening = varint(path[depth] << 3 | 2) + varint(size + len(opening)) + opening
     return opening
 
 
@@ -149,7 +160,12 @@ def _data_bomb(mebibytes: int) -> bytes:
     size = mebibytes * _BLOCK
     count = size // 12
     head = encode([text(1, "position"), number(2, 4), number(3, 3)]) + b"\x22" + varint(count * 12)
-    before = encode([number(1, -1), text(2, "Large"), number(6, count)]) + varint(7 << 3 | 2) + varint(len(head) + count * 12) + head
+    before = (
+        encode([number(1, -1), text(2, "Large"), number(6, count)])
+        + varint(7 << 3 | 2)
+        + varint(len(head) + count * 12)
+        + head
+    )
     node = varint(3 << 3 | 2) + varint(len(before) + count * 12) + before
     return repeated(node, bytes(_BLOCK), mebibytes - 1, bytes(count * 12 - (mebibytes - 1) * _BLOCK))
 
@@ -164,7 +180,7 @@ def _index_bomb(mebibytes: int) -> bytes:
     return repeated(node, bytes(_BLOCK), mebibytes - 1, bytes(count - (mebibytes - 1) * _BLOCK))
 
 
-_BOMBS: dict[str, Callable[[int], bytes]] = {
+BOMBS: dict[str, Callable[[int], bytes]] = {
     "zeros": lambda n: repeated(b"", bytes(_BLOCK), n),
     "nodes": lambda n: repeated(b"", _filled(b"\x1a\x00"), n),
     "properties": lambda n: _within((3,), b"\x3a\x00", n),
@@ -173,6 +189,6 @@ _BOMBS: dict[str, Callable[[int], bytes]] = {
     "loose": lambda n: _within((3, 8), b"\x08\x00", n),
     "data": _data_bomb,
     "texts": lambda n: _within((3, 2), b"n", n),
+    "poses": lambda n: _within((3, 10), timbermesh_crowds.POSE, n),
     "groups": lambda n: repeated(b"", _filled(b"\x5b"), n),
 }
-
