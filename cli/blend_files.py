@@ -67,7 +67,11 @@ class BlendSession:
 
     @property
     def bpy(self) -> Any:
-        """Blender's module, with the add-on's properties registered.
+        """Blender's module; loads it where needed."""
+        return self.load()
+
+    def load(self) -> Any:
+        """Load Blender with the add-on's properties registered; return its module.
 
         Raises
         ------
@@ -77,8 +81,7 @@ class BlendSession:
         if self._bpy is None:
             bpy = _import_bpy()
             if not hasattr(bpy.types.Collection, "meshferry"):
-                from ..blender_data import properties
-
+                properties: Any = importlib.import_module("..blender_data.properties", __package__)
                 properties.register()
                 self._registered = properties
             self._bpy = bpy
@@ -136,6 +139,13 @@ class BlendSession:
             raise ExportError(f"{path}: the file cannot be written: {problem.strerror or problem}") from None
         finally:
             temporary.unlink(missing_ok=True)
+
+    def import_defaults(self) -> dict[str, Any]:
+        """Return the defaults of import options that differ in this Blender, so that nobody is warned of them."""
+        self.load()
+        from ..blender_data import compat
+
+        return {} if compat.HAS_FREE_NORMALS else {"normals": "AUTO"}
 
     def import_scene(self, scene: Scene, options: Mapping[str, Any], source: Path) -> Any:
         """Add a scene to the open file; return the importer's ``ImportResult``."""

@@ -23,7 +23,7 @@ from .inputs import file_key, is_blend
 class Settings:
     """What the user chose, by table; options left out are missing."""
 
-    import_options: Mapping[str, Any] = field(default_factory=dict)
+    import_options: dict[str, Any] = field(default_factory=dict)
     export_options: Mapping[str, Any] = field(default_factory=dict)
     blend_options: Mapping[str, Any] = field(default_factory=dict)
     format_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -74,10 +74,15 @@ class Conversion:
     def _into_blend(self, job: Job) -> list[Outcome]:
         """Make every source a collection of one file, which is saved without those that failed."""
         outcomes = [Outcome(source, job.target) for source in job.sources]
-        start = _attempt(Outcome(job.sources[0], job.target), self._session.start_empty)
-        if start.problem is not None:
-            return [_failed(outcome, start.problem) for outcome in outcomes]
-        options = resolve(IMPORT_OPTIONS, self._settings.import_options)
+        options: dict[str, Any] = {}
+
+        def start() -> None:
+            self._session.start_empty()
+            options.update(resolve(IMPORT_OPTIONS, self._session.import_defaults() | self._settings.import_options))
+
+        started = _attempt(Outcome(job.sources[0], job.target), start)
+        if started.problem is not None:
+            return [_failed(outcome, started.problem) for outcome in outcomes]
         for outcome in outcomes:
             _attempt(outcome, lambda outcome=outcome: self._import(outcome, options))  # type: ignore[misc]
         good = [outcome for outcome in outcomes if outcome.problem is None]

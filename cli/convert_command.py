@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ..blender_data.export_options import EXPORT_OPTIONS
-from ..blender_data.import_options import IMPORT_OPTIONS
+from ..blender_data.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY
 from ..io_formats.formats import FORMATS
 from . import inputs
 from .blend_files import BLEND_OPTIONS, BlendSession
@@ -69,12 +70,14 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Convert every file; return 1 if any failed."""
-    plan = make_plan(arguments.paths, arguments.to, arguments.output)
+    settings = _settings(arguments)
+    library = settings.import_options.get(MATERIAL_LIBRARY.name)
+    plan = make_plan(arguments.paths, arguments.to, arguments.output, also_read=[Path(library)] if library else [])
     for text in _useless(arguments, plan):
         reporter.warn("convert", text)
     failed = 0
     with BlendSession(show_chatter=reporter.debug) as session:
-        conversion = Conversion(_settings(arguments), session, plan.taken)
+        conversion = Conversion(settings, session, plan.taken)
         for job in plan.jobs:
             failed_sources = set()
             for outcome in conversion.run(job):
@@ -137,7 +140,8 @@ def _report(outcome: Outcome, reporter: Reporter) -> None:
     if outcome.problem is not None:
         entry["error"] = reporter.fail(outcome.source, outcome.problem)
     elif outcome.facts is not None:
-        reporter.say(f"{outcome.source} -> {outcome.target}: {summary(outcome.facts)}")
+        part = f" (collection '{outcome.collection}')" if outcome.collection and inputs.is_blend(outcome.source) else ""
+        reporter.say(f"{outcome.source}{part} -> {outcome.target}: {summary(outcome.facts)}")
         for text in grouped(outcome.warnings):
             reporter.warn(outcome.source, text)
     reporter.record(entry)

@@ -36,7 +36,7 @@ class Plan:
         return sum(len(job.sources) for job in self.jobs)
 
 
-def make_plan(paths: Sequence[str], extension: str | None, folder: str | None) -> Plan:
+def make_plan(paths: Sequence[str], extension: str | None, folder: str | None, also_read: Sequence[Path] = ()) -> Plan:
     """Decide what becomes what.
 
     Parameters
@@ -45,6 +45,8 @@ def make_plan(paths: Sequence[str], extension: str | None, folder: str | None) -
         The files to read and, where no folder is given, the file to write as the last.
     extension, folder:
         ``--to`` and ``-o``: the kind of file to write for each file read, and where.
+    also_read:
+        Other files that the conversion needs, such as a material library.
 
     Raises
     ------
@@ -59,7 +61,7 @@ def make_plan(paths: Sequence[str], extension: str | None, folder: str | None) -
         raise MeshferryError("--to says what kind of file to write; say with -o FOLDER where")
     else:
         raise MeshferryError("-o says where to write; say with --to EXTENSION what kind of file")
-    return Plan(tuple(jobs), _taken(jobs))
+    return Plan(tuple(jobs), _taken(jobs, also_read))
 
 
 def _known_extension(text: str) -> str:
@@ -116,8 +118,9 @@ def _refuse_blend_to_blend(found: Sequence[InputFile], extension: str) -> None:
                 raise MeshferryError(f"{file.path} is a .blend file already")
 
 
-def _taken(jobs: Sequence[Job]) -> frozenset[str]:
-    read = {inputs.file_key(source): source for job in jobs for source in job.sources}
+def _taken(jobs: Sequence[Job], also_read: Sequence[Path]) -> frozenset[str]:
+    sources = [source for job in jobs for source in job.sources]
+    read = {inputs.file_key(source): source for source in [*sources, *also_read]}
     written: dict[str, Job] = {}
     for job in jobs:
         key = inputs.file_key(job.target)

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
     """
     make_streams_safe()
     try:
-        arguments = build_parser(program).parse_args(argv)
+        arguments = _parse(build_parser(program), argv)
     except SystemExit as done:  # argparse has printed help or what is wrong
         return done.code if isinstance(done.code, int) else REFUSED
     reporter = Reporter(as_json=arguments.json, quiet=arguments.quiet, debug=arguments.debug)
@@ -71,9 +71,19 @@ def build_parser(program: str = "meshferry") -> argparse.ArgumentParser:
     return parser
 
 
+def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse arguments with options in any place: argparse takes files only up to the first option after them."""
+    arguments, rest = parser.parse_known_args(argv)
+    if any(text.startswith("-") for text in rest) or (rest and "paths" not in arguments):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        arguments.paths += rest
+    return arguments
+
+
 def _shared_arguments() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     shared.add_argument("--json", action="store_true", help="print one JSON object a line instead of sentences")
-    shared.add_argument("--quiet", action="store_true", help="print errors only")
+    shared.add_argument("--quiet", action="store_true", help="print what was asked for and failures, nothing else")
     shared.add_argument("--debug", action="store_true", help="print where errors happened, and what Blender says")
     return shared

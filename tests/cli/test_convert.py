@@ -171,6 +171,14 @@ def test_options_without_effect_are_pointed_out(meshferry, windmill, tmp_path):
     ]
 
 
+def test_options_may_stand_anywhere(meshferry, windmill, tmp_path):
+    done = meshferry("convert", "--strict", windmill, "--compression", "small", tmp_path / "out.meshy", "--json")
+    assert (done.status, done.err) == (0, "")
+    assert done.entries[0]["output"] == str(tmp_path / "out.meshy")
+    assert meshferry("convert", windmill, "--no-such-option", tmp_path / "out.meshy").status == 2
+    assert meshferry("formats", "surplus").status == 2
+
+
 def test_formats(meshferry):
     from meshferry.io_formats.formats import FORMATS
 

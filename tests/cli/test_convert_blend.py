@@ -72,7 +72,7 @@ def test_there_and_back(meshferry, windmill, tmp_path):
     target = tmp_path / "back.timbermesh"
     done = meshferry("convert", tmp_path / "windmill.blend", target)
     assert (done.status, done.err) == (0, "")
-    assert done.out == f"{tmp_path / 'windmill.blend'} -> {target}: {SUMMARY}\n"
+    assert done.out == f"{tmp_path / 'windmill.blend'} (collection 'windmill') -> {target}: {SUMMARY}\n"
     facts = [meshferry("inspect", "--json", path).entries[0] for path in (windmill, target)]
     for entry in facts:
         del entry["file"], entry["vertices"]
@@ -201,6 +201,14 @@ def test_options_reach_import_and_export(meshferry, windmill, tmp_path):
     assert (tmp_path / "moving.blend").read_bytes()[:7] != b"BLENDER"
     done = meshferry("convert", "--json", tmp_path / "moving.blend", tmp_path / "still.timbermesh", "--clips", "none")
     assert done.entries[0]["facts"]["clips"] == []
+
+
+def test_a_material_library_is_not_overwritten(meshferry, windmill, tmp_path):
+    library = tmp_path / "wood.blend"
+    library.write_bytes(b"old")
+    done = meshferry("convert", windmill, library, "--material-library", library)
+    assert done.status == 2
+    assert library.read_bytes() == b"old"
 
 
 def test_a_blend_file_keeps_its_rights(meshferry, windmill, tmp_path):
