@@ -11,6 +11,7 @@ import importlib
 import io
 import os
 import secrets
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -235,12 +236,11 @@ def _without_chatter() -> Iterator[None]:
 
     Errors come as exceptions, and a crash writes to standard error: neither is lost.
     """
+    if sys.__stdout__ is None:  # no standard output at all: its number may be that of any file
+        yield
+        return
     with contextlib.redirect_stdout(io.StringIO()):
-        try:
-            kept = os.dup(1)
-        except OSError:  # no standard output at all
-            yield
-            return
+        kept = os.dup(1)
         try:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)

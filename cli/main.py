@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
         return FAILED
     finally:
         reporter.close()
-    return status
+    return FAILED if status == OK and reporter.is_output_lost else status
 
 
 def build_parser(program: str = "meshferry") -> argparse.ArgumentParser:

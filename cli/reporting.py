@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -31,6 +32,8 @@ class Reporter:
         self.as_json = as_json
         self.quiet = quiet
         self.debug = debug
+        self.is_output_lost = False
+        """Standard output could not be written, a full disk say: programs must not take it for complete."""
         self._library_is_missing = False
 
     def say(self, text: str) -> None:
@@ -82,8 +85,12 @@ class Reporter:
         try:
             stream.write(text + end)
             stream.flush()
-        except (BrokenPipeError, OSError):
+        except OSError as problem:
             _discard(stream)
+            # Windows says EINVAL of a pipe without a reader.
+            if problem.errno not in {errno.EPIPE, errno.EINVAL} and stream is sys.stdout:
+                self.is_output_lost = True
+                self.fail("", MeshferryError(f"The output cannot be written: {problem.strerror or problem}"))
 
 
 def _discard(stream: TextIO) -> None:

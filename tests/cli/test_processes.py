@@ -99,6 +99,17 @@ def test_a_reader_that_goes_away_stops_nothing(run_script, write_windmill, tmp_p
     assert len(list((tmp_path / "out").iterdir())) == 5
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_behind_the_output_is_a_failure(run_script, windmill):
+    command = [sys.executable, str(SCRIPT), "--", "inspect", "--json", str(windmill)]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command, check=False, stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=120
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"The output cannot be written: No space left")
+
+
 def test_a_console_that_knows_few_letters(run_script, write_windmill, tmp_path):
     path = write_windmill("風車.timbermesh")
     done = run_script("--", path, tmp_path / "風.meshy", PYTHONIOENCODING="cp1252", PYTHONUTF8="0")
