@@ -191,12 +191,14 @@ class _Import:
             for track in clip.transforms:
                 if track.skeleton is None:
                     actions.add_transforms(self.objects[track.target], track)
+                    objects.remember_rest(self.objects[track.target], self.scene.nodes[track.target])
         mode = self.options["vertex_animation"]
         for index in dict.fromkeys(track.target for track in clip.vertices):
             owner = self.objects[index]
             for of_clip, moved in self.tracks.get(index, []):
                 if of_clip != number or owner.data is None:
                     continue
+                owner.meshferry.rest_is_basis = mode != "NONE"
                 if mode == "SHAPE_KEYS":
                     shape_keys.add_shape_keys(owner, actions, moved)
                 elif mode == "CACHE":

@@ -26,3 +26,12 @@ def build_object(node: Node, data: bpy.types.Mesh | None) -> bpy.types.Object:
         made.display_type = "WIRE"
         made.hide_render = True
     return made
+
+
+def remember_rest(made: bpy.types.Object, node: Node) -> None:
+    """Keep a node's rest transform, which its animation overwrites in Blender."""
+    kept = made.meshferry
+    kept.has_rest = True
+    kept.rest_location = node.translation
+    kept.rest_rotation = node.rotation
+    kept.rest_scale = node.scale

@@ -10,6 +10,7 @@ from bpy.props import (
     CollectionProperty,
     EnumProperty,
     FloatProperty,
+    FloatVectorProperty,
     IntProperty,
     PointerProperty,
     StringProperty,
@@ -34,6 +35,34 @@ class MeshferryObject(bpy.types.PropertyGroup):
     given_name: StringProperty(
         name="Name on Import",
         description="Name that Blender gave the object on import; once the object is renamed, its new name is exported",
+    )
+    has_rest: BoolProperty(
+        name="Own Rest Transform",
+        description="The file holds a rest transform apart from the animation; it is exported as it stands here",
+        default=False,
+    )
+    rest_location: FloatVectorProperty(
+        name="Rest Location", description="Location while no animation plays", size=3, subtype="TRANSLATION"
+    )
+    rest_rotation: FloatVectorProperty(
+        name="Rest Rotation",
+        description="Rotation while no animation plays",
+        size=4,
+        subtype="QUATERNION",
+        default=(1.0, 0.0, 0.0, 0.0),
+    )
+    rest_scale: FloatVectorProperty(
+        name="Rest Scale",
+        description="Scale while no animation plays",
+        size=3,
+        subtype="XYZ",
+        default=(1.0, 1.0, 1.0),
+    )
+    rest_is_basis: BoolProperty(
+        name="Rest Shape Is the Basis",
+        description="The mesh rests in its Basis shape, without its vertex animation, rather than as it stands "
+        "at the first frame",
+        default=False,
     )
 
 

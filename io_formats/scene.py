@@ -8,8 +8,8 @@ F frames.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -51,6 +51,12 @@ class Layer:
         if self.index is not None:
             return self.values[self.index]
         return self.values if self.per_corner else self.values[corner_point]
+
+    def at_vertices(self, corner: npt.NDArray[np.intp], point: IntArray) -> AnyArray:
+        """Return the values of unique vertices, (V, k), each given by one of its corners and its point."""
+        if self.index is not None:
+            return self.values[self.index[corner]]
+        return self.values[corner] if self.per_corner else self.values[point]
 
 
 @dataclass
@@ -99,6 +105,17 @@ class Mesh:
         yield from self.uvs
         yield from self.colors
         yield from self.custom
+
+    def with_layers(self, change: Callable[[Layer], Layer]) -> Mesh:
+        """Return the mesh with every layer put through ``change``."""
+        return replace(
+            self,
+            normal=change(self.normal) if self.normal else None,
+            tangent=change(self.tangent) if self.tangent else None,
+            uvs=[change(layer) for layer in self.uvs],
+            colors=[change(layer) for layer in self.colors],
+            custom=[change(layer) for layer in self.custom],
+        )
 
 
 @dataclass
@@ -152,9 +169,10 @@ class TransformTrack:
 
 @dataclass
 class VertexTrack:
-    """Sampled points of one node's mesh: (F, P, 3) float32, absolute, in the node's space.
+    """Sampled points of one node's mesh: (F, K, 3) float32, absolute, in the node's space.
 
-    ``normals`` and ``tangents`` (F, P, 3) float32 hold the moving frame of each point where known.
+    The first K <= P points move, the others rest. ``normals`` and ``tangents`` (F, K, 3) float32
+    hold the moving frame of each point where known.
     """
 
     target: int

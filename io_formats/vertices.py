@@ -104,6 +104,44 @@ def _sorted_groups(
     return groups.reshape(-1).astype(np.int32), len(representative), pending[representative]
 
 
+TANGENT_TOLERANCE = 0.1
+"""About 6°: MikkTSpace gives the corners of one smooth vertex tangents that differ by rounding alone."""
+
+
+def layer_keys(mesh: Mesh, tolerance: float) -> list[SplitKey]:
+    """Return the keys that part the corners of a mesh: its layers with more than a value a point."""
+    keys: list[SplitKey] = []
+    for layer in mesh.layers():
+        if layer.index is None and not layer.per_corner:
+            continue
+        exact = layer.values.dtype.kind != "f"
+        allowed = 0.0 if exact else TANGENT_TOLERANCE if layer is mesh.tangent else tolerance
+        keys.append(SplitKey(layer.at_corners(mesh.corner_point), allowed))
+    return keys
+
+
+def split_mesh(mesh: Mesh, tolerance: float) -> tuple[Mesh, Split]:
+    """Return a mesh with a point for each unique vertex, all layers on the points, and how it was split."""
+    found = split(mesh.corner_point, len(mesh.points), layer_keys(mesh, tolerance))
+    corner = found.vertex_corner
+    point = mesh.corner_point[corner]
+
+    def spread(layer: Layer) -> Layer:
+        return Layer(layer.name, layer.at_vertices(corner, point))
+
+    return (
+        replace(
+            mesh.with_layers(spread),
+            points=mesh.points[point],
+            corner_point=found.corner_vertex,
+            shape_keys=[ShapeKey(key.name, key.points[point]) for key in mesh.shape_keys],
+            joint_indices=None if mesh.joint_indices is None else mesh.joint_indices[point],
+            joint_weights=None if mesh.joint_weights is None else mesh.joint_weights[point],
+        ),
+        found,
+    )
+
+
 def points_first(split_vertices: Split, corner_point: IntArray) -> Split:
     """Reorder vertices by their points, so that those of the first points are the first vertices."""
     order = np.argsort(corner_point[split_vertices.vertex_corner], kind="stable")
@@ -174,14 +212,9 @@ def weld(mesh: Mesh, tracks: Sequence[npt.NDArray[np.float32]] = ()) -> tuple[Me
         return replace(layer, index=mesh.corner_point)
 
     welded = replace(
-        mesh,
+        mesh.with_layers(move),
         points=mesh.points[first],
         corner_point=new_point[mesh.corner_point],
-        normal=move(mesh.normal) if mesh.normal else None,
-        tangent=move(mesh.tangent) if mesh.tangent else None,
-        uvs=[move(layer) for layer in mesh.uvs],
-        colors=[move(layer) for layer in mesh.colors],
-        custom=[move(layer) for layer in mesh.custom],
         shape_keys=[ShapeKey(key.name, key.points[first], key.normals) for key in mesh.shape_keys],
         joint_indices=None if mesh.joint_indices is None else mesh.joint_indices[first],
         joint_weights=None if mesh.joint_weights is None else mesh.joint_weights[first],
@@ -207,14 +240,21 @@ def drop_repeated_corners(mesh: Mesh) -> tuple[Mesh, int]:
 
     return (
         replace(
-            mesh,
+            mesh.with_layers(thin),
             corner_point=mesh.corner_point[kept_corners],
             material_index=mesh.material_index[kept],
-            normal=thin(mesh.normal) if mesh.normal else None,
-            tangent=thin(mesh.tangent) if mesh.tangent else None,
-            uvs=[thin(layer) for layer in mesh.uvs],
-            colors=[thin(layer) for layer in mesh.colors],
-            custom=[thin(layer) for layer in mesh.custom],
         ),
         count,
     )
+
+
+def turn_triangles(mesh: Mesh) -> Mesh:
+    """Reverse the corners of every triangle, with the values that belong to them."""
+    order = np.arange(len(mesh.corner_point)).reshape(-1, 3)[:, ::-1].reshape(-1)
+
+    def turn(layer: Layer) -> Layer:
+        if layer.index is not None:
+            return replace(layer, index=layer.index[order])
+        return replace(layer, values=layer.values[order]) if layer.per_corner else layer
+
+    return replace(mesh.with_layers(turn), corner_point=mesh.corner_point[order])

@@ -12,18 +12,16 @@ import numpy.typing as npt
 from .. import normals as normal_repair
 from ..errors import ExportError
 from ..options import resolve
+from ..quaternions import matrices_to_quaternions
 from ..quantization import from_unorm, linear_to_srgb, to_unorm
-from ..scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from ..scene import Clip, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ..tangents import any_perpendicular, vertex_tangents
-from ..vertices import Split, SplitKey, points_first, split
+from ..vertices import Split, layer_keys, points_first, split
 from . import document as doc
 from .options import EXPORT_OPTIONS
 from .space import BLENDER_TO_FILE, UV_NAMES
 
 FloatArray = npt.NDArray[np.float32]
-
-TANGENT_TOLERANCE = 0.1
-"""About 6°: MikkTSpace gives the corners of one smooth vertex tangents that differ by rounding alone."""
 
 _SUFFIX = re.compile(r"\.\d{3,}$")
 
@@ -78,7 +76,7 @@ class ModelBuilder:
         point = mesh.corner_point[corner]
         positions = mesh.points[point]
         normals = self.vertex_normals(mesh, corner, point)
-        uvs = [_values_at(layer, corner, point) for layer in mesh.uvs[: len(UV_NAMES)]]
+        uvs = [layer.at_vertices(corner, point) for layer in mesh.uvs[: len(UV_NAMES)]]
         tangents = self.vertex_tangents(mesh, vertices, positions, normals, uvs)
         self.splits[index] = (vertices, normals, tangents)
         mapped.vertex_count = len(corner)
@@ -90,10 +88,10 @@ class ModelBuilder:
             doc.VertexProperty.of("tangent", turned),
         ]
         if mesh.colors:
-            properties.append(doc.VertexProperty.of("color", _encoded_colors(_values_at(mesh.colors[0], corner, point))))
+            properties.append(doc.VertexProperty.of("color", _encoded_colors(mesh.colors[0].at_vertices(corner, point))))
         properties += [doc.VertexProperty.of(name, values.astype(np.float32, copy=False)) for name, values in zip(UV_NAMES, uvs, strict=False)]
         for layer in mesh.custom:
-            values = _values_at(layer, corner, point)
+            values = layer.at_vertices(corner, point)
             scalar_type = next((kind for kind, dtype in doc.DTYPES.items() if kind and dtype == values.dtype), None)
             if scalar_type is None:
                 self.scene.warnings.append(f"{node.name}: the attribute '{layer.name}' has a type the file cannot hold; left out")
@@ -104,14 +102,7 @@ class ModelBuilder:
 
     def split(self, index: int, mesh: Mesh) -> Split:
         """Find the unique vertices; those that move come first."""
-        keys: list[SplitKey] = []
-        for layer in mesh.layers():
-            if layer.index is None and not layer.per_corner:
-                continue  # a value a point never parts corners
-            is_tangent = layer is mesh.tangent
-            exact = layer.values.dtype.kind != "f"
-            keys.append(SplitKey(layer.at_corners(mesh.corner_point), 0.0 if exact else TANGENT_TOLERANCE if is_tangent else self.tolerance))
-        vertices = split(mesh.corner_point, len(mesh.points), keys)
+        vertices = split(mesh.corner_point, len(mesh.points), layer_keys(mesh, self.tolerance))
         if self.moving.get(index, len(mesh.points)) < len(mesh.points):
             vertices = points_first(vertices, mesh.corner_point)
         return vertices
@@ -119,7 +110,7 @@ class ModelBuilder:
     def vertex_normals(self, mesh: Mesh, corner: npt.NDArray[np.intp], point: npt.NDArray[np.int32]) -> FloatArray:
         if mesh.normal is None:
             return normal_repair.vertex_normals(mesh.points, mesh.corner_point)[point]
-        values = _values_at(mesh.normal, corner, point).astype(np.float32, copy=False)
+        values = mesh.normal.at_vertices(corner, point).astype(np.float32, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):
             squared = np.einsum("ij,ij->i", values, values)
         if not (squared > 1e-12).all() or not np.isfinite(squared).all():
@@ -132,7 +123,7 @@ class ModelBuilder:
     ) -> FloatArray:
         """Return tangents (V, 4); zero without a UV layer, as the official exporter writes them."""
         if mesh.tangent is not None:
-            return _values_at(mesh.tangent, vertices.vertex_corner, mesh.corner_point[vertices.vertex_corner])
+            return mesh.tangent.at_vertices(vertices.vertex_corner, mesh.corner_point[vertices.vertex_corner])
         if not uvs:
             return np.zeros((len(positions), 4), np.float32)
         return vertex_tangents(positions, normals, uvs[0].astype(np.float32, copy=False), vertices.corner_vertex)
@@ -189,9 +180,9 @@ class ModelBuilder:
             offsets[:moving] = points[moving_point] - mesh.points[moving_point]
             frame_normals, frame_tangents = normals.copy(), tangents[:, :3].copy()
             if track.normals is not None:
-                frame_normals[:moving] = _track_values(track.normals[number], vertices, moving_point, moving)
+                frame_normals[:moving] = track.normals[number][moving_point]
             if track.tangents is not None:
-                frame_tangents[:moving] = _track_values(track.tangents[number], vertices, moving_point, moving)
+                frame_tangents[:moving] = track.tangents[number][moving_point]
             frames.append(
                 doc.VertexAnimationFrame(
                     [
@@ -201,13 +192,6 @@ class ModelBuilder:
                 )
             )
         return doc.VertexAnimation(clip.name, clip.fps, moving, frames)
-
-
-def _track_values(values: FloatArray, vertices: Split, moving_point: npt.NDArray[np.int32], moving: int) -> FloatArray:
-    """Take a frame's values, given a point (P, 3) or a corner (C, 3), at the moving vertices."""
-    if len(values) == len(vertices.corner_vertex):
-        return values[vertices.vertex_corner[:moving]]
-    return values[moving_point]
 
 
 def _node_animation(clip: Clip, track: TransformTrack) -> doc.NodeAnimation:
@@ -239,42 +223,6 @@ def frame_rotations(normals: FloatArray, tangents: FloatArray) -> FloatArray:
     quaternion = matrices_to_quaternions(np.stack((n, t, b), axis=2))
     w, x, y, z = quaternion.T
     return np.column_stack((x, -z, y, w)).astype(np.float32)
-
-
-def matrices_to_quaternions(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return unit quaternions (n, 4; w, x, y, z) of rotation matrices (n, 3, 3), w >= 0."""
-    m = matrices
-    trace = np.stack(
-        (
-            m[:, 0, 0] + m[:, 1, 1] + m[:, 2, 2],
-            m[:, 0, 0] - m[:, 1, 1] - m[:, 2, 2],
-            m[:, 1, 1] - m[:, 0, 0] - m[:, 2, 2],
-            m[:, 2, 2] - m[:, 0, 0] - m[:, 1, 1],
-        ),
-        axis=1,
-    )
-    largest = trace.argmax(axis=1)
-    symmetric = {(1, 2): m[:, 0, 1] + m[:, 1, 0], (1, 3): m[:, 0, 2] + m[:, 2, 0], (2, 3): m[:, 1, 2] + m[:, 2, 1]}
-    skew = {1: m[:, 2, 1] - m[:, 1, 2], 2: m[:, 0, 2] - m[:, 2, 0], 3: m[:, 1, 0] - m[:, 0, 1]}
-    # Row i of the table is 4 q_i q; the row with the largest diagonal divides best.
-    table = np.empty((len(m), 4, 4))
-    for i in range(4):
-        table[:, i, i] = 1 + trace[:, i]
-    for j, value in skew.items():
-        table[:, 0, j] = table[:, j, 0] = value
-    for (i, j), value in symmetric.items():
-        table[:, i, j] = table[:, j, i] = value
-    chosen = table[np.arange(len(m)), largest]
-    chosen /= np.linalg.norm(chosen, axis=1, keepdims=True)
-    chosen[chosen[:, 0] < 0] *= -1
-    return chosen
-
-
-def _values_at(layer: Layer, corner: npt.NDArray[np.intp], point: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
-    """Return a layer's values at the vertices given by a corner and a point each."""
-    if layer.index is not None:
-        return layer.values[layer.index[corner]]
-    return layer.values[corner] if layer.per_corner else layer.values[point]
 
 
 def _encoded_colors(values: npt.NDArray[Any]) -> FloatArray:

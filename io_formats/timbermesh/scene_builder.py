@@ -10,6 +10,7 @@ import numpy.typing as npt
 from .. import normals as normal_repair
 from ..axes import flip_winding
 from ..quantization import to_unorm
+from ..quaternions import continuous, unit_quaternions
 from ..scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from . import document as doc
 from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
@@ -266,29 +267,6 @@ class SceneBuilder:
         points = FILE_TO_BLENDER.vectors(offsets)
         points += mesh.points
         return VertexTrack(index, points)
-
-
-def unit_quaternions(values: FloatArray) -> tuple[FloatArray, int]:
-    """Return unit quaternions (n, 4; w, x, y, z), no rotation for zero ones, and how many were not unit."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        length = np.linalg.norm(values.astype(np.float64), axis=1)
-    broken = ~((length > 1e-12) & np.isfinite(length))
-    odd = int(np.count_nonzero(broken | (np.abs(length - 1) > 1e-3)))
-    length[broken] = 1.0
-    unit = (values / length[:, None]).astype(np.float32)
-    unit[broken] = (1.0, 0.0, 0.0, 0.0)
-    return unit, odd
-
-
-def continuous(rotations: FloatArray) -> FloatArray:
-    """Choose the sign of each quaternion (F, 4) nearest to the one before it, so that curves do not jump."""
-    if len(rotations) < 2:
-        return rotations
-    turned = np.einsum("ij,ij->i", rotations[1:], rotations[:-1]) < 0
-    signs = np.ones(len(rotations), np.float32)
-    signs[1:] = np.where(np.cumsum(turned) % 2, -1, 1)
-    signed: FloatArray = rotations * signs[:, None]
-    return signed
 
 
 def _triple(values: npt.NDArray[np.floating]) -> doc.Vector3:

@@ -1,0 +1,206 @@
+"""Which clips an export has: what plays in each, over which frames, at which rate."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import bpy
+
+from . import compat
+from .animated_blocks import Dependencies
+
+DEFAULT_CLIP = "Default"
+"""Name of the clip of a scene whose actions say nothing better."""
+
+
+@dataclass
+class ClipSource:
+    """A clip to sample: its name, frames of the scene (float, inclusive), rate, and how to make it play."""
+
+    name: str
+    start: float
+    end: float
+    fps: float
+    is_cyclic: bool = False
+    from_file: bool = False
+    """Whether its actions came from a file, so that what they key counts as moving even where it stands still."""
+    actions: dict[bpy.types.ID, tuple[bpy.types.Action, Any]] | None = None
+    """For each data block the action and slot to play; None: whatever plays now."""
+    strips: set[str] = field(default_factory=set)
+    """Names of the NLA strips to play alone."""
+
+    def frame_count(self, scene_fps: float) -> int:
+        """Return the number of samples, both ends included."""
+        return max(1, round((self.end - self.start) * self.fps / scene_fps) + 1)
+
+    def play(self, animated: Iterable[bpy.types.ID]) -> None:
+        """Make exactly this clip play; the caller puts everything back."""
+        if self.actions is None and not self.strips:
+            return
+        for block in animated:
+            data = block.animation_data
+            if self.strips:
+                data.action = None
+                data.use_nla = True
+                for track in data.nla_tracks:
+                    wanted = [strip for strip in track.strips if strip.name in self.strips]
+                    track.is_solo = False
+                    track.mute = not wanted
+                    for strip in track.strips:
+                        strip.mute = strip not in wanted
+            else:
+                action, slot = (self.actions or {}).get(block, (None, None))
+                data.use_nla = False
+                compat.assign_action(block, action, slot)
+
+
+def scene_rate(scene: bpy.types.Scene) -> float:
+    """Return the frames a second of a scene, base included (29.97 is 30 / 1.001)."""
+    return scene.render.fps / scene.render.fps_base
+
+
+def find_clips(scene: bpy.types.Scene, found: Dependencies, options: Mapping[str, Any]) -> list[ClipSource]:
+    """Return the clips that the options ask for, in a steady order."""
+    mode = options["clips"]
+    if mode == "NONE" or not found.any_change:
+        return []
+    if mode == "ACTIONS":
+        clips = _every_action(scene, found)
+    elif mode == "NLA":
+        clips = _nla_clips(scene, found)
+    else:
+        clips = [_as_played(scene, found, over_scene=mode == "SCENE")]
+    wanted = [pattern.strip() for pattern in str(options["clip_names"]).split(",") if pattern.strip()]
+    if wanted:
+        clips = [clip for clip in clips if any(fnmatch.fnmatchcase(clip.name, pattern) for pattern in wanted)]
+    if options["frame_rate"]:
+        for clip in clips:
+            clip.fps = float(options["frame_rate"])
+    return clips
+
+
+def _playing(found: Dependencies) -> list[bpy.types.Action]:
+    actions = (block.animation_data.action for block in found.animated)
+    return list(dict.fromkeys(action for action in actions if action is not None))
+
+
+def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool) -> ClipSource:
+    """Make one clip of what plays now."""
+    actions = _playing(found)
+    clip = _clip_of(actions, scene)
+    clip.name = clip.name if len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file else DEFAULT_CLIP
+    ranges = [tuple(action.frame_range) for action in actions if _has_keys(action)]
+    if not clip.from_file:
+        ranges += [_extent(strips) for strips in _strips(found).values()]
+    if over_scene or not ranges:
+        clip.start, clip.end = float(scene.frame_start), float(scene.frame_end)
+    else:
+        clip.start, clip.end = min(start for start, _ in ranges), max(end for _, end in ranges)
+    return clip
+
+
+def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSource:
+    """Describe the clip that some actions make up together."""
+    first = actions[0] if actions else None
+    fps = next((action.meshferry.fps for action in actions if action.meshferry.fps > 0), 0.0) or scene_rate(scene)
+    return ClipSource(
+        name=clip_name(first) if first else DEFAULT_CLIP,
+        start=min((action.frame_range[0] for action in actions), default=float(scene.frame_start)),
+        end=max((action.frame_range[1] for action in actions), default=float(scene.frame_end)),
+        fps=fps,
+        is_cyclic=bool(actions) and all(action.use_frame_range and action.use_cyclic for action in actions),
+        from_file=any(action.meshferry.frame_count > 0 for action in actions),
+    )
+
+
+def clip_name(action: bpy.types.Action) -> str:
+    """Return the name of the clip that an action belongs to."""
+    return action.meshferry.clip_name or action.name
+
+
+def _has_keys(action: bpy.types.Action) -> bool:
+    return bool(compat.action_curves(action, None))
+
+
+def _every_action(scene: bpy.types.Scene, found: Dependencies) -> list[ClipSource]:
+    """Make a clip for each name of the actions that belong to the exported objects."""
+    groups: dict[str, dict[bpy.types.ID, tuple[bpy.types.Action, Any]]] = {}
+    for block in found.animated:
+        for action, slot in _actions_of(block):
+            if action.meshferry.use_export and _has_keys(action):
+                groups.setdefault(clip_name(action), {}).setdefault(block, (action, slot))
+    clips = []
+    for name, actions in groups.items():
+        clip = _clip_of(list(dict.fromkeys(action for action, _ in actions.values())), scene)
+        clip.name = name
+        clip.actions = actions
+        clips.append(clip)
+    return clips
+
+
+def _actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
+    """Return the actions of a data block with their slots: the active one, those in its NLA, and those that fit it."""
+    data = block.animation_data
+    actions: dict[bpy.types.Action, Any] = {}
+    if data.action is not None:
+        actions[data.action] = data.action_slot if compat.HAS_SLOTS else None
+    for track in data.nla_tracks:
+        for strip in track.strips:
+            if strip.action is not None:
+                actions.setdefault(strip.action, strip.action_slot if compat.HAS_SLOTS else None)
+    for action in bpy.data.actions:
+        if action not in actions:
+            fits, slot = _fits(action, block)
+            if fits:
+                actions[action] = slot
+    return list(actions.items())
+
+
+def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
+    """Tell whether a loose action was made for a data block: by its slot's name, or by the bones it moves."""
+    slots = list(action.slots) if compat.HAS_SLOTS else [None]
+    for slot in slots:
+        if slot is not None and slot.identifier == f"{block.bl_rna.identifier[:2].upper()}{block.name}":
+            return True, slot
+        paths = {curve.data_path for curve in compat.action_curves(action, slot)}
+        bones = {path.split('"')[1] for path in paths if path.startswith('pose.bones["')}
+        pose = getattr(block, "pose", None)
+        if bones and pose is not None and all(bone in pose.bones for bone in bones):
+            return True, slot
+    return False, None
+
+
+def _strips(found: Dependencies) -> dict[str, list[bpy.types.NlaStrip]]:
+    strips: dict[str, list[bpy.types.NlaStrip]] = {}
+    for block in found.animated:
+        if not block.animation_data.use_nla:
+            continue
+        for track in block.animation_data.nla_tracks:
+            if not track.mute:
+                for strip in track.strips:
+                    strips.setdefault(strip.name, []).append(strip)
+    return strips
+
+
+def _extent(strips: list[bpy.types.NlaStrip]) -> tuple[float, float]:
+    return min(strip.frame_start for strip in strips), max(strip.frame_end for strip in strips)
+
+
+def _nla_clips(scene: bpy.types.Scene, found: Dependencies) -> list[ClipSource]:
+    """Make a clip for each name of NLA strips, muted ones too: stashed actions are clips in waiting."""
+    strips: dict[str, list[bpy.types.NlaStrip]] = {}
+    for block in found.animated:
+        for track in block.animation_data.nla_tracks:
+            for strip in track.strips:
+                strips.setdefault(strip.name, []).append(strip)
+    clips = []
+    for name, group in strips.items():
+        clip = _clip_of(list(dict.fromkeys(strip.action for strip in group if strip.action)), scene)
+        clip.name = name
+        clip.start, clip.end = _extent(group)
+        clip.strips = {name}
+        clips.append(clip)
+    return clips

@@ -1,0 +1,177 @@
+"""Blender -> Scene; the user's scene is the same before and after."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import bpy
+
+from ..io_formats.capabilities import Capabilities
+from ..io_formats.scene import Node, Scene
+from . import scene_state, transforms
+from .animated_blocks import Dependencies, dependencies, may_deform
+from .clip_sampling import ClipSampler, is_keyed, set_frame
+from .clip_sources import ClipSource, find_clips
+from .mesh_reading import MeshReader
+from .node_meshes import NodeMesh, NodeMeshes
+from .node_plan import Part, PlannedNode, plan
+from .object_selection import Source, select
+
+__all__ = ["Source", "export_scene"]
+
+
+def export_scene(
+    context: bpy.types.Context, source: Source, options: Mapping[str, Any], name: str, capabilities: Capabilities
+) -> Scene:
+    """Read what Blender shows as a scene.
+
+    Parameters
+    ----------
+    source:
+        A collection, the selection or the whole scene.
+    options:
+        A value for each of ``export_options.EXPORT_OPTIONS`` (see ``io_formats.options.resolve``).
+    name:
+        Name of the scene, and of its root where the source is no collection.
+    capabilities:
+        What the target format can hold; no more is read, and what is left out is said.
+
+    Returns
+    -------
+    Scene
+        With what to tell the user in ``warnings``.
+
+    Raises
+    ------
+    ExportError
+        Nothing to export, an object of zero scale, and the like; named, with the way out.
+    """
+    return _Export(context, source, options, name, capabilities).run()
+
+
+class _Export:
+    """One export."""
+
+    def __init__(
+        self, context: bpy.types.Context, source: Source, options: Mapping[str, Any], name: str, capabilities: Capabilities
+    ) -> None:
+        self.context = context
+        self.source = source
+        self.options = options
+        self.capabilities = capabilities
+        self.scene = Scene(name)
+        self.scene.properties["tolerance"] = float(options["tolerance"])
+        if context.mode not in {"OBJECT", "POSE"} and context.object is not None:
+            # What is being edited reaches the object's data only when it is asked for.
+            context.object.update_from_editmode()
+        selected = select(context, source, use_hidden=bool(options["use_hidden"]))
+        self.objects = selected.objects
+        self.notices = selected.notices
+        collection = source.collection
+        if collection is not None:
+            self.scene.properties["source_name"] = collection.meshferry.source_name
+        self.nodes = plan(self.objects, collection.name if collection else name, merge=self.merges())
+
+    def merges(self) -> bool:
+        """Tell whether objects are merged into # objects: not for what came from a file, unless told so."""
+        choice = self.options["merging"]
+        collection = self.source.collection
+        if choice == "AUTO" and collection is not None:
+            choice = collection.meshferry.merging
+            if choice == "AUTO":
+                choice = "KEEP" if collection.meshferry.from_file else "MERGE"
+        if choice == "AUTO":
+            all_from_files = all(any(c.meshferry.from_file for c in thing.users_collection) for thing in self.objects)
+            choice = "KEEP" if all_from_files else "MERGE"
+        return bool(choice == "MERGE")
+
+    def run(self) -> Scene:
+        found = dependencies(self.objects)
+        holds_clips = self.capabilities.node_clips or self.capabilities.vertex_clips
+        clips = find_clips(self.context.scene, found, self.options) if holds_clips else []
+        with scene_state.kept(self.context, found.animated) if clips else contextlib.nullcontext():
+            self.read(clips, found)
+        self.scene.warnings += dict.fromkeys(self.notices)
+        return self.scene
+
+    def read(self, clips: list[ClipSource], found: Dependencies) -> None:
+        """Read the rest state, then sample each clip."""
+        if clips:
+            clips[0].play(found.animated)
+            set_frame(self.context.scene, clips[0].start)
+        animated = bool(clips)
+        with scene_state.resting(self.context, [thing for thing in self.objects if thing.meshferry.rest_is_basis]):
+            depsgraph = self.context.evaluated_depsgraph_get()
+            reader = MeshReader(
+                depsgraph,
+                use_modifiers=bool(self.options["use_modifiers"]),
+                uv_layers=self.capabilities.uv_layers,
+                color_layers=self.capabilities.color_layers,
+            )
+            meshes = NodeMeshes(reader, depsgraph, float(self.options["tolerance"]))
+            node_meshes = self.node_meshes(meshes, animated=animated)
+            self.scene.nodes = [self.node(index, node_meshes.get(index), depsgraph) for index in range(len(self.nodes))]
+        if animated:
+            sampler = ClipSampler(self.context, self.nodes, meshes, self.options)
+            for source in clips:
+                clip = sampler.sample(source, node_meshes, found.animated)
+                if clip is not None:
+                    self.scene.clips.append(clip)
+            self.notices += sampler.notices
+        self.notices += reader.notices
+
+    def node_meshes(self, meshes: NodeMeshes, *, animated: bool) -> dict[int, NodeMesh]:
+        """Read the meshes of all nodes, as they rest."""
+        if self.options["use_instances"]:
+            meshes.read_instances({thing for node in self.nodes for thing in meshes.owners(node)})
+        else:
+            instancers = [thing.name for thing in self.objects if thing.instance_type != "NONE"]
+            if instancers:
+                self.notices.append(f"Instances left out as chosen: {', '.join(instancers[:8])}")
+        deforms = animated and self.capabilities.vertex_clips and self.options["animation_kind"] != "NODE"
+        read: dict[int, NodeMesh] = {}
+        for index, node in enumerate(self.nodes):
+            moving = [part for part in node.parts if deforms and _may_move(part, node)]
+            found = meshes.read(node, moving)
+            if found is not None:
+                read[index] = found
+        return read
+
+    def node(self, index: int, found: NodeMesh | None, depsgraph: bpy.types.Depsgraph) -> Node:
+        """Make a node of the scene with its rest transform."""
+        planned = self.nodes[index]
+        node = Node(planned.name, planned.parent, mesh=found.mesh if found else None)
+        if planned.parent == -1:
+            node.properties["is_root"] = True
+        rest = self.rest(planned, depsgraph)
+        node.translation, node.rotation, node.scale = rest.translation, rest.rotation, rest.scale
+        if rest.sheared:
+            self.notices.append(f"{planned.name}: its transform is sheared, which a file cannot hold; the nearest without shear was exported")
+        return node
+
+    def rest(self, planned: PlannedNode, depsgraph: bpy.types.Depsgraph) -> transforms.Transform:
+        thing = planned.thing
+        if thing is None:
+            return transforms.IDENTITY
+        kept = thing.meshferry
+        if kept.has_rest and is_keyed(thing):
+            return transforms.Transform(tuple(kept.rest_location), tuple(kept.rest_rotation), tuple(kept.rest_scale))
+        evaluated = thing.evaluated_get(depsgraph)
+        transforms.require_size(thing, transforms.world(evaluated))
+        above = self.nodes[planned.parent].thing if planned.parent >= 0 else None
+        return transforms.local(evaluated, above.evaluated_get(depsgraph) if above else None)
+
+
+def _may_move(part: Part, node: PlannedNode) -> bool:
+    """Tell whether a part may change within its node: it deforms, or something between the two moves it."""
+    if may_deform(part.thing):
+        return True
+    thing = part.thing
+    while thing is not None and thing is not node.thing:
+        parent_moves = thing.parent_type != "OBJECT" and thing.parent is not None
+        if thing.animation_data is not None or len(thing.constraints) or parent_moves or thing.rigid_body is not None:
+            return True
+        thing = thing.parent
+    return False

@@ -1,0 +1,317 @@
+"""Evaluated Blender objects -> scene meshes, with ``foreach_get`` throughout."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ..io_formats.quantization import linear_to_srgb, to_unorm
+from ..io_formats.scene import AnyArray, Layer, Mesh
+from ..io_formats.vertices import turn_triangles
+from . import compat, names
+
+FloatArray = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int32]
+
+
+class MeshReader:
+    """Reads objects of one export; what it had to change is in ``notices``."""
+
+    def __init__(self, depsgraph: bpy.types.Depsgraph, *, use_modifiers: bool, uv_layers: int, color_layers: int) -> None:
+        self.depsgraph = depsgraph
+        self.use_modifiers = use_modifiers
+        self.uv_layers = uv_layers
+        self.color_layers = color_layers
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        if text not in self.notices:
+            self.notices.append(text)
+
+    def read(self, thing: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
+        """Return the mesh of an object in its own space, or None where it has no triangles."""
+        seen = thing if is_instance or not self.use_modifiers else thing.evaluated_get(self.depsgraph)
+        if seen.type == "META" and seen.name.rpartition(".")[2].isdigit() and not is_instance:
+            base = bpy.data.objects.get(seen.name.rpartition(".")[0])
+            if base is not None and base.type == "META":
+                return None  # the whole family's surface is the first ball's
+        data = seen.to_mesh()
+        try:
+            if data is None or not len(data.polygons):
+                return None
+            return self._convert(thing, seen, data)
+        finally:
+            seen.to_mesh_clear()
+
+    def points(self, thing: bpy.types.Object) -> tuple[FloatArray, int] | None:
+        """Return an object's evaluated points (P, 3) and number of corners, for sampling."""
+        seen = thing.evaluated_get(self.depsgraph)
+        data = seen.to_mesh()
+        try:
+            return None if data is None else (_points(data), len(data.loops))
+        finally:
+            seen.to_mesh_clear()
+
+    def _convert(self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh) -> Mesh:
+        corners, polygon_of_triangle, loops = _triangles(data)
+        mesh = Mesh(_points(data), corners, np.zeros(len(corners) // 3, np.int32))
+        mesh.materials, mesh.material_index = self._materials(thing, seen, data, polygon_of_triangle)
+        mesh.normal = _normals(data, loops, polygon_of_triangle)
+        self._check_free_normals(thing, data, mesh)
+        uv_maps = list(data.uv_layers)
+        if len(uv_maps) > self.uv_layers:
+            extra = ", ".join(f"'{layer.name}'" for layer in uv_maps[self.uv_layers :])
+            self.notice(f"{thing.name}: UV maps beyond the {self.uv_layers} that the file holds were left out: {extra}")
+        mesh.uvs = [_uv(layer, loops) for layer in uv_maps[: self.uv_layers]]
+        mesh.colors = self._colors(thing, data, loops)
+        mesh.custom = _custom_layers(thing, data, loops)
+        mesh.tangent = _tangents(data, mesh, loops)
+        return mesh
+
+    def _materials(
+        self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, polygon: IntArray | None
+    ) -> tuple[list[str], IntArray]:
+        """Return material names by slot and the slot of each triangle.
+
+        Slots are the evaluated mesh's, since modifiers add some; those linked to the object win.
+        """
+        found: list[bpy.types.Material | None] = list(data.materials)
+        for number, slot in enumerate(seen.material_slots):
+            if number >= len(found):
+                found.append(slot.material)
+            elif slot.link == "OBJECT":
+                found[number] = slot.material
+        attribute = data.attributes.get("material_index")
+        index = np.zeros(len(data.polygons), np.int32)
+        if attribute is not None and attribute.domain == "FACE" and attribute.data_type == "INT":
+            attribute.data.foreach_get("value", index)
+        last = max(0, len(found) - 1)
+        beyond = int(np.count_nonzero((index > last) | (index < 0)))
+        if beyond:
+            self.notice(f"{thing.name}: {beyond} faces point beyond its material slots and take the last one, as Blender shows them")
+            np.clip(index, 0, last, out=index)
+        materials = [names.file_name(material.original) if material else "" for material in found] or [""]
+        used = set(np.unique(index).tolist())
+        empty = [str(number + 1) for number, name in enumerate(materials) if not name and number in used]
+        if empty and found:
+            self.notice(f"{thing.name}: material slot {', '.join(empty)} is empty; its faces get the default material")
+        return materials, index if polygon is None else index[polygon]
+
+    def _check_free_normals(self, thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh) -> None:
+        """Name an object whose free normals do not follow what happens to its mesh."""
+        attribute = data.attributes.get("custom_normal")
+        if attribute is None or attribute.data_type != "FLOAT_VECTOR" or mesh.normal is None:
+            return
+        original = thing.original
+        causes = [m.type.title() + " modifier" for m in original.modifiers if m.type in {"MIRROR", "ARMATURE"} and m.show_viewport]
+        if getattr(original.data, "shape_keys", None) is not None:
+            causes.append("shape keys")
+        backwards = _backwards(mesh)
+        if backwards > 0.01:
+            causes.append(f"faces ({backwards:.0%} of its normals point backwards)")
+        if causes:
+            self.notice(
+                f"{thing.name}: its exact normals do not follow its {' and '.join(causes)}; "
+                "use Make Normals Editable in the Meshferry panel, or delete them with Mesh > Normals > Reset Vectors"
+            )
+
+    def _colors(self, thing: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
+        """Return the colour layers as 8 bits, sRGB-encoded; the one marked for rendering first."""
+        found = list(data.color_attributes)
+        chosen = data.color_attributes.render_color_index
+        if 0 <= chosen < len(found):
+            found.insert(0, found.pop(chosen))
+        if len(found) > self.color_layers:
+            extra = ", ".join(f"'{attribute.name}'" for attribute in found[self.color_layers :])
+            self.notice(f"{thing.name}: colour attributes beyond the {self.color_layers} that the file holds were left out: {extra}")
+        return [_color(attribute, loops) for attribute in found[: self.color_layers]]
+
+
+def _points(data: bpy.types.Mesh) -> FloatArray:
+    points = np.empty(len(data.vertices) * 3, np.float32)
+    if len(points):
+        data.attributes["position"].data.foreach_get("vector", points)
+    return points.reshape(-1, 3)
+
+
+def _triangles(data: bpy.types.Mesh) -> tuple[IntArray, IntArray | None, IntArray | None]:
+    """Return corners (C,), and the polygon of each triangle and the loop of each corner.
+
+    The last two are None where all polygons are triangles, and so count alike.
+    """
+    vertex_of_loop = np.empty(len(data.loops), np.int32)
+    data.attributes[".corner_vert"].data.foreach_get("value", vertex_of_loop)
+    if len(data.loops) == 3 * len(data.polygons):
+        totals = np.empty(len(data.polygons), np.int32)
+        data.polygons.foreach_get("loop_total", totals)
+        if (totals == 3).all():
+            return vertex_of_loop, None, None
+    data.calc_loop_triangles()
+    count = len(data.loop_triangles)
+    loops = np.empty(count * 3, np.int32)
+    data.loop_triangles.foreach_get("loops", loops)
+    polygon = np.empty(count, np.int32)
+    data.loop_triangles.foreach_get("polygon_index", polygon)
+    return vertex_of_loop[loops], polygon, loops
+
+
+def _normals(data: bpy.types.Mesh, loops: IntArray | None, polygon: IntArray | None) -> Layer:
+    if data.normals_domain == "POINT":
+        values = np.empty(len(data.vertices) * 3, np.float32)
+        data.vertex_normals.foreach_get("vector", values)
+        return Layer("normal", values.reshape(-1, 3))
+    if data.normals_domain == "FACE":
+        values = np.empty(len(data.polygons) * 3, np.float32)
+        data.polygon_normals.foreach_get("vector", values)
+        per_face = values.reshape(-1, 3)
+        return Layer("normal", np.repeat(per_face if polygon is None else per_face[polygon], 3, axis=0), per_corner=True)
+    values = np.empty(len(data.loops) * 3, np.float32)
+    data.corner_normals.foreach_get("vector", values)
+    return Layer("normal", _of_loops(values.reshape(-1, 3), loops), per_corner=True)
+
+
+def _of_loops(values: AnyArray, loops: IntArray | None) -> AnyArray:
+    """Return a loop's values for each corner of the triangles."""
+    return values if loops is None else values[loops]
+
+
+def _uv(layer: bpy.types.MeshUVLoopLayer, loops: IntArray | None) -> Layer:
+    values = np.empty(len(layer.uv) * 2, np.float32)
+    layer.uv.foreach_get("vector", values)
+    return Layer(layer.name, _of_loops(values.reshape(-1, 2), loops), per_corner=True)
+
+
+def _color(attribute: bpy.types.Attribute, loops: IntArray | None) -> Layer:
+    values = np.empty(len(attribute.data) * 4, np.float32)
+    if attribute.data_type == "BYTE_COLOR":
+        attribute.data.foreach_get("color_srgb", values)
+        encoded = to_unorm(values.reshape(-1, 4))
+    else:
+        attribute.data.foreach_get("color", values)
+        encoded = to_unorm(linear_to_srgb(values.reshape(-1, 4)))
+    if attribute.domain == "CORNER":
+        return Layer(attribute.name, _of_loops(encoded, loops), per_corner=True)
+    return Layer(attribute.name, encoded)
+
+
+def _custom_layers(thing: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
+    """Return the layers of a file that the mesh keeps as attributes."""
+    kept = getattr(thing.original.data, "meshferry", None)
+    layers = []
+    for entry in getattr(kept, "custom_layers", ()):
+        whole = data.attributes.get(entry.attribute)
+        parts = [whole] if whole else [data.attributes.get(f"{entry.attribute}.{n}") for n in range(64)]
+        columns = [_attribute_values(part) for part in parts if part is not None]
+        if not columns:
+            continue
+        values = _in_dtype(np.concatenate(columns, axis=1), np.dtype(entry.dtype))
+        if values.shape[1] != entry.dimension:
+            continue
+        on_corners = next(part for part in parts if part is not None).domain == "CORNER"
+        layers.append(Layer(entry.name, _of_loops(values, loops) if on_corners else values, per_corner=on_corners))
+    return layers
+
+
+_FIELDS: dict[str, tuple[str, int, type[np.generic]]] = {
+    "FLOAT": ("value", 1, np.float32),
+    "INT": ("value", 1, np.int32),
+    "FLOAT2": ("vector", 2, np.float32),
+    "FLOAT_VECTOR": ("vector", 3, np.float32),
+    "FLOAT_COLOR": ("color", 4, np.float32),
+}
+
+
+def _attribute_values(attribute: bpy.types.Attribute) -> AnyArray:
+    field, width, dtype = _FIELDS[attribute.data_type]
+    values = np.empty(len(attribute.data) * width, dtype)
+    attribute.data.foreach_get(field, values)
+    return values.reshape(-1, width)
+
+
+def _in_dtype(values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """Turn attribute values back into the file's type; the reverse of how they were kept."""
+    if values.dtype == np.int32 and dtype.itemsize >= 4:
+        return np.ascontiguousarray(values).view(dtype)
+    return values.astype(dtype)
+
+
+def _tangents(data: bpy.types.Mesh, mesh: Mesh, loops: IntArray | None) -> Layer | None:
+    """Return MikkTSpace tangents of the first UV map, (C, 4), or None without one."""
+    if not mesh.uvs:
+        return None
+    sizes = np.empty(len(data.polygons), np.int32)
+    data.polygons.foreach_get("loop_total", sizes)
+    if int(sizes.max(initial=0)) <= 4:
+        return Layer("tangent", _of_loops(_calculated_tangents(data, data.uv_layers[0].name), loops), per_corner=True)
+    # MikkTSpace in Blender refuses polygons of more corners: let it see the triangles instead.
+    twin = bpy.data.meshes.new("meshferry tangents")
+    try:
+        _fill_triangle_mesh(twin, mesh)
+        return Layer("tangent", _calculated_tangents(twin, "uv"), per_corner=True)
+    finally:
+        bpy.data.meshes.remove(twin)
+
+
+def _calculated_tangents(data: bpy.types.Mesh, uv_map: str) -> FloatArray:
+    count = len(data.loops)
+    data.calc_tangents(uvmap=uv_map)
+    tangents = np.empty((count, 4), np.float32)
+    direction = np.empty(count * 3, np.float32)
+    sign = np.empty(count, np.float32)
+    data.loops.foreach_get("tangent", direction)
+    data.loops.foreach_get("bitangent_sign", sign)
+    data.free_tangents()
+    tangents[:, :3] = direction.reshape(-1, 3)
+    tangents[:, 3] = sign
+    return tangents
+
+
+def _fill_triangle_mesh(twin: bpy.types.Mesh, mesh: Mesh) -> None:
+    corners = len(mesh.corner_point)
+    twin.vertices.add(len(mesh.points))
+    twin.loops.add(corners)
+    twin.polygons.add(corners // 3)
+    twin.attributes["position"].data.foreach_set("vector", mesh.points.reshape(-1))
+    twin.attributes[".corner_vert"].data.foreach_set("value", np.ascontiguousarray(mesh.corner_point))
+    twin.polygons.foreach_set("loop_start", np.arange(0, corners, 3, dtype=np.int32))
+    twin.update(calc_edges=True)
+    twin.uv_layers.new(name="uv").uv.foreach_set("vector", np.ascontiguousarray(mesh.uvs[0].values).reshape(-1))
+    if mesh.normal is not None:
+        compat.set_corner_normals(twin, np.ascontiguousarray(mesh.normal.at_corners(mesh.corner_point)))
+
+
+def _backwards(mesh: Mesh) -> float:
+    """Return which share of corner normals points away from its face."""
+    triangles = mesh.points[mesh.corner_point].reshape(-1, 3, 3)
+    faces = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    if mesh.normal is None or not len(faces):
+        return 0.0
+    corners = mesh.normal.at_corners(mesh.corner_point).reshape(-1, 3, 3)
+    return float(np.mean(np.einsum("tcj,tj->tc", corners, faces) < 0))
+
+
+def transformed(mesh: Mesh, matrix: npt.NDArray[np.float64]) -> Mesh:
+    """Return a mesh whose layers are per point or per corner moved by a matrix; mirrors turn the winding."""
+    if np.array_equal(matrix, np.identity(4)):
+        return mesh
+    linear = matrix[:3, :3]
+    mirrored = np.linalg.det(linear) < 0
+    moved = replace(mesh, points=(mesh.points @ linear.T + matrix[:3, 3]).astype(np.float32))
+    if mesh.normal is not None:
+        moved.normal = replace(mesh.normal, values=_unit(mesh.normal.values @ np.linalg.inv(linear)))
+    if mesh.tangent is not None:
+        tangents = mesh.tangent.values.copy()
+        tangents[:, :3] = _unit(tangents[:, :3] @ linear.T)
+        if mirrored:
+            tangents[:, 3] *= -1
+        moved.tangent = replace(mesh.tangent, values=tangents)
+    return turn_triangles(moved) if mirrored else moved
+
+
+def _unit(values: npt.NDArray[np.floating]) -> FloatArray:
+    length = np.linalg.norm(values, axis=1, keepdims=True)
+    return (values / np.where(length > 1e-30, length, 1)).astype(np.float32)

@@ -1,0 +1,117 @@
+"""The meshes of planned nodes: parts read, moved into the node's space and joined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ..io_formats.joining import join
+from ..io_formats.scene import Mesh
+from ..io_formats.vertices import split_mesh
+from . import transforms
+from .mesh_reading import MeshReader, transformed
+from .node_plan import Part, PlannedNode
+
+Matrix4 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PartLayout:
+    """How the vertices of a moving part came from its mesh: (V,) a corner of each, and the counts that must stay."""
+
+    corner: npt.NDArray[np.intp]
+    corners: int
+    points: int
+
+    def edge_directions(self, mesh: Mesh) -> npt.NDArray[np.float32]:
+        """Return for each vertex the edge at its corner, (V, 3): a tangent that moves with a mesh without UVs."""
+        following = self.corner - self.corner % 3 + (self.corner + 1) % 3
+        return mesh.points[mesh.corner_point[following]] - mesh.points[mesh.corner_point[self.corner]]
+
+
+@dataclass
+class NodeMesh:
+    """A node's mesh; moving parts come first in it, so that its first points are the moving ones."""
+
+    mesh: Mesh
+    layouts: dict[Part, PartLayout] = field(default_factory=dict)
+    """The parts that may move within the node."""
+    moving_points: int = 0
+
+    @property
+    def moving_parts(self) -> list[Part]:
+        return list(self.layouts)
+
+
+class NodeMeshes:
+    """Reads the meshes of one export."""
+
+    def __init__(self, reader: MeshReader, depsgraph: bpy.types.Depsgraph, tolerance: float) -> None:
+        self.reader = reader
+        self.depsgraph = depsgraph
+        self.tolerance = tolerance
+        self._instances: dict[bpy.types.Object, list[tuple[Mesh, Matrix4]]] = {}
+
+    def read_instances(self, instancers: set[bpy.types.Object]) -> None:
+        """Read what the given objects show as instances, by instancer, in world space."""
+        for instance in self.depsgraph.object_instances:
+            if not instance.is_instance or instance.parent is None:
+                continue
+            owner = instance.parent.original
+            if owner not in instancers:
+                continue
+            mesh = self.reader.read(instance.object, is_instance=True) if instance.object.type != "EMPTY" else None
+            if mesh is not None:
+                self._instances.setdefault(owner, []).append((mesh, np.array(instance.matrix_world, np.float64)))
+
+    def read(self, node: PlannedNode, moving: list[Part]) -> NodeMesh | None:
+        """Read and join a node's parts, moving ones first; None where there is no triangle.
+
+        Moving parts get a point for each unique vertex, so that the frames of a vertex animation have
+        one normal and one tangent a point.
+        """
+        ordered = [*moving, *(part for part in node.parts if part not in moving)]
+        meshes: list[Mesh] = []
+        layouts: dict[Part, PartLayout] = {}
+        moving_points = 0
+        for part in ordered:
+            mesh = self.part_mesh(node, part)
+            if mesh is None:
+                continue
+            if part in moving:
+                corners, points = len(mesh.corner_point), len(mesh.points)
+                mesh, found = split_mesh(mesh, self.tolerance)
+                layouts[part] = PartLayout(found.vertex_corner, corners, points)
+                moving_points += len(mesh.points)
+            meshes.append(mesh)
+        for thing in self.owners(node):
+            for mesh, matrix in self._instances.get(thing, []):
+                meshes.append(transformed(mesh, self.from_world(node) @ matrix))
+        return NodeMesh(join(meshes), layouts, moving_points) if meshes else None
+
+    def owners(self, node: PlannedNode) -> list[bpy.types.Object]:
+        """Return the objects whose instances a node shows."""
+        own = [node.thing] if node.thing is not None else []
+        return list(dict.fromkeys([*own, *(part.thing for part in node.parts), *node.instancers]))
+
+    def part_mesh(self, node: PlannedNode, part: Part) -> Mesh | None:
+        """Read one part in its node's space, as it stands now."""
+        mesh = self.reader.read(part.thing)
+        if mesh is None:
+            return None
+        evaluated = part.thing.evaluated_get(self.depsgraph)
+        transforms.require_size(part.thing, transforms.world(evaluated))
+        if part.thing is node.thing:
+            return mesh
+        return transformed(mesh, self.from_world(node) @ transforms.world(evaluated))
+
+    def from_world(self, node: PlannedNode) -> Matrix4:
+        """Return the matrix from world space into a node's."""
+        if node.thing is None:
+            return np.identity(4)
+        matrix = transforms.world(node.thing.evaluated_get(self.depsgraph))
+        transforms.require_size(node.thing, matrix)
+        return np.linalg.inv(matrix)

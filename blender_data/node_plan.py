@@ -1,0 +1,74 @@
+"""Objects -> the nodes they become: which are nodes of their own, what is merged into which, who is whose parent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import bpy
+
+from . import names
+from .object_selection import MESHABLE
+
+OWN_NODE_PREFIX = "#"
+"""First letter of the names of objects that are never merged into others (attachment points and moving parts)."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """An object whose mesh belongs to a node."""
+
+    thing: bpy.types.Object
+
+
+@dataclass
+class PlannedNode:
+    """A node to be: its object (None for a root made for the purpose), its parent's place, its parts."""
+
+    name: str
+    thing: bpy.types.Object | None
+    parent: int = -1
+    parts: list[Part] = field(default_factory=list)
+    instancers: list[bpy.types.Object] = field(default_factory=list)
+    """Objects without mesh of their own that are merged into the node, for what they show as instances."""
+
+
+def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> list[PlannedNode]:
+    """Plan the nodes of an export; ``objects`` has parents before children.
+
+    Objects marked as roots and without exported parent are roots; where none is, a root without
+    transform is made, named ``root_name``. With ``merge``, objects not named ``#…`` join their nearest
+    ancestor that is a node.
+    """
+    exported = set(objects)
+    marked = [thing for thing in objects if thing.meshferry.is_root and _nearest(thing, exported) is None]
+    if merge and len(marked) > 1:
+        marked = []
+    nodes: list[PlannedNode] = [] if marked else [PlannedNode(root_name, None)]
+    place: dict[bpy.types.Object, int] = {}
+    # Children of nothing hang on the root, if there is but one.
+    default_parent = 0 if len(marked) < 2 else -1
+    if len(marked) == 1:
+        objects = [marked[0], *(thing for thing in objects if thing is not marked[0])]
+    for thing in objects:
+        above = _nearest(thing, set(place))
+        if thing in marked:
+            parent = -1
+        else:
+            parent = place[above] if above is not None else default_parent
+        is_own = not merge or thing in marked or thing.name.startswith(OWN_NODE_PREFIX)
+        if is_own:
+            place[thing] = len(nodes)
+            nodes.append(PlannedNode(names.file_name(thing), thing, parent))
+        if thing.type in MESHABLE:
+            nodes[place[thing] if is_own else max(parent, 0)].parts.append(Part(thing))
+        elif not is_own:
+            nodes[max(parent, 0)].instancers.append(thing)
+    return nodes
+
+
+def _nearest(thing: bpy.types.Object, among: set[bpy.types.Object]) -> bpy.types.Object | None:
+    """Return the nearest ancestor that is one of the given objects."""
+    above = thing.parent
+    while above is not None and above not in among:
+        above = above.parent
+    return above

@@ -1,0 +1,98 @@
+"""Local transforms of objects relative to the node above them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Matrix, Quaternion, Vector
+
+from ..io_formats.errors import ExportError
+
+Matrix4 = npt.NDArray[np.float64]
+
+_FLAT = 1e-12
+
+
+@dataclass(frozen=True)
+class Transform:
+    """Translation, rotation (w, x, y, z) and scale, and whether a shear had to be dropped."""
+
+    translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    sheared: bool = False
+
+
+IDENTITY = Transform()
+
+
+def world(thing: bpy.types.Object) -> Matrix4:
+    """Return the world matrix of an evaluated object, (4, 4) float64."""
+    return np.array(thing.matrix_world, np.float64)
+
+
+def require_size(thing: bpy.types.Object, matrix: Matrix4) -> None:
+    """Refuse an object of zero scale by its name: it has no inverse, no normals and nothing to show."""
+    lengths = np.linalg.norm(matrix[:3, :3], axis=0)
+    if not np.isfinite(matrix).all():
+        raise ExportError(f"'{thing.name}' has a transform that is no number")
+    if (lengths < _FLAT).any() or abs(np.linalg.det(matrix[:3, :3])) < _FLAT * max(1e-9, lengths.max()) ** 3:
+        axis = "XYZ"[int(lengths.argmin())]
+        raise ExportError(f"'{thing.name}' has zero scale on {axis}; give it a size, or leave it out")
+
+
+def local(thing: bpy.types.Object, above: bpy.types.Object | None) -> Transform:
+    """Return an evaluated object's transform relative to the evaluated object of the node above it."""
+    if has_plain_channels(thing, above):
+        return _from_channels(thing)
+    matrix = Matrix(thing.matrix_world)
+    if above is not None:
+        # In double precision: chains of scales of 0.01 lose digits in single.
+        matrix = Matrix(np.linalg.pinv(world(above)) @ world(thing))
+    return decomposed(matrix)
+
+
+def has_plain_channels(thing: bpy.types.Object, above: bpy.types.Object | None) -> bool:
+    """Tell whether location, rotation and scale of an object are its very transform below ``above``."""
+    parent = thing.parent
+    if (parent.original if parent else None) != (above.original if above else None):
+        return False
+    return (
+        (parent is None or (thing.parent_type == "OBJECT" and thing.matrix_parent_inverse == Matrix.Identity(4)))
+        and all(constraint.mute for constraint in thing.constraints)
+        and thing.rigid_body is None
+        and thing.delta_location == Vector((0, 0, 0))
+        and thing.delta_scale == Vector((1, 1, 1))
+        and _no_delta_rotation(thing)
+    )
+
+
+def _no_delta_rotation(thing: bpy.types.Object) -> bool:
+    if thing.rotation_mode in {"QUATERNION", "AXIS_ANGLE"}:
+        return thing.delta_rotation_quaternion == Quaternion((1, 0, 0, 0))
+    return tuple(thing.delta_rotation_euler) == (0, 0, 0)
+
+
+def _from_channels(thing: bpy.types.Object) -> Transform:
+    mode = thing.rotation_mode
+    if mode == "QUATERNION":
+        rotation = thing.rotation_quaternion.normalized()
+    elif mode == "AXIS_ANGLE":
+        angle, *axis = thing.rotation_axis_angle
+        rotation = Quaternion(axis, angle) if any(axis) else Quaternion()
+    else:
+        rotation = thing.rotation_euler.to_quaternion()
+    return Transform(tuple(thing.location), tuple(rotation), tuple(thing.scale))
+
+
+def decomposed(matrix: Matrix) -> Transform:
+    """Decompose a matrix; a shear is dropped and told."""
+    translation, rotation, scale = matrix.decompose()
+    again = np.array(Matrix.LocRotScale(translation, rotation, scale), np.float64)
+    given = np.array(matrix, np.float64)
+    size = max(1e-9, float(np.abs(given[:3, :3]).max()))
+    sheared = bool(np.abs(again - given)[:3, :3].max() > 1e-4 * size)
+    return Transform(tuple(translation), tuple(rotation.normalized()), tuple(scale), sheared)
