@@ -17,6 +17,9 @@ HAS_FREE_NORMALS = bpy.app.version >= (4, 5, 0)
 HAS_SLOTS = hasattr(bpy.types.Action, "slots") or "slots" in bpy.types.Action.bl_rna.properties
 """Whether one action animates several data blocks (4.4)."""
 
+BLEND_RELATIVE_PATHS = {"PATH_SUPPORTS_BLEND_RELATIVE"} if bpy.app.version >= (4, 5, 0) else set[str]()
+"""Options of a path property that takes ``//``, the folder of the .blend file; an error before 4.5."""
+
 # From 5.1 the setter of custom normals takes lists four times faster than arrays; before, the reverse.
 _NORMALS_AS_LIST = bpy.app.version >= (5, 1, 0)
 

@@ -12,6 +12,7 @@ from bpy.props import EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
 from ..blender_data import exporter
+from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.export_options import EXPORT_OPTIONS
 from ..io_formats.errors import ExportError
 from ..io_formats.files import write_scene
@@ -57,7 +58,7 @@ class ExportScene(ExportHelper):
         description="File to write",
         maxlen=1024,
         subtype="FILE_PATH",
-        options={"SKIP_PRESET"},
+        options={"SKIP_PRESET"} | BLEND_RELATIVE_PATHS,
     )
     collection: StringProperty(
         name="Source Collection",

@@ -8,6 +8,7 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, StringProperty
 
 from ..blender_data import exporter
+from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.export_options import EXPORT_OPTIONS
 from ..io_formats.errors import ExportError
 from ..io_formats.formats import TIMBERMESH
@@ -47,7 +48,10 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
     bl_options = {"PRESET"}
 
     directory: StringProperty(
-        name="Folder", description="Folder to write the files to", subtype="DIR_PATH", options={"SKIP_PRESET"}
+        name="Folder",
+        description="Folder to write the files to",
+        subtype="DIR_PATH",
+        options={"SKIP_PRESET"} | BLEND_RELATIVE_PATHS,
     )
     collections: StringProperty(
         name="Collections",

@@ -9,6 +9,7 @@ from bpy.props import CollectionProperty, StringProperty
 from bpy_extras.io_utils import ImportHelper
 
 from ..blender_data import importer
+from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.import_options import IMPORT_OPTIONS
 from ..io_formats.files import read_scene
 from .option_properties import draw_options, option_values
@@ -28,11 +29,18 @@ class ImportFiles(ImportHelper):
     panel_prefix = ""
     """Name of the format in the names of its panels."""
 
+    filepath: StringProperty(
+        name="File Path",
+        description="File to import",
+        maxlen=1024,
+        subtype="FILE_PATH",
+        options={"HIDDEN", "SKIP_PRESET"} | BLEND_RELATIVE_PATHS,
+    )
     directory: StringProperty(
         name="Folder",
         description="Folder of the files to import",
         subtype="DIR_PATH",
-        options={"HIDDEN", "SKIP_SAVE"},
+        options={"HIDDEN", "SKIP_SAVE"} | BLEND_RELATIVE_PATHS,
     )
     files: CollectionProperty(
         name="Files",

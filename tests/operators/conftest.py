@@ -1,0 +1,54 @@
+"""Files that the tests make themselves, and an operator that only listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+class Listener:
+    """Takes reports as an operator does."""
+
+    def __init__(self) -> None:
+        self.reports: list[tuple[str, str]] = []
+
+    def report(self, kind: set[str], text: str) -> None:
+        self.reports.append((*kind, text))
+
+    def said(self, kind: str) -> list[str]:
+        return [text for of_kind, text in self.reports if of_kind == kind]
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+def make_file(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a Timbermesh file of a triangle for each node name."""
+    from meshferry.io_formats import files, formats, scene
+
+    def make(name: str, *nodes: str, material: str = "BaseWood_Brown.Folktails", folder: Path = tmp_path) -> Path:
+        made = scene.Scene(name, [scene.Node("Root")])
+        for node in nodes or ("#Blade",):
+            points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], np.float32)
+            normals = scene.Layer("normal", np.tile(np.array([[0, 0, 1]], np.float32), (3, 1)))
+            mesh = scene.Mesh(points, np.arange(3, dtype=np.int32), np.zeros(1, np.int32), [material], normal=normals)
+            made.nodes.append(scene.Node(node, parent=0, mesh=mesh))
+        path = folder / name
+        files.write_scene(made, path, formats.TIMBERMESH)
+        return path
+
+    return make
+
+
+@pytest.fixture
+def broken_file(make_file: Callable[..., Path]) -> Path:
+    """Return a Timbermesh file that was cut off."""
+    path = make_file("broken.timbermesh")
+    path.write_bytes(path.read_bytes()[:30])
+    return path

@@ -1,0 +1,148 @@
+"""Import of files as an artist or a script asks for it."""
+
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+
+def _listed(*paths):
+    return [{"name": path.name} for path in paths]
+
+
+def test_a_file_is_a_collection_of_its_own(clean_blender, make_file):
+    bpy = clean_blender
+    path = make_file("Mill.Model.timbermesh", "#Blade", "Base")
+    assert bpy.ops.import_scene.timbermesh(filepath=str(path)) == {"FINISHED"}
+    collection = bpy.data.collections["Mill.Model"]
+    assert {item.name for item in collection.objects} == {"Root", "#Blade", "Base"}
+    assert collection.meshferry.source_path == str(path)
+
+
+def test_what_came_is_selected_and_nothing_else(clean_blender, make_file):
+    bpy = clean_blender
+    old = bpy.data.objects.new("Old", None)
+    bpy.context.scene.collection.objects.link(old)
+    bpy.context.view_layer.update()
+    old.select_set(True)
+    one, two = make_file("one.timbermesh", "A"), make_file("two.timbermesh", "B")
+    bpy.ops.import_scene.timbermesh(directory=str(one.parent), files=_listed(one, two))
+    selected = {item.name for item in bpy.context.selected_objects}
+    assert {"A", "B"} <= selected
+    assert "Old" not in selected
+    assert bpy.context.view_layer.objects.active.users_collection[0].name == "one"
+
+
+def test_a_bad_file_does_not_stop_the_rest(clean_blender, make_file, broken_file):
+    bpy = clean_blender
+    one, two = make_file("one.timbermesh"), make_file("two.timbermesh")
+    result = bpy.ops.import_scene.timbermesh(directory=str(one.parent), files=_listed(one, broken_file, two))
+    assert result == {"FINISHED"}
+    assert {"one", "two"} == {collection.name for collection in bpy.data.collections}
+
+
+def test_only_bad_files_are_an_error_with_the_cause(clean_blender, broken_file):
+    with pytest.raises(RuntimeError, match=r"broken\.timbermesh: .*cut off"):
+        clean_blender.ops.import_scene.timbermesh(filepath=str(broken_file))
+    assert not clean_blender.data.objects
+    assert not clean_blender.data.collections
+
+
+def test_a_file_that_is_not_there_is_an_error(clean_blender, tmp_path):
+    with pytest.raises(RuntimeError, match=r"gone\.timbermesh"):
+        clean_blender.ops.import_scene.timbermesh(filepath=str(tmp_path / "gone.timbermesh"))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"directory": "/"}, {"filepath": "/"}])
+def test_no_file_is_an_error(clean_blender, arguments):
+    with pytest.raises(RuntimeError, match="No file was chosen"):
+        clean_blender.ops.import_scene.timbermesh(**arguments)
+
+
+def test_the_content_decides_not_the_extension(clean_blender, make_file):
+    path = make_file("mill.timbermesh")
+    renamed = path.rename(path.with_suffix(".dat"))
+    assert clean_blender.ops.import_scene.timbermesh(filepath=str(renamed)) == {"FINISHED"}
+
+
+def test_a_foreign_file_is_named_for_what_it_is(clean_blender, tmp_path):
+    path = tmp_path / "really.timbermesh"
+    path.write_bytes(b"glTF" + bytes(100))
+    with pytest.raises(RuntimeError, match="glTF"):
+        clean_blender.ops.import_scene.timbermesh(filepath=str(path))
+
+
+def test_the_same_file_twice_in_the_list_comes_once(clean_blender, make_file):
+    path = make_file("mill.timbermesh")
+    clean_blender.ops.import_scene.timbermesh(directory=str(path.parent), files=_listed(path, path))
+    assert len(clean_blender.data.collections) == 1
+
+
+def test_paths_relative_to_the_blend_file(clean_blender, make_file, tmp_path):
+    make_file("mill.timbermesh")
+    clean_blender.ops.wm.save_as_mainfile(filepath=str(tmp_path / "scene.blend"))
+    assert clean_blender.ops.import_scene.timbermesh(filepath="//mill.timbermesh") == {"FINISHED"}
+
+
+def test_options_reach_the_importer(clean_blender, make_file, monkeypatch):
+    from meshferry.operators import import_base
+
+    seen = []
+
+    def import_scene(context, scene, options, source_path):
+        seen.append((options, source_path))
+        return imported(context, scene, options, source_path)
+
+    imported = import_base.importer.import_scene
+    monkeypatch.setattr(import_base.importer, "import_scene", import_scene)
+    path = make_file("mill.timbermesh")
+    clean_blender.ops.import_scene.timbermesh(filepath=str(path), normals="NONE", frame_start=7)
+    ((options, source_path),) = seen
+    assert options["normals"] == "NONE"
+    assert options["frame_start"] == 7
+    assert source_path == str(path)
+
+
+def test_a_script_gets_the_defaults_of_the_window(clean_blender):
+    from meshferry.blender_data.import_options import NORMALS, WELD
+
+    properties = clean_blender.ops.import_scene.timbermesh.get_rna_type().properties
+    assert properties["normals"].default == NORMALS.default != NORMALS.headless_default
+    assert properties["use_weld"].default == WELD.default != WELD.headless_default
+
+
+def test_progress_ends_even_when_a_file_is_bad(clean_blender, broken_file, monkeypatch):
+    from meshferry.operators import import_base
+    from meshferry.operators.progress import progress
+
+    calls = []
+
+    class Manager:
+        def progress_begin(self, first, last):
+            calls.append(("begin", first, last))
+
+        def progress_update(self, value):
+            calls.append(("update", value))
+
+        def progress_end(self):
+            calls.append(("end",))
+
+    class Context:
+        window_manager = Manager()
+
+    messages, results = import_base.import_files(Context(), [str(broken_file)], {})
+    assert not results
+    assert len(messages.failures) == 1
+    assert calls[0] == ("begin", 0, 2)
+    assert calls[-1] == ("end",)
+    with pytest.raises(KeyError), progress(Context(), 3):
+        raise KeyError
+    assert calls[-1] == ("end",)
+
+
+def test_importing_while_editing_leaves_edit_mode(clean_blender, make_file):
+    bpy = clean_blender
+    bpy.ops.import_scene.timbermesh(filepath=str(make_file("one.timbermesh", "A")))
+    bpy.context.view_layer.objects.active = bpy.data.objects["A"]
+    bpy.ops.object.mode_set(mode="EDIT")
+    assert bpy.ops.import_scene.timbermesh(filepath=str(make_file("two.timbermesh", "B"))) == {"FINISHED"}
+    assert bpy.context.mode == "OBJECT"

@@ -1,0 +1,227 @@
+"""What the sidebar offers: marks, slots, checks and normals."""
+
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+
+@pytest.fixture
+def lodge(clean_blender):
+    """Return a collection with a mesh object ``Roof``, both active."""
+    bpy = clean_blender
+    collection = bpy.data.collections.new("Lodge")
+    bpy.context.scene.collection.children.link(collection)
+    mesh = bpy.data.meshes.new("Roof")
+    mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], [], [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)])
+    roof = bpy.data.objects.new("Roof", mesh)
+    collection.objects.link(roof)
+    layer = bpy.context.view_layer
+    layer.update()
+    layer.active_layer_collection = layer.layer_collection.children["Lodge"]
+    layer.objects.active = roof
+    roof.select_set(True)
+    return collection
+
+
+def test_an_attachment_point_at_the_cursor(lodge, clean_blender):
+    bpy = clean_blender
+    bpy.context.scene.cursor.location = (1, 2, 3)
+    assert bpy.ops.object.timbermesh_attachment_add(point_name="Flag") == {"FINISHED"}
+    made = bpy.context.object
+    assert made.name == "#Flag"
+    assert made.type == "EMPTY"
+    assert tuple(made.matrix_world.translation) == (1, 2, 3)
+    assert made.show_name
+    assert made.name in lodge.objects
+    assert bpy.context.selected_objects == [made]
+
+
+def test_the_mark_is_put_once(lodge, clean_blender):
+    clean_blender.ops.object.timbermesh_attachment_add(point_name="#Flag")
+    assert clean_blender.context.object.name == "#Flag"
+
+
+def test_an_attachment_point_needs_a_name(lodge, clean_blender):
+    with pytest.raises(RuntimeError, match="needs a name"):
+        clean_blender.ops.object.timbermesh_attachment_add(point_name=" #")
+
+
+def test_an_attachment_point_on_a_moved_parent_stays_where_it_was_put(lodge, clean_blender):
+    bpy = clean_blender
+    roof = bpy.data.objects["Roof"]
+    roof.location = (5, 0, 0)
+    roof.scale = (2, 2, 2)
+    bpy.context.view_layer.update()
+    bpy.ops.object.timbermesh_attachment_add(point_name="Flag", place="OBJECT", use_parent=True)
+    bpy.context.view_layer.update()
+    made = bpy.data.objects["#Flag"]
+    assert made.parent == roof
+    assert tuple(made.matrix_world.translation) == pytest.approx((5, 0, 0))
+    assert tuple(made.matrix_world.to_scale()) == pytest.approx((1, 1, 1))
+
+
+def test_slots_are_numbered_after_the_first(lodge, clean_blender):
+    for _ in range(3):
+        clean_blender.ops.object.timbermesh_slot_add(keyword="Seat")
+    assert {"#Slot#Seat", "#Slot#Seat1", "#Slot#Seat2"} <= set(lodge.objects.keys())
+
+
+def test_every_known_slot_can_be_added_and_passes_the_check(lodge, clean_blender):
+    from meshferry.io_formats.timbermesh.known_names import SLOT_KEYWORDS
+
+    items = clean_blender.ops.object.timbermesh_slot_add.get_rna_type().properties["keyword"].enum_items
+    assert [item.identifier for item in items] == list(SLOT_KEYWORDS)
+    assert all(item.description for item in items)
+
+
+def test_without_an_active_collection_the_active_object_shows_where_to_add(lodge, clean_blender):
+    bpy = clean_blender
+    bpy.context.view_layer.active_layer_collection = bpy.context.view_layer.layer_collection
+    bpy.ops.object.timbermesh_slot_add(keyword="Bot")
+    assert "#Slot#Bot" in lodge.objects
+
+
+def test_own_node_and_back(lodge, clean_blender):
+    bpy = clean_blender
+    roof = bpy.data.objects["Roof"]
+    bpy.ops.object.timbermesh_own_node()
+    assert roof.name == "#Roof"
+    bpy.ops.object.timbermesh_own_node()
+    assert roof.name == "Roof"
+
+
+def test_own_node_keeps_the_name_in_the_file_in_step(lodge, clean_blender):
+    roof = clean_blender.data.objects["Roof"]
+    roof.meshferry.source_name = "Roof of another object"
+    roof.meshferry.given_name = "Roof"
+    clean_blender.ops.object.timbermesh_own_node()
+    assert (roof.meshferry.source_name, roof.meshferry.given_name) == ("#Roof of another object", "#Roof")
+
+
+def test_own_node_makes_all_selected_like_the_active_one(lodge, clean_blender):
+    bpy = clean_blender
+    other = bpy.data.objects.new("#Wall", None)
+    lodge.objects.link(other)
+    bpy.context.view_layer.update()
+    other.select_set(True)
+    bpy.ops.object.timbermesh_own_node()
+    assert {"#Roof", "#Wall"} == set(lodge.objects.keys())
+    bpy.ops.object.timbermesh_own_node()
+    assert {"Roof", "Wall"} == set(lodge.objects.keys())
+
+
+# -- checks -------------------------------------------------------------------------------------------------------
+
+
+def test_a_check_lists_findings_and_leads_to_them(lodge, clean_blender, tmp_path):
+    bpy = clean_blender
+    bpy.ops.object.timbermesh_attachment_add(point_name="Slot#Sofa")
+    assert bpy.ops.export_scene.timbermesh_check() == {"FINISHED"}
+    check = bpy.context.window_manager.meshferry_check
+    assert check.collection == "Lodge"
+    index = next(number for number, found in enumerate(check.findings) if "#Slot#Sofa" in found.item)
+    assert not check.findings[index].is_error
+    bpy.data.objects["#Slot#Sofa"].select_set(False)
+    assert bpy.ops.object.meshferry_finding_select(index=index) == {"FINISHED"}
+    assert bpy.context.object.name == "#Slot#Sofa"
+    assert bpy.context.selected_objects == [bpy.context.object]
+
+
+def test_a_check_of_what_cannot_be_exported_says_so(clean_blender):
+    bpy = clean_blender
+    bpy.context.scene.collection.children.link(bpy.data.collections.new("Empty"))
+    assert bpy.ops.export_scene.timbermesh_check(collection="Empty") == {"FINISHED"}
+    findings = bpy.context.window_manager.meshferry_check.findings
+    assert len(findings) == 1
+    assert findings[0].is_error
+
+
+def test_a_finding_about_a_material_leads_to_its_users(lodge, clean_blender):
+    from meshferry.operators.timbermesh_check import objects_about
+
+    bpy = clean_blender
+    roof = bpy.data.objects["Roof"]
+    roof.data.materials.append(bpy.data.materials.new("Wood's.001"))
+    assert objects_about(bpy.context, "Material 'Wood's.001'") == [roof]
+    assert objects_about(bpy.context, "Node 'Roof', material 'x'") == [roof]
+    assert objects_about(bpy.context, "Node 'Lodge'") == [roof]
+    assert objects_about(bpy.context, "nothing at all") == []
+
+
+def test_selecting_a_finding_that_is_gone(lodge, clean_blender):
+    assert clean_blender.ops.object.meshferry_finding_select(index=99) == {"CANCELLED"}
+
+
+# -- normals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("domain", ["CORNER", "POINT"])
+def test_free_normals_become_editable_with_the_same_directions(lodge, clean_blender, domain):
+    bpy = clean_blender
+    mesh = bpy.data.objects["Roof"].data
+    mesh.shade_smooth()
+    count = len(mesh.loops) if domain == "CORNER" else len(mesh.vertices)
+    random = np.random.default_rng(1)
+    normals = np.tile(np.array([[0.3, 0.2, 0.9]], np.float32), (count, 1))
+    normals += random.random((count, 3), np.float32) * 0.1
+    if domain == "CORNER":
+        normals = normals[np.array([loop.vertex_index for loop in mesh.loops])]
+    mesh.attributes.new("custom_normal", "FLOAT_VECTOR", domain).data.foreach_set("vector", normals.ravel())
+    expected = normals / np.linalg.norm(normals, axis=1, keepdims=True)
+    if domain == "POINT":
+        expected = expected[[loop.vertex_index for loop in mesh.loops]]
+    assert bpy.ops.mesh.meshferry_editable_normals() == {"FINISHED"}
+    attribute = mesh.attributes.get("custom_normal")
+    assert attribute is None or attribute.data_type != "FLOAT_VECTOR"
+    assert mesh.has_custom_normals
+    got = np.array([tuple(found.vector) for found in mesh.corner_normals])
+    assert np.abs(got - expected).max() < 0.02
+
+
+def test_editable_normals_are_offered_only_where_there_are_exact_ones(lodge, clean_blender):
+    assert not clean_blender.ops.mesh.meshferry_editable_normals.poll()
+
+
+# -- drawing ------------------------------------------------------------------------------------------------------
+
+
+def test_panels_draw_without_trouble(lodge, clean_blender):
+    bpy = clean_blender
+    from meshferry.operators import timbermesh_panel
+
+    roof = bpy.data.objects["Roof"]
+    roof.animation_data_create().action = bpy.data.actions.new("Turn")
+    bpy.ops.object.timbermesh_attachment_add(point_name="Slot#Sofa")
+    bpy.context.view_layer.objects.active = roof
+    bpy.ops.export_scene.timbermesh_check()
+    context = SimpleNamespace(
+        object=roof,
+        collection=lodge,
+        scene=bpy.context.scene,
+        window_manager=bpy.context.window_manager,
+        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
+        region=SimpleNamespace(width=240),
+    )
+    for panel in timbermesh_panel.CLASSES:
+        assert not hasattr(panel, "poll") or panel.poll(context)
+        panel.draw(SimpleNamespace(layout=MagicMock()), context)
+    assert timbermesh_panel.actions_of(roof)[0].name == "Turn"
+
+
+def test_the_outliner_offers_batches_for_several_collections(lodge, clean_blender):
+    from meshferry.operators.export_timbermesh import draw_collection_entries
+
+    def drawn(selected):
+        layout = MagicMock()
+        context = SimpleNamespace(selected_ids=selected, id=lodge, collection=lodge)
+        draw_collection_entries(SimpleNamespace(layout=layout), context)
+        assert layout.operator_context == "INVOKE_DEFAULT"
+        return [call.args[0] for call in layout.operator.call_args_list]
+
+    other = clean_blender.data.collections.new("Other")
+    assert drawn([lodge]) == ["export_scene.timbermesh"]
+    assert drawn([lodge, other]) == ["export_scene.timbermesh", "export_scene.timbermesh_batch"]
