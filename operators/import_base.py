@@ -102,7 +102,7 @@ def import_files(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
 
 def leave_edit_mode(context: Any) -> None:
     """Go to object mode; what is being edited is kept."""
-    if context.mode != "OBJECT" and bpy.ops.object.mode_set.poll():
+    if context.mode != "OBJECT" and bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
         bpy.ops.object.mode_set(mode="OBJECT")
 
 
