@@ -18,8 +18,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from meshfuzz import workers
 from meshfuzz.cases import CaseMaker
 from meshfuzz.checkout import BUILD, ROOT, load_package

@@ -1,0 +1,1 @@
+"""The benchmark: one measured model, Blender's own operators as peers, and the rows of each format."""

@@ -43,9 +43,8 @@ def sample_files(name: str, extensions: tuple[str, ...]) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths if path.stat().st_size <= _LARGEST_SAMPLE}
 
 
-def timbermesh_corpus() -> Corpus:
+def timbermesh_corpus(files: dict[str, bytes]) -> Corpus:
     seeds = timbermesh_seeds.seeds()
-    files = sample_files("timbermesh", (".timbermesh", ".meshy"))
     inflated = {name: timbermesh_wrappings.unwrap(data) for name, data in files.items()}
     return Corpus({**seeds, **{name: content for name, content in inflated.items() if content is not None}}, files)
 
@@ -82,13 +81,15 @@ def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
 
 
 Maker = Callable[[Corpus, random.Random], tuple[bytes, str]]
-_MAKERS: dict[str, tuple[Callable[[], Corpus], Maker]] = {"timbermesh": (timbermesh_corpus, make_timbermesh)}
+_MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
+    "timbermesh": (timbermesh_corpus, make_timbermesh)
+}
 
 
 class CaseMaker:
     """The cases of all formats, or of one, for a seed."""
 
-    def __init__(self, seed: int, only: str = "") -> None:
+    def __init__(self, seed: int, only: str = "", *, use_samples: bool = True) -> None:
         load_package()
         from meshferry.io_formats import formats
 
@@ -96,9 +97,9 @@ class CaseMaker:
         self.sources: list[tuple[str, Corpus, Maker]] = []
         for known in formats.FORMATS:
             if only in ("", known.name):
-                prepare, make = _MAKERS.get(known.name, (None, make_raw))
-                corpus = prepare() if prepare else Corpus(files=sample_files(known.name, known.extensions))
-                self.sources.append((known.name, corpus, make))
+                files = sample_files(known.name, known.extensions) if use_samples else {}
+                prepare, make = _MAKERS.get(known.name, (lambda files: Corpus(files=files), make_raw))
+                self.sources.append((known.name, prepare(files), make))
 
     def make(self, number: int) -> Case:
         rng = random.Random(f"{self.seed}:{number}")

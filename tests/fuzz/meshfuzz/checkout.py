@@ -7,13 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-_TESTS = Path(__file__).resolve().parents[2]
-if str(_TESTS) not in sys.path:
-    sys.path.append(str(_TESTS))
-
-from load_package import ROOT
-from load_package import load_package as _load
-
+ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(os.environ.get("MESHFERRY_SAMPLES") or ROOT.parent / "shared" / "samples")
 BUILD = ROOT / "build"
 
@@ -21,4 +15,11 @@ BUILD = ROOT / "build"
 def load_package() -> ModuleType:
     """Return the package ``meshferry``; loaded once, since two copies would have two of each exception."""
     known = sys.modules.get("meshferry")
-    return known if known is not None and Path(known.__file__ or "").parent == ROOT else _load()
+    if known is not None and Path(known.__file__ or "").parent == ROOT:
+        return known
+    tests = str(ROOT / "tests")
+    if tests not in sys.path:
+        sys.path.append(tests)
+    from load_package import load_package as load
+
+    return load()
