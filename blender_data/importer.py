@@ -124,6 +124,7 @@ class _Import:
 
     def mesh(self, index: int, node: Node, mesh: Mesh) -> bpy.types.Mesh:
         """Build a node's mesh; what is joined or dropped for Blender's sake is said."""
+        points = len(mesh.points)
         if self.options["use_weld"]:
             mesh = self.weld(index, mesh)
         mesh, dropped = drop_repeated_corners(mesh)
@@ -134,6 +135,9 @@ class _Import:
         colors = meshes.COLOR_NAME if mesh.colors else ""
         found = [self.materials.find(name, colors) for name in mesh.materials]
         built = self.keep(meshes.build_mesh(node.name, mesh, found))
+        if len(mesh.points) == points:
+            built.meshferry.file_vertices = points
+            built.meshferry.file_corners = len(mesh.corner_point)
         self.normals(index, node, mesh, built)
         return built
 

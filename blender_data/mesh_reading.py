@@ -69,8 +69,20 @@ class MeshReader:
         mesh.uvs = [_uv(layer, loops) for layer in uv_maps[: self.uv_layers]]
         mesh.colors = self._colors(thing, data, loops)
         mesh.custom = _custom_layers(thing, data, loops)
-        mesh.tangent = _tangents(data, mesh, loops)
+        if not self._is_as_imported(thing, data):
+            mesh.tangent = _tangents(data, mesh, loops)
+            if mesh.tangent is not None:
+                _disown_flat_tangents(mesh.tangent.values, mesh.uvs[0].values)
+        elif (tangent := _tangents(data, mesh, loops)) is not None:
+            _disown_flat_tangents(tangent.values, mesh.uvs[0].values)
+            mesh.tangent = _on_points(tangent, mesh)
         return mesh
+
+    @staticmethod
+    def _is_as_imported(thing: bpy.types.Object, data: bpy.types.Mesh) -> bool:
+        """Tell whether a mesh still has the very vertices of its file, so that none needs splitting for its tangents."""
+        kept = getattr(thing.original.data, "meshferry", None)
+        return kept is not None and 0 < kept.file_vertices == len(data.vertices) and kept.file_corners == len(data.loops)
 
     def _materials(
         self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, polygon: IntArray | None
@@ -254,6 +266,25 @@ def _tangents(data: bpy.types.Mesh, mesh: Mesh, loops: IntArray | None) -> Layer
         return Layer("tangent", _calculated_tangents(twin, "uv"), per_corner=True)
     finally:
         bpy.data.meshes.remove(twin)
+
+
+def _disown_flat_tangents(tangents: FloatArray, uv: FloatArray) -> None:
+    """Set the bitangent sign to 0 where a triangle has no area in the UV map: MikkTSpace only guesses there."""
+    triangles = uv.reshape(-1, 3, 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        one, other = triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
+        flat = ~(np.abs(one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]) > 1e-12)
+    tangents.reshape(-1, 3, 4)[flat, :, 3] = 0
+
+
+def _on_points(layer: Layer, mesh: Mesh) -> Layer:
+    """Give each point the tangent of one of its corners, one that means something where there is any."""
+    values = np.zeros((len(mesh.points), 4), np.float32)
+    corners = layer.values
+    values[mesh.corner_point] = corners
+    meant = corners[:, 3] != 0
+    values[mesh.corner_point[meant]] = corners[meant]
+    return Layer(layer.name, values)
 
 
 def _calculated_tangents(data: bpy.types.Mesh, uv_map: str) -> FloatArray:

@@ -160,6 +160,16 @@ class MeshferryMesh(bpy.types.PropertyGroup):
         name="Custom Layers",
         description="Layers of the file that are kept as attributes of the mesh and written back on export",
     )
+    file_vertices: IntProperty(
+        name="Vertices in File",
+        description="Number of vertices the mesh had in its file, where they were not welded; "
+        "while it still has as many, export splits none of them for its tangents",
+        default=0,
+        min=0,
+    )
+    file_corners: IntProperty(
+        name="Corners in File", description="Number of face corners the mesh had in its file", default=0, min=0
+    )
 
 
 CLASSES = (

@@ -83,7 +83,10 @@ class Mesh:
     materials: list[str] = field(default_factory=list)
     normal: Layer | None = None
     tangent: Layer | None = None
-    """(N, 4) float32: direction and bitangent sign, bitangent = sign * cross(normal, tangent)."""
+    """(N, 4) float32: direction and bitangent sign, bitangent = sign * cross(normal, tangent).
+
+    Sign 0: the triangle has no area in the UV layer, and any tangent will do.
+    """
     uvs: list[Layer] = field(default_factory=list)
     colors: list[Layer] = field(default_factory=list)
     custom: list[Layer] = field(default_factory=list)

@@ -30,6 +30,8 @@ class SplitKey:
 
     values: npt.NDArray[np.generic]
     tolerance: float = 0.0
+    any_will_do: npt.NDArray[np.bool_] | None = None
+    """(C,) corners whose values mean nothing, so that they agree with all others."""
 
     def equal(self, one: npt.NDArray[np.intp] | slice, other: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
         """Tell for each pair of corners whether their values agree."""
@@ -42,6 +44,8 @@ class SplitKey:
                     same &= np.abs(first - second) <= self.tolerance
             else:
                 same &= first == second
+        if self.any_will_do is not None:
+            same |= self.any_will_do[one]
         return same
 
 
@@ -56,6 +60,10 @@ def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) ->
     corner_vertex = np.empty(corners, np.int32)
     stands_for = np.full(point_count, -1, np.intp)
     stands_for[corner_point[::-1]] = np.arange(corners - 1, -1, -1)
+    for key in keys:
+        if key.any_will_do is not None:  # a corner whose value means something speaks for its point
+            meant = np.flatnonzero(~key.any_will_do)[::-1]
+            stands_for[corner_point[meant]] = meant
     used = stands_for >= 0
     vertex_of_point = np.cumsum(used, dtype=np.int32) - 1
     vertex_corner = [stands_for[used]]
@@ -104,8 +112,11 @@ def _sorted_groups(
     return groups.reshape(-1).astype(np.int32), len(representative), pending[representative]
 
 
-TANGENT_TOLERANCE = 0.1
-"""About 6°: MikkTSpace gives the corners of one smooth vertex tangents that differ by rounding alone."""
+TANGENT_TOLERANCE = 0.5
+"""About 30°: MikkTSpace gives the corners of one smooth vertex nearly the same tangent; other fans, others."""
+
+NORMALS_FACTOR = 5.0
+"""Custom normals in tangent space come back with an error; theirs is the tolerance times this."""
 
 
 def layer_keys(mesh: Mesh, tolerance: float) -> list[SplitKey]:
@@ -114,9 +125,13 @@ def layer_keys(mesh: Mesh, tolerance: float) -> list[SplitKey]:
     for layer in mesh.layers():
         if layer.index is None and not layer.per_corner:
             continue
-        exact = layer.values.dtype.kind != "f"
-        allowed = 0.0 if exact else TANGENT_TOLERANCE if layer is mesh.tangent else tolerance
-        keys.append(SplitKey(layer.at_corners(mesh.corner_point), allowed))
+        values = layer.at_corners(mesh.corner_point)
+        if layer is mesh.tangent:
+            keys.append(SplitKey(values, TANGENT_TOLERANCE, values[:, 3] == 0))
+        elif layer is mesh.normal:
+            keys.append(SplitKey(values, tolerance * NORMALS_FACTOR))
+        else:
+            keys.append(SplitKey(values, tolerance if layer.values.dtype.kind == "f" else 0.0))
     return keys
 
 

@@ -81,7 +81,8 @@ class ModelBuilder:
         self.splits[index] = (vertices, normals, tangents)
         mapped.vertex_count = len(corner)
         turned = BLENDER_TO_FILE.vectors(tangents)
-        np.negative(turned[:, 3], out=turned[:, 3])
+        # The official exporter writes -0 where there is no UV layer, and so no tangent.
+        turned[:, 3] = np.where(tangents[:, 3] == 0, -1.0 if uvs else -0.0, -tangents[:, 3])
         properties = [
             doc.VertexProperty.of("position", BLENDER_TO_FILE.vectors(positions)),
             doc.VertexProperty.of("normal", BLENDER_TO_FILE.vectors(normals)),
