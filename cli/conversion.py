@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..blender_data.export_options import EXPORT_OPTIONS
 from ..blender_data.import_options import IMPORT_OPTIONS
 from ..io_formats import files, formats
 from ..io_formats.errors import ExportError, MeshferryError, UnsupportedFormatError
@@ -144,7 +145,8 @@ class Conversion:
             self._taken.add(file_key(outcome.target))
         target = target_format(outcome.target)
         name = part.name or files.scene_name(outcome.target)
-        scene = self._session.export_scene(part, self._settings.export_options, name, target.capabilities)
+        options = resolve(EXPORT_OPTIONS, self._settings.export_options)
+        scene = self._session.export_scene(part, options, name, target.capabilities)
         outcome.facts = scene_facts(scene)
         self._write(scene, outcome, job)
 

@@ -131,6 +131,8 @@ def cause(problem: BaseException) -> str:
 def unexpected(problem: BaseException) -> str:
     """Say in one line that this is a defect, and what a report of it needs."""
     what = one_line(f"{type(problem).__name__}: {problem}").rstrip(": ")
+    # Reports are public; the name of the user is not.
+    what = what.replace(os.path.expanduser("~"), "~")
     return (
         f"Unexpected error: {what} ({environment.described()}). "
         "This is a defect of Meshferry: please report this line with the file; --debug adds where it happened"
