@@ -103,6 +103,8 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
             self.report({"INFO"}, text)
             return {"CANCELLED"}
         select_only(context, visible)
+        for item in visible:
+            show_material(item, finding.item)
         return {"FINISHED"}
 
 
@@ -144,6 +146,14 @@ def objects_about(context: Any, text: str) -> list[Any]:
             return found
     named = [item for item in context.blend_data.collections if f"'{item.name}'" in text]
     return [item for collection in named for item in collection.all_objects]
+
+
+def show_material(item: Any, text: str) -> None:
+    """Make the material slot active whose material the text names."""
+    for index, slot in enumerate(item.material_slots):
+        if slot.material is not None and f"'{slot.material.name}'" in text:
+            item.active_material_index = index
+            return
 
 
 def _object_names(item: Any) -> Iterator[str]:

@@ -141,12 +141,15 @@ def test_a_check_of_what_cannot_be_exported_says_so(clean_blender):
 
 
 def test_a_finding_about_a_material_leads_to_its_users(lodge, clean_blender):
-    from meshferry.operators.timbermesh_check import objects_about
+    from meshferry.operators.timbermesh_check import objects_about, show_material
 
     bpy = clean_blender
     roof = bpy.data.objects["Roof"]
     roof.data.materials.append(bpy.data.materials.new("Wood's.001"))
     assert objects_about(bpy.context, "Material 'Wood's.001'") == [roof]
+    roof.data.materials.append(bpy.data.materials.new("Stone"))
+    show_material(roof, "Material 'Stone'")
+    assert roof.active_material_index == 1
     assert objects_about(bpy.context, "Node 'Roof', material 'x'") == [roof]
     assert objects_about(bpy.context, "Node 'Lodge'") == [roof]
     assert objects_about(bpy.context, "nothing at all") == []
