@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from ..blender_data.export_options import EXPORT_OPTIONS
 from ..blender_data.import_options import IMPORT_OPTIONS
 from ..io_formats import files, formats
+from ..io_formats.capabilities import losses
 from ..io_formats.errors import ExportError, MeshferryError, UnsupportedFormatError
 from ..io_formats.formats import Format
 from ..io_formats.options import resolve
@@ -112,7 +113,7 @@ class Conversion:
         result = self._session.import_scene(scene, options, outcome.source)
         outcome.collection = result.collection.name
         outcome.facts = facts | {"nodes": len(result.objects), "triangles": result.triangles}
-        self._tell(outcome, result.warnings)
+        self._tell(outcome, result.warnings, result.warnings)
 
     def _out_of_blend(self, job: Job) -> Iterator[Outcome]:
         source = job.sources[0]
@@ -153,17 +154,21 @@ class Conversion:
     def _write(self, scene: Scene, outcome: Outcome, job: Job) -> None:
         target = target_format(outcome.target)
         options = resolve(target.export_options, self._settings.format_options.get(target.name))
+        lost = losses(scene, target.capabilities)
         data, said = files.encode_scene(scene, target, options)
-        self._tell(outcome, said)
+        self._tell(outcome, said, [*lost, *scene.warnings])
         _make_folder(job)
         files.replace_file(outcome.target, data)
 
-    def _tell(self, outcome: Outcome, warnings: list[str]) -> None:
-        """Keep the warnings, each once; where the conversion is strict, they are the end of it."""
-        outcome.warnings = list(dict.fromkeys(warnings))
-        if self._settings.strict and outcome.warnings:
-            more = f" (and {len(outcome.warnings) - 1} more)" if len(outcome.warnings) > 1 else ""
-            raise ExportError(f"Not written, since the conversion is strict: {outcome.warnings[0]}{more}")
+    def _tell(self, outcome: Outcome, said: Sequence[str], lost: Sequence[str]) -> None:
+        """Keep the warnings, each once; those of a loss are the end of a strict conversion.
+
+        What the target program makes of a file is no loss: ``check`` is there for that.
+        """
+        outcome.warnings = list(dict.fromkeys(said))
+        if self._settings.strict and lost:
+            more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+            raise ExportError(f"Not written, since the conversion is strict: {lost[0]}{more}")
 
 
 def target_format(path: Path) -> Format:

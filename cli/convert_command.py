@@ -54,7 +54,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
     parser.add_argument("--to", metavar="EXTENSION", help="kind of file to write for each file read, such as blend")
     parser.add_argument("-o", "--output", metavar="FOLDER", help="where --to writes; subfolders are kept")
     parser.add_argument(
-        "--strict", action="store_true", help="take a warning for a failure: write nothing that lost anything"
+        "--strict", action="store_true", help="take a warning of a loss for a failure: write nothing that lost anything"
     )
     parser.add_argument(
         "--collection",

@@ -150,6 +150,17 @@ def test_strict_writes_nothing_that_came_with_a_warning(meshferry, surprising, w
     assert "strict" in done.err
 
 
+def test_what_the_game_makes_of_it_is_no_loss(meshferry, windmill, tmp_path):
+    from meshferry.io_formats import formats
+
+    document = formats.TIMBERMESH.read(windmill.read_bytes())
+    document.nodes[0].meshes[0].material = "Paper.Folktails.001"
+    windmill.write_bytes(formats.TIMBERMESH.write(document))
+    done = meshferry("convert", "--strict", windmill, tmp_path / "out.timbermesh")
+    assert done.status == 0
+    assert "Paper.Folktails.001" in done.err
+
+
 def test_format_options_reach_the_format(meshferry, windmill, tmp_path):
     from meshferry.io_formats import formats
 
