@@ -58,7 +58,10 @@ def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
         lose("animated node", 0 if capabilities.node_clips else nodes, clip.name)
         lose("animated bone", 0 if capabilities.joint_clips else joints, clip.name)
         lose("vertex animation", 0 if capabilities.vertex_clips else len(clip.vertices), clip.name)
-    return [f"{count} {kind}{'s' if count > 1 else ''} not carried over: {_some(names[kind])}" for kind, count in lost.items()]
+    return [
+        f"{count} {kind}{'s' if count > 1 else ''} not carried over: {_some(names[kind])}"
+        for kind, count in lost.items()
+    ]
 
 
 def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]]:

@@ -92,7 +92,10 @@ def encode_scene(
     findings = target.check(document)
     broken = errors_of(findings)
     if broken and not ignore_errors:
-        raise ExportError("; ".join(str(finding) for finding in broken[:5]) + (f"; and {len(broken) - 5} more" if len(broken) > 5 else ""))
+        raise ExportError(
+            "; ".join(str(finding) for finding in broken[:5])
+            + (f"; and {len(broken) - 5} more" if len(broken) > 5 else "")
+        )
     said += [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
     return target.write(document), list(dict.fromkeys(said))
 

@@ -45,7 +45,9 @@ class Option:
         return self.headless_default if headless and self.headless_default is not None else self.default
 
 
-def resolve(options: Iterable[Option], given: Mapping[str, Any] | None = None, *, headless: bool = True) -> dict[str, Any]:
+def resolve(
+    options: Iterable[Option], given: Mapping[str, Any] | None = None, *, headless: bool = True
+) -> dict[str, Any]:
     """Return every option's value: the given one, or its default.
 
     Raises

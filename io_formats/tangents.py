@@ -54,7 +54,9 @@ def any_perpendicular(normals: npt.NDArray[np.floating]) -> npt.NDArray[np.float
     return perpendicular
 
 
-def _sum_at(index: npt.NDArray[np.int32], per_triangle: npt.NDArray[np.floating], count: int) -> npt.NDArray[np.float64]:
+def _sum_at(
+    index: npt.NDArray[np.int32], per_triangle: npt.NDArray[np.floating], count: int
+) -> npt.NDArray[np.float64]:
     """Add a triangle's (T, 3) vectors up at the vertices of its corners, (count, 3)."""
     total = np.empty((count, 3))
     for axis in range(3):

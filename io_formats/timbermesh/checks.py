@@ -69,8 +69,13 @@ def _check_mesh(item: str, node: doc.Node) -> list[Finding]:
             continue
         if len(found.data) < count * needed * 4:
             findings.append(error(item, f"vertex property '{found.name}' is shorter than its {count:,} vertices"))
-        elif found.scalar_type not in (doc.ScalarType.FLOAT32, doc.ScalarType.UNSPECIFIED) or found.dimension not in (needed, 0):
-            findings.append(error(item, f"vertex property '{found.name}' is not {needed} × float32; the game reads garbage"))
+        elif found.scalar_type not in (doc.ScalarType.FLOAT32, doc.ScalarType.UNSPECIFIED) or found.dimension not in (
+            needed,
+            0,
+        ):
+            findings.append(
+                error(item, f"vertex property '{found.name}' is not {needed} × float32; the game reads garbage")
+            )
         elif found.name == "position" and not np.isfinite(np.frombuffer(found.data, "<f4", count * 3)).all():
             findings.append(error(item, "some vertices have no position (no number)"))
     if count and "position" not in seen:
@@ -106,7 +111,9 @@ def _check_animations(item: str, node: doc.Node) -> list[Finding]:
                 findings.append(error(where, f"its frame rate is {framerate:g}, so it never ends"))
     for animation in node.node_animations:
         if not animation.present.all():
-            findings.append(error(f"{item}, animation '{animation.name}'", "frames without position, rotation or scale"))
+            findings.append(
+                error(f"{item}, animation '{animation.name}'", "frames without position, rotation or scale")
+            )
     for moved in node.vertex_animations:
         findings += _check_vertex_animation(f"{item}, vertex animation '{moved.name}'", node, moved)
     return findings
@@ -124,10 +131,17 @@ def _check_vertex_animation(where: str, node: doc.Node, animation: doc.VertexAni
             break
     if count > MOST_ANIMATED or len(animation.frames) > MOST_ANIMATED:
         findings.append(
-            warning(where, f"{count:,} vertices and {len(animation.frames):,} frames; more than {MOST_ANIMATED:,} may not fit the graphics card")
+            warning(
+                where,
+                f"{count:,} vertices and {len(animation.frames):,} frames; more than {MOST_ANIMATED:,} may not fit the graphics card",
+            )
         )
     if len(node.meshes) > 1:
-        findings.append(warning(where, f"only its first material of {len(node.meshes)} will move; give an animated node one material"))
+        findings.append(
+            warning(
+                where, f"only its first material of {len(node.meshes)} will move; give an animated node one material"
+            )
+        )
     return findings
 
 
@@ -154,5 +168,7 @@ def _check_materials(model: doc.Model) -> list[Finding]:
             continue
         near = near_material(name)
         if near is not None:
-            findings.append(warning(item, f"perhaps '{near}' is meant; a name the game does not know stops it from loading"))
+            findings.append(
+                warning(item, f"perhaps '{near}' is meant; a name the game does not know stops it from loading")
+            )
     return findings

@@ -39,7 +39,13 @@ class Unpacked:
 
 def has_zlib_header(data: bytes) -> bool:
     """Tell whether the first two bytes are a zlib header without a preset dictionary."""
-    return len(data) >= 2 and data[0] & 15 == 8 and data[0] >> 4 <= 7 and (data[0] * 256 + data[1]) % 31 == 0 and not data[1] & 32
+    return (
+        len(data) >= 2
+        and data[0] & 15 == 8
+        and data[0] >> 4 <= 7
+        and (data[0] * 256 + data[1]) % 31 == 0
+        and not data[1] & 32
+    )
 
 
 def is_prefab(data: bytes) -> bool:
@@ -65,7 +71,9 @@ def unpack(data: bytes, inflated_limit: int | None = None) -> Unpacked:
         return Unpacked(data, ["Not compressed; the game loads it only after an export"])
     if is_prefab(data):
         return _unpack_prefab(data, limit)
-    raise FormatError(f"No Timbermesh: a zlib stream was expected, the data starts with {data[:4].hex(' ') or 'nothing'}", offset=0)
+    raise FormatError(
+        f"No Timbermesh: a zlib stream was expected, the data starts with {data[:4].hex(' ') or 'nothing'}", offset=0
+    )
 
 
 def _unpack_zlib(data: bytes, limit: int) -> Unpacked:

@@ -16,7 +16,9 @@ def facts(model: Model) -> dict[str, Any]:
     clips: dict[tuple[str, str], dict[str, Any]] = {}
     for node in model.nodes:
         for animation in node.node_animations:
-            clips.setdefault((animation.name, "node"), _clip(animation.name, "node", animation.frame_count, animation.framerate))
+            clips.setdefault(
+                (animation.name, "node"), _clip(animation.name, "node", animation.frame_count, animation.framerate)
+            )
         for moved in node.vertex_animations:
             clips.setdefault((moved.name, "vertex"), _clip(moved.name, "vertex", len(moved.frames), moved.framerate))
     return {

@@ -9,10 +9,29 @@ FACTIONS = ("Folktails", "IronTeeth")
 
 _COLORS = {
     "BaseWood": ("Brown", "DarkBrown", "LightBrown", "Grey", "White", "Indigo", "DarkRed", "Yellow", "Green"),
-    "IrregularPlanks": ("Grey", "Brown", "DarkBrown", "LightBrown", "Mossy", "Indigo", "White", "Yellow", "MetalForged"),
+    "IrregularPlanks": (
+        "Grey",
+        "Brown",
+        "DarkBrown",
+        "LightBrown",
+        "Mossy",
+        "Indigo",
+        "White",
+        "Yellow",
+        "MetalForged",
+    ),
     "Plaster": ("White", "Black", "Orange"),
 }
-_BASES = ("BaseMetal", "PaintedMetal", "WindowsAtlas", "PlasteredWood", "ThatchedRoof", "RoofPlanks", "Details", "Paper")
+_BASES = (
+    "BaseMetal",
+    "PaintedMetal",
+    "WindowsAtlas",
+    "PlasteredWood",
+    "ThatchedRoof",
+    "RoofPlanks",
+    "Details",
+    "Paper",
+)
 
 WITHOUT_FACTION = ("Dirt", "Water", "BeaverCarryingModels", "BeaverAdult")
 

@@ -34,7 +34,9 @@ class ModelBuilder:
         self.options = resolve(EXPORT_OPTIONS, options)
         self.tolerance = float(scene.properties.get("tolerance", 1e-4))
         self.splits: dict[int, tuple[Split, FloatArray, FloatArray]] = {}
-        self.model = doc.Model(name=str(scene.properties.get("source_name", "")), compression=str(self.options["compression"]))
+        self.model = doc.Model(
+            name=str(scene.properties.get("source_name", "")), compression=str(self.options["compression"])
+        )
         self.moving = self.animated_points()
         self.model.nodes = [self.node(index, node) for index, node in enumerate(scene.nodes)]
         for clip in scene.clips:
@@ -60,7 +62,10 @@ class ModelBuilder:
         )
         if node.mesh is None or not len(node.mesh.corner_point):
             # The official exporter gives such nodes these three, empty.
-            mapped.properties = [doc.VertexProperty.of(name, np.empty((0, k), np.float32)) for name, k in (("position", 3), ("normal", 3), ("tangent", 4))]
+            mapped.properties = [
+                doc.VertexProperty.of(name, np.empty((0, k), np.float32))
+                for name, k in (("position", 3), ("normal", 3), ("tangent", 4))
+            ]
             if node.mesh is not None:
                 mapped.meshes = [doc.Mesh(np.empty(0, np.int32), name) for name in node.mesh.materials[:1]]
             return mapped
@@ -89,13 +94,20 @@ class ModelBuilder:
             doc.VertexProperty.of("tangent", turned),
         ]
         if mesh.colors:
-            properties.append(doc.VertexProperty.of("color", _encoded_colors(mesh.colors[0].at_vertices(corner, point))))
-        properties += [doc.VertexProperty.of(name, values.astype(np.float32, copy=False)) for name, values in zip(UV_NAMES, uvs, strict=False)]
+            properties.append(
+                doc.VertexProperty.of("color", _encoded_colors(mesh.colors[0].at_vertices(corner, point)))
+            )
+        properties += [
+            doc.VertexProperty.of(name, values.astype(np.float32, copy=False))
+            for name, values in zip(UV_NAMES, uvs, strict=False)
+        ]
         for layer in mesh.custom:
             values = layer.at_vertices(corner, point)
             scalar_type = next((kind for kind, dtype in doc.DTYPES.items() if kind and dtype == values.dtype), None)
             if scalar_type is None:
-                self.scene.warnings.append(f"{node.name}: the attribute '{layer.name}' has a type the file cannot hold; left out")
+                self.scene.warnings.append(
+                    f"{node.name}: the attribute '{layer.name}' has a type the file cannot hold; left out"
+                )
             else:
                 properties.append(doc.VertexProperty.of(layer.name, values, scalar_type))
         mapped.properties = properties

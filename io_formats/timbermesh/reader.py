@@ -109,7 +109,9 @@ class _ModelReader:
         )
 
     def vertex_property(self, parsed: Any) -> VertexProperty:
-        return VertexProperty(parsed.name, parsed.scalarType, parsed.scalarTypeDimension, parsed.data, self.unknown(parsed))
+        return VertexProperty(
+            parsed.name, parsed.scalarType, parsed.scalarTypeDimension, parsed.data, self.unknown(parsed)
+        )
 
     def mesh(self, parsed: Any) -> Mesh:
         self.mesh_number += 1
@@ -123,7 +125,9 @@ class _ModelReader:
             framerate=parsed.framerate,
             animated_vertex_count=parsed.animatedVertexCount,
             frames=[
-                VertexAnimationFrame([self.vertex_property(found) for found in frame.vertexProperties], self.unknown(frame))
+                VertexAnimationFrame(
+                    [self.vertex_property(found) for found in frame.vertexProperties], self.unknown(frame)
+                )
                 for frame in parsed.frames
             ],
             unknown=self.unknown(parsed),
@@ -136,7 +140,9 @@ class _ModelReader:
         positions = np.array([(p.x, p.y, p.z) for p in (f.position for f in frames)], np.float32)
         rotations = np.array([(r.x, r.y, r.z, r.w) for r in (f.rotation for f in frames)], np.float32)
         scales = np.array([(s.x, s.y, s.z) for s in (f.scale for f in frames)], np.float32)
-        present = np.array([(f.HasField("position"), f.HasField("rotation"), f.HasField("scale")) for f in frames], bool)
+        present = np.array(
+            [(f.HasField("position"), f.HasField("rotation"), f.HasField("scale")) for f in frames], bool
+        )
         return NodeAnimation(
             name=parsed.name,
             framerate=parsed.framerate,
@@ -153,7 +159,9 @@ def _check_tree(nodes: list[Node]) -> None:
     settled = [False] * len(nodes)
     for start, node in enumerate(nodes):
         if not -1 <= node.parent < len(nodes):
-            raise FormatError(f"The parent is node {node.parent}, but the nodes are 0 to {len(nodes) - 1}", item=_label(start, node))
+            raise FormatError(
+                f"The parent is node {node.parent}, but the nodes are 0 to {len(nodes) - 1}", item=_label(start, node)
+            )
         path = []
         index = start
         while index >= 0 and not settled[index]:

@@ -210,14 +210,20 @@ class SceneBuilder:
                     clip.transforms.append(self.transform_track(index, node, animation))
             seen.clear()
             for vertex_animation in node.vertex_animations:
-                if self.usable(node, vertex_animation.name, vertex_animation.framerate, len(vertex_animation.frames), seen):
+                if self.usable(
+                    node, vertex_animation.name, vertex_animation.framerate, len(vertex_animation.frames), seen
+                ):
                     track = self.vertex_track(index, node, vertex_animation)
                     if track is not None:
-                        clip_for(vertex_animation.name, vertex_animation.framerate, len(track.points)).vertices.append(track)
+                        clip_for(vertex_animation.name, vertex_animation.framerate, len(track.points)).vertices.append(
+                            track
+                        )
         self.scene.clips = list(clips.values())
         names = [clip.name for clip in self.scene.clips]
         for name in sorted({name for name in names if names.count(name) > 1}):
-            self.scene.warnings.append(f"Animation '{name}' has other lengths or rates on some nodes; each becomes a clip of its own")
+            self.scene.warnings.append(
+                f"Animation '{name}' has other lengths or rates on some nodes; each becomes a clip of its own"
+            )
 
     def usable(self, node: doc.Node, name: str, framerate: float, frames: int, seen: set[str]) -> bool:
         if name in seen:
@@ -234,17 +240,26 @@ class SceneBuilder:
 
     def transform_track(self, index: int, node: doc.Node, animation: doc.NodeAnimation) -> TransformTrack:
         if not animation.present.all():
-            self.warn(node, f"animation '{animation.name}' has frames without position, rotation or scale; the game refuses them")
+            self.warn(
+                node,
+                f"animation '{animation.name}' has frames without position, rotation or scale; the game refuses them",
+            )
         rest = self.scene.nodes[index]
         present = animation.present
         translation = FILE_TO_BLENDER.vectors(animation.positions)
         rotation, odd = unit_quaternions(FILE_TO_BLENDER.quaternions_from_xyzw(animation.rotations))
         scale = FILE_TO_BLENDER.scales(animation.scales)
-        for values, column, default in ((translation, 0, rest.translation), (rotation, 1, rest.rotation), (scale, 2, rest.scale)):
+        for values, column, default in (
+            (translation, 0, rest.translation),
+            (rotation, 1, rest.rotation),
+            (scale, 2, rest.scale),
+        ):
             broken = ~present[:, column] | ~np.isfinite(values).all(axis=1)
             values[broken] = default
         if odd and present[:, 1].all():
-            self.warn(node, f"animation '{animation.name}' has {odd} rotations that are no unit quaternions; normalised")
+            self.warn(
+                node, f"animation '{animation.name}' has {odd} rotations that are no unit quaternions; normalised"
+            )
         return TransformTrack(index, translation, continuous(rotation), scale)
 
     def vertex_track(self, index: int, node: doc.Node, animation: doc.VertexAnimation) -> VertexTrack | None:
@@ -258,7 +273,9 @@ class SceneBuilder:
         for frame, found in zip(offsets, animation.frames, strict=True):
             raw = next((prop.data for prop in found.properties if prop.name == "offset"), b"")
             if len(raw) < count * 12 or len(raw) % 4:
-                self.warn(node, f"vertex animation '{animation.name}' has a frame without its {count} offsets; left out")
+                self.warn(
+                    node, f"vertex animation '{animation.name}' has a frame without its {count} offsets; left out"
+                )
                 return None
             frame[:count] = np.frombuffer(raw, "<f4", count * 3).reshape(count, 3)
         if not np.isfinite(offsets).all():

@@ -79,7 +79,9 @@ class _Walker:
                 length, position = self.varint(position, end)
                 if length > end - position:
                     raise FormatError(
-                        f"Damaged data: a part of {length:,} bytes where {end - position:,} are left", offset=tag_at, item=message
+                        f"Damaged data: a part of {length:,} bytes where {end - position:,} are left",
+                        offset=tag_at,
+                        item=message,
                     )
                 if number in children:
                     self.enter(children[number], position, position + length)
@@ -101,7 +103,9 @@ class _Walker:
         counts = self.found.counts
         counts[message] += 1
         if counts[message] > self.most.get(message, counts[message]):
-            raise FormatError(f"More than {self.most[message]:,} {message} parts; it is damaged or hostile", offset=start)
+            raise FormatError(
+                f"More than {self.most[message]:,} {message} parts; it is damaged or hostile", offset=start
+            )
         if message in _CHILDREN:
             self.walk(message, start, end)
 

@@ -45,7 +45,11 @@ def _add_unknown(message: Any, unknown: bytes) -> None:
 def _fill_node(message: Any, node: Node) -> None:
     message.parent = node.parent
     message.name = node.name
-    for field, values, axes in (("position", node.position, "xyz"), ("rotation", node.rotation, "xyzw"), ("scale", node.scale, "xyz")):
+    for field, values, axes in (
+        ("position", node.position, "xyz"),
+        ("rotation", node.rotation, "xyzw"),
+        ("scale", node.scale, "xyz"),
+    ):
         if values is not None:
             _fill_vector(getattr(message, field), values, axes)
     message.vertexCount = node.vertex_count
@@ -99,7 +103,13 @@ def _fill_vertex_animation(message: Any, animation: VertexAnimation) -> None:
 def _fill_node_animation(message: Any, animation: NodeAnimation) -> None:
     message.name = animation.name
     message.framerate = animation.framerate
-    rows = zip(animation.positions.tolist(), animation.rotations.tolist(), animation.scales.tolist(), animation.present.tolist(), strict=True)
+    rows = zip(
+        animation.positions.tolist(),
+        animation.rotations.tolist(),
+        animation.scales.tolist(),
+        animation.present.tolist(),
+        strict=True,
+    )
     for position, rotation, scale, present in rows:
         frame = message.frames.add()
         if present[0]:
