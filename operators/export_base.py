@@ -15,7 +15,7 @@ from ..blender_data import exporter
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.export_options import EXPORT_OPTIONS
 from ..io_formats.errors import ExportError
-from ..io_formats.files import write_scene
+from ..io_formats.files import scene_name, write_scene
 from ..io_formats.formats import Format
 from ..io_formats.options import Option
 from .option_properties import draw_options, option_values
@@ -132,11 +132,13 @@ class ExportScene(ExportHelper):
 
     def suggest_name(self, context: Any) -> str:
         """Return a file name after the collection or the .blend file."""
-        if self.collection:
-            return file_name(self.collection, self.format, self.name_suffix)
-        if self.scope == "COLLECTION" and context.collection != context.scene.collection:
-            return file_name(context.collection.name, self.format, self.name_suffix)
-        return file_name(Path(context.blend_data.filepath).stem or "Untitled", self.format, self.name_suffix)
+        root = context.scene.collection
+        name = self.collection or (context.collection.name if self.scope == "COLLECTION" else root.name)
+        if name == root.name:
+            name = Path(context.blend_data.filepath).stem or "Untitled"
+        elif name in context.blend_data.collections:
+            name = name_in_file(context.blend_data.collections[name])
+        return file_name(name, self.format, self.name_suffix)
 
     def suggest_folder(self, context: Any) -> Path:
         """Return the folder of the last export, of the .blend file, or of the file that the collection came from."""
@@ -212,6 +214,14 @@ def named_collection(context: Any, name: str) -> Any:
     if found is None:
         raise ExportError(rpt_("There is no collection '{}'").format(name))
     return found
+
+
+def name_in_file(collection: Any) -> str:
+    """Return the collection's name, without the number that Blender gave it because its file was imported before."""
+    name: str = collection.name
+    plain = re.sub(r"\.\d{3,}$", "", name)
+    source = collection.meshferry.source_path
+    return plain if source and plain == scene_name(Path(source)) else name
 
 
 def file_name(name: str, target: Format, suffix: str = "") -> str:

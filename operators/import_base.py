@@ -67,6 +67,8 @@ class ImportFiles(ImportHelper):
         messages, results = import_files(context, paths, option_values(self, IMPORT_OPTIONS))
         objects = [item for result in results for item in result.objects]
         select_only(context, objects)
+        if results:
+            make_active(context, results[0].collection)
         parts = (
             counted(len(objects), "{} object", "{} objects"),
             counted(sum(result.triangles for result in results), "{} triangle", "{} triangles"),
@@ -118,3 +120,14 @@ def select_only(context: Any, objects: Iterable[Any]) -> None:
     for item in there:
         item.select_set(True, view_layer=layer)
     layer.objects.active = there[0]
+
+
+def make_active(context: Any, collection: Any) -> None:
+    """Make a collection of the scene the active one, so that the next export and what is added are about it."""
+    waiting = [context.view_layer.layer_collection]
+    while waiting:
+        layer = waiting.pop()
+        if layer.collection == collection:
+            context.view_layer.active_layer_collection = layer
+            return
+        waiting.extend(layer.children)

@@ -57,10 +57,40 @@ class TIMBERMESH_PT_object(_Sidebar, bpy.types.Panel):
             depress=is_own,
         )
         layout.prop(item.meshferry, "is_root")
-        if item.meshferry.source_name and item.meshferry.given_name == item.name:
-            layout.prop(item.meshferry, "source_name")
         if item.type == "MESH" and has_free_normals(item.data):
             layout.operator("mesh.meshferry_editable_normals", icon="NORMALS_VERTEX_FACE")
+
+
+class TIMBERMESH_PT_kept(_Sidebar, bpy.types.Panel):
+    """What the active object keeps of its file for the next export."""
+
+    bl_parent_id = "TIMBERMESH_PT_object"
+    bl_label = "Kept from the File"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need an active object that keeps something."""
+        item = context.object
+        return item is not None and (is_renamed(item) or item.meshferry.has_rest or bool(custom_layers_of(item)))
+
+    def draw(self, context: Any) -> None:
+        """Draw its name in the file, its rest transform and the layers that are attributes."""
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        item = context.object
+        kept = item.meshferry
+        if is_renamed(item):
+            layout.prop(kept, "source_name")
+        if kept.has_rest:
+            layout.prop(kept, "has_rest")
+            column = layout.column()
+            column.prop(kept, "rest_location")
+            column.prop(kept, "rest_rotation")
+            column.prop(kept, "rest_scale")
+        for layer in custom_layers_of(item):
+            layout.prop(layer, "name", text=layer.attribute, translate=False)
 
 
 class TIMBERMESH_PT_clip(_Sidebar, bpy.types.Panel):
@@ -138,6 +168,16 @@ def draw_findings(layout: Any, context: Any) -> None:
         layout.label(text=iface_("and {} more in the Info editor").format(rest))
 
 
+def is_renamed(item: Any) -> bool:
+    """Tell whether the file knows an object by another name than Blender."""
+    return bool(item.meshferry.source_name) and item.meshferry.given_name == item.name
+
+
+def custom_layers_of(item: Any) -> list[Any]:
+    """Return the layers of an object's mesh that Blender has no place of its own for."""
+    return list(item.data.meshferry.custom_layers) if item.type == "MESH" else []
+
+
 def actions_of(item: Any) -> list[Any]:
     """Return the actions of an object and of its shape keys, each once."""
     keys = getattr(item.data, "shape_keys", None)
@@ -145,7 +185,13 @@ def actions_of(item: Any) -> list[Any]:
     return list(dict.fromkeys(owner.action for owner in owners if owner is not None and owner.action is not None))
 
 
-CLASSES = (TIMBERMESH_PT_sidebar, TIMBERMESH_PT_object, TIMBERMESH_PT_clip, TIMBERMESH_PT_collection)
+CLASSES = (
+    TIMBERMESH_PT_sidebar,
+    TIMBERMESH_PT_object,
+    TIMBERMESH_PT_kept,
+    TIMBERMESH_PT_clip,
+    TIMBERMESH_PT_collection,
+)
 
 
 def register() -> None:

@@ -53,6 +53,17 @@ def test_names_of_files(clean_blender, name, suffix, expected):
     assert file_name(name, TIMBERMESH, suffix) == expected
 
 
+def test_the_number_of_a_second_import_stays_out_of_the_name(clean_blender):
+    from meshferry.operators.export_base import name_in_file
+
+    again = clean_blender.data.collections.new("Mill.Model.001")
+    assert name_in_file(again) == "Mill.Model.001"
+    again.meshferry.source_path = "/models/Mill.Model.timbermesh"
+    assert name_in_file(again) == "Mill.Model"
+    again.name = "Mill.002"
+    assert name_in_file(again) == "Mill.002"
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [

@@ -32,6 +32,13 @@ def test_what_came_is_selected_and_nothing_else(clean_blender, make_file):
     assert bpy.context.view_layer.objects.active.users_collection[0].name == "one"
 
 
+def test_the_first_collection_that_came_is_the_active_one(clean_blender, make_file):
+    bpy = clean_blender
+    one, two = make_file("one.timbermesh"), make_file("two.timbermesh")
+    bpy.ops.import_scene.timbermesh(directory=str(one.parent), files=_listed(one, two))
+    assert bpy.context.collection.name == "one"
+
+
 def test_a_bad_file_does_not_stop_the_rest(clean_blender, make_file, broken_file):
     bpy = clean_blender
     one, two = make_file("one.timbermesh"), make_file("two.timbermesh")

@@ -198,6 +198,10 @@ def test_panels_draw_without_trouble(lodge, clean_blender):
 
     roof = bpy.data.objects["Roof"]
     roof.animation_data_create().action = bpy.data.actions.new("Turn")
+    roof.meshferry.has_rest = True
+    roof.meshferry.source_name, roof.meshferry.given_name = "Roof in the file", "Roof"
+    layer = roof.data.meshferry.custom_layers.add()
+    layer.name = layer.attribute = "wind"
     bpy.ops.object.timbermesh_attachment_add(point_name="Slot#Sofa")
     bpy.context.view_layer.objects.active = roof
     bpy.ops.export_scene.timbermesh_check()
