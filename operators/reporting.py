@@ -128,15 +128,21 @@ def conclude(operator: Any, messages: Messages, parts: Iterable[str], verb: str)
     lines = messages.lines()
     if len(messages.failures) > 1:
         lines = [f"{name}: {cause}" for name, cause in messages.failures] + lines
-    for line in lines[:MOST_WARNINGS]:
-        operator.report({"WARNING"}, line)
-    if len(lines) > MOST_WARNINGS:
-        _keep_as_text(lines)
-        more = rpt_("and {} more, all in the text '{}' of the Text Editor")
-        operator.report({"WARNING"}, more.format(len(lines) - MOST_WARNINGS, REPORT_TEXT))
+    report_lines(operator, lines)
     summary = _summary(messages, [part for part in parts if part], verb)
     operator.report({"WARNING"} if lines or messages.failures else {"INFO"}, summary)
     return {"FINISHED"}
+
+
+def report_lines(operator: Any, lines: list[str]) -> None:
+    """Report warnings one by one; a crowd of them goes into a text of the .blend as a whole."""
+    for line in lines[:MOST_WARNINGS]:
+        operator.report({"WARNING"}, line)
+    if len(lines) > MOST_WARNINGS:
+        text = bpy.data.texts.get(REPORT_TEXT) or bpy.data.texts.new(REPORT_TEXT)
+        text.from_string("\n".join(lines) + "\n")
+        more = rpt_("and {} more, all in the text '{}' of the Text Editor")
+        operator.report({"WARNING"}, more.format(len(lines) - MOST_WARNINGS, REPORT_TEXT))
 
 
 def _summary(messages: Messages, parts: list[str], verb: str) -> str:
@@ -162,11 +168,6 @@ def _failure_summary(messages: Messages, verb: str, success: str = "") -> str:
         said += rpt_(" (and {} more)").format(rest)
     count = rpt_("{} {} of {} files").format(rpt_(verb), len(messages.done), messages.total)
     return f"{count} ({success}); {said}" if success else f"{count}; {said}"
-
-
-def _keep_as_text(lines: list[str]) -> None:
-    text = bpy.data.texts.get(REPORT_TEXT) or bpy.data.texts.new(REPORT_TEXT)
-    text.from_string("\n".join(lines) + "\n")
 
 
 def _some(names: list[str], most: int = 3) -> str:

@@ -16,7 +16,7 @@ from ..io_formats.options import resolve
 from .export_base import all_options, named_collection
 from .import_base import select_only
 from .option_properties import option_values
-from .reporting import Messages, counted
+from .reporting import Messages, counted, report_lines
 
 
 class MeshferryFinding(bpy.types.PropertyGroup):
@@ -62,7 +62,7 @@ class EXPORT_SCENE_OT_timbermesh_check(bpy.types.Operator):
             entry = shown.findings.add()
             entry.item, entry.message = finding.item, finding.message
             entry.is_error = finding.severity is Severity.ERROR
-            self.report({"WARNING"}, str(finding))
+        report_lines(self, [str(finding) for finding in findings])
         errors = sum(finding.severity is Severity.ERROR for finding in findings)
         parts = [
             counted(errors, "{} error", "{} errors") if errors else "",

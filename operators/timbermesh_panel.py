@@ -8,9 +8,8 @@ from bpy.app.translations import pgettext_iface as iface_
 
 from ..io_formats.formats import TIMBERMESH
 from .mesh_normals import has_free_normals
+from .reporting import MOST_WARNINGS, REPORT_TEXT
 from .timbermesh_objects import MARK
-
-MOST_FINDINGS = 30
 
 
 class _Sidebar:
@@ -154,7 +153,7 @@ def draw_findings(layout: Any, context: Any) -> None:
     if not check.findings:
         layout.label(text="Nothing to mend", icon="CHECKMARK")
     letters = max(20, int(context.region.width / (7.5 * context.preferences.system.ui_scale)) - 4)
-    for index, finding in enumerate(check.findings[:MOST_FINDINGS]):
+    for index, finding in enumerate(check.findings[:MOST_WARNINGS]):
         column = layout.box().column(align=True)
         title = finding.item or iface_("Error" if finding.is_error else "Warning")
         row = column.row()
@@ -163,9 +162,9 @@ def draw_findings(layout: Any, context: Any) -> None:
         row.operator("object.meshferry_finding_select", text=title, icon=icon, translate=False).index = index
         for line in textwrap.wrap(finding.message, letters):
             column.label(text=line, translate=False)
-    rest = len(check.findings) - MOST_FINDINGS
+    rest = len(check.findings) - MOST_WARNINGS
     if rest > 0:
-        layout.label(text=iface_("and {} more in the Info editor").format(rest))
+        layout.label(text=iface_("and {} more in the text '{}'").format(rest, REPORT_TEXT))
 
 
 def is_renamed(item: Any) -> bool:
