@@ -143,8 +143,9 @@ def test_to_blend_and_back_with_the_wheel(run_script, windmill, tmp_path):
 
 @pytest.fixture
 def blender():
-    """Return a function that runs the real Blender named by BLENDER_EXECUTABLE."""
-    executable = os.environ.get("BLENDER_EXECUTABLE")
+    """Return a function that runs a real Blender: the one around this test, or that of BLENDER_EXECUTABLE."""
+    bpy = sys.modules.get("bpy")
+    executable = (bpy.app.binary_path if bpy else "") or os.environ.get("BLENDER_EXECUTABLE")
     if not executable:
         pytest.skip("no real Blender: BLENDER_EXECUTABLE is not set")
 
