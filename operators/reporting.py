@@ -114,7 +114,7 @@ def conclude(operator: Any, messages: Messages, parts: Iterable[str], verb: str)
     Parameters
     ----------
     operator:
-        Gets the reports: warnings, then the summary; an error alone where nothing succeeded.
+        Gets the reports: warnings, then the summary, which is an error where nothing succeeded.
     messages:
         What happened.
     parts:
@@ -122,13 +122,13 @@ def conclude(operator: Any, messages: Messages, parts: Iterable[str], verb: str)
     verb:
         "Imported" or "Exported".
     """
-    if messages.failures and not messages.done:
-        operator.report({"ERROR"}, _failure_summary(messages, verb))
-        return {"CANCELLED"}
     lines = messages.lines()
     if len(messages.failures) > 1:
         lines = [f"{name}: {cause}" for name, cause in messages.failures] + lines
     report_lines(operator, lines)
+    if messages.failures and not messages.done:
+        operator.report({"ERROR"}, _failure_summary(messages, verb))
+        return {"CANCELLED"}
     summary = _summary(messages, [part for part in parts if part], verb)
     operator.report({"WARNING"} if lines or messages.failures else {"INFO"}, summary)
     return {"FINISHED"}
