@@ -74,7 +74,7 @@ def _save(found: Finding, seed: int) -> Path:
 
 
 def _confirmed(findings: list[Finding], seed: int) -> list[tuple[Finding, int, Path]]:
-    """Return one finding a signature with its number of cases and file; slow and large ones must be so when alone too."""
+    """Return one finding a signature, its number of cases and its file; slow and large ones must be so when alone."""
     counts = Counter(found.signature for found in findings)
     confirmed = []
     seen: Counter[str] = Counter()
@@ -125,9 +125,8 @@ def _report(
         return
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in totals.outcomes.most_common())
     print(f"{totals.cases:,} cases of seed {seed} in {seconds:.0f} s: {outcomes}")
-    print(
-        f"slowest {totals.slowest[0]:.2f} s (case {totals.slowest[1]}), most memory {summary['largest_mebibytes']} MiB (case {totals.largest[1]})"
-    )
+    slowest, largest = totals.slowest, summary["largest_mebibytes"]
+    print(f"slowest {slowest[0]:.2f} s (case {slowest[1]}), most memory {largest} MiB (case {totals.largest[1]})")
     for found, number, path in findings:
         print(f"\n{found.kind}: {found.signature}  [{number} cases; {found.recipe}]")
         print("  " + found.detail.strip().replace("\n", "\n  "))

@@ -91,7 +91,7 @@ def _corners(grid: Grid) -> Ints:
 
 
 def _surface(grid: Grid) -> tuple[Floats, Floats]:
-    """Return points and normals, (P, 3) each: waves with a fine ripple; normals lean a little, so that they are custom."""
+    """Return points and normals, (P, 3) each: rippled waves; normals lean a little, so that they are custom."""
     x, y = (a.ravel() for a in np.meshgrid(np.linspace(0, 20, grid.columns + 1), np.linspace(0, 10, grid.rows + 1)))
     z = np.sin(x) * np.cos(y) + 0.02 * np.sin(9 * x + 7 * y)
     slope_x = np.cos(x) * np.cos(y) + 0.18 * np.cos(9 * x + 7 * y)

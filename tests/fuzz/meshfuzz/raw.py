@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 
-_WORDS = tuple(
-    value.to_bytes(4, "little", signed=True)
-    for value in (0, 1, -1, 2, 255, 256, 65535, 65536, 2**24, 2**31 - 1, -(2**31))
-) + (b"\x7f\xff\xff\xff", b"\x00\x00\xff\xff", b"\x00\x00\xc0\x7f")
+_NUMBERS = (0, 1, -1, 2, 255, 256, 65535, 65536, 2**24, 2**31 - 1, -(2**31))
+_WORDS = (
+    *(number.to_bytes(4, "little", signed=True) for number in _NUMBERS),
+    *(number.to_bytes(4, "big", signed=True) for number in (1, 255, 2**31 - 1)),
+    b"\x00\x00\xc0\x7f",  # not a number, as a float
+)
 
 
 def mutate(data: bytes, rng: random.Random) -> bytes:

@@ -59,8 +59,9 @@ _FLOATS = (
     -3.4e38,
 )
 _TEXTS = (
-    b"", b"\x00", b"a\x00b", b"\xff\xfe", b"\xc0\x80", b"\xed\xa0\x80", "\U0001f9ab".encode() * 40, b"x" * 300, b"n" * 70_000,
-    b"position", b"normal", b"tangent", b"color", b"uv0", b"uv1", b"uv7", b"offset", b"rotation", b"Default", b"..", b"/", b"Wood.001",
+    b"", b"\x00", b"a\x00b", b"\xff\xfe", b"\xc0\x80", b"\xed\xa0\x80", "\U0001f9ab".encode() * 40, b"x" * 300,
+    b"n" * 70_000, b"position", b"normal", b"tangent", b"color", b"uv0", b"uv1", b"uv7", b"offset", b"rotation",
+    b"Default", b"..", b"/", b"Wood.001",
 )  # fmt: skip
 
 

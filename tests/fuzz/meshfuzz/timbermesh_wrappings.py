@@ -102,8 +102,8 @@ def _prefab_damaged(content: bytes, rng: random.Random) -> bytes:
 
 Wrapping = Callable[[bytes, random.Random], bytes]
 _WRAPPINGS: tuple[Wrapping, ...] = (
-    _levels, _no_checksum, _wrong_checksum, _trailing, _damaged, _damaged, _cut, _header, _bare, _bare_damaged, _gzip, _twice,
-    _prefab, _prefab_damaged,
+    _levels, _no_checksum, _wrong_checksum, _trailing, _damaged, _damaged, _cut, _header, _bare, _bare_damaged,
+    _gzip, _twice, _prefab, _prefab_damaged,
 )  # fmt: skip
 
 

@@ -158,7 +158,7 @@ def _lost(worker: _Worker, workers: list[_Worker], totals: Totals, kind: str, de
 
 
 def alone(paths: list[str], times: int = 1) -> list[Verdict]:
-    """Judge files in a fresh process, each several times, keeping the fastest: what other work slowed down is forgiven."""
+    """Judge files in a fresh process, each several times; the fastest counts, since other work may slow one down."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1, maxtasksperchild=1) as pool:
         verdicts = []
