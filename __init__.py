@@ -2,16 +2,22 @@
 
 
 def register():
-    from .blender_data import properties
+    """Register properties, operators and the command ``blender --command meshferry``."""
     from . import operators
+    from .blender_data import properties
+    from .cli import blender_command
 
     properties.register()
     operators.register()
+    blender_command.register()
 
 
 def unregister():
-    from .blender_data import properties
+    """Take everything off again, in reverse."""
     from . import operators
+    from .blender_data import properties
+    from .cli import blender_command
 
+    blender_command.unregister()
     operators.unregister()
     properties.unregister()

@@ -69,13 +69,9 @@ class MeshReader:
         mesh.uvs = [_uv(layer, loops) for layer in uv_maps[: self.uv_layers]]
         mesh.colors = self._colors(thing, data, loops)
         mesh.custom = _custom_layers(thing, data, loops)
-        if not self._is_as_imported(thing, data):
-            mesh.tangent = _tangents(data, mesh, loops)
-            if mesh.tangent is not None:
-                _disown_flat_tangents(mesh.tangent.values, mesh.uvs[0].values)
-        elif (tangent := _tangents(data, mesh, loops)) is not None:
-            _disown_flat_tangents(tangent.values, mesh.uvs[0].values)
-            mesh.tangent = _on_points(tangent, mesh)
+        mesh.tangent = _tangents(data, mesh, loops)
+        if mesh.tangent is not None and self._is_as_imported(thing, data):
+            mesh.tangent = _on_points(mesh.tangent, mesh)
         return mesh
 
     @staticmethod
@@ -157,11 +153,8 @@ def _triangles(data: bpy.types.Mesh) -> tuple[IntArray, IntArray | None, IntArra
     """
     vertex_of_loop = np.empty(len(data.loops), np.int32)
     data.attributes[".corner_vert"].data.foreach_get("value", vertex_of_loop)
-    if len(data.loops) == 3 * len(data.polygons):
-        totals = np.empty(len(data.polygons), np.int32)
-        data.polygons.foreach_get("loop_total", totals)
-        if (totals == 3).all():
-            return vertex_of_loop, None, None
+    if len(data.loops) == 3 * len(data.polygons):  # no polygon has fewer than three corners, so all have three
+        return vertex_of_loop, None, None
     data.calc_loop_triangles()
     count = len(data.loop_triangles)
     loops = np.empty(count * 3, np.int32)
@@ -255,26 +248,39 @@ def _tangents(data: bpy.types.Mesh, mesh: Mesh, loops: IntArray | None) -> Layer
     """Return MikkTSpace tangents of the first UV map, (C, 4), or None without one."""
     if not mesh.uvs:
         return None
-    sizes = np.empty(len(data.polygons), np.int32)
-    data.polygons.foreach_get("loop_total", sizes)
-    if int(sizes.max(initial=0)) <= 4:
-        return Layer("tangent", _of_loops(_calculated_tangents(data, data.uv_layers[0].name), loops), per_corner=True)
+    if loops is None or _has_no_polygon_above_quad(data):
+        directions = _of_loops(_tangent_directions(data, data.uv_layers[0].name), loops)
+        return Layer("tangent", _with_signs(directions, mesh), per_corner=True)
     # MikkTSpace in Blender refuses polygons of more corners: let it see the triangles instead.
     twin = bpy.data.meshes.new("meshferry tangents")
     try:
         _fill_triangle_mesh(twin, mesh)
-        return Layer("tangent", _calculated_tangents(twin, "uv"), per_corner=True)
+        return Layer("tangent", _with_signs(_tangent_directions(twin, "uv"), mesh), per_corner=True)
     finally:
         bpy.data.meshes.remove(twin)
 
 
-def _disown_flat_tangents(tangents: FloatArray, uv: FloatArray) -> None:
-    """Set the bitangent sign to 0 where a triangle has no area in the UV map: MikkTSpace only guesses there."""
-    triangles = uv.reshape(-1, 3, 2)
+def _has_no_polygon_above_quad(data: bpy.types.Mesh) -> bool:
+    sizes = np.empty(len(data.polygons), np.int32)
+    data.polygons.foreach_get("loop_total", sizes)
+    return int(sizes.max(initial=0)) <= 4
+
+
+def _with_signs(directions: FloatArray, mesh: Mesh) -> FloatArray:
+    """Join tangent directions (C, 3) with bitangent signs to (C, 4).
+
+    MikkTSpace's sign is the orientation of the triangle in the UV map, which is four times faster to
+    compute than to ask Blender for. It is 0 where the triangle has no area there.
+    """
+    triangles = mesh.uvs[0].values.reshape(-1, 3, 2)
     with np.errstate(over="ignore", invalid="ignore"):
         one, other = triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
-        flat = ~(np.abs(one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]) > 1e-12)
-    tangents.reshape(-1, 3, 4)[flat, :, 3] = 0
+        area = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
+        sign = np.where(np.abs(area) > 1e-12, np.sign(area), 0)
+    tangents = np.empty((len(directions), 4), np.float32)
+    tangents[:, :3] = directions
+    tangents.reshape(-1, 3, 4)[:, :, 3] = sign[:, None]
+    return tangents
 
 
 def _on_points(layer: Layer, mesh: Mesh) -> Layer:
@@ -287,18 +293,13 @@ def _on_points(layer: Layer, mesh: Mesh) -> Layer:
     return Layer(layer.name, values)
 
 
-def _calculated_tangents(data: bpy.types.Mesh, uv_map: str) -> FloatArray:
-    count = len(data.loops)
+def _tangent_directions(data: bpy.types.Mesh, uv_map: str) -> FloatArray:
+    """Return MikkTSpace tangents of all loops, (C, 3)."""
     data.calc_tangents(uvmap=uv_map)
-    tangents = np.empty((count, 4), np.float32)
-    direction = np.empty(count * 3, np.float32)
-    sign = np.empty(count, np.float32)
-    data.loops.foreach_get("tangent", direction)
-    data.loops.foreach_get("bitangent_sign", sign)
+    directions = np.empty(len(data.loops) * 3, np.float32)
+    data.loops.foreach_get("tangent", directions)
     data.free_tangents()
-    tangents[:, :3] = direction.reshape(-1, 3)
-    tangents[:, 3] = sign
-    return tangents
+    return directions.reshape(-1, 3)
 
 
 def _fill_triangle_mesh(twin: bpy.types.Mesh, mesh: Mesh) -> None:

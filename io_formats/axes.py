@@ -41,10 +41,8 @@ class Basis:
         """Map points, normals or directions, (…, 3) or more columns; further columns are kept."""
         mapped = np.empty(values.shape, np.float32)
         for target, (source, sign) in enumerate(zip(self.order, self.signs, strict=True)):
-            if sign > 0:
-                mapped[..., target] = values[..., source]
-            else:
-                np.negative(values[..., source], out=mapped[..., target], casting="same_kind")
+            # Not np.negative: NumPy 2.4 writes wrong values with some strides.
+            np.multiply(values[..., source], np.float32(sign), out=mapped[..., target], casting="same_kind")
         mapped[..., 3:] = values[..., 3:]
         return mapped
 
@@ -69,7 +67,7 @@ class Basis:
     def _turn_axes(self, axes: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
         """Map rotation axes; a mirrored basis turns the other way round."""
         turned = self.vectors(axes)
-        return np.negative(turned) if self.mirrors else turned
+        return turned * np.float32(-1) if self.mirrors else turned
 
 
 def flip_winding(corners: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

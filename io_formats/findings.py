@@ -27,16 +27,20 @@ class Finding:
 
 
 def error(item: str, message: str) -> Finding:
+    """Say that the target program fails here."""
     return Finding(Severity.ERROR, item, message)
 
 
 def warning(item: str, message: str) -> Finding:
+    """Say that the target program surprises here."""
     return Finding(Severity.WARNING, item, message)
 
 
 def errors_of(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the errors among findings."""
     return [finding for finding in findings if finding.severity is Severity.ERROR]
 
 
 def warnings_of(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the warnings among findings."""
     return [finding for finding in findings if finding.severity is Severity.WARNING]

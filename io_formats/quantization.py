@@ -8,8 +8,10 @@ import numpy.typing as npt
 
 def to_unorm(values: npt.NDArray[np.floating], highest: int = 255) -> npt.NDArray[np.uint8]:
     """Map 0..1 to 0..``highest`` (at most 255), rounded to nearest and clamped; what is no number becomes 0."""
-    scaled = np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=0.0).clip(0.0, 1.0) * np.float32(highest)
-    return np.rint(scaled).astype(np.uint8)
+    # fmax takes the number of the two, so what is no number becomes 0.
+    scaled = np.fmin(np.fmax(values, np.float32(0)), np.float32(1))
+    scaled *= np.float32(highest)
+    return np.rint(scaled, out=scaled).astype(np.uint8)
 
 
 def from_unorm(values: npt.NDArray[np.unsignedinteger], highest: int = 255) -> npt.NDArray[np.float32]:

@@ -152,6 +152,8 @@ class Joint:
 
 @dataclass
 class Skeleton:
+    """Joints in any order; each names its parent by index."""
+
     name: str
     joints: list[Joint] = field(default_factory=list)
 

@@ -133,7 +133,8 @@ def _check_vertex_animation(where: str, node: doc.Node, animation: doc.VertexAni
         findings.append(
             warning(
                 where,
-                f"{count:,} vertices and {len(animation.frames):,} frames; more than {MOST_ANIMATED:,} may not fit the graphics card",
+                f"{count:,} vertices and {len(animation.frames):,} frames; "
+                f"more than {MOST_ANIMATED:,} may not fit the graphics card",
             )
         )
     if len(node.meshes) > 1:

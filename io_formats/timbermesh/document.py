@@ -69,6 +69,8 @@ class Mesh:
 
 @dataclass
 class VertexAnimationFrame:
+    """One frame: the properties ``offset`` and ``rotation``."""
+
     properties: list[VertexProperty] = field(default_factory=list)
     unknown: bytes = b""
 

@@ -103,7 +103,8 @@ def messages() -> Messages:
         from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
     except ImportError:
         raise MissingLibraryError(
-            "Timbermesh needs the library 'protobuf'. The installed extension brings it; elsewhere: python -m pip install protobuf"
+            "Timbermesh needs the library 'protobuf'. The installed extension brings it; "
+            "elsewhere: python -m pip install protobuf"
         ) from None
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(_file_descriptor(descriptor_pb2).SerializeToString())

@@ -182,7 +182,8 @@ class ModelBuilder:
     def vertex_animation(self, clip: Clip, track: VertexTrack) -> doc.VertexAnimation:
         """Write offsets and frame rotations of all vertices; the first ``animated_vertex_count`` move."""
         mesh = self.scene.nodes[track.target].mesh
-        assert mesh is not None  # a track of a node without mesh has no split
+        if mesh is None:
+            raise AssertionError("only nodes with a mesh were split")
         vertices, normals, tangents = self.splits[track.target]
         point = mesh.corner_point[vertices.vertex_corner]
         moving = int(np.count_nonzero(point < track.points.shape[1]))

@@ -99,7 +99,7 @@ class SceneBuilder:
         tangents = self.property_values(node, "tangent", count)
         if tangents is not None:
             mapped = FILE_TO_BLENDER.vectors(tangents)
-            np.negative(mapped[:, 3], out=mapped[:, 3])
+            mapped[:, 3] *= -1
             mesh.tangent = Layer("tangent", mapped)
         colors = self.property_values(node, "color", count)
         if colors is not None:
@@ -199,8 +199,7 @@ class SceneBuilder:
         clips: dict[tuple[str, float, int], Clip] = {}
 
         def clip_for(name: str, fps: float, frames: int) -> Clip:
-            found = clips.setdefault((name, fps, frames), Clip(name or "Unnamed", fps, frames))
-            return found
+            return clips.setdefault((name, fps, frames), Clip(name or "Unnamed", fps, frames))
 
         for index, node in enumerate(self.model.nodes):
             seen: set[str] = set()
