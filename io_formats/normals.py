@@ -12,8 +12,9 @@ def face_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> Flo
     """Return the normals of triangles, (T, 3) float32, as long as twice their area."""
     triangles = points[corner_point].reshape(-1, 3, 3)
     with np.errstate(over="ignore", invalid="ignore"):
-        normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
-    return normals.astype(np.float32, copy=False)
+        crossed = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+        normals: FloatArray = np.asarray(crossed, np.float32)
+        return normals
 
 
 def vertex_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> FloatArray:

@@ -11,7 +11,8 @@ def to_unorm(values: npt.NDArray[np.floating], highest: int = 255) -> npt.NDArra
     # fmax takes the number of the two, so what is no number becomes 0.
     scaled = np.fmin(np.fmax(values, np.float32(0)), np.float32(1))
     scaled *= np.float32(highest)
-    return np.rint(scaled, out=scaled).astype(np.uint8)
+    rounded: npt.NDArray[np.uint8] = np.rint(scaled, out=scaled).astype(np.uint8)
+    return rounded
 
 
 def from_unorm(values: npt.NDArray[np.unsignedinteger], highest: int = 255) -> npt.NDArray[np.float32]:

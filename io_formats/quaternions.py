@@ -55,7 +55,7 @@ def matrices_to_quaternions(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np
         table[:, 0, j] = table[:, j, 0] = value
     for (i, j), value in symmetric.items():
         table[:, i, j] = table[:, j, i] = value
-    chosen = table[np.arange(len(m)), largest]
+    chosen: npt.NDArray[np.float64] = table[np.arange(len(m)), largest]
     chosen /= np.linalg.norm(chosen, axis=1, keepdims=True)
     chosen[chosen[:, 0] < 0] *= -1
     return chosen

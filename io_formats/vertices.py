@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from .scene import IntArray, Layer, Mesh, ShapeKey
+from .scene import AnyArray, IntArray, Layer, Mesh, ShapeKey
 
 _PASSES = 24
 """Passes of the fast way of splitting; what is left after them (centres of huge fans) is sorted."""
@@ -28,7 +28,7 @@ class Split:
 class SplitKey:
     """Values a corner, (C, k), that keep corners of a point apart where they differ by more than ``tolerance``."""
 
-    values: npt.NDArray[np.generic]
+    values: AnyArray
     tolerance: float = 0.0
     any_will_do: npt.NDArray[np.bool_] | None = None
     """(C,) corners whose values mean nothing, so that they agree with all others."""
@@ -125,12 +125,13 @@ def _sorted_groups(
 TANGENT_TOLERANCE = 0.5
 """About 30°: MikkTSpace gives the corners of one smooth vertex nearly the same tangent; other fans, others."""
 
-NORMALS_FACTOR = 5.0
-"""Custom normals in tangent space come back with an error; theirs is the tolerance times this."""
-
 
 def layer_keys(mesh: Mesh, tolerance: float) -> list[SplitKey]:
-    """Return the keys that part the corners of a mesh: its layers with more than a value a point."""
+    """Return the keys that part the corners of a mesh: its layers with more than a value a point.
+
+    ``tolerance`` is that of normals, which come out of Blender's tangent space with an error; UVs,
+    colours and custom layers are what somebody stored, and are kept to the bit.
+    """
     keys: list[SplitKey] = []
     for layer in mesh.layers():
         if layer.index is None and not layer.per_corner:
@@ -138,10 +139,8 @@ def layer_keys(mesh: Mesh, tolerance: float) -> list[SplitKey]:
         values = layer.at_corners(mesh.corner_point)
         if layer is mesh.tangent:
             keys.append(SplitKey(values, TANGENT_TOLERANCE, values[:, 3] == 0))
-        elif layer is mesh.normal:
-            keys.append(SplitKey(values, tolerance * NORMALS_FACTOR))
         else:
-            keys.append(SplitKey(values, tolerance if layer.values.dtype.kind == "f" else 0.0))
+            keys.append(SplitKey(values, tolerance if layer is mesh.normal else 0.0))
     return keys
 
 

@@ -57,6 +57,20 @@ def _check_transform(item: str, node: doc.Node) -> list[Finding]:
 
 
 def _check_mesh(item: str, node: doc.Node) -> list[Finding]:
+    findings = _check_properties(item, node)
+    count = node.vertex_count
+    for mesh in node.meshes:
+        where = f"{item}, material '{mesh.material}'"
+        if len(mesh.indices) % 3:
+            findings.append(error(where, f"{len(mesh.indices)} indices are no multiple of 3"))
+        elif not len(mesh.indices):
+            findings.append(warning(where, "it has no triangles"))
+        if len(mesh.indices) and (int(mesh.indices.min()) < 0 or int(mesh.indices.max()) >= count):
+            findings.append(error(where, "triangles name vertices that do not exist"))
+    return findings
+
+
+def _check_properties(item: str, node: doc.Node) -> list[Finding]:
     findings: list[Finding] = []
     count = node.vertex_count
     seen: set[str] = set()
@@ -82,14 +96,6 @@ def _check_mesh(item: str, node: doc.Node) -> list[Finding]:
         findings.append(error(item, "its vertices have no position"))
     if count and "normal" not in seen:
         findings.append(warning(item, "it has no normals, and the game does not compute them: it will look unlit"))
-    for mesh in node.meshes:
-        where = f"{item}, material '{mesh.material}'"
-        if len(mesh.indices) % 3:
-            findings.append(error(where, f"{len(mesh.indices)} indices are no multiple of 3"))
-        elif not len(mesh.indices):
-            findings.append(warning(where, "it has no triangles"))
-        if len(mesh.indices) and (int(mesh.indices.min()) < 0 or int(mesh.indices.max()) >= count):
-            findings.append(error(where, "triangles name vertices that do not exist"))
     return findings
 
 

@@ -143,7 +143,9 @@ def pack(content: bytes, compression: str = "BALANCED") -> bytes:
     else:
         starts = range(0, size, _CHUNK)
         with ThreadPoolExecutor() as pool:
-            jobs = [pool.submit(_deflate, view[start : start + _CHUNK], level, last=start == starts[-1]) for start in starts]
+            jobs = [
+                pool.submit(_deflate, view[start : start + _CHUNK], level, last=start == starts[-1]) for start in starts
+            ]
             bodies = [job.result() for job in jobs]
     return b"".join((HEADER, *bodies, zlib.adler32(content).to_bytes(4, "big")))
 

@@ -108,7 +108,10 @@ def messages() -> Messages:
         ) from None
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(_file_descriptor(descriptor_pb2).SerializeToString())
-    get_class = getattr(message_factory, "GetMessageClass", None) or message_factory.MessageFactory(pool).GetPrototype
+    get_class: Any = getattr(message_factory, "GetMessageClass", None)
+    if get_class is None:  # protobuf before 4.22
+        factory: Any = message_factory.MessageFactory(pool)
+        get_class = factory.GetPrototype
 
     def class_of(name: str) -> Any:
         return get_class(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))

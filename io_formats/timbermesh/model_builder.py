@@ -12,8 +12,8 @@ import numpy.typing as npt
 from .. import normals as normal_repair
 from ..errors import ExportError
 from ..options import resolve
-from ..quaternions import matrices_to_quaternions
 from ..quantization import from_unorm, linear_to_srgb, to_unorm
+from ..quaternions import matrices_to_quaternions
 from ..scene import Clip, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ..tangents import any_perpendicular, vertex_tangents
 from ..vertices import Split, layer_keys, points_first, split
@@ -32,7 +32,7 @@ class ModelBuilder:
     def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
         self.scene = scene
         self.options = resolve(EXPORT_OPTIONS, options)
-        self.tolerance = float(scene.properties.get("tolerance", 1e-4))
+        self.tolerance = float(scene.properties.get("tolerance", 5e-4))
         self.splits: dict[int, tuple[Split, FloatArray, FloatArray]] = {}
         self.model = doc.Model(
             name=str(scene.properties.get("source_name", "")), compression=str(self.options["compression"])

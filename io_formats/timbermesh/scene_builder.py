@@ -88,7 +88,7 @@ class SceneBuilder:
         if positions is None:
             self.warn(node, "its vertices have no usable position; its mesh is left out")
             return None
-        finite = np.isfinite(positions).all(axis=1)
+        finite = np.asarray(np.isfinite(positions).all(axis=1))
         if not finite.all():
             self.warn(node, f"{np.count_nonzero(~finite)} vertices lie nowhere (no number); moved to the origin")
             positions = np.where(finite[:, None], positions, np.float32(0))
@@ -126,9 +126,8 @@ class SceneBuilder:
             return None
         if values.dtype != np.float32:
             self.warn(node, f"its vertex property '{name}' is {values.dtype.name}; read as float32")
-            with np.errstate(over="ignore"):
-                values = values.astype(np.float32)
-        return values
+        with np.errstate(over="ignore"):
+            return values.astype(np.float32, copy=False)
 
     def triangles(self, node: doc.Node, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], list[str]]:
         """Join the submeshes: corners (C,) in Blender's winding, material (T,), names of the materials."""
