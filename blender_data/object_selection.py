@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import bpy
@@ -46,8 +46,7 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool) -> S
         Nothing is left to export.
     """
     candidates = _candidates(context, source)
-    depsgraph = context.evaluated_depsgraph_get()
-    evaluated = {found.original for found in depsgraph.objects}
+    enabled = set(_enabled(context.view_layer.layer_collection))
     chosen = Selected()
     left_out: dict[str, list[str]] = {}
     for candidate in candidates:
@@ -55,7 +54,7 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool) -> S
             if candidate.type not in _SILENT:
                 kind = _KINDS.get(candidate.type, candidate.type.lower().replace("_", " "))
                 left_out.setdefault(f"{kind}s cannot be exported", []).append(candidate.name)
-        elif candidate not in evaluated:
+        elif candidate not in enabled:
             left_out.setdefault("disabled in viewports or in excluded collections, left out", []).append(candidate.name)
         elif not use_hidden and not candidate.visible_get(view_layer=context.view_layer):
             left_out.setdefault("hidden, left out", []).append(candidate.name)
@@ -77,6 +76,19 @@ def _candidates(context: bpy.types.Context, source: Source) -> list[bpy.types.Ob
     if source.kind == "SELECTION":
         return list(context.view_layer.objects.selected)
     return list(context.scene.objects)
+
+
+def _enabled(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Object]:
+    """Yield the objects that Blender evaluates for their own sake, hidden ones too.
+
+    The dependency graph's list lacks hidden ones, and what it holds besides may be there for a modifier of another.
+    """
+    if layer.collection.hide_viewport:
+        return
+    if not layer.exclude:
+        yield from (thing for thing in layer.collection.objects if not thing.hide_viewport)
+    for child in layer.children:
+        yield from _enabled(child)
 
 
 def _label(source: Source) -> str:
