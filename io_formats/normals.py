@@ -12,9 +12,8 @@ def face_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> Flo
     """Return the normals of triangles, (T, 3) float32, as long as twice their area."""
     triangles = points[corner_point].reshape(-1, 3, 3)
     with np.errstate(over="ignore", invalid="ignore"):
-        crossed = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
-        normals: FloatArray = np.asarray(crossed, np.float32)
-        return normals
+        normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    return normals.astype(np.float32, copy=False)
 
 
 def vertex_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> FloatArray:
@@ -27,7 +26,8 @@ def vertex_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> F
     flat = length[:, 0] < 1e-30
     total[flat] = (0.0, 0.0, 1.0)
     length[flat] = 1.0
-    return (total / length).astype(np.float32)
+    total /= length
+    return total.astype(np.float32)
 
 
 def unit(vectors: FloatArray) -> FloatArray:
