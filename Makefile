@@ -17,7 +17,9 @@ setup: ## Make .venv with Blender as a Python module and everything the other ta
 
 convert: setup ## Convert the bundled example to .blend and back; IN=… OUT=… converts your own file
 ifdef IN
-	@.venv/bin/meshferry convert "$(IN)" "$(or $(OUT),$(error say where to: make convert IN=$(IN) OUT=…))"
+	@[ -n "$(OUT)" ] || { echo "Say where to: make convert IN=$(IN) OUT=…"; exit 2; }
+	@mkdir -p "$$(dirname "$(OUT)")"
+	@.venv/bin/meshferry convert "$(IN)" "$(OUT)"
 else
 	@scripts/convert_example
 endif
