@@ -43,7 +43,11 @@ class ClipActions:
     def add_transforms(self, owner: bpy.types.Object, track: TransformTrack) -> None:
         """Key the local transform of an object."""
         curves = self.curves_for(owner, owner.name)
-        for path, values in (("location", track.translation), ("rotation_quaternion", track.rotation), ("scale", track.scale)):
+        for path, values in (
+            ("location", track.translation),
+            ("rotation_quaternion", track.rotation),
+            ("scale", track.scale),
+        ):
             for index in range(values.shape[1]):
                 set_keys(curves.new(path, index=index), self.timing.frames, values[:, index])
 

@@ -52,7 +52,9 @@ def dependencies(objects: Iterable[bpy.types.Object]) -> Dependencies:
         if block.animation_data is not None:
             found.animated.append(block)
             for driver in block.animation_data.drivers:
-                waiting += [target.id for variable in driver.driver.variables for target in variable.targets if target.id]
+                waiting += [
+                    target.id for variable in driver.driver.variables for target in variable.targets if target.id
+                ]
         if isinstance(block, bpy.types.Object):
             waiting += _of_object(block, found)
         elif isinstance(block, bpy.types.NodeTree):
@@ -122,4 +124,7 @@ def may_deform(thing: bpy.types.Object) -> bool:
         return True
     if thing.animation_data is not None and modifiers:
         return True  # curves or drivers may turn a modifier's own settings
-    return any(isinstance(block, bpy.types.Object) for modifier in modifiers for block in _pointed_at(modifier)) or thing.type != "MESH"
+    return (
+        any(isinstance(block, bpy.types.Object) for modifier in modifiers for block in _pointed_at(modifier))
+        or thing.type != "MESH"
+    )

@@ -38,7 +38,9 @@ class ClipSampler:
         if text not in self.notices:
             self.notices.append(text)
 
-    def sample(self, source: ClipSource, node_meshes: Mapping[int, NodeMesh], animated: list[bpy.types.ID]) -> Clip | None:
+    def sample(
+        self, source: ClipSource, node_meshes: Mapping[int, NodeMesh], animated: list[bpy.types.ID]
+    ) -> Clip | None:
         """Play one clip and return it, or None where nothing moves in it."""
         source.play(animated)
         kind = self.options["animation_kind"]
@@ -56,10 +58,14 @@ class ClipSampler:
         clip = Clip(source.name, source.fps, len(poses))
         if kind != "VERTEX":
             clip.transforms = [
-                track for index in range(len(self.nodes)) if (track := self._transform_track(index, poses, source)) is not None
+                track
+                for index in range(len(self.nodes))
+                if (track := self._transform_track(index, poses, source)) is not None
             ]
         clip.vertices = [
-            track for index, found in deforming.items() if (track := _vertex_track(index, found, shapes[index], source)) is not None
+            track
+            for index, found in deforming.items()
+            if (track := _vertex_track(index, found, shapes[index], source)) is not None
         ]
         if not clip.transforms and not clip.vertices:
             return None
@@ -100,11 +106,17 @@ class ClipSampler:
                 return None
             corner, point = layout.corner, mesh.corner_point[layout.corner]
             points.append(mesh.points[point])
-            normals.append(mesh.normal.at_vertices(corner, point) if mesh.normal else np.zeros((len(corner), 3), np.float32))
-            tangents.append(mesh.tangent.at_vertices(corner, point)[:, :3] if mesh.tangent else layout.edge_directions(mesh))
+            normals.append(
+                mesh.normal.at_vertices(corner, point) if mesh.normal else np.zeros((len(corner), 3), np.float32)
+            )
+            tangents.append(
+                mesh.tangent.at_vertices(corner, point)[:, :3] if mesh.tangent else layout.edge_directions(mesh)
+            )
         return np.concatenate(points), np.concatenate(normals), np.concatenate(tangents)
 
-    def _transform_track(self, index: int, poses: list[list[transforms.Transform]], source: ClipSource) -> TransformTrack | None:
+    def _transform_track(
+        self, index: int, poses: list[list[transforms.Transform]], source: ClipSource
+    ) -> TransformTrack | None:
         """Return a node's track where it moves, or where an action from a file keys it."""
         thing = self.nodes[index].thing
         if thing is None:
@@ -117,9 +129,13 @@ class ClipSampler:
             np.array([pose.scale for pose in own], np.float32),
         )
         if any(pose.sheared for pose in own):
-            self.notice(f"{thing.name}: its movement shears it, which the file cannot hold; the nearest without shear was exported")
+            self.notice(
+                f"{thing.name}: its movement shears it, which the file cannot hold; the nearest without shear was exported"
+            )
         size = max(1.0, float(np.abs(track.translation).max()))
-        moves = any(np.ptp(values, axis=0).max() > _MOVED * size for values in (track.translation, track.rotation, track.scale))
+        moves = any(
+            np.ptp(values, axis=0).max() > _MOVED * size for values in (track.translation, track.rotation, track.scale)
+        )
         return track if moves or (source.from_file and is_keyed(thing)) else None
 
     def _drop_repeated_pose(self, clip: Clip, source: ClipSource) -> None:
@@ -129,7 +145,11 @@ class ClipSampler:
             return
         clip.frame_count -= 1
         for track in clip.transforms:
-            track.translation, track.rotation, track.scale = track.translation[:-1], track.rotation[:-1], track.scale[:-1]
+            track.translation, track.rotation, track.scale = (
+                track.translation[:-1],
+                track.rotation[:-1],
+                track.scale[:-1],
+            )
         for moved in clip.vertices:
             moved.points = moved.points[:-1]
             moved.normals = None if moved.normals is None else moved.normals[:-1]
@@ -168,7 +188,9 @@ def _vertex_track(
     size = max(1e-6, float(np.ptp(rest, axis=0).max(initial=0)))
     if float(np.abs(points - rest).max(initial=0)) <= _MOVED * size and not source.from_file:
         return None
-    return VertexTrack(index, points, np.stack([shape[1] for shape in shapes]), np.stack([shape[2] for shape in shapes]))
+    return VertexTrack(
+        index, points, np.stack([shape[1] for shape in shapes]), np.stack([shape[2] for shape in shapes])
+    )
 
 
 def _closes(clip: Clip) -> bool:

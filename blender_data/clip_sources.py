@@ -91,7 +91,9 @@ def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool)
     """Make one clip of what plays now."""
     actions = _playing(found)
     clip = _clip_of(actions, scene)
-    clip.name = clip.name if len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file else DEFAULT_CLIP
+    clip.name = (
+        clip.name if len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file else DEFAULT_CLIP
+    )
     ranges = [tuple(action.frame_range) for action in actions if _has_keys(action)]
     if not clip.from_file:
         ranges += [_extent(strips) for strips in _strips(found).values()]

@@ -12,7 +12,11 @@ MERGING = Option(
     section="Objects",
     choices=(
         Choice("AUTO", "Automatic", "Every object a node for a collection that came from a file, merged for others"),
-        Choice("MERGE", "Merge into # Objects", "Objects not named #… are merged into their nearest # ancestor, or into the root"),
+        Choice(
+            "MERGE",
+            "Merge into # Objects",
+            "Objects not named #… are merged into their nearest # ancestor, or into the root",
+        ),
         Choice("KEEP", "Every Object a Node", "Each object becomes a node with its own transform"),
     ),
 )
@@ -38,7 +42,11 @@ CLIPS = Option(
     description="What becomes an animation clip",
     section="Animation",
     choices=(
-        Choice("ACTIVE", "As Played", "One clip: what plays now, over the range of the active actions (the scene's where none is active)"),
+        Choice(
+            "ACTIVE",
+            "As Played",
+            "One clip: what plays now, over the range of the active actions (the scene's where none is active)",
+        ),
         Choice("SCENE", "Scene Range", "One clip: what plays now, over the frame range of the scene"),
         Choice("ACTIONS", "Every Action", "A clip for each action that belongs to an exported object or its armature"),
         Choice("NLA", "NLA Tracks", "A clip for each name of NLA strips"),
@@ -67,7 +75,7 @@ ANIMATION_KIND = Option(
 LOOP = Option(
     name="loop",
     default="AUTO",
-    label="Repeated Last Pose",
+    label="Last Pose",
     description="A looping clip is stored without its last pose where that repeats the first",
     section="Animation",
     choices=(
@@ -94,9 +102,9 @@ MODIFIERS = Option(
 )
 TOLERANCE = Option(
     name="tolerance",
-    default=1e-4,
-    label="Merge Tolerance",
-    description="Corners of a vertex whose normals, UVs and colours differ by no more are stored once",
+    default=5e-4,
+    label="Tolerance",
+    description="Corners of a vertex whose normals differ by no more are stored once, if their UVs and colours are equal",
     section="Geometry",
     minimum=0.0,
     maximum=0.1,

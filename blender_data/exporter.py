@@ -55,7 +55,12 @@ class _Export:
     """One export."""
 
     def __init__(
-        self, context: bpy.types.Context, source: Source, options: Mapping[str, Any], name: str, capabilities: Capabilities
+        self,
+        context: bpy.types.Context,
+        source: Source,
+        options: Mapping[str, Any],
+        name: str,
+        capabilities: Capabilities,
     ) -> None:
         self.context = context
         self.source = source
@@ -148,7 +153,9 @@ class _Export:
         rest = self.rest(planned, depsgraph)
         node.translation, node.rotation, node.scale = rest.translation, rest.rotation, rest.scale
         if rest.sheared:
-            self.notices.append(f"{planned.name}: its transform is sheared, which a file cannot hold; the nearest without shear was exported")
+            self.notices.append(
+                f"{planned.name}: its transform is sheared, which a file cannot hold; the nearest without shear was exported"
+            )
         return node
 
     def rest(self, planned: PlannedNode, depsgraph: bpy.types.Depsgraph) -> transforms.Transform:

@@ -16,7 +16,9 @@ NORMALS = Option(
     section="Geometry",
     choices=(
         Choice("AUTO", "Automatic", "Editable for objects up to 200,000 corners, exact for larger ones"),
-        Choice("EDITABLE", "Editable", "Follow editing, mirroring and deformation; differ from the file's by up to 0.015"),
+        Choice(
+            "EDITABLE", "Editable", "Follow editing, mirroring and deformation; differ from the file's by up to 0.015"
+        ),
         Choice(
             "EXACT",
             "Exact",
@@ -38,19 +40,23 @@ WELD = Option(
 VERTEX_ANIMATION = Option(
     name="vertex_animation",
     default="SHAPE_KEYS",
-    label="Vertex Animation",
+    label="Vertices",
     description="What a vertex animation becomes",
     section="Animation",
     choices=(
         Choice("SHAPE_KEYS", "Shape Keys", "One shape key a frame, played by an action; can be edited"),
-        Choice("CACHE", "Mesh Cache", "A .pc2 file beside the imported one, played by a Mesh Cache modifier; for long animations"),
+        Choice(
+            "CACHE",
+            "Mesh Cache",
+            "A .pc2 file beside the imported one, played by a Mesh Cache modifier; for long animations",
+        ),
         Choice("NONE", "None", "Leave vertex animations out"),
     ),
 )
 NODE_ANIMATION = Option(
     name="use_node_animation",
     default=True,
-    label="Object Animation",
+    label="Objects",
     description="Make actions of the animations of objects",
     section="Animation",
 )
@@ -66,7 +72,7 @@ FRAME_START = Option(
 SET_FRAME_RATE = Option(
     name="use_file_frame_rate",
     default=False,
-    label="Set Scene Frame Rate",
+    label="Set Frame Rate",
     description="Set the frame rate and the frame range of the scene to those of the first animation. Otherwise keys are placed "
     "so that the animation keeps its speed at the scene's own rate",
     section="Animation",
@@ -74,7 +80,7 @@ SET_FRAME_RATE = Option(
 MATERIAL_LIBRARY = Option(
     name="material_library",
     default="",
-    label="Material Library",
+    label="Library",
     description="A .blend file from which materials of the same names are linked; the rest are made new",
     section="Materials",
     is_path=True,
@@ -82,7 +88,7 @@ MATERIAL_LIBRARY = Option(
 REUSE_MATERIALS = Option(
     name="use_existing_materials",
     default=True,
-    label="Use Existing Materials",
+    label="Use Existing",
     description="Use a material of this .blend that already has the right name instead of making another",
     section="Materials",
 )

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..io_formats import files, point_cache
 from ..io_formats.errors import MeshferryError
-from ..io_formats.scene import Clip, Mesh, Node, Scene, VertexTrack
-from ..io_formats.vertices import drop_repeated_corners, weld
+from ..io_formats.scene import Clip, Layer, Mesh, Node, Scene, VertexTrack
+from ..io_formats.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from . import compat, meshes, names, objects, shape_keys
 from .actions import ClipActions, ClipTiming
 from .import_options import AUTOMATIC_NORMALS_LIMIT
@@ -33,7 +33,9 @@ class ImportResult:
     warnings: list[str] = field(default_factory=list)
 
 
-def import_scene(context: bpy.types.Context, scene: Scene, options: Mapping[str, Any], source_path: str = "") -> ImportResult:
+def import_scene(
+    context: bpy.types.Context, scene: Scene, options: Mapping[str, Any], source_path: str = ""
+) -> ImportResult:
     """Make a collection with the objects, materials and actions of a scene, and link it to Blender's.
 
     Parameters
@@ -77,7 +79,9 @@ class _Import:
                 self.tracks.setdefault(track.target, []).append((number, track))
 
     def run(self) -> ImportResult:
-        self.materials.link_from_library({name for node in self.scene.nodes if node.mesh for name in node.mesh.materials if name})
+        self.materials.link_from_library(
+            {name for node in self.scene.nodes if node.mesh for name in node.mesh.materials if name}
+        )
         collection = self.keep(bpy.data.collections.new(names.fit(self.scene.name)))
         collection.meshferry.from_file = True
         collection.meshferry.source_path = self.source_path
@@ -95,6 +99,10 @@ class _Import:
         self.show(collection)
         return ImportResult(collection, self.objects, triangles, self.warnings)
 
+    def warn_once(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
     def keep(self, block: Any) -> Any:
         """Note a data block as made by this import."""
         self.made.append(block)
@@ -109,7 +117,9 @@ class _Import:
                 blocks.append(keys)
         libraries = [block for block in blocks if isinstance(block, bpy.types.Library)]
         shapes = {block.as_pointer() for block in blocks if isinstance(block, bpy.types.Key)}
-        bpy.data.batch_remove([block for block in blocks if block not in libraries and block.as_pointer() not in shapes])
+        bpy.data.batch_remove(
+            [block for block in blocks if block not in libraries and block.as_pointer() not in shapes]
+        )
         for library in libraries:
             bpy.data.libraries.remove(library)
         for cache in self.caches:
@@ -124,29 +134,34 @@ class _Import:
 
     def mesh(self, index: int, node: Node, mesh: Mesh) -> bpy.types.Mesh:
         """Build a node's mesh; what is joined or dropped for Blender's sake is said."""
-        points = len(mesh.points)
         if self.options["use_weld"]:
             mesh = self.weld(index, mesh)
         mesh, dropped = drop_repeated_corners(mesh)
         if dropped:
             self.warnings.append(f"{node.name}: {dropped} triangles without area were left out (a corner repeated)")
         if len(mesh.uvs) > meshes.MOST_UV_LAYERS:
-            self.warnings.append(f"{node.name}: {len(mesh.uvs) - meshes.MOST_UV_LAYERS} UV layers beyond Blender's 8 were left out")
+            extra = len(mesh.uvs) - meshes.MOST_UV_LAYERS
+            self.warnings.append(f"{node.name}: {extra} UV layers beyond Blender's 8 were left out")
         colors = meshes.COLOR_NAME if mesh.colors else ""
         found = [self.materials.find(name, colors) for name in mesh.materials]
         built = self.keep(meshes.build_mesh(node.name, mesh, found))
-        if len(mesh.points) == points:
-            built.meshferry.file_vertices = points
-            built.meshferry.file_corners = len(mesh.corner_point)
         self.normals(index, node, mesh, built)
         return built
 
     def weld(self, index: int, mesh: Mesh) -> Mesh:
-        """Join split vertices; the tracks of the node follow."""
+        """Join split vertices; the tracks of the node follow.
+
+        Where the file's vertices are shared by triangles that the UV map mirrors, their tangents tell
+        on export only what the corners remember of them.
+        """
+        if shares_mirrored_vertices(mesh):
+            ids = np.arange(len(mesh.points), dtype=np.int32).reshape(-1, 1)
+            mesh = replace(mesh, custom=[*mesh.custom, Layer(meshes.FILE_VERTEX, ids)])
         tracks = [track for _, track in self.tracks.get(index, [])]
         welded, first = weld(mesh, [track.points for track in tracks])
         if welded is not mesh and tracks:
-            self.tracks[index] = [(number, replace(track, points=track.points[:, first])) for number, track in self.tracks.get(index, [])]
+            numbered = self.tracks[index]
+            self.tracks[index] = [(number, replace(track, points=track.points[:, first])) for number, track in numbered]
         return welded
 
     def normals(self, index: int, node: Node, mesh: Mesh, built: bpy.types.Mesh) -> None:
@@ -157,7 +172,7 @@ class _Import:
         if exact and (index in self.tracks or mesh.shape_keys or mesh.joint_weights is not None):
             exact = False  # free normals stay put when a mesh deforms
         if exact and mode == "EXACT" and not compat.HAS_FREE_NORMALS:
-            self.warnings.append(f"{node.name}: this Blender has no exact normals (4.5 has); they are editable ones")
+            self.warn_once("This Blender has no exact normals (4.5 has); they were made editable ones")
         meshes.set_normals(built, mesh, exact=exact)
 
     # -- animation ------------------------------------------------------------------------------
@@ -213,7 +228,9 @@ class _Import:
         if not self.source_path:
             raise MeshferryError("A mesh cache needs a file to lie beside")
         if any(modifier.type == "MESH_CACHE" for modifier in owner.modifiers):
-            self.warnings.append(f"{owner.name}: only one vertex animation can play from a cache; '{clip.name}' is left out")
+            self.warnings.append(
+                f"{owner.name}: only one vertex animation can play from a cache; '{clip.name}' is left out"
+            )
             return
         source = Path(self.source_path)
         label = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in f"{owner.name}-{clip.name}")
@@ -226,7 +243,9 @@ class _Import:
 
     def check_rate(self, clip: Clip) -> None:
         if not 0.01 <= clip.fps <= 32767:
-            raise MeshferryError(f"Animation '{clip.name}' has {clip.fps:g} frames a second, which a Blender scene cannot have")
+            raise MeshferryError(
+                f"Animation '{clip.name}' has {clip.fps:g} frames a second, which a Blender scene cannot have"
+            )
 
     def set_scene_rate(self, clip: Clip, start: int) -> None:
         """Give the scene the rate and range of a clip."""

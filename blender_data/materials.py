@@ -37,10 +37,14 @@ _WORDS = {
 def steady_color(name: str) -> tuple[float, float, float]:
     """Return a linear colour for a name: that of a colour word in it, else one that its letters give."""
     for word in sorted(_WORDS, key=len, reverse=True):
-        if re.search(rf"(?<![a-z]){word}(?![a-z])", re.sub(r"([a-z])([A-Z])(?=[a-z]+[A-Z_.]|$)", r"\1 \2", name).lower()):
+        if re.search(
+            rf"(?<![a-z]){word}(?![a-z])", re.sub(r"([a-z])([A-Z])(?=[a-z]+[A-Z_.]|$)", r"\1 \2", name).lower()
+        ):
             return _WORDS[word]
     seed = zlib.crc32(name.encode("utf-8"))
-    red, green, blue = colorsys.hsv_to_rgb(seed % 360 / 360, 0.35 + seed // 360 % 30 / 100, 0.45 + seed // 10800 % 30 / 100)
+    red, green, blue = colorsys.hsv_to_rgb(
+        seed % 360 / 360, 0.35 + seed // 360 % 30 / 100, 0.45 + seed // 10800 % 30 / 100
+    )
     return (red**2.2, green**2.2, blue**2.2)
 
 
@@ -80,7 +84,9 @@ class MaterialFinder:
         found = bpy.data.materials.get(names.fit(name))
         if found is not None and names.file_name(found) == name:
             return found
-        return next((m for m in bpy.data.materials if m.meshferry.source_name == name and names.file_name(m) == name), None)
+        return next(
+            (m for m in bpy.data.materials if m.meshferry.source_name == name and names.file_name(m) == name), None
+        )
 
     def find(self, name: str, color_attribute: str) -> bpy.types.Material | None:
         """Return the material of that name, made new if need be; None for no name.
@@ -113,7 +119,9 @@ class MaterialFinder:
         return material
 
 
-def _multiply_by_attribute(tree: bpy.types.NodeTree, shader: bpy.types.Node, color: tuple[float, ...], attribute: str) -> None:
+def _multiply_by_attribute(
+    tree: bpy.types.NodeTree, shader: bpy.types.Node, color: tuple[float, ...], attribute: str
+) -> None:
     """Show the colour attribute times the material's colour, as game shaders do."""
     source = tree.nodes.new("ShaderNodeVertexColor")
     source.layer_name = attribute

@@ -13,6 +13,7 @@ from ..io_formats.quantization import linear_to_srgb, to_unorm
 from ..io_formats.scene import AnyArray, Layer, Mesh
 from ..io_formats.vertices import turn_triangles
 from . import compat, names
+from .meshes import FILE_VERTEX
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -21,7 +22,9 @@ IntArray = npt.NDArray[np.int32]
 class MeshReader:
     """Reads objects of one export; what it had to change is in ``notices``."""
 
-    def __init__(self, depsgraph: bpy.types.Depsgraph, *, use_modifiers: bool, uv_layers: int, color_layers: int) -> None:
+    def __init__(
+        self, depsgraph: bpy.types.Depsgraph, *, use_modifiers: bool, uv_layers: int, color_layers: int
+    ) -> None:
         self.depsgraph = depsgraph
         self.use_modifiers = use_modifiers
         self.uv_layers = uv_layers
@@ -70,15 +73,9 @@ class MeshReader:
         mesh.colors = self._colors(thing, data, loops)
         mesh.custom = _custom_layers(thing, data, loops)
         mesh.tangent = _tangents(data, mesh, loops)
-        if mesh.tangent is not None and self._is_as_imported(thing, data):
-            mesh.tangent = _on_points(mesh.tangent, mesh)
+        if mesh.tangent is not None:
+            mesh.tangent = _by_file_vertex(mesh.tangent, _file_vertices(thing, data, corners, loops))
         return mesh
-
-    @staticmethod
-    def _is_as_imported(thing: bpy.types.Object, data: bpy.types.Mesh) -> bool:
-        """Tell whether a mesh still has the very vertices of its file, so that none needs splitting for its tangents."""
-        kept = getattr(thing.original.data, "meshferry", None)
-        return kept is not None and 0 < kept.file_vertices == len(data.vertices) and kept.file_corners == len(data.loops)
 
     def _materials(
         self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, polygon: IntArray | None
@@ -100,7 +97,9 @@ class MeshReader:
         last = max(0, len(found) - 1)
         beyond = int(np.count_nonzero((index > last) | (index < 0)))
         if beyond:
-            self.notice(f"{thing.name}: {beyond} faces point beyond its material slots and take the last one, as Blender shows them")
+            self.notice(
+                f"{thing.name}: {beyond} faces point beyond its material slots and take the last one, as Blender shows them"
+            )
             np.clip(index, 0, last, out=index)
         materials = [names.file_name(material.original) if material else "" for material in found] or [""]
         used = set(np.unique(index).tolist())
@@ -115,7 +114,11 @@ class MeshReader:
         if attribute is None or attribute.data_type != "FLOAT_VECTOR" or mesh.normal is None:
             return
         original = thing.original
-        causes = [m.type.title() + " modifier" for m in original.modifiers if m.type in {"MIRROR", "ARMATURE"} and m.show_viewport]
+        causes = [
+            m.type.title() + " modifier"
+            for m in original.modifiers
+            if m.type in {"MIRROR", "ARMATURE"} and m.show_viewport
+        ]
         if getattr(original.data, "shape_keys", None) is not None:
             causes.append("shape keys")
         backwards = _backwards(mesh)
@@ -135,7 +138,9 @@ class MeshReader:
             found.insert(0, found.pop(chosen))
         if len(found) > self.color_layers:
             extra = ", ".join(f"'{attribute.name}'" for attribute in found[self.color_layers :])
-            self.notice(f"{thing.name}: colour attributes beyond the {self.color_layers} that the file holds were left out: {extra}")
+            self.notice(
+                f"{thing.name}: colour attributes beyond the {self.color_layers} that the file holds were left out: {extra}"
+            )
         return [_color(attribute, loops) for attribute in found[: self.color_layers]]
 
 
@@ -173,7 +178,9 @@ def _normals(data: bpy.types.Mesh, loops: IntArray | None, polygon: IntArray | N
         values = np.empty(len(data.polygons) * 3, np.float32)
         data.polygon_normals.foreach_get("vector", values)
         per_face = values.reshape(-1, 3)
-        return Layer("normal", np.repeat(per_face if polygon is None else per_face[polygon], 3, axis=0), per_corner=True)
+        return Layer(
+            "normal", np.repeat(per_face if polygon is None else per_face[polygon], 3, axis=0), per_corner=True
+        )
     values = np.empty(len(data.loops) * 3, np.float32)
     data.corner_normals.foreach_get("vector", values)
     return Layer("normal", _of_loops(values.reshape(-1, 3), loops), per_corner=True)
@@ -283,14 +290,36 @@ def _with_signs(directions: FloatArray, mesh: Mesh) -> FloatArray:
     return tangents
 
 
-def _on_points(layer: Layer, mesh: Mesh) -> Layer:
-    """Give each point the tangent of one of its corners, one that means something where there is any."""
-    values = np.zeros((len(mesh.points), 4), np.float32)
-    corners = layer.values
-    values[mesh.corner_point] = corners
+def _file_vertices(
+    thing: bpy.types.Object, data: bpy.types.Mesh, corner_point: IntArray, loops: IntArray | None
+) -> IntArray | None:
+    """Return the file's vertex of each corner, where the mesh still has the topology it was imported with.
+
+    Such a mesh needs no vertex more than its file had, whatever its tangents.
+    """
+    kept = getattr(thing.original.data, "meshferry", None)
+    if kept is None or not 0 < kept.file_vertices == len(data.vertices) or kept.file_corners != len(data.loops):
+        return None
+    if not kept.is_welded:
+        return corner_point
+    attribute = data.attributes.get(FILE_VERTEX)
+    if attribute is None or attribute.domain != "CORNER":
+        return None
+    values = np.empty(len(data.loops), np.int32)
+    attribute.data.foreach_get("value", values)
+    return values if loops is None else values[loops]
+
+
+def _by_file_vertex(tangents: Layer, vertex: IntArray | None) -> Layer:
+    """Give all corners of a file's vertex the tangent of one of them, one that means something where there is any."""
+    if vertex is None or not len(vertex) or int(vertex.min()) < 0:
+        return tangents
+    corners = tangents.values
+    values = np.zeros((int(vertex.max()) + 1, 4), np.float32)
+    values[vertex] = corners
     meant = corners[:, 3] != 0
-    values[mesh.corner_point[meant]] = corners[meant]
-    return Layer(layer.name, values)
+    values[vertex[meant]] = corners[meant]
+    return Layer(tangents.name, values, index=vertex)
 
 
 def _tangent_directions(data: bpy.types.Mesh, uv_map: str) -> FloatArray:

@@ -14,6 +14,9 @@ from . import compat, names
 
 COLOR_NAME = "Color"
 
+FILE_VERTEX = "file_vertex"
+"""Attribute of corners with the number of their vertex in the file, kept only where tangents need it."""
+
 MOST_UV_LAYERS = 8
 """Blender's limit."""
 
@@ -46,7 +49,13 @@ def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | N
     for number, layer in enumerate(mesh.colors):
         _set_color(built, layer, COLOR_NAME if number == 0 else f"{COLOR_NAME} {number + 1}")
     for layer in mesh.custom:
-        _set_custom(built, layer)
+        if layer.name == FILE_VERTEX:
+            _set_file_vertices(built, layer)
+        else:
+            _set_custom(built, layer)
+    built.meshferry.file_vertices = len(mesh.points)
+    built.meshferry.file_corners = corners
+    built.meshferry.is_welded = any(layer.index is not None for layer in mesh.layers())
     return built
 
 
@@ -72,7 +81,9 @@ def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
     is_byte = layer.values.dtype == np.uint8
     on_corners = layer.index is not None or layer.per_corner
     values = layer.values[layer.index] if layer.index is not None else layer.values
-    attribute = built.color_attributes.new(name, "BYTE_COLOR" if is_byte else "FLOAT_COLOR", "CORNER" if on_corners else "POINT")
+    attribute = built.color_attributes.new(
+        name, "BYTE_COLOR" if is_byte else "FLOAT_COLOR", "CORNER" if on_corners else "POINT"
+    )
     if is_byte:
         # Only through color_srgb do the 8 bits stay what they are.
         attribute.data.foreach_set("color_srgb", _flat(from_unorm(values), np.float32))
@@ -98,7 +109,12 @@ def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
     if whole or values.shape[1] not in (1, 2, 3, 4) or values.dtype.itemsize > 4:
         _set_components(built, kept, layer.name, values, domain)
         return
-    kind, field = {1: ("FLOAT", "value"), 2: ("FLOAT2", "vector"), 3: ("FLOAT_VECTOR", "vector"), 4: ("FLOAT_COLOR", "color")}[values.shape[1]]
+    kind, field = {
+        1: ("FLOAT", "value"),
+        2: ("FLOAT2", "vector"),
+        3: ("FLOAT_VECTOR", "vector"),
+        4: ("FLOAT_COLOR", "color"),
+    }[values.shape[1]]
     if kind == "FLOAT2" and domain == "CORNER":
         _set_components(built, kept, layer.name, values, domain)  # it would pass for a UV map
         return
@@ -107,7 +123,16 @@ def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
     attribute.data.foreach_set(field, _flat(values, np.float32))
 
 
-def _set_components(built: bpy.types.Mesh, kept: bpy.types.PropertyGroup, name: str, values: npt.NDArray[np.generic], domain: str) -> None:
+def _set_file_vertices(built: bpy.types.Mesh, layer: Layer) -> None:
+    """Keep the numbers of the file's vertices on the corners; on the points they are the points' own."""
+    if layer.index is not None:
+        attribute = built.attributes.new(FILE_VERTEX, "INT", "CORNER")
+        attribute.data.foreach_set("value", _flat(layer.values[layer.index], np.int32))
+
+
+def _set_components(
+    built: bpy.types.Mesh, kept: bpy.types.PropertyGroup, name: str, values: npt.NDArray[np.generic], domain: str
+) -> None:
     """Keep each component in an attribute ``name.0``, ``name.1`` …; 64-bit floats as two halves of their bits."""
     if values.dtype.itemsize == 8:
         words = np.ascontiguousarray(values).view(np.int32)

@@ -161,14 +161,19 @@ class MeshferryMesh(bpy.types.PropertyGroup):
         description="Layers of the file that are kept as attributes of the mesh and written back on export",
     )
     file_vertices: IntProperty(
-        name="Vertices in File",
-        description="Number of vertices the mesh had in its file, where they were not welded; "
-        "while it still has as many, export splits none of them for its tangents",
+        name="Vertices on Import",
+        description="Number of vertices the mesh had after its import; while it still has as many, "
+        "its vertices are taken for those of the file",
         default=0,
         min=0,
     )
+    is_welded: BoolProperty(
+        name="Welded on Import",
+        description="The vertices that the file splits along seams were joined on import",
+        default=False,
+    )
     file_corners: IntProperty(
-        name="Corners in File", description="Number of face corners the mesh had in its file", default=0, min=0
+        name="Corners on Import", description="Number of face corners the mesh had after its import", default=0, min=0
     )
 
 

@@ -37,7 +37,10 @@ def _animation_state(block: bpy.types.ID) -> dict[str, Any]:
         "action": data.action,
         "slot": data.action_slot if compat.HAS_SLOTS else None,
         "use_nla": data.use_nla,
-        "tracks": [(track, track.mute, track.is_solo, [(strip, strip.mute) for strip in track.strips]) for track in data.nla_tracks],
+        "tracks": [
+            (track, track.mute, track.is_solo, [(strip, strip.mute) for strip in track.strips])
+            for track in data.nla_tracks
+        ],
     }
 
 

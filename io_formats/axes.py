@@ -42,7 +42,8 @@ class Basis:
         mapped = np.empty(values.shape, np.float32)
         for target, (source, sign) in enumerate(zip(self.order, self.signs, strict=True)):
             # Not np.negative: NumPy 2.4 writes wrong values with some strides.
-            np.multiply(values[..., source], np.float32(sign), out=mapped[..., target], casting="same_kind")
+            with np.errstate(invalid="ignore"):  # a signalling NaN
+                np.multiply(values[..., source], np.float32(sign), out=mapped[..., target], casting="same_kind")
         mapped[..., 3:] = values[..., 3:]
         return mapped
 

@@ -246,6 +246,21 @@ def weld(mesh: Mesh, tracks: Sequence[npt.NDArray[np.float32]] = ()) -> tuple[Me
     return welded, first
 
 
+def shares_mirrored_vertices(mesh: Mesh) -> bool:
+    """Tell whether triangles that the first UV layer mirrors share a point with others that it does not."""
+    if not mesh.uvs or not len(mesh.corner_point):
+        return False
+    uv = mesh.uvs[0].at_corners(mesh.corner_point).reshape(-1, 3, 2)
+    one, other = uv[:, 1] - uv[:, 0], uv[:, 2] - uv[:, 0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        area = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
+    triangles = mesh.corner_point.reshape(-1, 3)
+    sides = np.zeros((2, len(mesh.points)), bool)
+    sides[0, triangles[area > 0]] = True
+    sides[1, triangles[area < 0]] = True
+    return bool((sides[0] & sides[1]).any())
+
+
 def drop_repeated_corners(mesh: Mesh) -> tuple[Mesh, int]:
     """Leave out triangles that use a point twice, which crash Blender; return how many there were."""
     triangles = mesh.corner_point.reshape(-1, 3)

@@ -19,7 +19,7 @@ COMPRESSION = Option(
 STRIP_SUFFIXES = Option(
     name="use_strip_suffixes",
     default=False,
-    label="Strip .001 from Materials",
+    label="Strip .001",
     description="Take Blender's number suffixes off material names; the game looks for the exact name",
     section="File",
 )
