@@ -8,14 +8,20 @@ from dataclasses import dataclass, field
 import bpy
 
 _STILL = frozenset(
-    "MIRROR BEVEL SUBSURF SOLIDIFY TRIANGULATE WELD DECIMATE EDGE_SPLIT WEIGHTED_NORMAL ARRAY NORMAL_EDIT MULTIRES "
-    "REMESH SCREW SKIN WIREFRAME MASK BOOLEAN UV_PROJECT UV_WARP DATA_TRANSFER VERTEX_WEIGHT_EDIT VERTEX_WEIGHT_MIX "
-    "VERTEX_WEIGHT_PROXIMITY SMOOTH CORRECTIVE_SMOOTH LAPLACIANSMOOTH LAPLACIANDEFORM CAST".split()
+    {
+        *("MIRROR", "BEVEL", "SUBSURF", "SOLIDIFY", "TRIANGULATE", "WELD", "DECIMATE", "EDGE_SPLIT", "WEIGHTED_NORMAL"),
+        *("ARRAY", "NORMAL_EDIT", "MULTIRES", "REMESH", "SCREW", "SKIN", "WIREFRAME", "MASK", "BOOLEAN", "UV_PROJECT"),
+        *("UV_WARP", "DATA_TRANSFER", "VERTEX_WEIGHT_EDIT", "VERTEX_WEIGHT_MIX", "VERTEX_WEIGHT_PROXIMITY", "SMOOTH"),
+        *("CORRECTIVE_SMOOTH", "LAPLACIANSMOOTH", "LAPLACIANDEFORM", "CAST"),
+    }
 )
 """Modifiers that change nothing with time unless something they refer to does."""
 
 _SELF_MOVING = frozenset(
-    "MESH_CACHE MESH_SEQUENCE_CACHE CLOTH SOFT_BODY WAVE OCEAN BUILD DYNAMIC_PAINT FLUID EXPLODE PARTICLE_SYSTEM PARTICLE_INSTANCE".split()
+    {
+        *("MESH_CACHE", "MESH_SEQUENCE_CACHE", "CLOTH", "SOFT_BODY", "WAVE", "OCEAN", "BUILD", "DYNAMIC_PAINT"),
+        *("FLUID", "EXPLODE", "PARTICLE_SYSTEM", "PARTICLE_INSTANCE"),
+    }
 )
 """Modifiers that read the time themselves."""
 
@@ -106,9 +112,7 @@ def _pointed_at(owner: bpy.types.bpy_struct) -> Iterator[bpy.types.ID]:
     for target in getattr(owner, "targets", ()):
         yield target.target
     if isinstance(owner, bpy.types.NodesModifier):
-        for key in owner.keys():
-            if isinstance(owner[key], bpy.types.Object):
-                yield owner[key]
+        yield from (value for value in owner.values() if isinstance(value, bpy.types.Object))
 
 
 def may_deform(thing: bpy.types.Object) -> bool:

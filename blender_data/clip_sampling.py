@@ -100,8 +100,8 @@ class ClipSampler:
             layout = found.layouts[part]
             if mesh is None or len(mesh.corner_point) != layout.corners or len(mesh.points) != layout.points:
                 self.notice(
-                    f"{part.thing.name}: its number of vertices changes with time, which a vertex animation cannot hold; "
-                    "its rest shape was exported"
+                    f"{part.thing.name}: its number of vertices changes with time, which a vertex animation cannot "
+                    "hold; its rest shape was exported"
                 )
                 return None
             corner, point = layout.corner, mesh.corner_point[layout.corner]
@@ -130,7 +130,8 @@ class ClipSampler:
         )
         if any(pose.sheared for pose in own):
             self.notice(
-                f"{thing.name}: its movement shears it, which the file cannot hold; the nearest without shear was exported"
+                f"{thing.name}: its movement shears it, which the file cannot hold; "
+                "the nearest without shear was exported"
             )
         size = max(1.0, float(np.abs(track.translation).max()))
         moves = any(

@@ -24,8 +24,8 @@ HIDDEN = Option(
     name="use_hidden",
     default=False,
     label="Hidden Objects",
-    description="Include objects that are hidden with the eye icon. Objects disabled in viewports or in excluded collections "
-    "are never included, since Blender does not evaluate them",
+    description="Include objects that are hidden with the eye icon. Objects disabled in viewports or in excluded "
+    "collections are never included, since Blender does not evaluate them",
     section="Objects",
 )
 INSTANCES = Option(
@@ -104,7 +104,8 @@ TOLERANCE = Option(
     name="tolerance",
     default=5e-4,
     label="Tolerance",
-    description="Corners of a vertex whose normals differ by no more are stored once, if their UVs and colours are equal",
+    description="Corners of a vertex whose normals differ by no more are stored once, "
+    "if their UVs and colours are equal",
     section="Geometry",
     minimum=0.0,
     maximum=0.1,

@@ -154,7 +154,8 @@ class _Export:
         node.translation, node.rotation, node.scale = rest.translation, rest.rotation, rest.scale
         if rest.sheared:
             self.notices.append(
-                f"{planned.name}: its transform is sheared, which a file cannot hold; the nearest without shear was exported"
+                f"{planned.name}: its transform is sheared, which a file cannot hold; "
+                "the nearest without shear was exported"
             )
         return node
 

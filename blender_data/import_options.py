@@ -22,8 +22,8 @@ NORMALS = Option(
         Choice(
             "EXACT",
             "Exact",
-            "Exactly the file's, and much faster on large meshes, but they stay put when the mesh is edited or deformed. "
-            "Needs Blender 4.5; animated meshes get editable ones",
+            "Exactly the file's, and much faster on large meshes, but they stay put when the mesh is edited or "
+            "deformed. Needs Blender 4.5; animated meshes get editable ones",
         ),
         Choice("NONE", "None", "Leave the file's normals out and let Blender shade smoothly"),
     ),
@@ -33,8 +33,8 @@ WELD = Option(
     default=True,
     headless_default=False,
     label="Weld Vertices",
-    description="Join vertices that the file splits along UV seams and sharp edges, so that the mesh can be edited as one; "
-    "normals, UVs and colours stay on the corners",
+    description="Join vertices that the file splits along UV seams and sharp edges, so that the mesh can be edited "
+    "as one; normals, UVs and colours stay on the corners",
     section="Geometry",
 )
 VERTEX_ANIMATION = Option(
@@ -73,8 +73,8 @@ SET_FRAME_RATE = Option(
     name="use_file_frame_rate",
     default=False,
     label="Set Frame Rate",
-    description="Set the frame rate and the frame range of the scene to those of the first animation. Otherwise keys are placed "
-    "so that the animation keeps its speed at the scene's own rate",
+    description="Set the frame rate and the frame range of the scene to those of the first animation. Otherwise keys "
+    "are placed so that the animation keeps its speed at the scene's own rate",
     section="Animation",
 )
 MATERIAL_LIBRARY = Option(

@@ -145,7 +145,7 @@ class _Import:
         colors = meshes.COLOR_NAME if mesh.colors else ""
         found = [self.materials.find(name, colors) for name in mesh.materials]
         built = self.keep(meshes.build_mesh(node.name, mesh, found))
-        self.normals(index, node, mesh, built)
+        self.normals(index, mesh, built)
         return built
 
     def weld(self, index: int, mesh: Mesh) -> Mesh:
@@ -164,7 +164,7 @@ class _Import:
             self.tracks[index] = [(number, replace(track, points=track.points[:, first])) for number, track in numbered]
         return welded
 
-    def normals(self, index: int, node: Node, mesh: Mesh, built: bpy.types.Mesh) -> None:
+    def normals(self, index: int, mesh: Mesh, built: bpy.types.Mesh) -> None:
         mode = self.options["normals"]
         if mode == "NONE" or mesh.normal is None:
             return

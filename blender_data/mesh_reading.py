@@ -98,7 +98,8 @@ class MeshReader:
         beyond = int(np.count_nonzero((index > last) | (index < 0)))
         if beyond:
             self.notice(
-                f"{thing.name}: {beyond} faces point beyond its material slots and take the last one, as Blender shows them"
+                f"{thing.name}: {beyond} faces point beyond its material slots and take the last one, "
+                "as Blender shows them"
             )
             np.clip(index, 0, last, out=index)
         materials = [names.file_name(material.original) if material else "" for material in found] or [""]
@@ -139,7 +140,8 @@ class MeshReader:
         if len(found) > self.color_layers:
             extra = ", ".join(f"'{attribute.name}'" for attribute in found[self.color_layers :])
             self.notice(
-                f"{thing.name}: colour attributes beyond the {self.color_layers} that the file holds were left out: {extra}"
+                f"{thing.name}: colour attributes beyond the {self.color_layers} that the file holds "
+                f"were left out: {extra}"
             )
         return [_color(attribute, loops) for attribute in found[: self.color_layers]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 import bpy
@@ -50,11 +51,10 @@ def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> lis
     if len(marked) == 1:
         objects = [marked[0], *(thing for thing in objects if thing is not marked[0])]
     for thing in objects:
-        above = _nearest(thing, set(place))
+        above = _nearest(thing, place)
+        parent = default_parent if above is None else place[above]
         if thing in marked:
             parent = -1
-        else:
-            parent = place[above] if above is not None else default_parent
         is_own = not merge or thing in marked or thing.name.startswith(OWN_NODE_PREFIX)
         if is_own:
             place[thing] = len(nodes)
@@ -66,7 +66,7 @@ def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> lis
     return nodes
 
 
-def _nearest(thing: bpy.types.Object, among: set[bpy.types.Object]) -> bpy.types.Object | None:
+def _nearest(thing: bpy.types.Object, among: Container[bpy.types.Object]) -> bpy.types.Object | None:
     """Return the nearest ancestor that is one of the given objects."""
     above = thing.parent
     while above is not None and above not in among:
