@@ -73,6 +73,8 @@ def _check_mesh(item: str, node: doc.Node) -> list[Finding]:
 def _check_properties(item: str, node: doc.Node) -> list[Finding]:
     findings: list[Finding] = []
     count = node.vertex_count
+    if count < 0:
+        return [error(item, f"its vertex count is {count}")]
     seen: set[str] = set()
     for found in node.properties:
         needed = GAME_DIMENSIONS.get(found.name)
@@ -131,7 +133,7 @@ def _check_vertex_animation(where: str, node: doc.Node, animation: doc.VertexAni
     if not 0 < count <= node.vertex_count:
         findings.append(error(where, f"{count} animated vertices of {node.vertex_count:,}"))
     for frame in animation.frames:
-        lengths = {found.name: len(found.data) for found in frame.properties}
+        lengths = {found.name: len(found.data) for found in reversed(frame.properties)}  # the first of a name wins
         if lengths.get("offset", -1) < count * 12 or lengths.get("rotation", -1) < count * 16:
             findings.append(error(where, f"a frame lacks offset or rotation for its {count} vertices"))
             break

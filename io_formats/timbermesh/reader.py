@@ -156,13 +156,14 @@ class _ModelReader:
 
 def _check_tree(nodes: list[Node]) -> None:
     """Refuse parents that do not exist and parents in a circle (forward references are legal)."""
-    settled = [False] * len(nodes)
-    for start, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         if not -1 <= node.parent < len(nodes):
             raise FormatError(
-                f"The parent is node {node.parent}, but the nodes are 0 to {len(nodes) - 1}", item=_label(start, node)
+                f"The parent is node {node.parent}, but the nodes are 0 to {len(nodes) - 1}", item=_label(index, node)
             )
-        path = []
+    settled = [False] * len(nodes)
+    for start in range(len(nodes)):
+        path: list[int] = []
         index = start
         while index >= 0 and not settled[index]:
             settled[index] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,10 @@ from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
 
 FloatArray = npt.NDArray[np.float32]
 
+_MOST_TRACK_BYTES = 1 << 30
+"""Vertex animations hold a few moving vertices for each frame, but a track holds all points of the mesh: a file of
+some kilobytes could ask for terabytes. The largest of 964 real files needs 320 kB."""
+
 
 class SceneBuilder:
     """One mapping of a model to a scene, with what was odd on the way."""
@@ -24,6 +29,7 @@ class SceneBuilder:
     def __init__(self, model: doc.Model, name: str) -> None:
         self.model = model
         self.scene = Scene(name, warnings=list(model.warnings))
+        self.track_bytes_left = _MOST_TRACK_BYTES
         if model.name and model.name != name:
             self.scene.properties["source_name"] = model.name
         for index, node in enumerate(model.nodes):
@@ -132,7 +138,7 @@ class SceneBuilder:
     def triangles(self, node: doc.Node, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], list[str]]:
         """Join the submeshes: corners (C,) in Blender's winding, material (T,), names of the materials."""
         runs: list[npt.NDArray[np.int32]] = []
-        materials: list[str] = []
+        materials: dict[str, int] = {}
         of_run: list[int] = []
         for submesh in node.meshes:
             indices = submesh.indices
@@ -142,13 +148,11 @@ class SceneBuilder:
             if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= count):
                 self.warn(node, f"submesh '{submesh.material}' names vertices that do not exist; left out")
                 continue
-            if submesh.material not in materials:
-                materials.append(submesh.material)
             runs.append(indices)
-            of_run.append(materials.index(submesh.material))
+            of_run.append(materials.setdefault(submesh.material, len(materials)))
         corners = np.concatenate(runs) if runs else np.empty(0, np.int32)
         material_index = np.repeat(np.asarray(of_run, np.int32), [len(run) // 3 for run in runs])
-        return flip_winding(corners), material_index, materials
+        return flip_winding(corners), material_index, list(materials)
 
     def normals(self, node: doc.Node, mesh: Mesh) -> Layer | None:
         values = self.property_values(node, "normal", len(mesh.points))
@@ -177,13 +181,14 @@ class SceneBuilder:
     def custom_layers(self, node: doc.Node, count: int) -> list[Layer]:
         """Return the properties of other names, which the game ignores, in their own types."""
         layers: list[Layer] = []
-        taken = set(GAME_DIMENSIONS)
+        seen: set[str] = set()
         for found in node.properties:
-            if found.name in taken:
-                if found is not node.find(found.name):
-                    self.warn(node, f"a second vertex property '{found.name}' is left out, as in the game")
+            if found.name in seen:
+                self.warn(node, f"a second vertex property '{found.name}' is left out, as in the game")
                 continue
-            taken.add(found.name)
+            seen.add(found.name)
+            if found.name in GAME_DIMENSIONS:
+                continue
             values = found.values(count)
             if values is None:
                 self.warn(node, f"its vertex property '{found.name}' does not fit its {count:,} vertices; left out")
@@ -217,8 +222,8 @@ class SceneBuilder:
                             track
                         )
         self.scene.clips = list(clips.values())
-        names = [clip.name for clip in self.scene.clips]
-        for name in sorted({name for name in names if names.count(name) > 1}):
+        names = Counter(clip.name for clip in self.scene.clips)
+        for name in sorted(name for name, count in names.items() if count > 1):
             self.scene.warnings.append(
                 f"Animation '{name}' has other lengths or rates on some nodes; each becomes a clip of its own"
             )
@@ -247,13 +252,19 @@ class SceneBuilder:
         translation = FILE_TO_BLENDER.vectors(animation.positions)
         rotation, odd = unit_quaternions(FILE_TO_BLENDER.quaternions_from_xyzw(animation.rotations))
         scale = FILE_TO_BLENDER.scales(animation.scales)
-        for values, column, default in (
-            (translation, 0, rest.translation),
-            (rotation, 1, rest.rotation),
-            (scale, 2, rest.scale),
+        all_finite = True
+        for column, (values, stored, default) in enumerate(
+            (
+                (translation, animation.positions, rest.translation),
+                (rotation, animation.rotations, rest.rotation),
+                (scale, animation.scales, rest.scale),
+            )
         ):
-            broken = ~present[:, column] | ~np.isfinite(values).all(axis=1)
-            values[broken] = default
+            finite = np.isfinite(stored).all(axis=1)
+            all_finite &= bool(finite.all())
+            values[~(finite & present[:, column])] = default
+        if not all_finite:
+            self.warn(node, f"animation '{animation.name}' holds what is no number; taken from the rest pose")
         if odd and present[:, 1].all():
             self.warn(
                 node, f"animation '{animation.name}' has {odd} rotations that are no unit quaternions; normalised"
@@ -267,7 +278,15 @@ class SceneBuilder:
         if mesh is None or not 0 < count <= len(mesh.points):
             self.warn(node, f"vertex animation '{animation.name}' moves {count} vertices that are not there; left out")
             return None
-        offsets = np.zeros((len(animation.frames), len(mesh.points), 3), np.float32)
+        self.track_bytes_left -= len(animation.frames) * mesh.points.nbytes
+        if self.track_bytes_left < 0:
+            self.warn(
+                node,
+                f"vertex animation '{animation.name}' has {len(animation.frames):,} frames of {len(mesh.points):,} "
+                "vertices, more than fit in memory; left out",
+            )
+            return None
+        offsets = np.empty((len(animation.frames), count, 3), np.float32)
         for frame, found in zip(offsets, animation.frames, strict=True):
             raw = next((prop.data for prop in found.properties if prop.name == "offset"), b"")
             if len(raw) < count * 12 or len(raw) % 4:
@@ -275,12 +294,12 @@ class SceneBuilder:
                     node, f"vertex animation '{animation.name}' has a frame without its {count} offsets; left out"
                 )
                 return None
-            frame[:count] = np.frombuffer(raw, "<f4", count * 3).reshape(count, 3)
+            frame[:] = np.frombuffer(raw, "<f4", count * 3).reshape(count, 3)
         if not np.isfinite(offsets).all():
             self.warn(node, f"vertex animation '{animation.name}' holds what is no number; taken as no movement")
             np.nan_to_num(offsets, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-        points = FILE_TO_BLENDER.vectors(offsets)
-        points += mesh.points
+        points = np.tile(mesh.points, (len(animation.frames), 1, 1))
+        points[:, :count] += FILE_TO_BLENDER.vectors(offsets)
         return VertexTrack(index, points)
 
 
