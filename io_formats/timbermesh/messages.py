@@ -72,12 +72,12 @@ _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
 
 @dataclass(frozen=True)
 class Messages:
-    """The message classes, and the error that parsing raises."""
+    """The message classes, and the errors that parsing and writing raise."""
 
     model: Any
     mesh: Any
     packed_mesh: Any
-    decode_errors: tuple[type[Exception], ...]
+    errors: tuple[type[Exception], ...]
 
 
 def child_messages(message: str) -> dict[int, str]:
@@ -121,7 +121,7 @@ def messages() -> Messages:
         mesh=class_of("Mesh"),
         packed_mesh=class_of("PackedMesh"),
         # The pure-Python runtime lets a ValueError out for broken UTF-8.
-        decode_errors=(message.DecodeError, ValueError, IndexError, TypeError),
+        errors=(message.Error, ValueError, IndexError, OverflowError, TypeError),
     )
 
 
@@ -141,6 +141,11 @@ def _file_descriptor(descriptor_pb2: Any) -> Any:
     return described
 
 
+def reason(problem: Exception) -> str:
+    """Return the first line of what protobuf says is wrong."""
+    return (str(problem) or type(problem).__name__).splitlines()[0][:120]
+
+
 def parse(content: bytes) -> Any:
     """Parse a Model message.
 
@@ -153,28 +158,34 @@ def parse(content: bytes) -> Any:
     model = known.model()
     try:
         model.ParseFromString(content)
-    except known.decode_errors as problem:
-        raise FormatError(f"The model's data is malformed ({str(problem).splitlines()[0][:120]})") from None
+    except known.errors as problem:
+        raise FormatError(f"The model's data is malformed ({reason(problem)})") from None
     return model
 
 
-def packed_indices(mesh: Any, one_by_one: bytes | None) -> bytes:
-    """Return a mesh's indices as one run of varints, however the file encodes them.
+def packed_indices(mesh: Any) -> bytes:
+    """Return a mesh's indices as one run of varints where all of them are packed."""
+    chunks = mesh.indices
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    ``one_by_one`` is the mesh's own slice of the file where its indices are not (all) packed.
+
+def pack_mesh(one_by_one: bytes) -> tuple[bytes, bytes]:
+    """Return the indices, as one run of varints, and the unknown fields of a mesh.
+
+    ``one_by_one`` is the mesh's own slice of the file, where its indices are not (all) packed.
     """
-    if one_by_one is None:
-        chunks = mesh.indices
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
     known = messages()
     truthful = known.packed_mesh()
     again = known.mesh()
     try:
         truthful.ParseFromString(one_by_one)
         again.ParseFromString(truthful.SerializeToString())
-    except known.decode_errors as problem:
-        raise FormatError(f"The indices of a mesh are malformed ({str(problem).splitlines()[0][:120]})") from None
-    return b"".join(again.indices)
+        truthful.ClearField("indices")
+        truthful.ClearField("material")
+        unknown: bytes = truthful.SerializeToString()
+    except known.errors as problem:
+        raise FormatError(f"The indices of a mesh are malformed ({reason(problem)})") from None
+    return packed_indices(again), unknown
 
 
 def unknown_fields(message: Any) -> bytes:

@@ -57,20 +57,27 @@ def same_content(one: bytes, other: bytes) -> bool:
 
 
 def _normalised(content: bytes) -> bytes:
-    """Return a message as a protobuf library would write it: packed indices, fields in ascending order."""
-    parsed = messages.parse(content)
+    """Return a message as a protobuf library would write it: indices in one packed run, fields in ascending order."""
     found = structure.walk(content)
+    parsed = messages.parse(content)
     number = -1
     for node in parsed.nodes:
         for mesh in node.meshes:
             number += 1
             span = found.unpacked_meshes.get(number)
             if span is not None:
-                packed = messages.packed_indices(mesh, content[span[0] : span[1]])
+                packed, unknown = messages.pack_mesh(content[span[0] : span[1]])
                 material = mesh.material
                 mesh.Clear()
-                mesh.indices.append(packed)
+                mesh.MergeFromString(unknown)
                 mesh.material = material
+            elif len(mesh.indices) == 1 and mesh.indices[0]:
+                continue
+            else:
+                packed = messages.packed_indices(mesh)
+                mesh.ClearField("indices")
+            if packed:
+                mesh.indices.append(packed)
     normalised: bytes = parsed.SerializeToString()
     return normalised
 
@@ -116,8 +123,11 @@ class _ModelReader:
     def mesh(self, parsed: Any) -> Mesh:
         self.mesh_number += 1
         one_by_one = self.one_by_one.get(self.mesh_number)
-        indices = varints.decode(messages.packed_indices(parsed, one_by_one))
-        return Mesh(indices, parsed.material, b"" if one_by_one is not None else self.unknown(parsed))
+        if one_by_one is None:
+            packed, unknown = messages.packed_indices(parsed), self.unknown(parsed)
+        else:
+            packed, unknown = messages.pack_mesh(one_by_one)
+        return Mesh(varints.decode(packed), parsed.material, unknown)
 
     def vertex_animation(self, parsed: Any) -> VertexAnimation:
         return VertexAnimation(

@@ -24,7 +24,8 @@ def write(model: Model) -> bytes:
 
 def serialise(model: Model) -> bytes:
     """Encode a model as the bare protobuf message."""
-    message = messages.messages().model()
+    known = messages.messages()
+    message = known.model()
     try:
         message.version = model.version
         message.name = model.name
@@ -32,8 +33,10 @@ def serialise(model: Model) -> bytes:
             _fill_node(message.nodes.add(), node)
         _add_unknown(message, model.unknown)
         content: bytes = message.SerializeToString()
-    except (ValueError, TypeError, OverflowError) as problem:
-        raise FormatError(f"The model cannot be encoded: {str(problem).splitlines()[0]}") from None
+    except FormatError:
+        raise
+    except known.errors as problem:
+        raise FormatError(f"The model cannot be encoded ({messages.reason(problem)})") from None
     return content
 
 
