@@ -59,9 +59,17 @@ def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
         lose("animated bone", 0 if capabilities.joint_clips else joints, clip.name)
         lose("vertex animation", 0 if capabilities.vertex_clips else len(clip.vertices), clip.name)
     return [
-        f"{count} {kind}{'s' if count > 1 else ''} not carried over: {_some(names[kind])}"
+        f"{count} {kind if count == 1 else _PLURALS.get(kind, kind + 's')} not carried over: {_some(names[kind])}"
         for kind, count in lost.items()
     ]
+
+
+_OVER = "vertex with too many weights"
+_PLURALS = {
+    "lower level of detail": "lower levels of detail",
+    "weighted mesh": "weighted meshes",
+    _OVER: "vertices with too many weights",
+}
 
 
 def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]]:
@@ -77,7 +85,7 @@ def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]
         ("material", 0 if capabilities.materials else len([name for name in mesh.materials if name])),
         ("shape key", 0 if capabilities.shape_keys else len(mesh.shape_keys)),
         ("weighted mesh", 1 if weights is not None and not capabilities.influences else 0),
-        (f"vertex with over {capabilities.influences} weight", excess),
+        (_OVER, excess),
     ]
 
 

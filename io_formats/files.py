@@ -32,8 +32,12 @@ def read_bytes(path: str | Path) -> bytes:
     """Return a file's content; the system's refusal becomes one clear error."""
     try:
         return Path(path).read_bytes()
-    except OSError as problem:
-        raise FormatError(f"The file cannot be read: {problem.strerror or problem}", file=str(path)) from None
+    except (OSError, ValueError) as problem:  # ValueError: a path that no system takes
+        raise FormatError(f"The file cannot be read: {_refusal(problem)}", file=str(path)) from None
+
+
+def _refusal(problem: Exception) -> str:
+    return getattr(problem, "strerror", None) or str(problem)
 
 
 def load(path: str | Path, *, inflated_limit: int | None = None) -> LoadedFile:
@@ -118,8 +122,8 @@ def replace_file(path: str | Path, data: bytes) -> None:
     path = Path(path)
     try:
         # Through a link the file behind it is replaced, not the link.
-        place = path.resolve() if path.is_symlink() else path
-        handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:100]}.", suffix=".part", dir=place.parent)
+        place = Path(os.path.realpath(path)) if path.is_symlink() else path
+        handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:50]}.", suffix=".part", dir=place.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
@@ -131,8 +135,8 @@ def replace_file(path: str | Path, data: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-    except OSError as problem:
-        raise ExportError(f"{path}: the file cannot be written: {problem.strerror or problem}") from None
+    except (OSError, ValueError) as problem:
+        raise ExportError(f"{path}: the file cannot be written: {_refusal(problem)}") from None
 
 
 def _copy_mode(place: Path, temporary: str) -> None:

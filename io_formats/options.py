@@ -61,7 +61,7 @@ def resolve(
         if name not in table:
             raise MeshferryError(f"There is no option '{name}'; known are {', '.join(sorted(table))}")
         option = table[name]
-        if option.choices and value not in {choice.key for choice in option.choices}:
+        if option.choices and value not in [choice.key for choice in option.choices]:
             keys = ", ".join(choice.key for choice in option.choices)
             raise MeshferryError(f"Option '{name}' cannot be '{value}'; it is one of {keys}")
         values[name] = value
