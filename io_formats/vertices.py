@@ -96,6 +96,10 @@ def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) ->
             vertices += count
             break
         stands_for[points[::-1]] = pending[::-1]
+        for key in keys:
+            if key.any_will_do is not None:
+                meant = pending[~key.any_will_do[pending]][::-1]
+                stands_for[corner_point[meant]] = meant
         leaders = pending[stands_for[points] == pending]
         vertex_of_point[corner_point[leaders]] = np.arange(vertices, vertices + len(leaders), dtype=np.int32)
         vertices += len(leaders)

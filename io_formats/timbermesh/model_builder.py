@@ -43,11 +43,12 @@ class ModelBuilder:
             self.clip(clip)
 
     def animated_points(self) -> dict[int, int]:
-        """Return for each node with vertex animation how many of its first points move."""
+        """Return for each node with vertex animation how many of its first points move, at least, in all clips."""
         moving: dict[int, int] = {}
         for clip in self.scene.clips:
             for track in clip.vertices:
-                moving[track.target] = max(moving.get(track.target, 0), track.points.shape[1])
+                fewest = moving.get(track.target, track.points.shape[1])
+                moving[track.target] = min(fewest, track.points.shape[1])
         return moving
 
     def node(self, index: int, node: Node) -> doc.Node:
