@@ -36,7 +36,7 @@ class Totals:
 
 
 def _work(pipe: Connection, clock: Any, seed: int, only: str, numbers: range) -> None:
-    """Run cases in a process of its own; ``clock`` holds the number of the running case and when it began."""
+    """Run cases in a process of its own; ``clock``: the running case, when it began, how many are unreported."""
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         maker = CaseMaker(seed, only)
         judge = Judge()
@@ -45,7 +45,7 @@ def _work(pipe: Connection, clock: Any, seed: int, only: str, numbers: range) ->
         reported = time.monotonic()
         first = memory.reset_peak()
         for number in numbers:
-            clock[0], clock[1] = number, time.monotonic()
+            clock[0], clock[1], clock[2] = number, time.monotonic(), totals.cases
             case = maker.make(number)
             clock[1] = time.monotonic()
             verdict = judge.judge(case)
@@ -88,7 +88,7 @@ class _Worker:
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe(duplex=False)
-        self.clock = context.Array("d", [float(self.numbers.start), 0.0], lock=False)
+        self.clock = context.Array("d", [float(self.numbers.start), 0.0, 0.0], lock=False)
         mine = self.numbers[:_CASES_A_WORKER]
         self.process = context.Process(target=_work, args=(other, self.clock, self.seed, self.only, mine), daemon=True)
         self.process.start()
@@ -150,8 +150,10 @@ def _lost(worker: _Worker, workers: list[_Worker], totals: Totals, kind: str, de
     number = int(worker.clock[0])
     worker.end()
     case = CaseMaker(worker.seed, worker.only).make(number)
-    totals.cases += 1
+    unreported = int(worker.clock[2])
+    totals.cases += 1 + unreported
     totals.outcomes[kind] += 1
+    totals.outcomes["passed, unreported"] += unreported
     totals.findings.append(Finding(kind, f"{kind}: {detail}", detail, number, case.recipe, case.data))
     if not worker.resume_after(number):
         workers.remove(worker)
