@@ -17,6 +17,9 @@ from .node_plan import Part, PlannedNode
 
 Matrix4 = npt.NDArray[np.float64]
 
+_UNUSED = 2**31 - 1
+"""What Blender fills the rest of an instance's ``persistent_id`` with; one number alone: no instance within another."""
+
 
 @dataclass(frozen=True)
 class PartLayout:
@@ -61,9 +64,11 @@ class NodeMeshes:
             if not instance.is_instance or instance.parent is None:
                 continue
             owner = instance.parent.original
-            if owner not in instancers:
+            # Curves and text are followed by an entry for their mesh; that of an exported object is read as its own part.
+            is_own_mesh = instance.object.original == owner and instance.persistent_id[1] == _UNUSED
+            if owner not in instancers or instance.object.type != "MESH" or is_own_mesh:
                 continue
-            mesh = self.reader.read(instance.object, is_instance=True) if instance.object.type != "EMPTY" else None
+            mesh = self.reader.read(instance.object, is_instance=True)
             if mesh is not None:
                 self._instances.setdefault(owner, []).append((mesh, np.array(instance.matrix_world, np.float64)))
 
