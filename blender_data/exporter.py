@@ -68,9 +68,10 @@ class _Export:
         self.capabilities = capabilities
         self.scene = Scene(name)
         self.scene.properties["tolerance"] = float(options["tolerance"])
-        if context.mode not in {"OBJECT", "POSE"} and context.object is not None:
-            # What is being edited reaches the object's data only when it is asked for.
-            context.object.update_from_editmode()
+        if context.mode not in {"OBJECT", "POSE"}:
+            # What is being edited, in as many objects as it may be, reaches their data only when it is asked for.
+            for thing in {context.object, *context.objects_in_mode} - {None}:
+                thing.update_from_editmode()
         selected = select(context, source, use_hidden=bool(options["use_hidden"]))
         self.objects = selected.objects
         self.notices = selected.notices
