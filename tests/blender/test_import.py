@@ -1,0 +1,358 @@
+"""What a file becomes in Blender: objects, meshes, materials, actions, caches.
+
+Scenes are made here by hand and given to the importer; expectations are what was put in, Blender's
+own evaluated data, or geometry.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+
+def run(scene: Any, source_path: str = "", **options: Any) -> Any:
+    import bpy
+    from meshferry.blender_data import importer
+    from meshferry.blender_data.import_options import IMPORT_OPTIONS
+    from meshferry.io_formats.options import resolve
+
+    return importer.import_scene(bpy.context, scene, resolve(IMPORT_OPTIONS, options), source_path)
+
+
+def quad_mesh(**changes: Any) -> Any:
+    """A unit square of two triangles over four points, split nowhere."""
+    from meshferry.io_formats.scene import Layer, Mesh
+
+    points = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], np.float32)
+    mesh = Mesh(points, np.array([0, 1, 2, 0, 2, 3], np.int32), np.zeros(2, np.int32), ["Wood"])
+    mesh.normal = Layer("normal", np.tile(np.float32([0, 0, 1]), (4, 1)))
+    mesh.uvs = [Layer("uv0", points[:, :2].copy())]
+    for name, value in changes.items():
+        setattr(mesh, name, value)
+    return mesh
+
+
+def scene_of(*nodes: Any, clips: Any = ()) -> Any:
+    from meshferry.io_formats.scene import Scene
+
+    return Scene("thing", list(nodes), clips=list(clips))
+
+
+def node(name: str = "Quad", mesh: Any = None, **changes: Any) -> Any:
+    from meshferry.io_formats.scene import Node
+
+    return Node(name, mesh=mesh, **changes)
+
+
+def values(data: Any, field: str, width: int) -> np.ndarray:
+    found = np.empty(len(data) * width, np.float32)
+    data.foreach_get(field, found)
+    return found.reshape(-1, width)
+
+
+def test_one_collection_holds_the_tree() -> None:
+    import bpy
+
+    made = run(
+        scene_of(
+            node("Root", translation=(1, 2, 3), properties={"is_root": True}),
+            node("#Arm", parent=0, rotation=(math.cos(0.3), 0, math.sin(0.3), 0), scale=(-1, 2, 1)),
+            node("Hand", quad_mesh(), parent=1, translation=(0, 0, 5)),
+        )
+    )
+    bpy.context.view_layer.update()
+    assert made.collection.name == "thing"
+    assert made.collection.meshferry.from_file
+    assert [thing.name for thing in made.collection.objects] == ["Root", "#Arm", "Hand"]
+    root, arm, hand = made.objects
+    assert root.meshferry.is_root and not arm.meshferry.is_root
+    assert hand.parent is arm and arm.parent is root
+    # Root moves by (1, 2, 3); the arm turns (0, 0, 5) by 0.6 about y.
+    expected = (1 + 5 * math.sin(0.6), 2, 3 + 5 * math.cos(0.6))
+    assert tuple(hand.matrix_world.translation) == pytest.approx(expected, abs=1e-5)
+
+
+def test_names_blender_changes_are_remembered() -> None:
+    long = "Ä" * 200
+    made = run(scene_of(node("Same"), node("Same"), node(long)))
+    from meshferry.blender_data import names
+
+    assert [names.file_name(thing) for thing in made.objects] == ["Same", "Same", long]
+    made.objects[1].name = "Renamed"
+    assert names.file_name(made.objects[1]) == "Renamed"
+
+
+@pytest.mark.parametrize("on_corners", [False, True])
+def test_byte_colours_are_exact(on_corners: bool) -> None:
+    from meshferry.io_formats.scene import Layer
+
+    steps = np.arange(24, dtype=np.uint8).reshape(6, 4) * 10
+    layer = Layer("color", steps, per_corner=True) if on_corners else Layer("color", steps[:4])
+    made = run(scene_of(node(mesh=quad_mesh(colors=[layer]))))
+    attribute = made.objects[0].data.color_attributes[0]
+    assert attribute.data_type == "BYTE_COLOR"
+    found = np.rint(values(attribute.data, "color_srgb", 4) * 255).astype(np.uint8)
+    np.testing.assert_array_equal(found, layer.values)
+
+
+def test_uv_and_winding() -> None:
+    made = run(scene_of(node(mesh=quad_mesh())))
+    mesh = made.objects[0].data
+    assert tuple(mesh.polygons[0].normal) == (0, 0, 1)
+    corners = np.array([mesh.vertices[loop.vertex_index].co[:2] for loop in mesh.loops], np.float32)
+    np.testing.assert_array_equal(values(mesh.uv_layers[0].uv, "vector", 2), corners)
+
+
+def split_quad() -> Any:
+    """Two triangles that share an edge of coinciding vertices, with normals that differ across it."""
+    from meshferry.io_formats.scene import Layer, Mesh
+
+    points = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 0], [0, 1, 0]], np.float32)
+    mesh = Mesh(points, np.arange(6, dtype=np.int32), np.zeros(2, np.int32), ["Wood"])
+    tilt = np.float32([[0.6, 0, 0.8]] * 3 + [[-0.6, 0, 0.8]] * 3)
+    mesh.normal = Layer("normal", tilt)
+    mesh.uvs = [Layer("uv0", np.arange(12, dtype=np.float32).reshape(6, 2))]
+    return mesh
+
+
+@pytest.mark.parametrize("normals", ["EDITABLE", "EXACT"])
+@pytest.mark.parametrize("use_weld", [False, True])
+def test_weld_joins_places_and_keeps_corners(normals: str, use_weld: bool) -> None:
+    made = run(scene_of(node(mesh=split_quad())), use_weld=use_weld, normals=normals)
+    mesh = made.objects[0].data
+    assert len(mesh.vertices) == (4 if use_weld else 6)
+    np.testing.assert_array_equal(
+        values(mesh.uv_layers[0].uv, "vector", 2), np.arange(12, dtype=np.float32).reshape(6, 2)
+    )
+    np.testing.assert_allclose(values(mesh.corner_normals, "vector", 3), split_quad().normal.values, atol=0.015)
+
+
+def test_no_normals_when_asked() -> None:
+    made = run(scene_of(node(mesh=split_quad())), normals="NONE")
+    assert not made.objects[0].data.has_custom_normals
+
+
+def test_exact_normals_are_exact_where_blender_has_them() -> None:
+    from meshferry.blender_data import compat
+
+    made = run(scene_of(node(mesh=split_quad())), normals="EXACT")
+    found = values(made.objects[0].data.corner_normals, "vector", 3)
+    if compat.HAS_FREE_NORMALS:
+        np.testing.assert_allclose(found, split_quad().normal.values, atol=1e-6)
+        assert not made.warnings
+    else:
+        assert sum("exact normals" in text for text in made.warnings) == 1
+
+
+def test_repeated_corners_go_and_twins_stay() -> None:
+    from meshferry.io_formats.scene import Mesh
+
+    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], np.float32)
+    corners = np.array([0, 1, 2, 2, 1, 0, 0, 0, 1], np.int32)
+    made = run(scene_of(node(mesh=Mesh(points, corners, np.zeros(3, np.int32), [""]))))
+    assert len(made.objects[0].data.polygons) == 2
+    assert ["1 triangle" in text for text in made.warnings] == [True]
+
+
+def test_materials_are_reused_coloured_and_shown() -> None:
+    import bpy
+    from meshferry.io_formats.scene import Layer
+
+    mine = bpy.data.materials.new("Wood")
+    colors = [Layer("color", np.full((4, 4), 128, np.uint8))]
+    made = run(scene_of(node(mesh=quad_mesh(materials=["Wood", "", "Paint"], colors=colors))))
+    slots = list(made.objects[0].data.materials)
+    assert slots[0] is mine and slots[1] is None and slots[2].name == "Paint"
+    kinds = {found.bl_idname for found in slots[2].node_tree.nodes}
+    assert "ShaderNodeVertexColor" in kinds
+    again = run(scene_of(node(mesh=quad_mesh(materials=["Paint"]))), use_existing_materials=False)
+    other = again.objects[0].data.materials[0]
+    assert other is not slots[2] and other.meshferry.source_name == "Paint"
+    assert tuple(other.diffuse_color) == tuple(slots[2].diffuse_color)
+
+
+def test_materials_come_from_a_library(tmp_path: Path) -> None:
+    import bpy
+    from meshferry.io_formats.errors import MeshferryError
+
+    bpy.data.materials.new("Wood").use_fake_user = True
+    library = tmp_path / "library.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(library), check_existing=False)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    made = run(scene_of(node(mesh=quad_mesh(materials=["Wood", "Other"]))), material_library=str(library))
+    wood, other = made.objects[0].data.materials
+    assert wood.library is not None and other.library is None
+    with pytest.raises(MeshferryError, match=r"missing\.blend"):
+        run(scene_of(node(mesh=quad_mesh())), material_library=str(tmp_path / "missing.blend"))
+
+
+CUSTOM = {
+    "heat": np.arange(4, dtype=np.float32).reshape(4, 1) / 3,
+    "flow": np.arange(8, dtype=np.float32).reshape(4, 2) / 3,
+    "push": np.arange(12, dtype=np.float32).reshape(4, 3) / 3,
+    "mix": np.arange(16, dtype=np.float32).reshape(4, 4) * 9 - 7,
+    "wide": np.arange(20, dtype=np.float32).reshape(4, 5),
+    "flags": np.array([[0, 255], [1, 2], [3, 4], [128, 127]], np.uint8),
+    "big": np.array([[2**32 - 1], [0], [2**31], [7]], np.uint32),
+    "signed": np.array([[-5], [2**31 - 1], [-(2**31)], [0]], np.int32),
+    "fine": np.array([[math.pi], [1e300], [-1e-300], [0.1]], np.float64),
+}
+
+
+@pytest.mark.parametrize("name", CUSTOM)
+def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
+    import bpy
+    from meshferry.blender_data import export_options, exporter
+    from meshferry.io_formats.formats import TIMBERMESH
+    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.scene import Layer
+
+    made = run(scene_of(node(mesh=quad_mesh(custom=[Layer(name, CUSTOM[name])]))))
+    source = exporter.Source("COLLECTION", made.collection)
+    options = resolve(export_options.EXPORT_OPTIONS)
+    back = exporter.export_scene(bpy.context, source, options, "x", TIMBERMESH.capabilities)
+    (layer,) = next(found.mesh for found in back.nodes if found.mesh).custom
+    assert layer.name == name and layer.values.dtype == CUSTOM[name].dtype
+    np.testing.assert_array_equal(layer.values, CUSTOM[name])
+
+
+def moving_clip(name: str = "Default", fps: float = 24.0, frames: int = 5, target: int = 0) -> Any:
+    from meshferry.io_formats.scene import Clip, TransformTrack
+
+    where = np.zeros((frames, 3), np.float32)
+    where[:, 0] = np.arange(frames)
+    turn = np.zeros((frames, 4), np.float32)
+    angle = np.arange(frames) * 0.2
+    turn[:, 0], turn[:, 3] = np.cos(angle / 2), np.sin(angle / 2)
+    track = TransformTrack(target, where, turn, np.ones((frames, 3), np.float32))
+    return Clip(name, fps, frames, transforms=[track])
+
+
+def at(frame: float) -> None:
+    import bpy
+
+    bpy.context.scene.frame_set(int(math.floor(frame)), subframe=frame % 1)
+
+
+@pytest.mark.parametrize(("fps", "base", "clip_fps"), [(24, 1.0, 24.0), (30, 1.001, 24.0), (24, 1.0, 25.0)])
+def test_keys_keep_the_speed(fps: int, base: float, clip_fps: float) -> None:
+    import bpy
+
+    bpy.context.scene.render.fps, bpy.context.scene.render.fps_base = fps, base
+    made = run(scene_of(node(mesh=quad_mesh()), clips=[moving_clip(fps=clip_fps)]), frame_start=10)
+    thing = made.objects[0]
+    assert (bpy.context.scene.render.fps, bpy.context.scene.render.fps_base) == (fps, pytest.approx(base))
+    for number in range(5):
+        at(10 + number * (fps / base) / clip_fps)
+        assert thing.matrix_world.translation.x == pytest.approx(number, abs=1e-4)
+        assert thing.matrix_world.to_euler().z == pytest.approx(number * 0.2, abs=1e-4)
+    action = thing.animation_data.action
+    assert (action.meshferry.clip_name, action.meshferry.frame_count) == ("Default", 5)
+    assert action.meshferry.fps == pytest.approx(clip_fps)
+
+
+def test_scene_rate_is_set_when_asked() -> None:
+    import bpy
+
+    clips = [moving_clip(fps=29.97, frames=40)]
+    made = run(scene_of(node(), clips=clips), use_file_frame_rate=True, frame_start=3)
+    scene = bpy.context.scene
+    assert scene.render.fps / scene.render.fps_base == pytest.approx(29.97, rel=1e-5)
+    assert (scene.frame_start, scene.frame_end) == (3, 42)
+    at(13)
+    assert made.objects[0].matrix_world.translation.x == pytest.approx(10, abs=1e-4)
+
+
+def test_one_action_a_clip_and_further_clips_wait_in_the_nla() -> None:
+    import bpy
+    from meshferry.blender_data import compat
+
+    clips = [moving_clip(), moving_clip("Other", frames=9), moving_clip(target=1)]
+    clips[0].transforms += clips.pop().transforms
+    made = run(scene_of(node("A"), node("B"), clips=clips))
+    first, second = made.objects
+    assert {action.meshferry.clip_name for action in bpy.data.actions} == {"Default", "Other"}
+    if compat.HAS_SLOTS:
+        assert len(bpy.data.actions) == 2
+        assert first.animation_data.action is second.animation_data.action
+    assert first.animation_data.action.meshferry.clip_name == "Default"
+    (track,) = first.animation_data.nla_tracks
+    assert track.mute and track.strips[0].action.meshferry.clip_name == "Other"
+
+
+def wave_clip(frames: int = 6) -> tuple[Any, np.ndarray]:
+    from meshferry.io_formats.scene import Clip, VertexTrack
+
+    points = np.repeat(quad_mesh().points[None], frames, axis=0)
+    points[:, 1, 2] = np.arange(frames) * 0.5
+    points[:, 2, 0] += np.sin(np.arange(frames))
+    return Clip("Wave", 24.0, frames, vertices=[VertexTrack(0, points)]), points
+
+
+@pytest.mark.parametrize("way", ["SHAPE_KEYS", "CACHE"])
+@pytest.mark.parametrize("scene_fps", [24, 60])
+def test_vertex_animation_plays(way: str, scene_fps: int, tmp_path: Path) -> None:
+    import bpy
+
+    bpy.context.scene.render.fps = scene_fps
+    clip, points = wave_clip()
+    scene = scene_of(node(mesh=quad_mesh()), clips=[clip])
+    made = run(scene, str(tmp_path / "a.timbermesh"), vertex_animation=way, frame_start=5)
+    step = scene_fps / 24
+    for moment in (0, 1, 2.5, 5):
+        at(5 + moment * step)
+        evaluated = made.objects[0].evaluated_get(bpy.context.evaluated_depsgraph_get())
+        found = values(evaluated.data.vertices, "co", 3)
+        low, high = math.floor(moment), math.ceil(moment)
+        between = points[low] + (points[high] - points[low]) * (moment - low)
+        np.testing.assert_allclose(found, between, atol=1e-5)
+    assert len(list(tmp_path.glob("*.pc2"))) == (way == "CACHE")
+    normals_kind = made.objects[0].data.attributes.get("custom_normal")
+    assert normals_kind is None or normals_kind.data_type != "FLOAT_VECTOR"  # free normals would stay put
+
+
+def test_vertex_animation_can_be_left_out() -> None:
+    clip, _ = wave_clip()
+    made = run(scene_of(node(mesh=quad_mesh()), clips=[clip]), vertex_animation="NONE", use_node_animation=False)
+    assert made.objects[0].data.shape_keys is None
+
+
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_failure_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, existed: bool) -> None:
+    import bpy
+    from meshferry.blender_data import actions, importer
+
+    clip, _ = wave_clip()
+    clip.transforms = moving_clip(frames=6).transforms
+    kinds = [p.identifier for p in bpy.data.bl_rna.properties if p.type == "COLLECTION"]
+    before = {kind: len(getattr(bpy.data, kind)) for kind in kinds}
+    cache = tmp_path / "a.timbermesh.Quad-Wave.pc2"
+    if existed:
+        cache.write_bytes(b"old")
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("halfway")
+
+    monkeypatch.setattr(actions.ClipActions, "attach", fail)
+    scene = scene_of(node(mesh=quad_mesh()), clips=[clip])
+    for way in ("SHAPE_KEYS", "CACHE"):
+        with pytest.raises(RuntimeError, match="halfway"):
+            run(scene, str(tmp_path / "a.timbermesh"), vertex_animation=way)
+        assert {kind: len(getattr(bpy.data, kind)) for kind in kinds} == before
+    assert cache.exists() == existed
+    assert importer  # the module under test
+
+
+def test_steady_colours() -> None:
+    from meshferry.blender_data.materials import steady_color
+
+    assert steady_color("BaseWood_DarkBrown.Folktails") == steady_color("Plaster_DarkBrown.X")
+    assert steady_color("BaseWood_White.Folktails")[0] > 0.5
+    assert steady_color("Unheard") == steady_color("Unheard") != steady_color("Unheard2")
+    assert steady_color("Mattered")[1] == steady_color("Mattered")[1]
