@@ -36,7 +36,8 @@ def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | N
     built.polygons.add(triangles)
     built.attributes["position"].data.foreach_set("vector", _flat(mesh.points, np.float32))
     # Through the attribute: sixty times faster than loops.foreach_set("vertex_index").
-    built.attributes[".corner_vert"].data.foreach_set("value", _flat(mesh.corner_point, np.int32))
+    if corners:  # a mesh without any has no such attribute
+        built.attributes[".corner_vert"].data.foreach_set("value", _flat(mesh.corner_point, np.int32))
     built.polygons.foreach_set("loop_start", np.arange(0, corners, 3, dtype=np.int32))
     for material in materials:
         built.materials.append(material)

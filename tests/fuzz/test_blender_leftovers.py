@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import pytest
 from blender_leftovers import Leftovers
+from meshfuzz import timbermesh_seeds
 
 
 @pytest.mark.needs_bpy
@@ -13,3 +15,16 @@ def test_failed_imports_leave_nothing(tmp_path: Path) -> None:
     report = Leftovers(tmp_path, seed=5, use_samples=False).run(150)
     assert not report.leftovers, report.leftovers[0]
     assert report.outcomes["failed, broken off"] > 50
+
+
+@pytest.mark.needs_bpy
+def test_vertices_without_triangles(tmp_path: Path) -> None:
+    import bpy
+
+    mesh = timbermesh_seeds.mesh_node("Points", 5)
+    mesh = [part for part in mesh if part.number != 8]
+    path = tmp_path / "points.timbermesh"
+    path.write_bytes(zlib.compress(timbermesh_seeds.model(mesh)))
+    for options in ({"normals": "EXACT", "use_weld": False}, {"normals": "EDITABLE", "use_weld": True}):
+        assert bpy.ops.import_scene.timbermesh(filepath=str(path), **options) == {"FINISHED"}
+        assert len(bpy.context.object.data.vertices) == 5
