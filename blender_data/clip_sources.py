@@ -176,14 +176,15 @@ def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
 
 
 def _strips(found: Dependencies) -> dict[str, list[bpy.types.NlaStrip]]:
+    """Return the NLA strips that play, by name."""
     strips: dict[str, list[bpy.types.NlaStrip]] = {}
     for block in found.animated:
         if not block.animation_data.use_nla:
             continue
-        for track in block.animation_data.nla_tracks:
-            if not track.mute:
-                for strip in track.strips:
-                    strips.setdefault(strip.name, []).append(strip)
+        tracks = list(block.animation_data.nla_tracks)
+        playing = [track for track in tracks if track.is_solo] or [track for track in tracks if not track.mute]
+        for strip in (strip for track in playing for strip in track.strips if not strip.mute):
+            strips.setdefault(strip.name, []).append(strip)
     return strips
 
 
