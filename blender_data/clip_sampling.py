@@ -96,8 +96,8 @@ class ClipSampler:
         node = self.nodes[index]
         points, normals, tangents = [], [], []
         for part in found.moving_parts:
-            mesh = self.meshes.part_mesh(node, part)
             layout = found.layouts[part]
+            mesh = self.meshes.part_mesh(node, part, layout)
             if mesh is None or len(mesh.corner_point) != layout.corners or len(mesh.points) != layout.points:
                 self.notice(
                     f"{part.thing.name}: its number of vertices changes with time, which a vertex animation cannot "

@@ -357,22 +357,32 @@ def _backwards(mesh: Mesh) -> float:
     return float(np.mean(np.einsum("tcj,tj->tc", corners, faces) < 0))
 
 
-def transformed(mesh: Mesh, matrix: npt.NDArray[np.float64]) -> Mesh:
-    """Return a mesh whose layers are per point or per corner moved by a matrix; mirrors turn the winding."""
-    if np.array_equal(matrix, np.identity(4)):
+def transformed(mesh: Mesh, matrix: npt.NDArray[np.float64], *, turned: bool | None = None) -> Mesh:
+    """Return a mesh whose layers are per point or per corner moved by a matrix.
+
+    ``turned`` tells whether to turn the winding; None: where the matrix mirrors.
+    """
+    if np.array_equal(matrix, np.identity(4)) and not turned:
         return mesh
     linear = matrix[:3, :3]
     mirrored = np.linalg.det(linear) < 0
     moved = replace(mesh, points=(mesh.points @ linear.T + matrix[:3, 3]).astype(np.float32))
     if mesh.normal is not None:
-        moved.normal = replace(mesh.normal, values=_unit(mesh.normal.values @ np.linalg.inv(linear)))
+        moved.normal = replace(
+            mesh.normal, values=_unit(mesh.normal.values @ _cofactors(linear).T * (-1 if mirrored else 1))
+        )
     if mesh.tangent is not None:
         tangents = mesh.tangent.values.copy()
         tangents[:, :3] = _unit(tangents[:, :3] @ linear.T)
         if mirrored:
             tangents[:, 3] *= -1
         moved.tangent = replace(mesh.tangent, values=tangents)
-    return turn_triangles(moved) if mirrored else moved
+    return turn_triangles(moved) if (mirrored if turned is None else turned) else moved
+
+
+def _cofactors(linear: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the inverse transpose times the determinant, which a flattening matrix has too."""
+    return np.cross(np.roll(linear, -1, axis=0), np.roll(linear, -2, axis=0))
 
 
 def _unit(values: npt.NDArray[np.floating]) -> FloatArray:

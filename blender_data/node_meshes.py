@@ -23,11 +23,13 @@ _UNUSED = 2**31 - 1
 
 @dataclass(frozen=True)
 class PartLayout:
-    """How the vertices of a moving part came from its mesh: (V,) a corner of each, and the counts that must stay."""
+    """How the vertices of a moving part came from its mesh: (V,) a corner of each, and what must stay."""
 
     corner: npt.NDArray[np.intp]
     corners: int
     points: int
+    turned: bool
+    """Whether its winding was turned; a movement that mirrors it later cannot turn the triangles again."""
 
     def edge_directions(self, mesh: Mesh) -> npt.NDArray[np.float32]:
         """Return for each vertex the edge at its corner, (V, 3): a tangent that moves with a mesh without UVs."""
@@ -86,10 +88,11 @@ class NodeMeshes:
             mesh = self.part_mesh(node, part)
             if mesh is None:
                 continue
+            transforms.require_size(part.thing, transforms.world(part.thing.evaluated_get(self.depsgraph)))
             if part in moving:
                 corners, points = len(mesh.corner_point), len(mesh.points)
                 mesh, found = split_mesh(mesh, self.tolerance)
-                layouts[part] = PartLayout(found.vertex_corner, corners, points)
+                layouts[part] = PartLayout(found.vertex_corner, corners, points, self.is_mirrored(node, part))
                 moving_points += len(mesh.points)
             meshes.append(mesh)
         for thing in self.owners(node):
@@ -102,21 +105,26 @@ class NodeMeshes:
         own = [node.thing] if node.thing is not None else []
         return list(dict.fromkeys([*own, *(part.thing for part in node.parts), *node.instancers]))
 
-    def part_mesh(self, node: PlannedNode, part: Part) -> Mesh | None:
-        """Read one part in its node's space, as it stands now."""
+    def part_mesh(self, node: PlannedNode, part: Part, layout: PartLayout | None = None) -> Mesh | None:
+        """Read one part in its node's space, as it stands now; with a layout, its corners in that order."""
         mesh = self.reader.read(part.thing)
-        if mesh is None:
-            return None
-        evaluated = part.thing.evaluated_get(self.depsgraph)
-        transforms.require_size(part.thing, transforms.world(evaluated))
-        if part.thing is node.thing:
+        if mesh is None or part.thing is node.thing:
             return mesh
-        return transformed(mesh, self.from_world(node) @ transforms.world(evaluated))
+        return transformed(mesh, self.matrix(node, part), turned=layout.turned if layout else None)
+
+    def is_mirrored(self, node: PlannedNode, part: Part) -> bool:
+        return part.thing is not node.thing and bool(np.linalg.det(self.matrix(node, part)[:3, :3]) < 0)
+
+    def matrix(self, node: PlannedNode, part: Part) -> Matrix4:
+        """Return the matrix from a part's space into its node's."""
+        return self.from_world(node) @ transforms.world(part.thing.evaluated_get(self.depsgraph))
 
     def from_world(self, node: PlannedNode) -> Matrix4:
-        """Return the matrix from world space into a node's."""
+        """Return the matrix from world space into a node's; of a node that an animation makes flat, the nearest to it."""
         if node.thing is None:
             return np.identity(4)
         matrix = transforms.world(node.thing.evaluated_get(self.depsgraph))
-        transforms.require_size(node.thing, matrix)
-        return np.linalg.inv(matrix)
+        back = np.identity(4)
+        back[:3, :3] = np.linalg.pinv(matrix[:3, :3])
+        back[:3, 3] = -back[:3, :3] @ matrix[:3, 3]
+        return back
