@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,23 @@ DTYPES: dict[int, np.dtype[np.generic]] = {
 }
 
 
+class _Arrays:
+    """Equality of dataclasses that hold arrays: to the bit, so that documents can be compared."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(_same(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))  # type: ignore[arg-type]
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return bool(one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes())
+    return bool(one == other)
+
+
 @dataclass
 class VertexProperty:
     """Raw values of all vertices: ``dimension`` little-endian scalars each."""
@@ -58,8 +76,8 @@ class VertexProperty:
         return np.frombuffer(self.data, dtype).reshape(count, self.dimension)
 
 
-@dataclass
-class Mesh:
+@dataclass(eq=False)
+class Mesh(_Arrays):
     """Triangles of one material: ``indices`` (3 t,) int32 into the node's vertices."""
 
     indices: npt.NDArray[np.int32]
@@ -86,8 +104,8 @@ class VertexAnimation:
     unknown: bytes = b""
 
 
-@dataclass
-class NodeAnimation:
+@dataclass(eq=False)
+class NodeAnimation(_Arrays):
     """Full local transforms of the node, one a frame.
 
     ``positions`` (F, 3), ``rotations`` (F, 4; x, y, z, w) and ``scales`` (F, 3) are float32;

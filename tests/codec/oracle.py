@@ -1,0 +1,156 @@
+"""An independent reading of Timbermesh files: protobuf's own parser, a schema typed from the format page, plain zlib.
+
+Nothing here comes from ``io_formats``. ``Mesh.indices`` is what the page says, ``repeated int32``, whereas the codec
+describes it as bytes and decodes the varints itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+PACKAGE = "codec_test_oracle"
+
+# The table of docs/formats/timbermesh.md, "Messages", as a .proto file would say it.
+PROTO = """
+message Vector3Float { float x = 1; float y = 2; float z = 3; }
+message QuaternionFloat { float x = 1; float y = 2; float z = 3; float w = 4; }
+message VertexProperty { string name = 1; int32 scalarType = 2; int32 scalarTypeDimension = 3; bytes data = 4; }
+message VertexAnimationFrame { repeated VertexProperty vertexProperties = 1; }
+message VertexAnimation {
+  string name = 1; float framerate = 2; int32 animatedVertexCount = 3; repeated VertexAnimationFrame frames = 4;
+}
+message NodeAnimationFrame { Vector3Float position = 1; QuaternionFloat rotation = 2; Vector3Float scale = 3; }
+message NodeAnimation { string name = 1; float framerate = 2; repeated NodeAnimationFrame frames = 3; }
+message Mesh { repeated int32 indices = 1; string material = 2; }
+message Node {
+  int32 parent = 1; string name = 2;
+  Vector3Float position = 3; QuaternionFloat rotation = 4; Vector3Float scale = 5;
+  int32 vertexCount = 6; repeated VertexProperty vertexProperties = 7; repeated Mesh meshes = 8;
+  repeated VertexAnimation vertexAnimations = 9; repeated NodeAnimation nodeAnimations = 10;
+}
+message Model { int32 version = 1; string name = 2; repeated Node nodes = 3; }
+"""
+
+
+@functools.cache
+def _pool() -> Any:
+    field_class = descriptor_pb2.FieldDescriptorProto
+    described = descriptor_pb2.FileDescriptorProto(name="codec_test_oracle.proto", package=PACKAGE, syntax="proto3")
+    for name, body in re.findall(r"message (\w+) \{(.*?)\}", PROTO, re.DOTALL):
+        message = described.message_type.add(name=name)
+        for repeated, kind, field_name, number in re.findall(r"(repeated )?(\w+) (\w+) = (\d+);", body):
+            field = message.field.add(name=field_name, number=int(number))
+            field.label = field_class.LABEL_REPEATED if repeated else field_class.LABEL_OPTIONAL
+            if kind in ("int32", "float", "string", "bytes"):
+                field.type = getattr(field_class, f"TYPE_{kind.upper()}")
+            else:
+                field.type, field.type_name = field_class.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(described.SerializeToString())
+    return pool
+
+
+@functools.cache
+def message_class(name: str) -> Any:
+    """Return protobuf's class of a message of the page."""
+    descriptor = _pool().FindMessageTypeByName(f"{PACKAGE}.{name}")
+    if hasattr(message_factory, "GetMessageClass"):
+        return message_factory.GetMessageClass(descriptor)
+    return message_factory.MessageFactory(_pool()).GetPrototype(descriptor)
+
+
+def parse(content: bytes, name: str = "Model") -> Any:
+    """Parse an inflated file with protobuf."""
+    message = message_class(name)()
+    message.ParseFromString(content)
+    return message
+
+
+def inflate(data: bytes) -> bytes:
+    """Inflate a .timbermesh as the game does: two bytes of header, raw deflate, whatever follows."""
+    return zlib.decompressobj(-15).decompress(data[2:])
+
+
+def deflate(content: bytes, level: int = 6) -> bytes:
+    """Wrap a message in the container."""
+    return zlib.compress(content, level)
+
+
+# -- wire format by hand ------------------------------------------------------------------------
+
+
+def varint(value: int, width: int = 0) -> bytes:
+    """Encode an integer; negative ones as 64-bit two's complement. ``width`` pads to that many bytes."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 127 or len(out) + 1 < width:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def tag(number: int, wire: int) -> bytes:
+    return varint(number << 3 | wire)
+
+
+def scalar(number: int, value: int) -> bytes:
+    return tag(number, 0) + varint(value)
+
+
+def chunk(number: int, content: bytes | str) -> bytes:
+    """Encode a string, bytes, packed or message field."""
+    content = content.encode() if isinstance(content, str) else content
+    return tag(number, 2) + varint(len(content)) + content
+
+
+def real(number: int, value: float) -> bytes:
+    return tag(number, 5) + struct.pack("<f", value)
+
+
+def packed(values: Sequence[int]) -> bytes:
+    return b"".join(varint(value) for value in values)
+
+
+def floats(number_of_first: int, values: Sequence[float]) -> bytes:
+    """Encode a Vector3Float or QuaternionFloat, zero components left out."""
+    return b"".join(real(number_of_first + i, value) for i, value in enumerate(values) if value != 0)
+
+
+# -- the samples' README ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One row of the table of facts."""
+
+    file: str
+    bytes: int
+    nodes: int
+    roots: int
+    vertices: int
+    triangles: int
+    materials: int
+    submeshes: int
+    layers: frozenset[str]
+    animations: str
+
+
+def facts_table(folder: Path) -> list[Facts]:
+    """Read the facts that an independent probe found in the samples."""
+    rows = []
+    for line in (folder / "README.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) == 11 and cells[1].isdigit():
+            numbers = [int(cell) for cell in cells[1:8]]
+            rows.append(Facts(cells[0], *numbers, frozenset(cells[8].split()), cells[9]))
+    return rows
