@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,8 @@ class _Import:
         # Linked last: Blender looks at an object again and again once it is in the scene.
         for made in self.objects:
             collection.objects.link(made)
-        self.show(collection)
+        self.context.scene.collection.children.link(collection)
+        self.context.view_layer.update()
         return ImportResult(collection, self.objects, triangles, self.warnings)
 
     def warn_once(self, text: str) -> None:
@@ -257,26 +258,3 @@ class _Import:
         render.fps_base = whole / clip.fps
         self.context.scene.frame_start = start
         self.context.scene.frame_end = max(start, start + clip.frame_count - 1)
-
-    # -- the end --------------------------------------------------------------------------------
-
-    def show(self, collection: bpy.types.Collection) -> None:
-        """Link the collection to the scene and select what came."""
-        scene = self.context.scene
-        scene.collection.children.link(collection)
-        layer = self.context.view_layer
-        layer.update()
-        with _quiet():
-            for selected in list(layer.objects.selected):
-                selected.select_set(False, view_layer=layer)
-            for made in self.objects:
-                made.select_set(True, view_layer=layer)
-            if self.objects:
-                layer.objects.active = self.objects[0]
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Selecting is a nicety: an object that the view layer cannot select is no failure."""
-    with contextlib.suppress(RuntimeError):
-        yield

@@ -185,16 +185,16 @@ ENTRIES = (
     MenuEntry("OUTLINER_MT_collection", draw_collection_entries),
 )
 
+register_classes, unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+
 
 def register() -> None:
     """Register the operators and their menu entries."""
-    for cls in CLASSES:
-        bpy.utils.register_class(cls)
+    register_classes()
     add_entries(ENTRIES)
 
 
 def unregister() -> None:
     """Take them off again, in reverse."""
     remove_entries(ENTRIES)
-    for cls in reversed(CLASSES):
-        bpy.utils.unregister_class(cls)
+    unregister_classes()

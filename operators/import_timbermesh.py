@@ -53,16 +53,16 @@ def draw_import_entry(self: Any, _context: Any) -> None:
 CLASSES = (IMPORT_SCENE_OT_timbermesh, IO_FH_timbermesh)
 ENTRIES = (MenuEntry("TOPBAR_MT_file_import", draw_import_entry),)
 
+register_classes, unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+
 
 def register() -> None:
     """Register the operator, the file handler and the menu entry."""
-    for cls in CLASSES:
-        bpy.utils.register_class(cls)
+    register_classes()
     add_entries(ENTRIES)
 
 
 def unregister() -> None:
     """Take them off again, in reverse."""
     remove_entries(ENTRIES)
-    for cls in reversed(CLASSES):
-        bpy.utils.unregister_class(cls)
+    unregister_classes()

@@ -84,14 +84,4 @@ def _meshes(context: Any) -> list[Any]:
 
 CLASSES = (MESH_OT_meshferry_editable_normals,)
 
-
-def register() -> None:
-    """Register the operator."""
-    for cls in CLASSES:
-        bpy.utils.register_class(cls)
-
-
-def unregister() -> None:
-    """Take it off again."""
-    for cls in reversed(CLASSES):
-        bpy.utils.unregister_class(cls)
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

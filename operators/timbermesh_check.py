@@ -180,16 +180,16 @@ CLASSES = (
     OBJECT_OT_meshferry_finding_select,
 )
 
+register_classes, unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+
 
 def register() -> None:
     """Register the operators and the place where the last check is kept."""
-    for cls in CLASSES:
-        bpy.utils.register_class(cls)
+    register_classes()
     bpy.types.WindowManager.meshferry_check = bpy.props.PointerProperty(type=MeshferryCheck)
 
 
 def unregister() -> None:
     """Take them off again, in reverse."""
     del bpy.types.WindowManager.meshferry_check
-    for cls in reversed(CLASSES):
-        bpy.utils.unregister_class(cls)
+    unregister_classes()

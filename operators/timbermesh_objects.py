@@ -205,14 +205,4 @@ CLASSES = (
     OBJECT_OT_timbermesh_own_node,
 )
 
-
-def register() -> None:
-    """Register the operators."""
-    for cls in CLASSES:
-        bpy.utils.register_class(cls)
-
-
-def unregister() -> None:
-    """Take them off again, in reverse."""
-    for cls in reversed(CLASSES):
-        bpy.utils.unregister_class(cls)
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -192,14 +192,4 @@ CLASSES = (
     TIMBERMESH_PT_collection,
 )
 
-
-def register() -> None:
-    """Register the panels, the parent first."""
-    for cls in CLASSES:
-        bpy.utils.register_class(cls)
-
-
-def unregister() -> None:
-    """Take them off again, in reverse."""
-    for cls in reversed(CLASSES):
-        bpy.utils.unregister_class(cls)
+register, unregister = bpy.utils.register_classes_factory(CLASSES)
