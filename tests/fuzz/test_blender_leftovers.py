@@ -14,6 +14,7 @@ from meshfuzz import timbermesh_seeds
 def test_failed_imports_leave_nothing(tmp_path: Path) -> None:
     report = Leftovers(tmp_path, seed=5, use_samples=False).run(150)
     assert not report.leftovers, report.leftovers[0]
+    assert not report.surprises, report.surprises[0]
     assert report.outcomes["failed, broken off"] > 50
 
 
