@@ -82,6 +82,15 @@ def find_clips(scene: bpy.types.Scene, found: Dependencies, options: Mapping[str
     return clips
 
 
+def played(clips: Iterable[ClipSource]) -> dict[bpy.types.ID, list[bpy.types.Action]]:
+    """Return the actions that clips give to each data block."""
+    given: dict[bpy.types.ID, list[bpy.types.Action]] = {}
+    for clip in clips:
+        for block, (action, _) in (clip.actions or {}).items():
+            given.setdefault(block, []).append(action)
+    return given
+
+
 def _playing(found: Dependencies) -> list[bpy.types.Action]:
     actions = (block.animation_data.action for block in found.animated)
     return list(dict.fromkeys(action for action in actions if action is not None))

@@ -13,7 +13,7 @@ from ..io_formats.scene import Node, Scene
 from . import scene_state, transforms
 from .animated_blocks import Dependencies, dependencies, may_deform
 from .clip_sampling import ClipSampler, is_keyed, set_frame
-from .clip_sources import ClipSource, find_clips
+from .clip_sources import ClipSource, find_clips, played
 from .mesh_reading import MeshReader
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import Part, PlannedNode, plan
@@ -97,7 +97,7 @@ class _Export:
         found = dependencies(self.objects)
         holds_clips = self.capabilities.node_clips or self.capabilities.vertex_clips
         clips = find_clips(self.context.scene, found, self.options) if holds_clips else []
-        with scene_state.kept(self.context, found.animated) if clips else contextlib.nullcontext():
+        with scene_state.kept(self.context, found.animated, played(clips)) if clips else contextlib.nullcontext():
             self.read(clips, found)
         self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene

@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import bpy
 
 from . import compat
 
+Played = Mapping[bpy.types.ID, Iterable[bpy.types.Action]]
+"""Actions that are given to data blocks for a while."""
+
 
 @contextlib.contextmanager
-def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID]) -> Iterator[None]:
-    """Keep frame, actions, NLA tracks and animated values of a scene through a block of code."""
+def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: Played) -> Iterator[None]:
+    """Keep frame, actions, NLA tracks and animated values of a scene through a block of code.
+
+    Setting a frame plays the animation of everything in the scene, not only of the ``animated`` blocks whose
+    actions and tracks the code changes; ``played`` are the actions that it gives them.
+    """
     scene = context.scene
-    frame, subframe = scene.frame_current, scene.frame_subframe
-    blocks = list(animated)
-    plays = [(block, _animation_state(block)) for block in blocks]
-    channels = [(owner, _channel_state(owner)) for owner in _channel_owners(blocks)]
+    frame, camera = (scene.frame_current, scene.frame_subframe), scene.camera
+    plays = [(block, _animation_state(block)) for block in animated]
+    channels = [channel for block in _blocks() for channel in _channels(block, played)]
     try:
         yield
     finally:
         for block, state in plays:
             _restore_animation(block, state)
-        scene.frame_set(frame, subframe=subframe)
+        set_frame(scene, *frame)
         # Setting the frame plays the animation again; what the user had changed without keying comes back here.
-        for owner, state in channels:
-            _restore_channels(owner, state)
+        for channel in channels:
+            channel.restore()
+        if scene.camera != camera:
+            scene.camera = camera
         context.view_layer.update()
+
+
+def set_frame(scene: bpy.types.Scene, frame: int, subframe: float) -> None:
+    """Set a frame; Blender gives subframes below 0 before frame 0, and cuts them off when it takes them back."""
+    if subframe < 0:
+        frame, subframe = frame - 1, subframe + 1
+    scene.frame_set(frame, subframe=subframe)
 
 
 def _animation_state(block: bpy.types.ID) -> dict[str, Any]:
@@ -62,30 +78,60 @@ def _restore_animation(block: bpy.types.ID, state: dict[str, Any]) -> None:
                 strip.mute = strip_mute
 
 
-_TRANSFORM = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale")
+@dataclass(frozen=True)
+class _Channel:
+    """One animated value."""
+
+    owner: Any
+    name: str
+    index: int
+    value: Any
+
+    def now(self) -> Any:
+        return _value(self.owner, self.name, self.index)
+
+    def restore(self) -> None:
+        if self.now() == self.value:
+            return
+        if self.index >= 0:
+            array = _value(self.owner, self.name, -1)
+            array[self.index] = self.value
+        elif self.name.startswith("["):
+            self.owner[bpy.utils.unescape_identifier(self.name[2:-2])] = self.value
+        else:
+            setattr(self.owner, self.name, self.value)
 
 
-def _channel_owners(blocks: list[bpy.types.ID]) -> Iterator[Any]:
-    for block in blocks:
-        if isinstance(block, bpy.types.Object):
-            yield block
-            if block.pose is not None:
-                yield from block.pose.bones
-        elif isinstance(block, bpy.types.Key):
-            yield from block.key_blocks
+def _value(owner: Any, name: str, index: int) -> Any:
+    value = owner.path_resolve(name)
+    return value[index] if index >= 0 else value
 
 
-def _channel_state(owner: Any) -> dict[str, Any]:
-    if isinstance(owner, bpy.types.ShapeKey):
-        return {"value": owner.value}
-    return {path: tuple(getattr(owner, path)) for path in _TRANSFORM}
+def _blocks() -> Iterator[bpy.types.ID]:
+    """Yield every data block of the file that has animation, node trees within others included."""
+    for description in bpy.data.bl_rna.properties:
+        if description.type != "COLLECTION":
+            continue
+        for block in getattr(bpy.data, description.identifier):
+            for owner in (block, getattr(block, "node_tree", None)):
+                if getattr(owner, "animation_data", None) is not None:
+                    yield owner
 
 
-def _restore_channels(owner: Any, state: dict[str, Any]) -> None:
-    for path, value in state.items():
-        now = getattr(owner, path)
-        if (tuple(now) if isinstance(value, tuple) else now) != value:
-            setattr(owner, path, value)
+def _channels(block: bpy.types.ID, played: Played) -> Iterator[_Channel]:
+    """Yield the values that the actions of a data block may change."""
+    data = block.animation_data
+    strips = (strip.action for track in data.nla_tracks for strip in track.strips)
+    actions = dict.fromkeys([data.action, *strips, *played.get(block, ())])
+    paths = {(curve.data_path, curve.array_index) for action in actions if action for curve in compat.action_curves(action, None)}
+    for path, index in sorted(paths):
+        place = path.rindex('["') if path.endswith('"]') else path.rfind(".")
+        name = path[place:].removeprefix(".") if place >= 0 else path
+        with contextlib.suppress(ValueError, TypeError, IndexError):  # curves of what is no longer there
+            owner = block.path_resolve(path[:place]) if place > 0 else block
+            value = owner.path_resolve(name)
+            which = index if hasattr(value, "__setitem__") else -1
+            yield _Channel(owner, name, which, _value(owner, name, which))
 
 
 @contextlib.contextmanager
