@@ -122,6 +122,8 @@ def _check_animations(item: str, node: doc.Node) -> list[Finding]:
             findings.append(
                 error(f"{item}, animation '{animation.name}'", "frames without position, rotation or scale")
             )
+        if not all(np.isfinite(rows).all() for rows in (animation.positions, animation.rotations, animation.scales)):
+            findings.append(error(f"{item}, animation '{animation.name}'", "some frames hold what is no number"))
     for moved in node.vertex_animations:
         findings += _check_vertex_animation(f"{item}, vertex animation '{moved.name}'", node, moved)
     return findings
@@ -133,9 +135,13 @@ def _check_vertex_animation(where: str, node: doc.Node, animation: doc.VertexAni
     if not 0 < count <= node.vertex_count:
         findings.append(error(where, f"{count} animated vertices of {node.vertex_count:,}"))
     for frame in animation.frames:
-        lengths = {found.name: len(found.data) for found in reversed(frame.properties)}  # the first of a name wins
-        if lengths.get("offset", -1) < count * 12 or lengths.get("rotation", -1) < count * 16:
+        stored = {found.name: found.data for found in reversed(frame.properties)}  # the first of a name wins
+        offset, rotation = stored.get("offset", b""), stored.get("rotation", b"")
+        if len(offset) < count * 12 or len(rotation) < count * 16:
             findings.append(error(where, f"a frame lacks offset or rotation for its {count} vertices"))
+            break
+        if count > 0 and not np.isfinite(np.frombuffer(offset, "<f4", count * 3)).all():
+            findings.append(error(where, "some frames hold what is no number"))
             break
     if count > MOST_ANIMATED or len(animation.frames) > MOST_ANIMATED:
         findings.append(
