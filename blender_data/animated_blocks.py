@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import bpy
 
+from . import compat
+
 _STILL = frozenset(
     {
         *("MIRROR", "BEVEL", "SUBSURF", "SOLIDIFY", "TRIANGULATE", "WELD", "DECIMATE", "EDGE_SPLIT", "WEIGHTED_NORMAL"),
@@ -112,7 +114,11 @@ def _pointed_at(owner: bpy.types.bpy_struct) -> Iterator[bpy.types.ID]:
     for target in getattr(owner, "targets", ()):
         yield target.target
     if isinstance(owner, bpy.types.NodesModifier):
-        yield from (value for value in owner.values() if isinstance(value, bpy.types.Object))
+        for value in compat.node_inputs(owner):
+            if isinstance(value, bpy.types.Collection):
+                yield from value.all_objects
+            elif isinstance(value, bpy.types.Object):
+                yield value
 
 
 def may_deform(thing: bpy.types.Object) -> bool:

@@ -102,3 +102,12 @@ def stash_action(owner: bpy.types.ID, action: bpy.types.Action, slot: Any, name:
     if HAS_SLOTS and slot is not None:
         strip.action_slot = slot
     track.mute = True
+
+
+def node_inputs(modifier: bpy.types.NodesModifier) -> list[Any]:
+    """Return what is given to the inputs of a geometry nodes modifier: custom properties, from 5.2 ones of its own."""
+    if bpy.app.version < (5, 2, 0):
+        return list(modifier.values())
+    inputs = modifier.properties.inputs
+    sockets = (getattr(inputs, prop.identifier) for prop in inputs.bl_rna.properties if prop.type == "POINTER")
+    return [getattr(socket, "value", None) for socket in sockets]
