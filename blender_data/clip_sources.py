@@ -171,16 +171,17 @@ def _actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
 
 
 def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
-    """Tell whether a loose action was made for a data block: by its slot's name, or by the bones it moves."""
+    """Tell whether a loose action was made for a data block: by its slot's name, or by the bones or shape keys it moves."""
+    parts = {'pose.bones["': getattr(getattr(block, "pose", None), "bones", ()), 'key_blocks["': getattr(block, "key_blocks", ())}
     slots = list(action.slots) if compat.HAS_SLOTS else [None]
     for slot in slots:
         if slot is not None and slot.identifier == f"{block.bl_rna.identifier[:2].upper()}{block.name}":
             return True, slot
         paths = {curve.data_path for curve in compat.action_curves(action, slot)}
-        bones = {path.split('"')[1] for path in paths if path.startswith('pose.bones["')}
-        pose = getattr(block, "pose", None)
-        if bones and pose is not None and all(bone in pose.bones for bone in bones):
-            return True, slot
+        for start, own in parts.items():
+            moved = {path.split('"')[1] for path in paths if path.startswith(start)}
+            if moved and len(own) and all(name in own for name in moved):
+                return True, slot
     return False, None
 
 
