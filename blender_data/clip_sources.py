@@ -103,7 +103,7 @@ def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool)
     clip.name = (
         clip.name if len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file else DEFAULT_CLIP
     )
-    ranges = [tuple(action.frame_range) for action in actions if _has_keys(action)]
+    ranges: list[tuple[float, float]] = [tuple(action.frame_range) for action in actions if _has_keys(action)]
     if not clip.from_file:
         ranges += [_extent(strips) for strips in _strips(found).values()]
     if over_scene or not ranges:
@@ -172,7 +172,10 @@ def _actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
 
 def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
     """Tell whether a loose action was made for a data block: by its slot's name, or by the bones or shape keys it moves."""
-    parts = {'pose.bones["': getattr(getattr(block, "pose", None), "bones", ()), 'key_blocks["': getattr(block, "key_blocks", ())}
+    parts = {
+        'pose.bones["': getattr(getattr(block, "pose", None), "bones", ()),
+        'key_blocks["': getattr(block, "key_blocks", ()),
+    }
     slots = list(action.slots) if compat.HAS_SLOTS else [None]
     for slot in slots:
         if slot is not None and slot.identifier == f"{block.bl_rna.identifier[:2].upper()}{block.name}":

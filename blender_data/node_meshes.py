@@ -66,8 +66,8 @@ class NodeMeshes:
             if not instance.is_instance or instance.parent is None:
                 continue
             owner = instance.parent.original
-            # Curves and text are followed by an entry for their mesh; that of an exported object is read as its own part.
-            is_own_mesh = instance.object.original == owner and instance.persistent_id[1] == _UNUSED
+            # Curves and text are followed by an entry for their mesh; an exported object's is read as its own part.
+            is_own_mesh = instance.object.original == owner and tuple(instance.persistent_id)[1] == _UNUSED
             if owner not in instancers or instance.object.type != "MESH" or is_own_mesh:
                 continue
             mesh = self.reader.read(instance.object, is_instance=True)
@@ -120,7 +120,7 @@ class NodeMeshes:
         return self.from_world(node) @ transforms.world(part.thing.evaluated_get(self.depsgraph))
 
     def from_world(self, node: PlannedNode) -> Matrix4:
-        """Return the matrix from world space into a node's; of a node that an animation makes flat, the nearest to it."""
+        """Return the matrix from world space into a node's; of one that an animation makes flat, the nearest to it."""
         if node.thing is None:
             return np.identity(4)
         matrix = transforms.world(node.thing.evaluated_get(self.depsgraph))

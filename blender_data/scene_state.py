@@ -123,7 +123,12 @@ def _channels(block: bpy.types.ID, played: Played) -> Iterator[_Channel]:
     data = block.animation_data
     strips = (strip.action for track in data.nla_tracks for strip in track.strips)
     actions = dict.fromkeys([data.action, *strips, *played.get(block, ())])
-    paths = {(curve.data_path, curve.array_index) for action in actions if action for curve in compat.action_curves(action, None)}
+    paths = {
+        (curve.data_path, curve.array_index)
+        for action in actions
+        if action
+        for curve in compat.action_curves(action, None)
+    }
     for path, index in sorted(paths):
         place = path.rindex('["') if path.endswith('"]') else path.rfind(".")
         name = path[place:].removeprefix(".") if place >= 0 else path

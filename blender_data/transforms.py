@@ -81,8 +81,8 @@ def _from_channels(thing: bpy.types.Object) -> Transform:
     if mode == "QUATERNION":
         rotation = thing.rotation_quaternion.normalized()
     elif mode == "AXIS_ANGLE":
-        angle, *axis = thing.rotation_axis_angle
-        rotation = Quaternion(axis, angle) if any(axis) else Quaternion()
+        channel = tuple(thing.rotation_axis_angle)
+        rotation = Quaternion(channel[1:], channel[0]) if any(channel[1:]) else Quaternion()
     else:
         rotation = thing.rotation_euler.to_quaternion()
     return Transform(tuple(thing.location), tuple(rotation), tuple(thing.scale))

@@ -237,7 +237,7 @@ def moving_clip(name: str = "Default", fps: float = 24.0, frames: int = 5, targe
 def at(frame: float) -> None:
     import bpy
 
-    bpy.context.scene.frame_set(int(math.floor(frame)), subframe=frame % 1)
+    bpy.context.scene.frame_set(math.floor(frame), subframe=frame % 1)
 
 
 @pytest.mark.parametrize(("fps", "base", "clip_fps"), [(24, 1.0, 24.0), (30, 1.001, 24.0), (24, 1.0, 25.0)])
