@@ -61,13 +61,19 @@ def has_plain_channels(thing: bpy.types.Object, above: bpy.types.Object | None) 
     if (parent.original if parent else None) != (above.original if above else None):
         return False
     return (
-        (parent is None or (thing.parent_type == "OBJECT" and thing.matrix_parent_inverse == Matrix.Identity(4)))
+        (parent is None or (hangs_on_object(thing) and thing.matrix_parent_inverse == Matrix.Identity(4)))
         and all(constraint.mute for constraint in thing.constraints)
         and thing.rigid_body is None
         and thing.delta_location == Vector((0, 0, 0))
         and thing.delta_scale == Vector((1, 1, 1))
         and _no_delta_rotation(thing)
     )
+
+
+def hangs_on_object(thing: bpy.types.Object) -> bool:
+    """Tell whether nothing but the transform of its parent carries a child: no bone, no vertex, no path of a curve."""
+    parent = thing.parent
+    return thing.parent_type == "OBJECT" and not (parent.type == "CURVE" and parent.data.use_path)
 
 
 def _no_delta_rotation(thing: bpy.types.Object) -> bool:
@@ -81,7 +87,7 @@ def _from_channels(thing: bpy.types.Object) -> Transform:
     if mode == "QUATERNION":
         rotation = thing.rotation_quaternion.normalized()
     elif mode == "AXIS_ANGLE":
-        channel = tuple(thing.rotation_axis_angle)
+        channel: tuple[float, ...] = tuple(thing.rotation_axis_angle)
         rotation = Quaternion(channel[1:], channel[0]) if any(channel[1:]) else Quaternion()
     else:
         rotation = thing.rotation_euler.to_quaternion()
