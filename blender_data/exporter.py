@@ -179,7 +179,7 @@ def _may_move(part: Part, node: PlannedNode) -> bool:
         return True
     thing = part.thing
     while thing is not None and thing is not node.thing:
-        parent_moves = thing.parent_type != "OBJECT" and thing.parent is not None
+        parent_moves = thing.parent is not None and not transforms.hangs_on_object(thing)
         if thing.animation_data is not None or len(thing.constraints) or parent_moves or thing.rigid_body is not None:
             return True
         thing = thing.parent
