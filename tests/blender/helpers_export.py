@@ -360,15 +360,25 @@ def add_nodes(thing: Any, group: Any) -> Any:
     return modifier
 
 
+def curves(action: Any) -> list[Any]:
+    """Return all curves of an action."""
+    if not hasattr(action, "layers"):
+        return list(action.fcurves)
+    bags = (bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags)
+    return [curve for bag in bags for curve in bag.fcurves]
+
+
 def key(owner: Any, path: str, keys: Mapping[float, Any], index: int = -1) -> None:
-    """Key a property linearly at some frames."""
-    bpy.context.preferences.edit.keyframe_new_interpolation_type = "LINEAR"
+    """Key a property linearly at some frames; leave it as in the last of them."""
     for frame, value in keys.items():
         if index >= 0:
             getattr(owner, path)[index] = value
         else:
             setattr(owner, path, value)
         assert owner.keyframe_insert(path, frame=frame, index=index)
+    for curve in curves(owner.id_data.animation_data.action):
+        for point in curve.keyframe_points:
+            point.interpolation = "LINEAR"
 
 
 def new_action(owner: Any, name: str, path: str, keys: Mapping[float, Any], index: int = -1) -> Any:

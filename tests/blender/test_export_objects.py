@@ -53,14 +53,14 @@ def test_an_armature_without_animation_data_does_no_harm(merging: str) -> None:
 def test_zero_scale_is_refused_by_name(merging: str, scale: tuple[float, float, float]) -> None:
     tetra("#Good")
     tetra("Flattened", scale=scale)
-    with pytest.raises(_error(), match="'Flattened'.*scale"):
+    with pytest.raises(_error(), match=r"'Flattened'.*scale"):
         export(merging=merging)
 
 
 @KINDS
 def test_zero_scale_of_a_parent_is_refused(merging: str) -> None:
     tetra("#Child", parent=add("#Empty", scale=(1, 0, 1)))
-    with pytest.raises(_error(), match="#(Empty|Child)"):
+    with pytest.raises(_error(), match=r"#(Empty|Child)"):
         export(merging=merging)
 
 
@@ -150,14 +150,15 @@ def _path_parent(thing: Any) -> None:
     spline.points.add(1)
     spline.points[1].co = (0, 8, 0, 1)
     curve.eval_time = curve.path_duration / 2
-    thing.parent = add("Path", curve, bpy.context.scene.collection, location=(0, 0, 3))
+    thing.parent = add("#Path", curve, location=(0, 0, 3))
 
 
 @KINDS
 @pytest.mark.parametrize(
     "change",
     [
-        _parent_inverse, _deltas, _axis_angle, _raw_quaternion, _other_order, _constraint, _vertex_parent, _bone_parent, _path_parent,
+        _parent_inverse, _deltas, _axis_angle, _raw_quaternion, _other_order, _constraint, _vertex_parent, _bone_parent,
+        _path_parent,
     ],
 )  # fmt: skip
 def test_an_object_lands_where_blender_shows_it(merging: str, change: Callable[[Any], None]) -> None:

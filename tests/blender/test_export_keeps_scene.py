@@ -1,0 +1,231 @@
+"""The scene after an export is what it was before: every property of every data block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from helpers_export import (
+    active,
+    add,
+    add_nodes,
+    armature,
+    bpy,
+    drive,
+    export,
+    grid,
+    key,
+    new_action,
+    node_group,
+    push_down,
+    square,
+    tetra,
+)
+
+pytestmark = pytest.mark.needs_bpy
+
+# Blender 4.2 crashes on reading uv_sculpt; reading an attribute turns its storage_type.
+_UNSTABLE = {
+    "use_nodes",
+    "uv_sculpt",
+    "storage_type",
+    "rna_type",
+    "is_updated",
+    "is_evaluated",
+    "original",
+    "session_uid",
+    "depsgraph",
+    "bl_rna",
+    "is_valid",
+}
+_KINDS_OF_WINDOWS = {"window_managers", "screens", "workspaces", "brushes", "libraries"}
+
+
+def _dump(owner: Any, path: str, found: dict[str, Any], seen: set[tuple[int, str]]) -> None:
+    """Write down all properties of a structure and of what it owns, by path."""
+    for description in owner.bl_rna.properties:
+        name = description.identifier
+        here = f"{path}.{name}"
+        try:
+            value = getattr(owner, name)
+        except (AttributeError, UnicodeDecodeError):
+            continue
+        if name in _UNSTABLE:
+            continue
+        if description.type == "COLLECTION":
+            found[f"{here} count"] = len(value)
+            for number, item in enumerate(value):
+                _dump_pointer(item, f"{here}[{number}]", found, seen)
+        elif description.type == "POINTER":
+            _dump_pointer(value, here, found, seen)
+        elif getattr(description, "is_array", False):
+            found[here] = repr([list(row) if hasattr(row, "__len__") else row for row in value])
+        else:
+            found[here] = repr(value)
+    for name in owner.keys() if isinstance(owner, bpy.types.ID) else ():
+        found[f"{path}[{name!r}]"] = str(owner[name])
+
+
+def _dump_pointer(value: Any, here: str, found: dict[str, Any], seen: set[tuple[int, str]]) -> None:
+    if value is None or (isinstance(value, bpy.types.ID) and not value.is_embedded_data):
+        found[here] = repr(value)
+        return
+    this = (value.as_pointer(), value.bl_rna.identifier)
+    found[here] = value.bl_rna.identifier
+    if this not in seen and value.bl_rna.identifier not in {"Depsgraph", "ViewLayer"}:
+        _dump(value, here, found, seen | {this})
+
+
+def _snapshot() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for description in bpy.data.bl_rna.properties:
+        if description.type == "COLLECTION" and description.identifier not in _KINDS_OF_WINDOWS:
+            for block in getattr(bpy.data, description.identifier):
+                _dump(block, f"{description.identifier}[{block.name_full}]", found, set())
+    layer = bpy.context.view_layer
+    found["selected"] = sorted(thing.name for thing in layer.objects.selected)
+    found["active"] = repr(layer.objects.active)
+    found["mode"] = bpy.context.mode
+    found["hidden"] = sorted(thing.name for thing in layer.objects if thing.hide_get())
+    return found
+
+
+def _assert_unchanged(**options: Any) -> None:
+    bpy.context.view_layer.update()
+    before = _snapshot()
+    assert len(before) > 1000
+    made = export(**options)
+    assert made.clip_names or options.get("clips") == "NONE"
+    after = _snapshot()
+    changed = {
+        path: (before.get(path), after.get(path))
+        for path in before.keys() | after.keys()
+        if before.get(path) != after.get(path)
+    }
+    assert changed == {}
+
+
+def _rich_scene() -> None:
+    """Make a scene with something of everything that an export touches, and with changes that are not keyed."""
+    scene = bpy.context.scene
+    scene.render.fps_base = 1.001
+    body = grid("#Body")
+    for n in range(2):
+        new_action(body, f"Move {n}", "location", {1: (0, 0, n), 4: (3, n, 0)})
+        if n == 0:
+            push_down(body, "Stashed", 30).mute = True
+            body.animation_data.nla_tracks[0].mute = True
+    body.shape_key_add(name="Basis")
+    tall = body.shape_key_add(name="Tall")
+    tall.data[3].co = (0, 0, 9)
+    key(tall, "value", {1: 0.0, 4: 1.0})
+    rig = armature("Rig", bpy.context.scene.collection)
+    key(rig.pose.bones["Bone"], "rotation_quaternion", {1: (1, 0, 0, 0), 4: (0.6, 0.8, 0, 0)})
+    skinned = tetra("#Skinned", parent=rig)
+    skinned.vertex_groups.new(name="Bone").add([2, 3], 1.0, "REPLACE")
+    skinned.modifiers.new("Armature", "ARMATURE").object = rig
+    twist = skinned.modifiers.new("Twist", "SIMPLE_DEFORM")
+    key(twist, "angle", {1: 0.0, 4: 1.0})
+    skinned.modifiers.new("Hidden", "ARRAY").show_viewport = False
+    driven = tetra("#Driven")
+    drive(driven, "location", "frame", 2)
+    driven["custom"] = 1.0
+    driven.keyframe_insert('["custom"]', frame=1)
+    cached = square("#Cached")
+    cached.modifiers.new("Cache", "MESH_CACHE")
+    cached.meshferry.rest_is_basis = True
+    body.meshferry.rest_is_basis = True
+    group, _, _ = node_group()
+    add_nodes(tetra("#Nodes"), group)
+    add("Instance", instance_type="COLLECTION", instance_collection=bpy.data.collections.new("Library"))
+    other = tetra("Not exported", scene.collection)
+    key(other, "location", {1: (0, 0, 0), 4: (4, 0, 0)})
+    lamp = bpy.data.lights.new("Lamp", "POINT")
+    add("Lamp", lamp, scene.collection)
+    key(lamp, "energy", {1: 10.0, 4: 20.0})
+    wood = bpy.data.materials.new("Wood")
+    key(wood, "roughness", {1: 0.0, 4: 1.0})
+    body.data.materials.append(wood)
+    tetra("Hidden one").hide_set(True)
+    body.select_set(True)
+    bpy.context.view_layer.objects.active = skinned
+    scene.frame_set(2, subframe=0.25)
+
+
+def _change_without_keys() -> None:
+    bpy.data.objects["#Body"].location = (7, 8, 9)
+    bpy.data.objects["#Body"].rotation_euler = (1, 0, 0)
+    bpy.data.objects["#Body"].data.shape_keys.key_blocks["Tall"].value = 0.77
+    bone = bpy.data.objects["Rig"].pose.bones["Bone"]
+    bone.rotation_quaternion, bone.location = (0, 0, 1, 0), (1, 1, 1)
+    bpy.data.objects["#Skinned"].modifiers["Twist"].angle = 2.5
+    bpy.data.objects["#Driven"]["custom"] = 9.0
+    bpy.data.objects["Not exported"].location = (5, 5, 5)
+    bpy.data.lights["Lamp"].energy = 77
+    bpy.data.materials["Wood"].roughness = 0.33
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {"clips": "ACTIVE"},
+    {"clips": "ACTIONS"},
+    {"clips": "NLA"},
+    {"clips": "SCENE", "merging": "MERGE", "animation_kind": "VERTEX"},
+    {"clips": "ACTIONS", "merging": "KEEP", "use_modifiers": False},
+    {"clips": "NONE"},
+]
+
+
+@pytest.mark.parametrize(
+    "options", OPTIONS, ids=lambda options: " ".join(options.values()) if len(options) == 1 else None
+)
+@pytest.mark.parametrize("prepare", [lambda: None, _change_without_keys], ids=["as keyed", "changed without keys"])
+def test_an_export_leaves_the_scene_as_it_was(options: dict[str, Any], prepare: Callable[[], None]) -> None:
+    _rich_scene()
+    prepare()
+    _assert_unchanged(**options)
+
+
+@pytest.mark.parametrize(("frame", "subframe"), [(1, 0.0), (17, 0.0), (-3, 0.5), (3, 0.125)])
+def test_the_frame_is_the_same_afterwards(frame: int, subframe: float) -> None:
+    key(tetra("#Thing"), "location", {1: (0, 0, 0), 4: (3, 0, 0)})
+    scene = bpy.context.scene
+    scene.frame_set(frame, subframe=subframe)
+    before = (scene.frame_current, scene.frame_subframe, scene.frame_float)
+    assert export().clip_names == {"Default"}
+    assert (scene.frame_current, scene.frame_subframe, scene.frame_float) == before
+
+
+@pytest.mark.parametrize("mode", ["POSE", "EDIT"])
+def test_the_mode_stays(mode: str) -> None:
+    _rich_scene()
+    with active(bpy.data.objects["Rig"], mode=mode):
+        _assert_unchanged()
+
+
+def test_a_failed_export_leaves_the_scene_as_it_was() -> None:
+    from meshferry.io_formats.errors import ExportError
+
+    _rich_scene()
+    _change_without_keys()
+    tetra("Flat", scale=(0, 1, 1))
+    before = _snapshot()
+    with pytest.raises(ExportError, match="Flat"):
+        export(clips="ACTIONS")
+    assert _snapshot() == before
+
+
+def test_an_action_with_several_slots_keeps_its_slot() -> None:
+    if "slots" not in bpy.types.Action.bl_rna.properties:
+        pytest.skip("actions have no slots before 4.4")
+    one, other = tetra("#One"), tetra("#Other")
+    action = new_action(one, "Shared", "location", {1: (0, 0, 0), 4: (3, 0, 0)})
+    other.animation_data_create().action = action
+    slot = action.slots.new("OBJECT", "Other")
+    other.animation_data.action_slot = slot
+    key(other, "location", {1: (0, 0, 0), 4: (0, 3, 0)})
+    assert len(action.slots) == 2
+    one.animation_data.action_slot = None
+    _assert_unchanged(clips="ACTIVE")
+    assert other.animation_data.action_slot == slot
+    assert one.animation_data.action_slot is None
