@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..io_formats.quaternions import continuous
-from ..io_formats.scene import Clip, TransformTrack, VertexTrack
+from ..io_formats.scene import Clip, Node, TransformTrack, VertexTrack
 from . import compat, transforms
 from .clip_sources import ClipSource, scene_rate
 from .node_meshes import NodeMesh, NodeMeshes
@@ -26,10 +26,16 @@ class ClipSampler:
     """Samples the clips of one export."""
 
     def __init__(
-        self, context: bpy.types.Context, nodes: list[PlannedNode], meshes: NodeMeshes, options: Mapping[str, Any]
+        self,
+        context: bpy.types.Context,
+        nodes: list[PlannedNode],
+        rests: list[Node],
+        meshes: NodeMeshes,
+        options: Mapping[str, Any],
     ) -> None:
         self.context = context
         self.nodes = nodes
+        self.rests = rests
         self.meshes = meshes
         self.options = options
         self.notices: list[str] = []
@@ -38,11 +44,8 @@ class ClipSampler:
         if text not in self.notices:
             self.notices.append(text)
 
-    def sample(
-        self, source: ClipSource, node_meshes: Mapping[int, NodeMesh], animated: list[bpy.types.ID]
-    ) -> Clip | None:
-        """Play one clip and return it, or None where nothing moves in it."""
-        source.play(animated)
+    def sample(self, source: ClipSource, node_meshes: Mapping[int, NodeMesh]) -> Clip | None:
+        """Run through a clip that plays and return it, or None where nothing moves in it."""
         kind = self.options["animation_kind"]
         deforming = {index: found for index, found in node_meshes.items() if found.moving_parts and kind != "NODE"}
         poses: list[list[transforms.Transform]] = []
@@ -117,7 +120,7 @@ class ClipSampler:
     def _transform_track(
         self, index: int, poses: list[list[transforms.Transform]], source: ClipSource
     ) -> TransformTrack | None:
-        """Return a node's track where it moves, or where an action from a file keys it."""
+        """Return a node's track where it moves or is not at rest, or where an action from a file keys it."""
         thing = self.nodes[index].thing
         if thing is None:
             return None
@@ -134,9 +137,14 @@ class ClipSampler:
                 "the nearest without shear was exported"
             )
         size = max(1.0, float(np.abs(track.translation).max()))
-        moves = any(
-            np.ptp(values, axis=0).max() > _MOVED * size for values in (track.translation, track.rotation, track.scale)
+        # A pose that is held all the time counts where it is not that of the rest.
+        rest = self.rests[index]
+        ranges = (
+            np.vstack([track.translation, rest.translation]),
+            continuous(np.vstack([track.rotation, rest.rotation])),
+            np.vstack([track.scale, rest.scale]),
         )
+        moves = any(np.ptp(values, axis=0).max() > _MOVED * size for values in ranges)
         return track if moves or (source.from_file and is_keyed(thing)) else None
 
     def _drop_repeated_pose(self, clip: Clip, source: ClipSource) -> None:

@@ -120,9 +120,14 @@ class _Export:
             node_meshes = self.node_meshes(meshes, animated=animated)
             self.scene.nodes = [self.node(index, node_meshes.get(index), depsgraph) for index in range(len(self.nodes))]
         if animated:
-            sampler = ClipSampler(self.context, self.nodes, meshes, self.options)
+            sampler = ClipSampler(self.context, self.nodes, self.scene.nodes, meshes, self.options)
+            rest = scene_state.animated_values(found.animated, played(clips))
             for source in clips:
-                clip = sampler.sample(source, node_meshes, found.animated)
+                # What this clip does not move stands as at rest, not as the clip before it left it.
+                source.play(found.animated)
+                for channel in rest:
+                    channel.restore()
+                clip = sampler.sample(source, node_meshes)
                 if clip is not None:
                     self.scene.clips.append(clip)
             self.notices += sampler.notices

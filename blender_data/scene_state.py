@@ -25,7 +25,7 @@ def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: P
     scene = context.scene
     frame, camera = (scene.frame_current, scene.frame_subframe), scene.camera
     plays = [(block, _animation_state(block)) for block in animated]
-    channels = [channel for block in _blocks() for channel in _channels(block, played)]
+    channels = animated_values(_blocks(), played)
     try:
         yield
     finally:
@@ -79,7 +79,7 @@ def _restore_animation(block: bpy.types.ID, state: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class _Channel:
+class Channel:
     """One animated value."""
 
     owner: Any
@@ -102,6 +102,11 @@ class _Channel:
             setattr(self.owner, self.name, self.value)
 
 
+def animated_values(blocks: Iterable[bpy.types.ID], played: Played) -> list[Channel]:
+    """Return the values, as they are now, that the actions of data blocks may change."""
+    return [channel for block in blocks for channel in _channels(block, played)]
+
+
 def _value(owner: Any, name: str, index: int) -> Any:
     value = owner.path_resolve(name)
     return value[index] if index >= 0 else value
@@ -118,7 +123,7 @@ def _blocks() -> Iterator[bpy.types.ID]:
                     yield owner
 
 
-def _channels(block: bpy.types.ID, played: Played) -> Iterator[_Channel]:
+def _channels(block: bpy.types.ID, played: Played) -> Iterator[Channel]:
     """Yield the values that the actions of a data block may change."""
     data = block.animation_data
     strips = (strip.action for track in data.nla_tracks for strip in track.strips)
@@ -136,7 +141,7 @@ def _channels(block: bpy.types.ID, played: Played) -> Iterator[_Channel]:
             owner = block.path_resolve(path[:place]) if place > 0 else block
             value = owner.path_resolve(name)
             which = index if hasattr(value, "__setitem__") else -1
-            yield _Channel(owner, name, which, _value(owner, name, which))
+            yield Channel(owner, name, which, _value(owner, name, which))
 
 
 @contextlib.contextmanager

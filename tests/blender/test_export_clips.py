@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers_export import (
     Exported,
+    active,
     add,
     armature,
     assert_plays_as_shown,
@@ -311,3 +312,34 @@ def test_a_turn_of_360_degrees_is_a_loop() -> None:
     thing = add("#Thing")
     key(thing, "rotation_euler", {1: 0.0, 5: 2 * np.pi}, 2)
     assert [len(export(loop=loop).clip("#Thing").frames) for loop in ("KEEP", "DROP")] == [5, 4]
+
+
+@pytest.mark.parametrize("keys", [{1: 5, 3: 5}, {1: 5}], ids=["still", "one key"])
+def test_a_clip_that_stands_still_elsewhere_than_the_rest_is_no_loss(keys: Mapping[float, float]) -> None:
+    thing = tetra("#Thing")
+    for name, places in (("Closed", {1: 0, 3: 0}), ("Move", {1: 0, 3: 2}), ("Opened", keys)):
+        new_action(thing, name, "location", places, 0)
+        push_down(thing, name).mute = True
+    made = export(clips="ACTIONS")
+    rest = -made.node("#Thing").position.x
+    for name, place in (("Closed", 0), ("Opened", 5)):
+        poses = _positions(made, clip=name) if name in made.clip_names else [rest]
+        assert poses == pytest.approx([place] * len(poses))
+    assert _positions(made, clip="Move") == pytest.approx([0, 1, 2])
+
+
+def test_what_a_clip_does_not_key_stands_as_at_rest_whatever_played_before() -> None:
+    rig = armature(collection=bpy.context.scene.collection)
+    with active(rig, mode="EDIT"):
+        other = rig.data.edit_bones.new("Other")
+        other.head, other.tail = (5, 0, 0), (5, 0, 1)
+    for name, bone in (("#One", "Bone"), ("#Two", "Other")):
+        thing = tetra(name, parent=rig)
+        thing.parent_type, thing.parent_bone = "BONE", bone
+        rig.animation_data_create().action = None
+        key(rig.pose.bones[bone], "location", {1: (0, 0, 0), 3: (2, 0, 0)})
+        rig.animation_data.action.name = f"Move {name}"
+    made = export(clips="ACTIONS")
+    clips = {node: [clip.name for clip in made.node(node).nodeAnimations] for node in ("#One", "#Two")}
+    assert clips == {"#One": ["Move #One"], "#Two": ["Move #Two"]}
+    assert [-made.node(node).position.x for node in clips] == pytest.approx([0, 5])
