@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +91,8 @@ class Polygon:
     tint: Color
     grain: Floats
     """(3,) direction of the wood, which is that of u."""
+    shade: Floats
+    """(n,) light at the corners that its neighbours leave it, 0..1."""
 
     @property
     def normal(self) -> Floats:
@@ -111,12 +113,18 @@ class Builder:
     polygons: list[Polygon] = field(default_factory=list)
 
     def add(
-        self, points: list[Vector] | Floats, material: str, tint: Color = BARE, grain: Vector | None = None
+        self,
+        points: list[Vector] | Floats,
+        material: str,
+        tint: Color = BARE,
+        grain: Vector | None = None,
+        shade: tuple[float, ...] | None = None,
     ) -> None:
         """Add a polygon; its grain runs along its first edge unless told otherwise."""
         corners = np.rint(np.asarray(points, np.float64) * 4096) / 4096
         direction = np.asarray(grain, np.float64) if grain else corners[1] - corners[0]
-        self.polygons.append(Polygon(corners, material, _varied(tint, len(self.polygons)), unit(direction)))
+        light = np.asarray(shade or [1.0] * len(corners))
+        self.polygons.append(Polygon(corners, material, _varied(tint, len(self.polygons)), unit(direction), light))
 
     def beam(
         self,
@@ -152,7 +160,7 @@ class Builder:
 
 def _varied(tint: Color, seed: int) -> Color:
     """Make each plank a little lighter or darker than its neighbours."""
-    factor = 1.0 + 0.05 * noise(seed)
+    factor = 0.97 + 0.06 * noise(seed)
     return (tint[0] * factor, tint[1] * factor, tint[2] * factor)
 
 
@@ -168,10 +176,22 @@ def side_of(low: list[Vector], high: list[Vector], k: int) -> list[Vector]:
     return [low[k], low[following], high[following], high[k]]
 
 
-def ring(model: Builder, low: list[Vector], high: list[Vector], material: str, tint: Color = BARE) -> None:
-    """Add the eight quads between two octagons."""
+def ring(
+    model: Builder,
+    low: list[Vector],
+    high: list[Vector],
+    material: str,
+    tint: Color = BARE,
+    shade: tuple[float, float] = (1.0, 1.0),
+) -> None:
+    """Add the eight quads between two octagons; ``shade`` is the light at the lower and at the upper one."""
     for k in range(8):
-        model.add(side_of(low, high, k), material, tint)
+        model.add(side_of(low, high, k), material, tint, shade=(shade[0], shade[0], shade[1], shade[1]))
+
+
+UNDER_EAVES = (1.0, 0.80)
+"""Light on a board or a shingle, whose upper edge lies under the next one."""
+LIP = (0.55, 0.55)
 
 
 # -- the mill ------------------------------------------------------------------------------------------------------
@@ -210,10 +230,9 @@ def boards(model: Builder) -> None:
         low, high = bottom + row * height, bottom + (row + 1) * height
         outer, inner = octagon(wall(low) + lip, low), octagon(wall(high), high)
         under = octagon(wall(low), low)
-        ring(model, outer, inner, WHITE)
+        ring(model, outer, inner, WHITE, shade=UNDER_EAVES)
         if row:  # the lowest stands on the plinth
-            for k in range(8):
-                model.add(side_of(under, outer, k), WHITE)
+            ring(model, under, outer, WHITE, shade=LIP)
     low_posts, high_posts = octagon(wall(bottom) + 0.012, bottom), octagon(wall(top) + 0.012, top)
     for a, b in zip(low_posts, high_posts, strict=True):
         model.beam(a, b, 0.075, 0.075, (a[0] - CENTRE[0], a[1] - CENTRE[1], 0.0), ends=(False, False))
@@ -251,10 +270,8 @@ def cap(model: Builder) -> None:
     for row, ((r0, z0), (r1, z1)) in enumerate(itertools.pairwise(profile)):
         outer, inner = octagon(r0 + lip, z0), octagon(r1, z1)
         tint = ROOF_RED if row % 2 else (ROOF_RED[0] * 0.93, ROOF_RED[1] * 0.90, ROOF_RED[2] * 0.90)
-        ring(model, outer, inner, WHITE, tint)
-        under = octagon(r0 - (0.12 if row == 0 else 0.005), z0)
-        for k in range(8):
-            model.add(side_of(under, outer, k), WHITE, tint)
+        ring(model, outer, inner, WHITE, tint, UNDER_EAVES)
+        ring(model, octagon(r0 - (0.12 if row == 0 else 0.005), z0), outer, WHITE, tint, LIP)
     x, y, z = HUB
     back = (x, y - 0.5 * cos(TILT), z - 0.5 * sin(TILT))
     front = (x, y - 0.10 * cos(TILT), z - 0.10 * sin(TILT))
@@ -364,7 +381,7 @@ def sails() -> Builder:
         c, s = ((1, 0), (0, 1), (-1, 0), (0, -1))[quarter]
         for polygon in one.polygons:
             model.polygons.append(
-                Polygon(_turned(polygon.points, c, s), polygon.material, polygon.tint, _turned(polygon.grain, c, s))
+                replace(polygon, points=_turned(polygon.points, c, s), grain=_turned(polygon.grain, c, s))
             )
     around = [[(0.12 * cos(45 * k + 22.5), y, 0.12 * sin(45 * k + 22.5)) for k in range(8)] for y in (-0.09, 0.065)]
     nose = [(0.055 * cos(45 * k + 22.5), 0.12, 0.055 * sin(45 * k + 22.5)) for k in range(8)]
@@ -469,9 +486,9 @@ def shaded(polygons: list[Polygon], light: list[Floats]) -> list[Floats]:
     """Return the colours of all corners: tint times light, with warm light and cool shade, each (n, 3) in 0..1."""
     colors = []
     for polygon, share in zip(polygons, light, strict=True):
-        dark = np.clip(share, 0.0, 1.0)[:, None]
-        shade = np.asarray((0.46, 0.43, 0.46)) * (1 - dark) + np.asarray((1.0, 0.99, 0.96)) * dark
-        colors.append(np.clip(shade * polygon.tint, 0.0, 1.0))
+        dark = np.clip(share * polygon.shade, 0.0, 1.0)[:, None]
+        color = np.asarray((0.40, 0.37, 0.41)) * (1 - dark) + np.asarray((1.0, 0.99, 0.96)) * dark
+        colors.append(np.clip(color * polygon.tint, 0.0, 1.0))
     return colors
 
 
