@@ -118,12 +118,29 @@ def _sorted_groups(
     pending: npt.NDArray[np.intp], points: IntArray, keys: Sequence[SplitKey]
 ) -> tuple[IntArray, int, npt.NDArray[np.intp]]:
     """Group corners by point and rounded values; return their group, the number of groups, and a corner of each."""
-    columns = [points.astype(np.float64)]
-    for key in keys:
+    rows = points.astype(np.float64)[:, None]
+    for key in sorted(keys, key=lambda key: key.any_will_do is not None):
         values = key.values[pending].astype(np.float64)
-        columns += list((np.rint(values / key.tolerance) if key.tolerance else values).T)
-    _, representative, groups = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
-    return groups.reshape(-1).astype(np.int32), len(representative), pending[representative]
+        if key.tolerance:
+            values = np.rint(values / key.tolerance)
+        if key.any_will_do is not None:
+            # A corner whose values mean nothing takes those of one that agrees with it in everything else.
+            _, group = np.unique(rows, axis=0, return_inverse=True)
+            group = group.reshape(-1)
+            wild = key.any_will_do[pending]
+            meant = np.flatnonzero(~wild)
+            speaker = np.full(len(pending), -1, np.intp)
+            speaker[group[meant][::-1]] = meant[::-1]
+            speaker = speaker[group[wild]]
+            values[wild] = np.where(speaker[:, None] < 0, 0.0, values[speaker])
+        rows = np.column_stack((rows, values))
+    _, representative, groups = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    groups = groups.reshape(-1)
+    for key in keys:
+        if key.any_will_do is not None:
+            meant = np.flatnonzero(~key.any_will_do[pending])[::-1]
+            representative[groups[meant]] = meant
+    return groups.astype(np.int32), len(representative), pending[representative]
 
 
 TANGENT_TOLERANCE = 0.5
