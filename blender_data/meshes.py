@@ -20,6 +20,8 @@ FILE_VERTEX = "file_vertex"
 MOST_UV_LAYERS = 8
 """Blender's limit."""
 
+_BLOCK = 1 << 18
+
 
 def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | None]) -> bpy.types.Mesh:
     """Make a Blender mesh without its normals (see :func:`set_normals`).
@@ -44,7 +46,6 @@ def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | N
     if len(materials) > 1:
         index = built.attributes.get("material_index") or built.attributes.new("material_index", "INT", "FACE")
         index.data.foreach_set("value", _flat(mesh.material_index, np.int32))
-    built.update(calc_edges=True)
     for layer in mesh.uvs[:MOST_UV_LAYERS]:
         _set_uv(built, layer, mesh.corner_point)
     for number, layer in enumerate(mesh.colors):
@@ -54,6 +55,7 @@ def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | N
             _set_file_vertices(built, layer)
         else:
             _set_custom(built, layer)
+    built.update(calc_edges=True)  # last, since edges take as much memory as all before
     built.meshferry.file_vertices = len(mesh.points)
     built.meshferry.file_corners = corners
     built.meshferry.is_welded = any(layer.index is not None for layer in mesh.layers())
@@ -71,7 +73,13 @@ def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.in
         return
     if layer.values.dtype == np.float32 and layer.index is None and not layer.per_corner:
         # Two floats gathered as one 8-byte number: half the time of a row gather.
-        values = np.take(np.ascontiguousarray(layer.values).view(np.uint64).reshape(-1), corner_point).view(np.float32)
+        # In blocks, because take makes 8-byte copies of 4-byte indices: the import's peak of memory is here.
+        pairs = np.ascontiguousarray(layer.values).view(np.uint64).reshape(-1)
+        taken = np.empty(len(corner_point), np.uint64)
+        for start in range(0, len(taken), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            np.take(pairs, corner_point[block], out=taken[block], mode="clip")  # "raise" copies
+        values = taken.view(np.float32)
     else:
         values = _flat(layer.at_corners(corner_point), np.float32)
     uv.uv.foreach_set("vector", values)

@@ -127,7 +127,6 @@ def memory(triangles: int, rounds: int, folder: Path) -> list[Row]:
             models.empty_file()
             models.build(size)
             export_ours(path)
-    decoded = decoded_bytes(large)
     models.empty_file()
     import_ours(small, **EXACT)
     models.empty_file()
@@ -137,6 +136,7 @@ def memory(triangles: int, rounds: int, folder: Path) -> list[Row]:
     expect_model(triangles)()
     peak = _status("VmHWM") - before
     after = _status("VmRSS") - before
+    decoded = decoded_bytes(large)  # only now: it would have had the C library keep memory at hand
     detail = (
         f"peak {peak / 2**20:.0f} MiB : arrays {decoded / 2**20:.0f} MiB ({after / 2**20:.0f} MiB stay with Blender)"
     )
