@@ -52,6 +52,7 @@ class ClipSampler:
         shapes: dict[int, list[tuple[FloatArray, FloatArray, FloatArray]]] = {index: [] for index in deforming}
         for _ in self._frames(source):
             poses.append([self._pose(index) for index in range(len(self.nodes))])
+            self._watch_instances()
             for index in list(deforming):
                 shape = self._shape(index, deforming[index])
                 if shape is None:
@@ -84,6 +85,17 @@ class ClipSampler:
         for number in range(count):
             set_frame(scene, source.start + number * step)
             yield number
+
+    def _watch_instances(self) -> None:
+        """Say which instances move within their node: they are exported as they rest."""
+        now = self.meshes.instance_places(self.nodes)
+        for owner, rest in self.meshes.rest_places.items():
+            places = now.get(owner, [])
+            size = 1e-5 * max(1.0, float(np.abs(rest).max(initial=0)))
+            if len(places) != len(rest) or np.abs(np.array(places) - np.array(rest)).max(initial=0) > size:
+                self.notice(
+                    f"{owner.name}: what it shows as instances moves; make instances real to export their animation"
+                )
 
     def _pose(self, index: int) -> transforms.Transform:
         """Return a node's local transform as it stands now."""

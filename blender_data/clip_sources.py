@@ -171,7 +171,7 @@ def _actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
 
 
 def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
-    """Tell whether a loose action was made for a data block: by its slot's name, or the bones or shape keys it moves."""
+    """Tell whether a loose action was made for a data block: by its slot's name, or by bones or shape keys it moves."""
     parts = {
         'pose.bones["': getattr(getattr(block, "pose", None), "bones", ()),
         'key_blocks["': getattr(block, "key_blocks", ()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import bpy
@@ -59,20 +60,38 @@ class NodeMeshes:
         self.depsgraph = depsgraph
         self.tolerance = tolerance
         self._instances: dict[bpy.types.Object, list[tuple[Mesh, Matrix4]]] = {}
+        self.rest_places: dict[bpy.types.Object, list[Matrix4]] = {}
+        """Where the instances of each instancer rest within its node."""
 
     def read_instances(self, instancers: set[bpy.types.Object]) -> None:
         """Read what the given objects show as instances, by instancer, in world space."""
+        for owner, instance in self._instances_of(instancers):
+            mesh = self.reader.read(instance.object, is_instance=True)
+            if mesh is not None:
+                self._instances.setdefault(owner, []).append((mesh, np.array(instance.matrix_world, np.float64)))
+
+    def _instances_of(
+        self, instancers: Container[bpy.types.Object]
+    ) -> Iterator[tuple[bpy.types.Object, bpy.types.DepsgraphObjectInstance]]:
+        """Yield the instances, as they are now, that have a mesh, each with its instancer."""
         for instance in self.depsgraph.object_instances:
             if not instance.is_instance or instance.parent is None:
                 continue
             owner = instance.parent.original
             # Curves and text are followed by an entry for their mesh; an exported object's is read as its own part.
             is_own_mesh = instance.object.original == owner and tuple(instance.persistent_id)[1] == _UNUSED
-            if owner not in instancers or instance.object.type != "MESH" or is_own_mesh:
-                continue
-            mesh = self.reader.read(instance.object, is_instance=True)
-            if mesh is not None:
-                self._instances.setdefault(owner, []).append((mesh, np.array(instance.matrix_world, np.float64)))
+            if owner in instancers and instance.object.type == "MESH" and not is_own_mesh:
+                yield owner, instance
+
+    def instance_places(self, nodes: Iterable[PlannedNode]) -> dict[bpy.types.Object, list[Matrix4]]:
+        """Return the matrices of instances within their nodes, as they are now, by instancer."""
+        if not self._instances:
+            return {}
+        back = {owner: self.from_world(node) for node in nodes for owner in self.owners(node)}
+        places: dict[bpy.types.Object, list[Matrix4]] = {owner: [] for owner in self._instances}
+        for owner, instance in self._instances_of(self._instances):
+            places[owner].append(back[owner] @ np.array(instance.matrix_world, np.float64))
+        return places
 
     def read(self, node: PlannedNode, moving: list[Part]) -> NodeMesh | None:
         """Read and join a node's parts, moving ones first; None where there is no triangle.
@@ -97,7 +116,8 @@ class NodeMeshes:
             meshes.append(mesh)
         for thing in self.owners(node):
             for mesh, matrix in self._instances.get(thing, []):
-                meshes.append(transformed(mesh, self.from_world(node) @ matrix))
+                self.rest_places.setdefault(thing, []).append(self.from_world(node) @ matrix)
+                meshes.append(transformed(mesh, self.rest_places[thing][-1]))
         return NodeMesh(join(meshes), layouts, moving_points) if meshes else None
 
     def owners(self, node: PlannedNode) -> list[bpy.types.Object]:

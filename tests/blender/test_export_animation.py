@@ -518,6 +518,32 @@ def test_a_changing_number_of_vertices_is_said_and_leaves_the_rest_shape() -> No
     assert len(made.triangles()) == 2
 
 
+def _instance(name: str) -> tuple[Any, Any]:
+    library = bpy.data.collections.new("Library")
+    inner = tetra("Inner", library)
+    return add(name, instance_type="COLLECTION", instance_collection=library), inner
+
+
+@pytest.mark.parametrize(
+    ("name", "moves", "kind", "told"),
+    [
+        ("#Shown", "own", "NODE", False),
+        ("Shown", "own", "", True),
+        ("#Shown", "inner", "", True),
+        ("#Shown", "", "", False),
+    ],
+)
+def test_instances_move_with_their_node_and_not_within_it(name: str, moves: str, kind: str, told: bool) -> None:
+    shown_here, inner = _instance(name)
+    moving = {"own": shown_here, "inner": inner}.get(moves) or tetra("#Else")
+    key(moving, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
+    made = export()
+    assert made.clip_kinds(name if name in made.names else "Model").strip() == kind
+    assert made.told(name, "instances") == told
+    if kind:
+        assert made.triangles("Default", 4).reshape(-1, 3).min(axis=0) == pytest.approx((4, 2, 1))
+
+
 # ------------------------------------------------------------------------------------ what came from a file
 
 
