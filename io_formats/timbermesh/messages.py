@@ -12,6 +12,7 @@ the same message described truthfully; it turns what one-by-one encoding a file 
 from __future__ import annotations
 
 import functools
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,12 +101,15 @@ def messages() -> Messages:
         The ``protobuf`` library is not installed.
     """
     try:
-        from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+        library = _protobuf()
     except ImportError:
         raise MissingLibraryError(
             "Timbermesh needs the library 'protobuf'. The installed extension brings it; "
             "elsewhere: python -m pip install protobuf"
         ) from None
+    except _MIXED_UP:
+        library = _protobuf_without_compiled_part()
+    descriptor_pb2, descriptor_pool, message, message_factory = library
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(_file_descriptor(descriptor_pb2).SerializeToString())
     get_class: Any = getattr(message_factory, "GetMessageClass", None)
@@ -123,6 +127,36 @@ def messages() -> Messages:
         # The pure-Python runtime lets a ValueError out for broken UTF-8.
         errors=(message.Error, ValueError, IndexError, OverflowError, TypeError),
     )
+
+
+_MIXED_UP = (SystemError, AttributeError, TypeError)
+"""What importing a protobuf raises that finds the compiled part of another version."""
+
+_COMPILED_PART = "google._upb._message"
+
+
+def _protobuf() -> tuple[Any, ...]:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+
+    return descriptor_pb2, descriptor_pool, message, message_factory
+
+
+def _protobuf_without_compiled_part() -> tuple[Any, ...]:
+    """Import a protobuf in pure Python that found the compiled part of another one behind it on the path.
+
+    ``google`` is a namespace that spreads over the path: the official exporter's 4.21.7 takes the
+    ``google._upb`` of any newer protobuf for its own, and fails.
+    """
+    sys.modules[_COMPILED_PART] = None  # type: ignore[assignment]
+    try:
+        return _protobuf()
+    except (ImportError, *_MIXED_UP) as problem:
+        raise MissingLibraryError(
+            f"Timbermesh needs the library 'protobuf', but two versions of it are mixed up here ({reason(problem)}); "
+            "disable other add-ons that bring one"
+        ) from None
+    finally:
+        sys.modules.pop(_COMPILED_PART, None)
 
 
 def _file_descriptor(descriptor_pb2: Any) -> Any:

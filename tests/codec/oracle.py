@@ -41,10 +41,10 @@ message Model { int32 version = 1; string name = 2; repeated Node nodes = 3; }
 """
 
 
-@functools.cache
-def _pool() -> Any:
+def file_descriptor(package: str = PACKAGE) -> Any:
+    """Describe the messages of the page as the .proto file would, in a package."""
     field_class = descriptor_pb2.FieldDescriptorProto
-    described = descriptor_pb2.FileDescriptorProto(name="codec_test_oracle.proto", package=PACKAGE, syntax="proto3")
+    described = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for name, body in re.findall(r"message (\w+) \{(.*?)\}", PROTO, re.DOTALL):
         message = described.message_type.add(name=name)
         for repeated, kind, field_name, number in re.findall(r"(repeated )?(\w+) (\w+) = (\d+);", body):
@@ -53,9 +53,14 @@ def _pool() -> Any:
             if kind in ("int32", "float", "string", "bytes"):
                 field.type = getattr(field_class, f"TYPE_{kind.upper()}")
             else:
-                field.type, field.type_name = field_class.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
+                field.type, field.type_name = field_class.TYPE_MESSAGE, f".{package}.{kind}"
+    return described
+
+
+@functools.cache
+def _pool() -> Any:
     pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(described.SerializeToString())
+    pool.AddSerializedFile(file_descriptor().SerializeToString())
     return pool
 
 

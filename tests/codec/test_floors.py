@@ -1,0 +1,161 @@
+"""One corridor, three floors: who may import whom, and what the lower floors do without Blender and protobuf."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BLENDER = {"bpy", "bmesh", "mathutils", "bpy_extras", "gpu", "bl_math", "idprop", "aud", "blf", "addon_utils"}
+FILE_FORMATS = re.compile(r"timbermesh|unigine|second.?life|mesh.?serializer|timberborn", re.IGNORECASE)
+
+
+def run_python(program: str, *arguments: object, **environment: str) -> Any:
+    """Run a program in an interpreter of its own and return the JSON that it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tests"), "PYTHONDONTWRITEBYTECODE": "1"} | environment,
+        cwd=ROOT / "tests",
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def modules(floor: str) -> list[Path]:
+    found = sorted((ROOT / floor).rglob("*.py"))
+    assert found, floor
+    return found
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield every module that a file imports, anywhere in it; relative ones as ``meshferry.…``."""
+    package = ["meshferry", *path.relative_to(ROOT).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def test_imports_are_seen() -> None:
+    """The walk finds relative imports, those in functions and those under another name."""
+    found = {name for path in modules("io_formats") for name in imports(path)}
+    assert "meshferry.io_formats.errors" in found
+    assert "google.protobuf" in found
+    assert "meshferry.io_formats.timbermesh.document" in found
+
+
+def test_lowest_floor_knows_no_blender_and_no_other_floor() -> None:
+    for path in modules("io_formats"):
+        for name in imports(path):
+            assert name.split(".")[0] not in BLENDER, f"{path}: {name}"
+            if name.split(".")[0] == "meshferry":
+                assert name == "meshferry.io_formats" or name.startswith("meshferry.io_formats."), f"{path}: {name}"
+
+
+def test_protobuf_stays_in_its_room() -> None:
+    for floor in ("io_formats", "blender_data", "operators", "cli"):
+        for path in modules(floor):
+            if path.parent.name != "timbermesh":
+                assert not any(name.split(".")[0] == "google" for name in imports(path)), path
+
+
+def test_middle_floor_knows_nothing_above_and_no_file_format() -> None:
+    for path in modules("blender_data"):
+        for name in imports(path):
+            assert not name.startswith(("meshferry.operators", "meshferry.cli")), f"{path}: {name}"
+        named = FILE_FORMATS.search(path.read_text(encoding="utf-8"))
+        assert named is None, f"{path} names {named[0]}"
+
+
+def test_imports_within_the_package_are_relative() -> None:
+    """The installed package has another name: ``bl_ext.<repository>.meshferry``."""
+    for floor in ("io_formats", "blender_data", "operators"):
+        for path in modules(floor):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and not node.level:
+                    names = [node.module or ""]
+                assert not any(name.split(".")[0] == "meshferry" for name in names), path
+
+
+IMPORT_ALL = """
+import importlib, json, pkgutil, sys
+for blocked in json.loads(sys.argv[1]):
+    sys.modules[blocked] = None
+from load_package import load_package
+load_package()
+import meshferry.io_formats as floor
+names = [found.name for found in pkgutil.walk_packages(floor.__path__, "meshferry.io_formats.")]
+for name in names:
+    importlib.import_module(name)
+print(json.dumps({"names": names, "loaded": sorted(name for name, module in sys.modules.items() if module)}))
+"""
+
+
+@pytest.mark.parametrize("blocked", [[], sorted(BLENDER), ["google", "google.protobuf", *sorted(BLENDER)]])
+def test_every_module_of_the_lowest_floor_imports_alone(blocked: list[str]) -> None:
+    found = run_python(IMPORT_ALL, json.dumps(blocked))
+    assert len(found["names"]) >= 30
+    loaded = {name.split(".")[0] for name in found["loaded"]}
+    assert not loaded & BLENDER
+    # protobuf waits until the first file is read
+    assert not any(name.startswith("google.protobuf") for name in found["loaded"])
+
+
+WITHOUT_PROTOBUF = """
+import contextlib, io, json, sys
+sys.modules["google"] = None
+sys.modules["google.protobuf"] = None
+sys.modules["bpy"] = None
+from load_package import load_package
+load_package()
+from meshferry.cli.main import main
+from meshferry.io_formats import formats
+from meshferry.io_formats.errors import FormatError, MissingLibraryError
+from meshferry.io_formats.timbermesh import document
+told = []
+for attempt in (
+    lambda: formats.TIMBERMESH.read(b"\\x1a\\0"),
+    lambda: formats.TIMBERMESH.read(b"no file at all"),
+    lambda: formats.TIMBERMESH.write(document.Model()),
+    lambda: formats.TIMBERMESH.same_content(b"\\x1a\\0", b"\\x1a\\2\\x12\\0"),
+):
+    try:
+        attempt()
+    except MissingLibraryError as problem:
+        told.append(str(problem))
+sniffed = formats.by_content(b"\\x1a\\0", 2).name
+stdout = io.StringIO()
+with contextlib.redirect_stdout(stdout):
+    status = main(["formats"])
+print(json.dumps({"told": told, "sniffed": sniffed, "status": status, "out": stdout.getvalue()}))
+"""
+
+
+def test_without_protobuf_its_format_alone_says_so() -> None:
+    found = run_python(WITHOUT_PROTOBUF)
+    assert len(found["told"]) == 4
+    for text in found["told"]:
+        assert "needs the library 'protobuf'" in text
+        assert "pip install protobuf" in text
+        assert "\n" not in text
+    assert found["sniffed"] == "timbermesh"
+    assert found["status"] == 0
+    assert "Timbermesh (.timbermesh, .meshy)" in found["out"]
