@@ -40,9 +40,9 @@ class Basis:
     def vectors(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
         """Map points, normals or directions, (…, 3) or more columns; further columns are kept."""
         mapped = np.empty(values.shape, np.float32)
-        for target, (source, sign) in enumerate(zip(self.order, self.signs, strict=True)):
-            # Not np.negative: NumPy 2.4 writes wrong values with some strides.
-            with np.errstate(invalid="ignore"):  # a signalling NaN
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            for target, (source, sign) in enumerate(zip(self.order, self.signs, strict=True)):
+                # Not np.negative: NumPy 2.4 writes wrong values with some strides.
                 np.multiply(values[..., source], np.float32(sign), out=mapped[..., target], casting="same_kind")
         mapped[..., 3:] = values[..., 3:]
         return mapped

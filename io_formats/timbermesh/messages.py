@@ -86,9 +86,9 @@ def child_messages(message: str) -> dict[int, str]:
     return {number: kind for number, kind, _ in _SCHEMA[message].values() if kind in _SCHEMA}
 
 
-def field_numbers(message: str) -> frozenset[int]:
-    """Return the field numbers that a message knows."""
-    return frozenset(number for number, _, _ in _SCHEMA[message].values())
+def field_wires(message: str) -> dict[int, int]:
+    """Return the wire type of each field that a message knows; with another one, protobuf takes it for unknown."""
+    return {number: {"int32": 0, "float": 5}.get(kind, 2) for number, kind, _ in _SCHEMA[message].values()}
 
 
 @functools.cache

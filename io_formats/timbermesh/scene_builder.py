@@ -105,7 +105,8 @@ class SceneBuilder:
         tangents = self.property_values(node, "tangent", count)
         if tangents is not None:
             mapped = FILE_TO_BLENDER.vectors(tangents)
-            mapped[:, 3] *= -1
+            with np.errstate(invalid="ignore"):  # a signalling NaN
+                mapped[:, 3] *= -1
             mesh.tangent = Layer("tangent", mapped)
         colors = self.property_values(node, "color", count)
         if colors is not None:

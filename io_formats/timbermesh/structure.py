@@ -11,9 +11,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ..errors import FormatError
-from .messages import child_messages, field_numbers
+from .messages import child_messages, field_wires
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+_SINGLE_INDEX = ("Mesh", 1, _VARINT)
+"""The field that may come packed or one by one."""
 
 _FEW_FRAMES = 250_000
 _BYTES_PER_FRAME = 48
@@ -24,7 +27,7 @@ _MOST = {"Node": 16_384, "VertexProperty": 131_072, "Mesh": 65_536, "VertexAnima
 
 _WALKED = ("Model", "Node", "Mesh", "VertexProperty", "VertexAnimation", "VertexAnimationFrame", "NodeAnimation")
 _CHILDREN = {name: child_messages(name) for name in _WALKED}
-_FIELDS = {name: field_numbers(name) for name in _WALKED}
+_FIELDS = {name: field_wires(name) for name in _WALKED}
 
 
 @dataclass
@@ -51,6 +54,11 @@ def walk(content: bytes) -> Structure:
     return walker.found
 
 
+def check_fields(content: bytes, message: str) -> None:
+    """Check fields of one message that :func:`walk` did not look at; raise as it does."""
+    _Walker(content).walk(message, 0, len(content))
+
+
 class _Walker:
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -73,7 +81,7 @@ class _Walker:
             number, wire = tag >> 3, tag & 7
             if number == 0:
                 raise FormatError("Damaged data: a field without a number", offset=tag_at)
-            if number not in known:
+            if known.get(number) != wire and (message, number, wire) != _SINGLE_INDEX:
                 self.found.has_unknown_fields = True
             if wire == _BYTES:
                 length, position = self.varint(position, end)
@@ -87,7 +95,7 @@ class _Walker:
                     self.enter(children[number], position, position + length)
                 position += length
             elif wire == _VARINT:
-                if message == "Mesh" and number == 1:
+                if (message, number, wire) == _SINGLE_INDEX:
                     self.found.unpacked_meshes[self.found.counts["Mesh"] - 1] = (start, end)
                     return  # millions of varints may follow; protobuf checks them
                 _, position = self.varint(position, end)

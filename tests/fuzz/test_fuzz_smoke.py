@@ -14,6 +14,8 @@ from meshfuzz.cases import Case, CaseMaker
 from meshfuzz.judge import Judge
 from meshfuzz.timbermesh_crowds import CROWDS
 from meshfuzz.timbermesh_wrappings import BOMBS
+from meshfuzz.wire import BYTES, FIXED32, Field
+from meshfuzz.wire import number as number_field
 
 pytest.importorskip("google.protobuf")
 
@@ -71,9 +73,28 @@ def test_very_many_parts(judge: Judge, kind: str) -> None:
         expect_clean(judge, Case(0, zlib.compress(CROWDS[kind](count), 1), kind))
 
 
-def test_signalling_nan_is_no_warning(judge: Judge) -> None:
+@pytest.mark.parametrize("name", ["normal", "tangent"])
+def test_signalling_nan_is_no_warning(judge: Judge, name: str) -> None:
     # NumPy complains of "invalid value encountered in multiply" for these not-a-numbers, and only for these.
     content = timbermesh_seeds.seeds()["cube"]
-    normals = content.index(b"normal") + 20
-    content = content[:normals] + struct.pack("<I", 0x7FA00000) + content[normals + 4 :]
+    values = content.index(name.encode()) + len(name) + 4 + 16 * 4
+    content = content[:values] + struct.pack("<I", 0x7FA00000) * 4 + content[values + 16 :]
     expect_clean(judge, Case(0, zlib.compress(content), "signalling NaN"))
+
+
+@pytest.mark.parametrize("odd", [Field(2, FIXED32, b"abcd"), Field(1, FIXED32, b"abcd"), Field(9, BYTES, b"later")])
+@pytest.mark.parametrize("make", [timbermesh_seeds.packed, timbermesh_seeds.unpacked])
+def test_fields_of_another_wire_type_stay(judge: Judge, make: Any, odd: Field) -> None:
+    """Protobuf takes them for unknown fields, and unknown fields are written back."""
+    mesh = make((0, 1, 2))
+    mesh = mesh.with_payload(mesh.payload + odd.encode())
+    node = [number_field(1, -1), number_field(6, 3), timbermesh_seeds.vertex_property("position", 3, 3), mesh]
+    expect_clean(judge, Case(0, zlib.compress(timbermesh_seeds.model(node)), "another wire type"))
+
+
+def test_group_behind_single_indices(judge: Judge) -> None:
+    group = Field(9, 3, b"\x08\x01" + Field(9, 4, b"").encode())
+    mesh = timbermesh_seeds.unpacked((0, 1, 2))
+    mesh = mesh.with_payload(mesh.payload + group.encode())
+    node = [number_field(1, -1), number_field(6, 3), timbermesh_seeds.vertex_property("position", 3, 3), mesh]
+    expect_clean(judge, Case(0, zlib.compress(timbermesh_seeds.model(node)), "a group"))
