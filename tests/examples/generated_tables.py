@@ -1,0 +1,130 @@
+"""The tables in README.md and docs/timbermesh.md that are made of the code's own tables, so that they cannot go stale.
+
+    .venv/bin/python tests/examples/generated_tables.py     puts them in place
+
+A table stands between ``<!-- name: … -->`` and ``<!-- /name -->``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from meshferry.blender_data.export_options import EXPORT_OPTIONS
+from meshferry.blender_data.import_options import IMPORT_OPTIONS
+from meshferry.io_formats.capabilities import Capabilities
+from meshferry.io_formats.formats import FORMATS, TIMBERMESH
+from meshferry.io_formats.options import Option
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+CARRIES = {
+    "normals": "Split normals",
+    "uv_layers": "UV maps",
+    "color_layers": "Vertex colours",
+    "custom_layers": "Other vertex attributes",
+    "materials": "Materials",
+    "node_hierarchy": "Hierarchy of objects",
+    "node_clips": "Object animation",
+    "vertex_clips": "Vertex animation",
+    "shape_keys": "Shape keys",
+    "skeletons": "Armatures",
+    "influences": "Weights a vertex",
+    "joint_clips": "Bone animation",
+    "levels_of_detail": "Levels of detail",
+    "physics": "Physics shapes",
+}
+"""Each field of a format's capabilities, as artists call it, in the order of the table."""
+
+
+def formats_table() -> str:
+    """Return what each format carries."""
+    rows = [
+        ["", *(f"**{known.label}**" for known in FORMATS)],
+        ["Files", *(", ".join(f"`{extension}`" for extension in known.extensions) for known in FORMATS)],
+        ["Direction", *("import and export" for _ in FORMATS)],
+    ]
+    assert {field.name for field in fields(Capabilities)} == set(CARRIES), "a capability is missing in CARRIES"
+    for name, label in CARRIES.items():
+        amounts = [getattr(known.capabilities, name) for known in FORMATS]
+        if any(amounts):
+            rows.append([label, *map(_amount, amounts)])
+    return _table(rows)
+
+
+def _amount(value: bool | int) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "–"
+    return str(value) if value else "–"
+
+
+def import_table() -> str:
+    """Return the options of an import."""
+    return _options(IMPORT_OPTIONS)
+
+
+def export_table() -> str:
+    """Return the options of an export to Timbermesh."""
+    return _options((*EXPORT_OPTIONS, *TIMBERMESH.export_options))
+
+
+def _options(options: Iterable[Option]) -> str:
+    rows = [["Option", "On the command line", "What it does"]]
+    for option in options:
+        flag = "--" + option.name.removeprefix("use_").replace("_", "-")
+        flag = f"`{flag}`, `--no-{flag[2:]}`" if isinstance(option.default, bool) else f"`{flag}`"
+        text = option.description
+        if option.choices:
+            text += "".join(f"<br>*{choice.label}*: {choice.description}" for choice in option.choices)
+        text += f"<br>Default: {_default(option, headless=False)}"
+        if option.headless_default is not None:
+            text += f"; on the command line: {_default(option, headless=True)}"
+        rows.append([f"{option.section}: **{option.label}**", flag, text])
+    return _table(rows)
+
+
+def _default(option: Option, *, headless: bool) -> str:
+    value: Any = option.default_for(headless=headless)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    for choice in option.choices:
+        if choice.key == value:
+            return f"*{choice.label}*"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value) if value != "" else "empty"
+
+
+def _table(rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+TABLES: dict[tuple[str, str], Callable[[], str]] = {
+    ("README.md", "formats"): formats_table,
+    ("docs/timbermesh.md", "import options"): import_table,
+    ("docs/timbermesh.md", "export options"): export_table,
+}
+"""File and name of a table, and what makes it."""
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    """Return a page with its table of that name renewed."""
+    found = re.search(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- /{name} -->)", text, re.DOTALL)
+    assert found is not None, f"there is no place for the table '{name}'"
+    return text[: found.end(1)] + table + "\n" + text[found.start(2) :]
+
+
+def main() -> None:
+    """Put all tables in place."""
+    for (page, name), make in TABLES.items():
+        path = ROOT / page
+        path.write_text(with_table(path.read_text("utf-8"), name, make()), "utf-8")
+        print(f"{page}: {name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The documentation agrees with the code, and holds nothing that only one machine knows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from generated_tables import ROOT, TABLES, with_table
+from meshferry.cli.main import COMMANDS
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+FLOORS = ("blender_data", "cli", "io_formats", "operators")
+MOST_PICTURE_BYTES = 300_000
+
+
+def text_of(page: Path) -> str:
+    return page.read_text("utf-8")
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize(("page", "name"), TABLES)
+def test_generated_tables_are_fresh(page: str, name: str) -> None:
+    text = text_of(ROOT / page)
+    fresh = with_table(text, name, TABLES[page, name]())
+    assert text == fresh, "run tests/examples/generated_tables.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_and_pictures_exist(page: Path) -> None:
+    text = text_of(page)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        if anchor:
+            assert anchor in {anchor_of(heading) for heading in headings(text_of(linked))}, target
+        if linked.suffix == ".png":
+            assert linked.stat().st_size <= MOST_PICTURE_BYTES, target
+
+
+def headings(text: str) -> list[str]:
+    return re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+
+
+def anchor_of(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_commands_exist(page: Path) -> None:
+    text = text_of(page)
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    code = re.findall(r"`([^`\n]+)`", text) + re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    for line in "\n".join(code).splitlines():
+        if match := re.match(r"make ([a-z][a-z-]*)", line):
+            assert match[1] in targets, line
+        if match := re.match(r"(?:\S*/)?(?:blender --command )?meshferry ([a-z]+)", line):
+            assert match[1] in COMMANDS, line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_paths_exist(page: Path) -> None:
+    for path in re.findall(r"`((?:docs|examples|scripts|tests|\.ci|cli|io_formats|operators)/[\w./]+)`", text_of(page)):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_nothing_of_one_machine(page: Path) -> None:
+    text = text_of(page)
+    assert not re.search(r"(?<![\w.])/(?:home|root|work|tmp|opt|usr|Users)/|[A-Z]:\\", text)
+    prose = [line for line in text.splitlines() if not line.startswith("|")]
+    assert max(map(len, prose)) <= 120
+
+
+def test_troubleshooting_quotes_what_the_code_says() -> None:
+    source = "\n".join(path.read_text("utf-8") for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))
+    _, _, troubleshooting = text_of(ROOT / "docs/timbermesh.md").partition("## Troubleshooting")
+    rows = re.findall(r"^\| (`.*?`) \|", troubleshooting, re.MULTILINE)
+    assert len(rows) > 20
+    for row in rows:
+        for quoted in re.findall(r"`([^`]+)`", row):
+            assert quoted.rstrip(" …") in source, quoted
+
+
+def test_docstrings_refer_to_sections_that_exist() -> None:
+    page = ROOT / "docs/formats/timbermesh.md"
+    sections = {heading.lower() for heading in headings(text_of(page))}
+    wanted = re.compile(
+        r"docs/formats/timbermesh\.md[,:] ([^).\n]+)|\(page, ([^;)\n]+)[;)]|[Pp]age docs\S+\.md, (\w+)\."
+    )
+    found = 0
+    for path in (ROOT / "io_formats" / "timbermesh").glob("*.py"):
+        for groups in wanted.findall(path.read_text("utf-8")):
+            for section in re.split(r",| and ", next(filter(None, groups))):
+                found += 1
+                assert section.strip().lower() in sections, f"{path.name}: {section}"
+    assert found > 8
+
+
+def test_the_architecture_names_modules_that_exist() -> None:
+    text = text_of(ROOT / "docs/architecture.md")
+    there = {path.name for floor in FLOORS for path in (ROOT / floor).rglob("*.py")}
+    for name in re.findall(r"`(\w+\.py)`", text):
+        assert name in there, name
