@@ -352,9 +352,8 @@ def window(model: Builder, degrees: float, z: float) -> None:
             at(side * half, z - high, 0.03), at(side * half, z + high, 0.03), 0.04, 0.07, up, ends=(False, False)
         )
         model.beam(at(-half - 0.04, z + side * high, 0.035), at(half + 0.04, z + side * high, 0.035), 0.04, 0.08, up)
-    bars = {"up": up, "material": WHITE, "tint": TRIM, "ends": (False, False)}
-    model.beam(at(0, z - high, 0.032), at(0, z + high, 0.032), 0.018, 0.03, **bars)  # type: ignore[arg-type]
-    model.beam(at(-half, z, 0.031), at(half, z, 0.031), 0.018, 0.03, **bars)  # type: ignore[arg-type]
+    for start, end in ((at(0, z - high, 0.032), at(0, z + high, 0.032)), (at(-half, z, 0.031), at(half, z, 0.031))):
+        model.beam(start, end, 0.018, 0.03, up, WHITE, TRIM, ends=(False, False))
 
 
 def sails() -> Builder:
