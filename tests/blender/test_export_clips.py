@@ -224,6 +224,18 @@ def test_an_action_plays_alone_while_it_is_sampled() -> None:
     assert sorted(clip.name for clip in made.node("#Thing").nodeAnimations) == ["Close", "Open"]
 
 
+def test_strips_do_not_play_into_the_clips_of_actions() -> None:
+    thing = tetra("#Thing")
+    new_action(thing, "Sway", "rotation_euler", {1: 0.5, 3: 1.0}, 2)
+    push_down(thing, "Sway strip", 1)
+    new_action(thing, "Open", "location", {1: 0, 3: 2}, 0)
+    made = export(clips="ACTIONS")
+    turned = {name: [frame.rotation.y for frame in made.clip("#Thing", name).frames] for name in ("Open", "Sway")}
+    assert np.ptp(turned["Open"]) == pytest.approx(0, abs=1e-6)
+    assert np.ptp(turned["Sway"]) > 0.2
+    assert _positions(made, clip="Sway") == pytest.approx([0, 0, 0])
+
+
 # --------------------------------------------------------------------------------------------------------- NLA
 
 
