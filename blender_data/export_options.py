@@ -7,7 +7,7 @@ from ..io_formats.options import Choice, Option
 MERGING = Option(
     name="merging",
     default="AUTO",
-    label="Objects",
+    label="Nodes",
     description="Which objects become nodes of their own",
     section="Objects",
     choices=(
@@ -56,7 +56,7 @@ CLIPS = Option(
 CLIP_FILTER = Option(
     name="clip_names",
     default="",
-    label="Only",
+    label="Only Clips",
     description="Names of the clips to export, separated by commas; * and ? stand for any letters. Empty: all",
     section="Animation",
 )

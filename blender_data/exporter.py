@@ -17,7 +17,7 @@ from .clip_sources import ClipSource, find_clips, played
 from .mesh_reading import MeshReader
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import Part, PlannedNode, plan
-from .object_selection import Source, select
+from .object_selection import Source, listed, select
 
 __all__ = ["Source", "export_scene"]
 
@@ -78,7 +78,23 @@ class _Export:
         collection = source.collection
         if collection is not None:
             self.scene.properties["source_name"] = collection.meshferry.source_name
-        self.nodes = plan(self.objects, collection.name if collection else name, merge=self.merges())
+        merge = self.merges()
+        self.nodes = plan(self.objects, collection.name if collection else name, merge=merge)
+        if merge:
+            self.say_dropped_empties()
+
+    def say_dropped_empties(self) -> None:
+        """Name the empties that merging leaves nothing of: no node of their own, no children, no instances."""
+        kept = {node.thing for node in self.nodes} | {thing.parent for thing in self.objects}
+        dropped = [
+            thing.name
+            for thing in self.objects
+            if thing.type == "EMPTY" and thing.instance_type == "NONE" and thing not in kept
+        ]
+        if dropped:
+            self.notices.append(
+                f"{listed(dropped)}: empties whose names do not begin with # are left out where objects are merged"
+            )
 
     def merges(self) -> bool:
         """Tell whether objects are merged into # objects: not for what came from a file, unless told so."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..io_formats import files, point_cache
 from ..io_formats.errors import MeshferryError
-from ..io_formats.scene import Clip, Layer, Mesh, Node, Scene, VertexTrack
+from ..io_formats.scene import Clip, FloatArray, Layer, Mesh, Node, Scene, VertexTrack
 from ..io_formats.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from . import compat, meshes, names, objects, shape_keys
 from .actions import ClipActions, ClipTiming
@@ -76,7 +76,10 @@ class _Import:
         self.tracks: dict[int, list[tuple[int, VertexTrack]]] = {}
         for number, clip in enumerate(scene.clips):
             for track in clip.vertices:
-                self.tracks.setdefault(track.target, []).append((number, track))
+                mesh = scene.nodes[track.target].mesh
+                if mesh is not None:
+                    whole = VertexTrack(track.target, _with_resting_points(track.points, mesh.points))
+                    self.tracks.setdefault(track.target, []).append((number, whole))
 
     def run(self) -> ImportResult:
         self.materials.link_from_library(
@@ -258,3 +261,11 @@ class _Import:
         render.fps_base = whole / clip.fps
         self.context.scene.frame_start = start
         self.context.scene.frame_end = max(start, start + clip.frame_count - 1)
+
+
+def _with_resting_points(moving: FloatArray, rest: FloatArray) -> FloatArray:
+    """Return the frames of all points, (F, P, 3), given those of the first that move, (F, K, 3)."""
+    if moving.shape[1] == len(rest):
+        return moving
+    still = np.broadcast_to(rest[moving.shape[1] :], (len(moving), len(rest) - moving.shape[1], 3))
+    return np.concatenate((moving, still), axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import itertools
 import re
 import zlib
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ import bpy
 from ..io_formats.errors import MeshferryError
 from . import compat, names
 
-_WORDS = {
+_COLORS = {
     "black": (0.03, 0.03, 0.03),
     "white": (0.8, 0.8, 0.78),
     "grey": (0.35, 0.35, 0.35),
@@ -29,22 +30,31 @@ _WORDS = {
     "mossy": (0.16, 0.22, 0.06),
     "indigo": (0.1, 0.08, 0.35),
     "blue": (0.06, 0.15, 0.55),
+}
+_SUBSTANCES = {
+    "thatched": (0.5, 0.36, 0.12),
+    "roof": (0.3, 0.1, 0.06),
+    "wood": (0.28, 0.15, 0.07),
+    "planks": (0.28, 0.15, 0.07),
+    "metal": (0.3, 0.31, 0.33),
+    "plaster": (0.6, 0.55, 0.45),
+    "paper": (0.7, 0.65, 0.52),
     "water": (0.05, 0.2, 0.4),
     "dirt": (0.2, 0.12, 0.06),
 }
 
 
 def steady_color(name: str) -> tuple[float, float, float]:
-    """Return a linear colour for a name: that of a colour word in it, else one that its letters give."""
-    for word in sorted(_WORDS, key=len, reverse=True):
-        if re.search(
-            rf"(?<![a-z]){word}(?![a-z])", re.sub(r"([a-z])([A-Z])(?=[a-z]+[A-Z_.]|$)", r"\1 \2", name).lower()
-        ):
-            return _WORDS[word]
+    """Return a linear colour for a name: that of a colour or substance in it, else one that its letters give."""
+    words = [word.lower() for word in re.findall("[A-Z]?[a-z]+", name)]
+    pairs = [one + other for one, other in itertools.pairwise(words)]
+    for known in (_COLORS, _SUBSTANCES):
+        for word in (*pairs, *words):
+            if word in known:
+                return known[word]
     seed = zlib.crc32(name.encode("utf-8"))
-    red, green, blue = colorsys.hsv_to_rgb(
-        seed % 360 / 360, 0.35 + seed // 360 % 30 / 100, 0.45 + seed // 10800 % 30 / 100
-    )
+    hue, saturation, value = seed % 360 / 360, 0.35 + seed // 360 % 30 / 100, 0.45 + seed // 10800 % 30 / 100
+    red, green, blue = colorsys.hsv_to_rgb(hue, saturation, value)
     return (red**2.2, green**2.2, blue**2.2)
 
 

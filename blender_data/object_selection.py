@@ -60,7 +60,7 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool) -> S
             left_out.setdefault("hidden, left out", []).append(candidate.name)
         else:
             chosen.objects.append(candidate)
-    chosen.notices = [f"{_listed(names)}: {why}" for why, names in left_out.items()]
+    chosen.notices = [f"{listed(names)}: {why}" for why, names in left_out.items()]
     if not chosen.objects:
         why = f" ({'; '.join(chosen.notices)})" if chosen.notices else ""
         raise ExportError(f"There is nothing to export in {_label(source)}{why}")
@@ -97,7 +97,8 @@ def _label(source: Source) -> str:
     return "the selection" if source.kind == "SELECTION" else "the scene"
 
 
-def _listed(names: list[str], most: int = 8) -> str:
+def listed(names: list[str], most: int = 8) -> str:
+    """Return the first names, quoted, and how many more there are."""
     rest = len(names) - most
     return ", ".join(f"'{name}'" for name in names[:most]) + (f" and {rest} more" if rest > 0 else "")
 

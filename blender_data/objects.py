@@ -22,6 +22,7 @@ def build_object(node: Node, data: bpy.types.Mesh | None) -> bpy.types.Object:
     if data is None:
         made.empty_display_type = "ARROWS"
         made.empty_display_size = _EMPTY_SIZE
+        made.show_name = True
     if node.role is not Role.RENDER:
         made.display_type = "WIRE"
         made.hide_render = True

@@ -16,6 +16,7 @@ from bpy.props import (
     StringProperty,
 )
 
+from .compat import BLEND_RELATIVE_PATHS
 from .export_options import MERGING
 
 
@@ -122,6 +123,7 @@ class MeshferryCollection(bpy.types.PropertyGroup):
         name="File",
         description="The file that the collection was imported from",
         subtype="FILE_PATH",
+        options={"ANIMATABLE"} | BLEND_RELATIVE_PATHS,
     )
     source_name: StringProperty(
         name="Name in File",

@@ -59,3 +59,11 @@ def matrices_to_quaternions(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np
     chosen /= np.linalg.norm(chosen, axis=1, keepdims=True)
     chosen[chosen[:, 0] < 0] *= -1
     return chosen
+
+
+def rotated_xyzw(rotations: FloatArray, vector: tuple[float, float, float]) -> FloatArray:
+    """Turn one vector by quaternions (…, 4) stored as (x, y, z, w); return (…, 3)."""
+    axis, w = rotations[..., :3].astype(np.float64), rotations[..., 3:].astype(np.float64)
+    start = np.broadcast_to(np.asarray(vector, np.float64), axis.shape)
+    turned = start + 2 * np.cross(axis, np.cross(axis, start) + w * start)
+    return turned.astype(np.float32)

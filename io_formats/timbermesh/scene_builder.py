@@ -11,16 +11,18 @@ import numpy.typing as npt
 from .. import normals as normal_repair
 from ..axes import flip_winding
 from ..quantization import to_unorm
-from ..quaternions import continuous, unit_quaternions
+from ..quaternions import continuous, rotated_xyzw, unit_quaternions
 from ..scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from . import document as doc
 from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
 
 FloatArray = npt.NDArray[np.float32]
 
-_MOST_TRACK_BYTES = 1 << 30
+_TRACK_BYTES = 16 << 20
+_TRACK_RATIO = 5
 """Vertex animations hold a few moving vertices for each frame, but a track holds all points of the mesh: a file of
-some kilobytes could ask for terabytes. The largest of 964 real files needs 320 kB."""
+some kilobytes could ask for terabytes. Tracks may take so many bytes and so many times the file's own vertex data. The
+largest of 964 real files needs 320 kB."""
 
 
 class SceneBuilder:
@@ -29,7 +31,7 @@ class SceneBuilder:
     def __init__(self, model: doc.Model, name: str) -> None:
         self.model = model
         self.scene = Scene(name, warnings=list(model.warnings))
-        self.track_bytes_left = _MOST_TRACK_BYTES
+        self.track_bytes_left = _TRACK_BYTES + _TRACK_RATIO * sum(map(_data_bytes, model.nodes))
         if model.name and model.name != name:
             self.scene.properties["source_name"] = model.name
         for index, node in enumerate(model.nodes):
@@ -273,35 +275,54 @@ class SceneBuilder:
         return TransformTrack(index, translation, continuous(rotation), scale)
 
     def vertex_track(self, index: int, node: doc.Node, animation: doc.VertexAnimation) -> VertexTrack | None:
-        """Map offsets to absolute points (F, P, 3); the first k vertices move (page, vertex animation)."""
+        """Map offsets to absolute points (F, k, 3) of the k vertices that move (page, vertex animation)."""
         mesh = self.scene.nodes[index].mesh
         count = animation.animated_vertex_count
         if mesh is None or not 0 < count <= len(mesh.points):
             self.warn(node, f"vertex animation '{animation.name}' moves {count} vertices that are not there; left out")
             return None
-        self.track_bytes_left -= len(animation.frames) * mesh.points.nbytes
+        self.track_bytes_left -= len(animation.frames) * mesh.points.nbytes * 3
         if self.track_bytes_left < 0:
             self.warn(
                 node,
                 f"vertex animation '{animation.name}' has {len(animation.frames):,} frames of {len(mesh.points):,} "
-                "vertices, more than fit in memory; left out",
+                "vertices, far more than the file holds; left out",
             )
             return None
         offsets = np.empty((len(animation.frames), count, 3), np.float32)
         for frame, found in zip(offsets, animation.frames, strict=True):
-            raw = next((prop.data for prop in found.properties if prop.name == "offset"), b"")
-            if len(raw) < count * 12 or len(raw) % 4:
+            values = _values_of(found, "offset", count * 3)
+            if values is None:
                 self.warn(
                     node, f"vertex animation '{animation.name}' has a frame without its {count} offsets; left out"
                 )
                 return None
-            frame[:] = np.frombuffer(raw, "<f4", count * 3).reshape(count, 3)
+            frame[:] = values.reshape(count, 3)
         if not np.isfinite(offsets).all():
             self.warn(node, f"vertex animation '{animation.name}' holds what is no number; taken as no movement")
             np.nan_to_num(offsets, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-        points = np.tile(mesh.points, (len(animation.frames), 1, 1))
-        points[:, :count] += FILE_TO_BLENDER.vectors(offsets)
-        return VertexTrack(index, points)
+        track = VertexTrack(index, FILE_TO_BLENDER.vectors(offsets))
+        track.points += mesh.points[:count]
+        frames = [_values_of(found, "rotation", count * 4) for found in animation.frames]
+        if all(frame is not None and np.isfinite(frame).all() for frame in frames):
+            rotations = np.array(frames, np.float32).reshape(len(frames), count, 4)
+            track.normals = FILE_TO_BLENDER.vectors(rotated_xyzw(rotations, (-1, 0, 0)))
+            track.tangents = FILE_TO_BLENDER.vectors(rotated_xyzw(rotations, (0, 0, -1)))
+        else:
+            self.warn(node, f"vertex animation '{animation.name}' has a frame without its {count} rotations; ignored")
+        return track
+
+
+def _values_of(frame: doc.VertexAnimationFrame, name: str, count: int) -> FloatArray | None:
+    """Return the first ``count`` float32 of a frame's property, or None where it has fewer."""
+    raw = next((found.data for found in frame.properties if found.name == name), b"")
+    return None if len(raw) < count * 4 or len(raw) % 4 else np.frombuffer(raw, "<f4", count)
+
+
+def _data_bytes(node: doc.Node) -> int:
+    """Return how many bytes of vertex data a node holds, those of its animations included."""
+    frames = [frame for animation in node.vertex_animations for frame in animation.frames]
+    return sum(len(found.data) for owner in (node, *frames) for found in owner.properties)
 
 
 def _triple(values: npt.NDArray[np.floating]) -> doc.Vector3:

@@ -495,11 +495,10 @@ def test_offsets_of_any_length_not_below_k(moving: int, stored: int) -> None:
     mesh = scene.nodes[0].mesh
     assert mesh is not None
     points = scene.clips[0].vertices[0].points
-    assert points.shape == (3, 4, 3)
+    assert points.shape == (3, moving, 3)
     for frame in range(3):
         step = frame * 0.25
-        np.testing.assert_allclose(points[frame, :moving] - mesh.points[:moving], [[-step, -step, step]] * moving)
-        np.testing.assert_array_equal(points[frame, moving:], mesh.points[moving:])
+        np.testing.assert_allclose(points[frame] - mesh.points[:moving], [[-step, -step, step]] * moving)
 
 
 def test_offsets_that_are_no_numbers_move_nothing() -> None:
