@@ -1,6 +1,9 @@
 # Everything made here lies in .venv, .venvs and build, which git ignores. The work itself is in scripts/.
 SHELL := /bin/bash
-PYTHON := .venv/bin/python
+# make test BPY=4.2 VENV=.venvs/bpy-4.2 takes another Blender, in an environment of its own.
+VENV := .venv
+BPY := any
+PYTHON := $(VENV)/bin/python
 FUZZ_SECONDS ?= 120
 FUZZ_ARGS ?= --seconds $(FUZZ_SECONDS)
 BENCH_ARGS ?=
@@ -13,13 +16,13 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Make .venv with Blender as a Python module and everything the other targets need
-	@scripts/create_environment .venv any
+	@scripts/create_environment "$(VENV)" "$(BPY)"
 
 convert: setup ## Convert the bundled example to .blend and back; IN=… OUT=… converts your own file
 ifdef IN
 	@[ -n "$(OUT)" ] || { echo "Say where to: make convert IN=$(IN) OUT=…"; exit 2; }
 	@mkdir -p "$$(dirname "$(OUT)")"
-	@.venv/bin/meshferry convert "$(IN)" "$(OUT)"
+	@$(VENV)/bin/meshferry convert "$(IN)" "$(OUT)"
 else
 	@scripts/convert_example
 endif

@@ -18,11 +18,9 @@ from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
 
 FloatArray = npt.NDArray[np.float32]
 
-_TRACK_BYTES = 16 << 20
-_TRACK_RATIO = 5
+_MOST_TRACK_BYTES = 1 << 30
 """Vertex animations hold a few moving vertices for each frame, but a track holds all points of the mesh: a file of
-some kilobytes could ask for terabytes. Tracks may take so many bytes and so many times the file's own vertex data. The
-largest of 964 real files needs 320 kB."""
+some kilobytes could ask for terabytes. The largest of 964 real files needs 320 kB."""
 
 
 class SceneBuilder:
@@ -31,7 +29,7 @@ class SceneBuilder:
     def __init__(self, model: doc.Model, name: str) -> None:
         self.model = model
         self.scene = Scene(name, warnings=list(model.warnings))
-        self.track_bytes_left = _TRACK_BYTES + _TRACK_RATIO * sum(map(_data_bytes, model.nodes))
+        self.track_bytes_left = _MOST_TRACK_BYTES
         if model.name and model.name != name:
             self.scene.properties["source_name"] = model.name
         for index, node in enumerate(model.nodes):
@@ -286,7 +284,7 @@ class SceneBuilder:
             self.warn(
                 node,
                 f"vertex animation '{animation.name}' has {len(animation.frames):,} frames of {len(mesh.points):,} "
-                "vertices, far more than the file holds; left out",
+                "vertices, more than fit in memory; left out",
             )
             return None
         offsets = np.empty((len(animation.frames), count, 3), np.float32)
@@ -303,9 +301,10 @@ class SceneBuilder:
             np.nan_to_num(offsets, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
         track = VertexTrack(index, FILE_TO_BLENDER.vectors(offsets))
         track.points += mesh.points[:count]
-        frames = [_values_of(found, "rotation", count * 4) for found in animation.frames]
-        if all(frame is not None and np.isfinite(frame).all() for frame in frames):
-            rotations = np.array(frames, np.float32).reshape(len(frames), count, 4)
+        stored = [_values_of(found, "rotation", count * 4) for found in animation.frames]
+        frames = [frame for frame in stored if frame is not None and np.isfinite(frame).all()]
+        if len(frames) == len(stored):
+            rotations = np.stack(frames).reshape(len(frames), count, 4)
             track.normals = FILE_TO_BLENDER.vectors(rotated_xyzw(rotations, (-1, 0, 0)))
             track.tangents = FILE_TO_BLENDER.vectors(rotated_xyzw(rotations, (0, 0, -1)))
         else:
@@ -317,12 +316,6 @@ def _values_of(frame: doc.VertexAnimationFrame, name: str, count: int) -> FloatA
     """Return the first ``count`` float32 of a frame's property, or None where it has fewer."""
     raw = next((found.data for found in frame.properties if found.name == name), b"")
     return None if len(raw) < count * 4 or len(raw) % 4 else np.frombuffer(raw, "<f4", count)
-
-
-def _data_bytes(node: doc.Node) -> int:
-    """Return how many bytes of vertex data a node holds, those of its animations included."""
-    frames = [frame for animation in node.vertex_animations for frame in animation.frames]
-    return sum(len(found.data) for owner in (node, *frames) for found in owner.properties)
 
 
 def _triple(values: npt.NDArray[np.floating]) -> doc.Vector3:
