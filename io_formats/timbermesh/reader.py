@@ -18,6 +18,10 @@ from .document import (
     VertexProperty,
 )
 
+_MANY_CORNERS = 1_000_000
+_MOST_CORNERS_A_VERTEX = 32
+"""Six is what a closed surface has."""
+
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Model:
     """Decode a ``.timbermesh`` file.
@@ -47,6 +51,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Model:
     model = _ModelReader(one_by_one, found.has_unknown_fields).model(parsed)
     model.warnings = warnings
     _check_tree(model.nodes)
+    _check_triangles(model.nodes)
     return model
 
 
@@ -182,6 +187,15 @@ def _check_tree(nodes: list[Node]) -> None:
             index = nodes[index].parent
             if index in path[-1:] or (index >= 0 and settled[index] and index in path):
                 raise FormatError("The node is its own ancestor", item=_label(index, nodes[index]))
+
+
+def _check_triangles(nodes: list[Node]) -> None:
+    """Refuse millions of triangles over next to no vertices: some kilobytes of zeros inflate to them."""
+    for index, node in enumerate(nodes):
+        corners = sum(len(mesh.indices) for mesh in node.meshes)
+        if corners > _MANY_CORNERS and corners > _MOST_CORNERS_A_VERTEX * max(0, node.vertex_count):
+            message = f"{corners // 3:,} triangles over {node.vertex_count:,} vertices; it is damaged or hostile"
+            raise FormatError(message, item=_label(index, node))
 
 
 def _label(index: int, node: Node) -> str:
