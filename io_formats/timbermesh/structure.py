@@ -25,7 +25,7 @@ _MOST = {
     "VertexProperty": 131_072,
     "Mesh": 16_384,
     "VertexAnimation": 16_384,
-    "VertexAnimationFrame": 65_536,
+    "VertexAnimationFrame": 16_384,
     "NodeAnimation": 16_384,
     "NodeAnimationFrame": 250_000,
 }
