@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from meshferry.io_formats import normals, point_cache
 from meshferry.io_formats.axes import Basis, flip_winding
 from meshferry.io_formats.quantization import from_unorm, to_unorm
-from meshferry.io_formats.quaternions import continuous, matrices_to_quaternions, unit_quaternions
+from meshferry.io_formats.quaternions import continuous, matrices_to_quaternions, rotated_xyzw, unit_quaternions
 from meshferry.io_formats.tangents import any_perpendicular, vertex_tangents
 from meshferry.io_formats.timbermesh.space import BLENDER_TO_FILE, FILE_TO_BLENDER
 
@@ -230,6 +230,15 @@ def test_matrices_come_back() -> None:
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
     np.testing.assert_allclose(np.abs(np.einsum("ij,ij->i", found, quaternions)), 1, atol=1e-12)
     assert matrices_to_quaternions(np.empty((0, 3, 3))).shape == (0, 4)
+
+
+def test_rotated_vectors() -> None:
+    turns = random_quaternions(24, 8).reshape(4, 6, 4)
+    found = rotated_xyzw(turns[..., [1, 2, 3, 0]].astype(np.float32), (0.5, -2.0, 1.0))
+    assert found.dtype == np.float32
+    assert found.shape == (4, 6, 3)
+    for row, turn in zip(found.reshape(-1, 3), turns.reshape(-1, 4), strict=True):
+        np.testing.assert_allclose(row, matrix(turn) @ [0.5, -2.0, 1.0], atol=1e-5)
 
 
 def test_unit_quaternions() -> None:

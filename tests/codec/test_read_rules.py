@@ -501,6 +501,18 @@ def test_offsets_of_any_length_not_below_k(moving: int, stored: int) -> None:
         np.testing.assert_allclose(points[frame] - mesh.points[:moving], [[-step, -step, step]] * moving)
 
 
+@pytest.mark.parametrize("rotations", [np.zeros((3, 4)), np.full((4, 4), NAN), np.zeros((0, 4))])
+def test_frames_without_usable_rotations_keep_their_offsets(rotations: Any) -> None:
+    animation = vertex_animation()
+    animation.frames[2].properties[1] = doc.VertexProperty.of("rotation", rotations.astype(np.float32))
+    scene = to_scene(mesh_node(vertex_animations=[animation]))
+    assert len(scene.warnings) == 1
+    assert "a frame without its 4 rotations" in scene.warnings[0]
+    track = scene.clips[0].vertices[0]
+    assert (track.normals, track.tangents) == (None, None)
+    assert track.points.shape == (3, 4, 3)
+
+
 def test_offsets_that_are_no_numbers_move_nothing() -> None:
     animation = vertex_animation()
     offsets = np.full((4, 3), NAN, np.float32)

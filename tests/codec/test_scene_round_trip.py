@@ -535,8 +535,27 @@ def test_the_real_vertex_animation_comes_back(samples: Path) -> None:
     after = through(scene).nodes[0]
     assert after.vertexAnimations[0].animatedVertexCount == 890
     np.testing.assert_array_equal(stored(after, "position"), stored(before, "position"))
-    for (old, _), (new, _) in zip(frames_of(before), frames_of(after), strict=True):
+    for (old, old_turn), (new, new_turn) in zip(frames_of(before), frames_of(after), strict=True):
         np.testing.assert_allclose(new, old, atol=1e-6)
+        np.testing.assert_allclose(np.abs(np.einsum("ij,ij->i", old_turn, new_turn)), 1, atol=1e-5)
+
+
+def test_frames_of_the_real_file_reach_the_scene(samples: Path) -> None:
+    """Frame 0 of the moving normals and tangents is the resting ones; all are unit vectors at right angles."""
+    path = next((samples / "timbermesh").glob("*KeystoneFish1*"))
+    scene = TIMBERMESH.to_scene(TIMBERMESH.read(path.read_bytes()), "Fish")
+    mesh, track = scene.nodes[0].mesh, scene.clips[0].vertices[0]
+    assert scene.warnings == []
+    assert mesh is not None
+    assert mesh.normal is not None
+    assert mesh.tangent is not None
+    assert track.normals is not None
+    assert track.tangents is not None
+    assert track.normals.shape == track.tangents.shape == track.points.shape
+    np.testing.assert_allclose(track.normals[0], mesh.normal.values, atol=1e-6)
+    np.testing.assert_allclose(track.tangents[0], mesh.tangent.values[:, :3], atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(track.normals, axis=2), 1, atol=1e-5)
+    np.testing.assert_allclose(np.einsum("fpi,fpi->fp", track.normals, track.tangents), 0, atol=1e-5)
 
 
 def moving_scene(moving: int | None = None, *, frames: int = 3) -> sc.Scene:

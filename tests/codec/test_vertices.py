@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -99,6 +100,16 @@ def test_a_fan_of_more_values_than_passes() -> None:
         found = split(corner_point, 1, [SplitKey(values, tolerance)])
         check_split(found, corner_point, [SplitKey(values, tolerance)])
         assert len(found.vertex_corner) == count
+
+
+def test_the_centre_of_a_huge_fan_takes_no_time() -> None:
+    """Pass after pass over what is left would take minutes here."""
+    count = 100_000
+    values = np.random.default_rng(0).permutation(count).astype(np.float32)[:, None]
+    start = time.perf_counter()
+    found = split(np.zeros(count, np.int32), 1, [SplitKey(values)])
+    assert len(found.vertex_corner) == count
+    assert time.perf_counter() - start < 15
 
 
 def test_wild_corners_of_a_huge_fan_find_a_place() -> None:
