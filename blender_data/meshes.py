@@ -29,10 +29,22 @@ def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | N
     The triangles must be proved: corners within the points, none with a repeated point. Then
     ``Mesh.validate``, which costs as much as building and deletes two-sided triangles, is not needed.
     """
-    corners, triangles = len(mesh.corner_point), mesh.triangle_count
-    if corners and not 0 <= int(mesh.corner_point.min()) <= int(mesh.corner_point.max()) < len(mesh.points):
+    if len(mesh.corner_point) and not 0 <= int(mesh.corner_point.min()) <= int(mesh.corner_point.max()) < len(
+        mesh.points
+    ):
         raise ValueError("corners outside the points: the codec let a broken mesh through")
     built = bpy.data.meshes.new(names.fit(name))
+    try:
+        _fill(built, mesh, materials)
+    except BaseException:
+        bpy.data.meshes.remove(built)  # nobody else knows of it yet
+        raise
+    return built
+
+
+def _fill(built: bpy.types.Mesh, mesh: Mesh, materials: Sequence[bpy.types.Material | None]) -> None:
+    """Give a new mesh its points, triangles, materials and layers."""
+    corners, triangles = len(mesh.corner_point), mesh.triangle_count
     built.vertices.add(len(mesh.points))
     built.loops.add(corners)
     built.polygons.add(triangles)
@@ -59,7 +71,6 @@ def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | N
     built.meshferry.file_vertices = len(mesh.points)
     built.meshferry.file_corners = corners
     built.meshferry.is_welded = any(layer.index is not None for layer in mesh.layers())
-    return built
 
 
 def _flat(values: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
