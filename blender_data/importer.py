@@ -67,6 +67,9 @@ class _Import:
         self.options = options
         self.source_path = source_path
         self.warnings = list(scene.warnings)
+        standing = context.scene
+        render = standing.render
+        self.frames_before = (render.fps, render.fps_base, standing.frame_start, standing.frame_end)
         self.made: list[bpy.types.ID] = []
         self.caches: list[Path] = []
         self.objects: list[bpy.types.Object] = []
@@ -113,7 +116,9 @@ class _Import:
         return block
 
     def undo(self) -> None:
-        """Remove all that this import made."""
+        """Remove all that this import made, and give the scene its frame rate and range back."""
+        scene = self.context.scene
+        scene.render.fps, scene.render.fps_base, scene.frame_start, scene.frame_end = self.frames_before
         blocks = [*self.made, *self.materials.made]
         for made in self.objects:
             keys = getattr(made.data, "shape_keys", None)

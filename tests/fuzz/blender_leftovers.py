@@ -70,9 +70,9 @@ class Interruption:
 
     @staticmethod
     def is_harmless(frame: FrameType) -> bool:
-        """Tell whether nothing can fail here: between the making of a block and the noting of it no work is done."""
+        """Tell whether nothing can fail here: what only notes a block that was just made."""
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-        return line == "try:" or frame.f_code.co_name == "keep"
+        return line == "try:" or frame.f_code.co_name in ("keep", "actions")
 
     @contextlib.contextmanager
     def active(self) -> Any:
