@@ -7,6 +7,7 @@ describes it as bytes and decodes the varints itself.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import struct
 import zlib
@@ -129,6 +130,18 @@ def packed(values: Sequence[int]) -> bytes:
 def floats(number_of_first: int, values: Sequence[float]) -> bytes:
     """Encode a Vector3Float or QuaternionFloat, zero components left out."""
     return b"".join(real(number_of_first + i, value) for i, value in enumerate(values) if value != 0)
+
+
+# -- interpreters of their own ------------------------------------------------------------------
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment in which an interpreter finds the tests' modules and what MESHFERRY_SITE brings."""
+    kept = {name: value for name, value in os.environ.items() if name != "MESHFERRY_SITE"}
+    folders = [str(Path(__file__).resolve().parents[1]), os.environ.get("MESHFERRY_SITE", "")]
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
+    kept["PYTHONDONTWRITEBYTECODE"] = "1"
+    return kept | more
 
 
 # -- the samples' README ------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_preset_dictionary_is_refused(message: bytes) -> None:
     stream = zlib.compressobj(zdict=b"BaseWood_Brown.Folktails")
     data = stream.compress(message) + stream.flush()
     assert data[1] & 32
-    with pytest.raises(FormatError):
+    with pytest.raises(FormatError, match="zlib stream was expected"):
         TIMBERMESH.read(data)
 
 

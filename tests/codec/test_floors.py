@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import oracle
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +19,7 @@ BLENDER = {"bpy", "bmesh", "mathutils", "bpy_extras", "gpu", "bl_math", "idprop"
 FILE_FORMATS = re.compile(r"timbermesh|unigine|second.?life|mesh.?serializer|timberborn", re.IGNORECASE)
 
 
-def run_python(program: str, *arguments: object, **environment: str) -> Any:
+def run_python(program: str, *arguments: object) -> Any:
     """Run a program in an interpreter of its own and return the JSON that it prints."""
     done = subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)],
@@ -27,7 +27,7 @@ def run_python(program: str, *arguments: object, **environment: str) -> Any:
         capture_output=True,
         encoding="utf-8",
         timeout=300,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "tests"), "PYTHONDONTWRITEBYTECODE": "1"} | environment,
+        env=oracle.environment(),
         cwd=ROOT / "tests",
     )
     assert done.returncode == 0, done.stderr

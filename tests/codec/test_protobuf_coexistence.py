@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import models
+import oracle
 import pytest
 from meshferry.io_formats.formats import TIMBERMESH
 
@@ -70,7 +71,7 @@ def run(site: str, theirs: str, files: list[str], **environment: str) -> Any:
         capture_output=True,
         encoding="utf-8",
         timeout=300,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "tests"), "PYTHONDONTWRITEBYTECODE": "1"} | environment,
+        env=oracle.environment(**environment),
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -138,7 +139,7 @@ def test_a_protobuf_that_cannot_be_imported_is_told_in_one_sentence(tmp_path: Pa
         capture_output=True,
         encoding="utf-8",
         timeout=120,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "tests"), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=oracle.environment(),
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1

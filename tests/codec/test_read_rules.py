@@ -558,6 +558,14 @@ def test_crowds_of_names_take_no_time() -> None:
     assert len(mesh.custom) == count
 
 
+def test_millions_of_triangles_over_next_to_no_vertices_are_refused() -> None:
+    crowd = doc.Mesh(np.zeros(3_000_000, np.int32), "Dirt")
+    data = TIMBERMESH.write(model(mesh_node(meshes=[crowd, crowd])))
+    assert len(data) < 20_000
+    with pytest.raises(FormatError, match="2,000,000 triangles over 4 vertices"):
+        TIMBERMESH.read(data)
+
+
 def test_facts_count_what_is_stored() -> None:
     document = model(
         mesh_node(node_animations=[node_animation()], vertex_animations=[vertex_animation(framerate=25.0)]),
