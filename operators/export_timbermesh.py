@@ -13,7 +13,7 @@ from ..blender_data.export_options import EXPORT_OPTIONS
 from ..io_formats.errors import ExportError
 from ..io_formats.formats import TIMBERMESH
 from .export_base import ExportScene, all_options, all_values, export_file, file_name, named_collection
-from .menus import MenuEntry, add_entries, collection_under_pointer, remove_entries, selected_collections
+from .menus import MenuEntry, collection_under_pointer, registration, selected_collections
 from .option_properties import draw_options, section_body, with_options
 from .progress import progress
 from .reporting import Messages, conclude, counted
@@ -185,16 +185,4 @@ ENTRIES = (
     MenuEntry("OUTLINER_MT_collection", draw_collection_entries),
 )
 
-register_classes, unregister_classes = bpy.utils.register_classes_factory(CLASSES)
-
-
-def register() -> None:
-    """Register the operators and their menu entries."""
-    register_classes()
-    add_entries(ENTRIES)
-
-
-def unregister() -> None:
-    """Take them off again, in reverse."""
-    remove_entries(ENTRIES)
-    unregister_classes()
+register, unregister = registration(CLASSES, ENTRIES)

@@ -9,7 +9,7 @@ from bpy_extras.io_utils import poll_file_object_drop
 from ..blender_data.import_options import IMPORT_OPTIONS
 from ..io_formats.formats import TIMBERMESH
 from .import_base import ImportFiles
-from .menus import MenuEntry, add_entries, remove_entries
+from .menus import MenuEntry, registration
 from .option_properties import with_options
 
 
@@ -53,16 +53,4 @@ def draw_import_entry(self: Any, _context: Any) -> None:
 CLASSES = (IMPORT_SCENE_OT_timbermesh, IO_FH_timbermesh)
 ENTRIES = (MenuEntry("TOPBAR_MT_file_import", draw_import_entry),)
 
-register_classes, unregister_classes = bpy.utils.register_classes_factory(CLASSES)
-
-
-def register() -> None:
-    """Register the operator, the file handler and the menu entry."""
-    register_classes()
-    add_entries(ENTRIES)
-
-
-def unregister() -> None:
-    """Take them off again, in reverse."""
-    remove_entries(ENTRIES)
-    unregister_classes()
+register, unregister = registration(CLASSES, ENTRIES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,23 @@ def remove_entries(entries: Iterable[MenuEntry]) -> None:
     """Take the entries off their menus, in reverse."""
     for entry in reversed(tuple(entries)):
         getattr(bpy.types, entry.menu).remove(entry.draw)
+
+
+def registration(
+    classes: Sequence[type], entries: Sequence[MenuEntry]
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Return what registers a module's classes and menu entries, and what takes them off again in reverse."""
+    register_classes, unregister_classes = bpy.utils.register_classes_factory(classes)
+
+    def register() -> None:
+        register_classes()
+        add_entries(entries)
+
+    def unregister() -> None:
+        remove_entries(entries)
+        unregister_classes()
+
+    return register, unregister
 
 
 def selected_collections(context: Any) -> list[Any]:

@@ -7,6 +7,7 @@ indices``), so that a mistake in the codec's description shows.
 from __future__ import annotations
 
 import functools
+import re
 import zlib
 from dataclasses import dataclass
 from typing import Any
@@ -14,20 +15,29 @@ from typing import Any
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-_TABLE = """
-Vector3Float: x float 1, y float 2, z float 3
-QuaternionFloat: x float 1, y float 2, z float 3, w float 4
-VertexProperty: name string 1, scalarType int32 2, scalarTypeDimension int32 3, data bytes 4
-Mesh: indices int32* 1, material string 2
-VertexAnimationFrame: vertexProperties VertexProperty* 1
-VertexAnimation: name string 1, framerate float 2, animatedVertexCount int32 3, frames VertexAnimationFrame* 4
-NodeAnimationFrame: position Vector3Float 1, rotation QuaternionFloat 2, scale Vector3Float 3
-NodeAnimation: name string 1, framerate float 2, frames NodeAnimationFrame* 3
-Node: parent int32 1, name string 2, position Vector3Float 3, rotation QuaternionFloat 4, scale Vector3Float 5, \
-vertexCount int32 6, vertexProperties VertexProperty* 7, meshes Mesh* 8, vertexAnimations VertexAnimation* 9, \
-nodeAnimations NodeAnimation* 10
-Model: version int32 1, name string 2, nodes Node* 3
+PACKAGE = "oracle"
+
+# The table of docs/formats/timbermesh.md, "Messages", as a .proto file would say it.
+PROTO = """
+message Vector3Float { float x = 1; float y = 2; float z = 3; }
+message QuaternionFloat { float x = 1; float y = 2; float z = 3; float w = 4; }
+message VertexProperty { string name = 1; int32 scalarType = 2; int32 scalarTypeDimension = 3; bytes data = 4; }
+message VertexAnimationFrame { repeated VertexProperty vertexProperties = 1; }
+message VertexAnimation {
+  string name = 1; float framerate = 2; int32 animatedVertexCount = 3; repeated VertexAnimationFrame frames = 4;
+}
+message NodeAnimationFrame { Vector3Float position = 1; QuaternionFloat rotation = 2; Vector3Float scale = 3; }
+message NodeAnimation { string name = 1; float framerate = 2; repeated NodeAnimationFrame frames = 3; }
+message Mesh { repeated int32 indices = 1; string material = 2; }
+message Node {
+  int32 parent = 1; string name = 2;
+  Vector3Float position = 3; QuaternionFloat rotation = 4; Vector3Float scale = 5;
+  int32 vertexCount = 6; repeated VertexProperty vertexProperties = 7; repeated Mesh meshes = 8;
+  repeated VertexAnimation vertexAnimations = 9; repeated NodeAnimation nodeAnimations = 10;
+}
+message Model { int32 version = 1; string name = 2; repeated Node nodes = 3; }
 """
+
 
 WIDTHS = {
     "position": 3,
@@ -42,25 +52,36 @@ WIDTHS = {
 }
 
 
-@functools.cache
-def message_class(name: str = "Model") -> Any:
-    """Return a message class made from the table, in a pool of its own."""
-    described = descriptor_pb2.FileDescriptorProto(name="oracle.proto", package="oracle", syntax="proto3")
-    for line in _TABLE.strip().splitlines():
-        message_name, fields = line.split(": ")
-        message = described.message_type.add(name=message_name)
-        for entry in fields.split(", "):
-            field_name, kind, number = entry.split()
+def file_descriptor(package: str = PACKAGE) -> Any:
+    """Describe the messages of the page as the .proto file would, in a package."""
+    field_class = descriptor_pb2.FieldDescriptorProto
+    described = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
+    for name, body in re.findall(r"message (\w+) \{(.*?)\}", PROTO, re.DOTALL):
+        message = described.message_type.add(name=name)
+        for repeated, kind, field_name, number in re.findall(r"(repeated )?(\w+) (\w+) = (\d+);", body):
             field = message.field.add(name=field_name, number=int(number))
-            field.label = field.LABEL_REPEATED if kind.endswith("*") else field.LABEL_OPTIONAL
-            kind = kind.rstrip("*")
-            if kind[0].isupper():
-                field.type, field.type_name = field.TYPE_MESSAGE, f".oracle.{kind}"
+            field.label = field_class.LABEL_REPEATED if repeated else field_class.LABEL_OPTIONAL
+            if kind in ("int32", "float", "string", "bytes"):
+                field.type = getattr(field_class, f"TYPE_{kind.upper()}")
             else:
-                field.type = getattr(field, f"TYPE_{kind.upper()}")
+                field.type, field.type_name = field_class.TYPE_MESSAGE, f".{package}.{kind}"
+    return described
+
+
+@functools.cache
+def _pool() -> Any:
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(described)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"oracle.{name}"))
+    pool.AddSerializedFile(file_descriptor().SerializeToString())
+    return pool
+
+
+@functools.cache
+def message_class(name: str) -> Any:
+    """Return protobuf's class of a message of the page."""
+    descriptor = _pool().FindMessageTypeByName(f"{PACKAGE}.{name}")
+    if hasattr(message_factory, "GetMessageClass"):
+        return message_factory.GetMessageClass(descriptor)
+    return message_factory.MessageFactory(_pool()).GetPrototype(descriptor)
 
 
 def inflate(data: bytes) -> bytes:
@@ -74,7 +95,7 @@ def inflate(data: bytes) -> bytes:
 
 def parse(data: bytes) -> Any:
     """Parse a file to the Model message."""
-    model = message_class()()
+    model = message_class("Model")()
     model.ParseFromString(inflate(data))
     return model
 

@@ -6,7 +6,6 @@ Blender's space by the page's formulas) and ``shown`` (Blender's own evaluated o
 
 from __future__ import annotations
 
-import functools
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -14,58 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+from timbermesh_oracle import message_class
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 
 Array = npt.NDArray[np.float64]
 
 # --------------------------------------------------------------------------------------------- the file, decoded
-
-_TABLE = """
-Model: version int32, name string, nodes Node*
-Node: parent int32, name string, position Vector3Float, rotation QuaternionFloat, scale Vector3Float, vertexCount int32,
- vertexProperties VertexProperty*, meshes Mesh*, vertexAnimations VertexAnimation*, nodeAnimations NodeAnimation*
-Mesh: indices int32*, material string
-VertexAnimation: name string, framerate float, animatedVertexCount int32, frames VertexAnimationFrame*
-VertexAnimationFrame: vertexProperties VertexProperty*
-NodeAnimation: name string, framerate float, frames NodeAnimationFrame*
-NodeAnimationFrame: position Vector3Float, rotation QuaternionFloat, scale Vector3Float
-VertexProperty: name string, scalarType int32, scalarTypeDimension int32, data bytes
-Vector3Float: x float, y float, z float
-QuaternionFloat: x float, y float, z float, w float
-"""
-"""The messages of the format page; fields are numbered from 1, ``*`` is repeated."""
-
-_FIELD = descriptor_pb2.FieldDescriptorProto
-_TYPES = {
-    "int32": _FIELD.TYPE_INT32,
-    "string": _FIELD.TYPE_STRING,
-    "float": _FIELD.TYPE_FLOAT,
-    "bytes": _FIELD.TYPE_BYTES,
-}
-
-
-@functools.cache
-def _model_class() -> type[message.Message]:
-    described = descriptor_pb2.FileDescriptorProto(name="tests.proto", package="tests", syntax="proto3")
-    for line in _TABLE.strip().replace(",\n", ",").splitlines():
-        title, _, fields = line.partition(":")
-        made = described.message_type.add(name=title)
-        for number, text in enumerate(fields.split(","), 1):
-            name, kind = text.split()
-            label = _FIELD.LABEL_REPEATED if kind.endswith("*") else _FIELD.LABEL_OPTIONAL
-            kind = kind.rstrip("*")
-            if kind in _TYPES:
-                made.field.add(name=name, number=number, label=label, type=_TYPES[kind])
-            else:
-                made.field.add(
-                    name=name, number=number, label=label, type=_FIELD.TYPE_MESSAGE, type_name=f".tests.{kind}"
-                )
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(described)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tests.Model"))
-
 
 TO_BLENDER = np.array([[-1, 0, 0], [0, 0, -1], [0, 1, 0]], float)
 """(x, y, z) = (-X, -Z, Y)."""
@@ -78,7 +32,7 @@ class Exported:
         self.data = data
         self.said = list(said)
         assert data[:2] == b"\x78\x9c"
-        self.model: Any = _model_class().FromString(zlib.decompress(data))  # also checks the Adler-32
+        self.model: Any = message_class("Model").FromString(zlib.decompress(data))  # also checks the Adler-32
 
     @property
     def nodes(self) -> list[Any]:
