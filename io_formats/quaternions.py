@@ -62,8 +62,10 @@ def matrices_to_quaternions(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np
 
 
 def rotated_xyzw(rotations: FloatArray, vector: tuple[float, float, float]) -> FloatArray:
-    """Turn one vector by quaternions (…, 4) stored as (x, y, z, w); return (…, 3)."""
-    axis, w = rotations[..., :3].astype(np.float64), rotations[..., 3:].astype(np.float64)
+    """Turn one vector by quaternions (…, 4) stored as (x, y, z, w), unit or not; return (…, 3)."""
+    length = np.linalg.norm(rotations.astype(np.float64), axis=-1, keepdims=True)
+    unit = rotations / np.where(length > 0, length, 1)
+    axis, w = unit[..., :3], unit[..., 3:]
     start = np.broadcast_to(np.asarray(vector, np.float64), axis.shape)
     turned = start + 2 * np.cross(axis, np.cross(axis, start) + w * start)
     return turned.astype(np.float32)

@@ -26,7 +26,7 @@ _MOST = {
     "Mesh": 16_384,
     "VertexAnimation": 16_384,
     "VertexAnimationFrame": 16_384,
-    "NodeAnimation": 16_384,
+    "NodeAnimation": 8_192,
     "NodeAnimationFrame": 250_000,
 }
 """Far beyond any model (964 real files hold 1,314 nodes and 8,852 keyframes in all), and few enough to open and save

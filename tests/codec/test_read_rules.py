@@ -552,7 +552,7 @@ def test_crowds_of_names_take_no_time() -> None:
     crowd.properties += [doc.VertexProperty.of(f"p{i}", empty) for i in range(count)]
     crowd.properties += [doc.VertexProperty.of(f"p{count - 1}", empty) for _ in range(count)]
     crowd.meshes = [doc.Mesh(np.zeros(3, np.int32), f"m{i}") for i in range(count)]
-    crowd.node_animations = [node_animation(1, f"a{i}") for i in range(10_000)]
+    crowd.node_animations = [node_animation(1, f"a{i}") for i in range(8_000)]
     mesh = mesh_of(crowd)
     assert len(mesh.materials) == count
     assert len(mesh.custom) == count

@@ -88,3 +88,11 @@ def test_group_behind_single_indices(judge: Judge) -> None:
     mesh = mesh.with_payload(mesh.payload + group.encode())
     node = [number_field(1, -1), number_field(6, 3), timbermesh_seeds.vertex_property("position", 3, 3), mesh]
     expect_clean(judge, Case(0, zlib.compress(timbermesh_seeds.model(node)), "a group"))
+
+
+def test_vertex_frames_beyond_any_rotation(judge: Judge) -> None:
+    """Quaternions of damaged files are as long as floats can be; turned by them, a normal would overflow."""
+    content = timbermesh_seeds.seeds()["waving"]
+    values = content.index(b"rotation") + 8 + 4 + 3
+    content = content[:values] + struct.pack("<f", 3e38) * 4 + content[values + 16 :]
+    expect_clean(judge, Case(0, zlib.compress(content), "long quaternions"))
