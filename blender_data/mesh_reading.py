@@ -45,17 +45,10 @@ class MeshReader:
         data = seen.to_mesh()
         try:
             if data is None or not len(data.polygons):
+                if data is not None and len(data.vertices):
+                    self.notice(f"{thing.name}: it has vertices but no faces; nothing of its mesh was exported")
                 return None
             return self._convert(thing, seen, data)
-        finally:
-            seen.to_mesh_clear()
-
-    def points(self, thing: bpy.types.Object) -> tuple[FloatArray, int] | None:
-        """Return an object's evaluated points (P, 3) and number of corners, for sampling."""
-        seen = thing.evaluated_get(self.depsgraph)
-        data = seen.to_mesh()
-        try:
-            return None if data is None else (_points(data), len(data.loops))
         finally:
             seen.to_mesh_clear()
 

@@ -5,11 +5,15 @@ Imports nothing but the standard library, since it speaks up where the rest cann
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
+import os
+import shutil
 import sys
 import tomllib
 from pathlib import Path
+from typing import NoReturn
 
 LIBRARIES = {"numpy": "numpy", "google.protobuf": "protobuf"}
 """Modules that Meshferry imports -> what pip calls them."""
@@ -75,3 +79,21 @@ def _blender_modules_folder() -> str:
     if bpy is None or not getattr(bpy.app, "binary_path", ""):
         return ""
     return str(bpy.utils.user_resource("SCRIPTS", path=str(Path("addons", "modules"))))
+
+
+def leave(status: int) -> NoReturn:
+    """End the process.
+
+    Blender 4.5 as a Python module may wait for one of its own threads for ever while it shuts down, whenever something
+    keeps the module alive until then; so its shutting down is skipped, and its temporary folder removed here.
+    """
+    bpy = sys.modules.get("bpy")
+    if bpy is None or not bpy.app.module:
+        sys.exit(status)
+    temporary = Path(bpy.app.tempdir)
+    if temporary.name.startswith("blender_"):  # the session's own folder, not what it lies in
+        shutil.rmtree(temporary, ignore_errors=True)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)

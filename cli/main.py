@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ..io_formats.errors import MeshferryError
 from . import check_command, convert_command, environment, formats_command, inspect_command
@@ -54,6 +55,11 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
     finally:
         reporter.close()
     return FAILED if status == OK and reporter.is_output_lost else status
+
+
+def run() -> NoReturn:
+    """Run the command line as a process of its own, and end it."""
+    environment.leave(main())
 
 
 def build_parser(program: str = "meshferry") -> argparse.ArgumentParser:

@@ -53,7 +53,7 @@ def resolve(
     Raises
     ------
     MeshferryError
-        An option that does not exist, or a value outside its choices.
+        An option that does not exist, or a value outside its choices or limits.
     """
     table = {option.name: option for option in options}
     values: dict[str, Any] = {name: option.default_for(headless=headless) for name, option in table.items()}
@@ -64,5 +64,15 @@ def resolve(
         if option.choices and value not in [choice.key for choice in option.choices]:
             keys = ", ".join(choice.key for choice in option.choices)
             raise MeshferryError(f"Option '{name}' cannot be '{value}'; it is one of {keys}")
+        if isinstance(value, int | float) and not _fits(option, value):
+            limits = f"{option.minimum:g} to {option.maximum:g}"
+            raise MeshferryError(f"Option '{name}' cannot be {value:g}; it goes from {limits}")
         values[name] = value
     return values
+
+
+def _fits(option: Option, value: float) -> bool:
+    """Tell whether a number lies within an option's limits, if it has any; what is no number does not."""
+    if option.minimum is None or option.maximum is None:
+        return True
+    return option.minimum <= value <= option.maximum

@@ -15,7 +15,7 @@ def to_unorm(values: npt.NDArray[np.floating], highest: int = 255) -> npt.NDArra
     return rounded
 
 
-def from_unorm(values: npt.NDArray[np.unsignedinteger], highest: int = 255) -> npt.NDArray[np.float32]:
+def from_unorm(values: npt.NDArray[np.generic], highest: int = 255) -> npt.NDArray[np.float32]:
     """Map 0..``highest`` to 0..1 float32; ``to_unorm`` gives the same integers back."""
     return values.astype(np.float32) / np.float32(highest)
 

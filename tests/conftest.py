@@ -31,6 +31,24 @@ HAS_BPY = importlib.util.find_spec("bpy") is not None
 load_package()
 
 
+_exit_status = pytest.StashKey[int]()
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Note how the run ended, for the hook below."""
+    session.config.stash[_exit_status] = int(exitstatus)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave without the shutting down of Blender as a Python module, which may hang; see ``environment.leave``."""
+    bpy = sys.modules.get("bpy")
+    if bpy is not None and bpy.app.module and _exit_status in config.stash:
+        from meshferry.cli import environment
+
+        environment.leave(config.stash[_exit_status])
+
+
 @pytest.fixture(scope="session")
 def samples() -> Path:
     """Return the folder of real files; skip where there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .document import Model
@@ -38,4 +39,4 @@ def facts(model: Model) -> dict[str, Any]:
 
 
 def _clip(name: str, kind: str, frames: int, fps: float) -> dict[str, Any]:
-    return {"name": name, "kind": kind, "frames": frames, "fps": fps}
+    return {"name": name, "kind": kind, "frames": frames, "fps": fps if math.isfinite(fps) else 0.0}

@@ -82,7 +82,7 @@ class ModelBuilder:
         point = mesh.corner_point[corner]
         positions = mesh.points[point]
         normals = self.vertex_normals(mesh, corner, point)
-        uvs = [layer.at_vertices(corner, point) for layer in mesh.uvs[: len(UV_NAMES)]]
+        uvs = [self.finite_uv(node, layer.at_vertices(corner, point)) for layer in mesh.uvs[: len(UV_NAMES)]]
         tangents = self.vertex_tangents(mesh, vertices, positions, normals, uvs)
         self.splits[index] = (vertices, normals, tangents)
         mapped.vertex_count = len(corner)
@@ -120,6 +120,13 @@ class ModelBuilder:
         if self.moving.get(index, len(mesh.points)) < len(mesh.points):
             vertices = points_first(vertices, mesh.corner_point)
         return vertices
+
+    def finite_uv(self, node: Node, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        finite = np.isfinite(values)
+        if finite.all():
+            return values
+        self.scene.warnings.append(f"{node.name}: UVs that are no numbers were written as 0")
+        return np.where(finite, values, np.float32(0))
 
     def vertex_normals(self, mesh: Mesh, corner: npt.NDArray[np.intp], point: npt.NDArray[np.int32]) -> FloatArray:
         if mesh.normal is None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .. import normals as normal_repair
 from ..axes import flip_winding
-from ..quantization import to_unorm
+from ..quantization import from_unorm, to_unorm
 from ..quaternions import continuous, rotated_xyzw, unit_quaternions
 from ..scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from . import document as doc
@@ -19,8 +19,8 @@ from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
 FloatArray = npt.NDArray[np.float32]
 
 _MOST_TRACK_BYTES = 1 << 30
-"""Vertex animations hold a few moving vertices for each frame, but a track holds all points of the mesh: a file of
-some kilobytes could ask for terabytes. The largest of 964 real files needs 320 kB."""
+"""Vertex animations hold a few moving vertices for each frame, but in Blender each frame is all points of the mesh: a
+file of some kilobytes could ask for terabytes. The largest of 964 real files needs 320 kB."""
 
 
 class SceneBuilder:
@@ -133,6 +133,8 @@ class SceneBuilder:
             return None
         if values.dtype != np.float32:
             self.warn(node, f"its vertex property '{name}' is {values.dtype.name}; read as float32")
+            if name == "color" and values.dtype == np.uint8:
+                return from_unorm(values)
         with np.errstate(over="ignore"):
             return values.astype(np.float32, copy=False)
 
@@ -279,7 +281,7 @@ class SceneBuilder:
         if mesh is None or not 0 < count <= len(mesh.points):
             self.warn(node, f"vertex animation '{animation.name}' moves {count} vertices that are not there; left out")
             return None
-        self.track_bytes_left -= len(animation.frames) * mesh.points.nbytes * 3
+        self.track_bytes_left -= len(animation.frames) * mesh.points.nbytes
         if self.track_bytes_left < 0:
             self.warn(
                 node,
