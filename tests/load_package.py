@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -26,3 +28,11 @@ def load_package() -> ModuleType:
     sys.modules["meshferry"] = module
     spec.loader.exec_module(module)
     return module
+
+
+def leave(status: int) -> NoReturn:
+    """End a script's process past Blender's shutting down, which may hang; see ``cli.environment.leave``."""
+    package = sys.modules.get("meshferry") or load_package()
+    environment = importlib.import_module(f"{package.__name__}.cli.environment")
+    environment.leave(status)
+    raise AssertionError("the process goes on")

@@ -98,8 +98,6 @@ def _child(options: argparse.Namespace) -> int:
     import importlib
 
     import bpy
-
-    sys.path.append(str(ROOT / "tests"))
     from load_package import load_package
     from meshbench import peers
 
@@ -125,4 +123,7 @@ def _child(options: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.append(str(ROOT / "tests"))
+    from load_package import leave
+
+    leave(main())

@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any
 
 from meshfuzz.cases import CaseMaker
-from meshfuzz.checkout import ROOT, load_package
+from meshfuzz.checkout import ROOT, leave, load_package
 from meshfuzz.timbermesh_seeds import seeds
 
 _TRACED = tuple(str(ROOT / part) for part in ("blender_data", "io_formats"))
@@ -250,4 +250,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from meshfuzz.checkout import load_package
+from meshfuzz.checkout import leave, load_package
 
 _NAME = "Model.timbermesh"
 _READY = "ready"
@@ -164,4 +164,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

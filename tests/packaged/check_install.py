@@ -64,3 +64,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    # Blender as a Python module may wait for one of its own threads for ever while it shuts down.
+    sys.stdout.flush()
+    os._exit(0)

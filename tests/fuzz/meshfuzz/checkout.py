@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(os.environ.get("MESHFERRY_SAMPLES") or ROOT.parent / "shared" / "samples")
@@ -23,3 +24,11 @@ def load_package() -> ModuleType:
     from load_package import load_package as load
 
     return load()
+
+
+def leave(status: int) -> NoReturn:
+    """End a script's process past Blender's shutting down, which may hang."""
+    load_package()
+    from load_package import leave as leave_process
+
+    leave_process(status)
