@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import linecache
 import random
+import re
 import sys
 import tempfile
 import zlib
@@ -33,6 +34,9 @@ _STANDING = ("Standing", "Wood.Folktails")
 
 _UNEXPECTED = "unexpected problem"
 """Words of the operators' report of an exception that is none of the package's own."""
+
+_NO_WORK = re.compile(r"try:|return \w+")
+"""Lines between the making of a block and its noting."""
 
 
 class Broken(Exception):
@@ -72,7 +76,7 @@ class Interruption:
     def is_harmless(frame: FrameType) -> bool:
         """Tell whether nothing can fail here: what only notes a block that was just made."""
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-        return line == "try:" or frame.f_code.co_name in ("keep", "actions")
+        return _NO_WORK.fullmatch(line) is not None or frame.f_code.co_name in ("keep", "actions")
 
     @contextlib.contextmanager
     def active(self) -> Any:
