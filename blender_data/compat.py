@@ -53,8 +53,8 @@ class ActionCurves:
         self._strip: Any = None
 
     def _new_action(self, name: str) -> bpy.types.Action:
-        action = bpy.data.actions.new(name)
-        self.actions.append(action)
+        self.actions.append(bpy.data.actions.new(name))
+        action = self.actions[-1]
         action.use_frame_range = True
         action.frame_start, action.frame_end = self.frame_range
         return action

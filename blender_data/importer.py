@@ -139,7 +139,7 @@ class _Import:
 
     def object(self, index: int, node: Node) -> bpy.types.Object:
         data = self.mesh(index, node, node.mesh) if node.mesh is not None else None
-        return self.keep(objects.build_object(node, data))
+        return objects.build_object(node, data, self.keep)
 
     def mesh(self, index: int, node: Node, mesh: Mesh) -> bpy.types.Mesh:
         """Build a node's mesh; what is joined or dropped for Blender's sake is said."""
@@ -153,7 +153,7 @@ class _Import:
             self.warnings.append(f"{node.name}: {extra} UV layers beyond Blender's 8 were left out")
         colors = meshes.COLOR_NAME if mesh.colors else ""
         found = [self.materials.find(name, colors) for name in mesh.materials]
-        built = self.keep(meshes.build_mesh(node.name, mesh, found))
+        built = meshes.build_mesh(node.name, mesh, found, self.keep)
         self.normals(index, mesh, built)
         return built
 

@@ -111,8 +111,8 @@ class MaterialFinder:
         return self._known[name]
 
     def _new(self, name: str, color_attribute: str) -> bpy.types.Material:
-        material = bpy.data.materials.new(names.fit(name))
-        self.made.append(material)
+        self.made.append(bpy.data.materials.new(names.fit(name)))
+        material = self.made[-1]
         names.remember(material, name)
         color = (*steady_color(name), 1.0)
         material.diffuse_color = color

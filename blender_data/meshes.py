@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import bpy
 import numpy as np
@@ -23,8 +24,12 @@ MOST_UV_LAYERS = 8
 _BLOCK = 1 << 18
 
 
-def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | None]) -> bpy.types.Mesh:
+def build_mesh(
+    name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | None], keep: Callable[[bpy.types.ID], Any]
+) -> bpy.types.Mesh:
     """Make a Blender mesh without its normals (see :func:`set_normals`).
+
+    ``keep`` is given the mesh as soon as it is made, so that it goes again where the rest fails.
 
     The triangles must be proved: corners within the points, none with a repeated point. Then
     ``Mesh.validate``, which costs as much as building and deletes two-sided triangles, is not needed.
@@ -33,17 +38,7 @@ def build_mesh(name: str, mesh: Mesh, materials: Sequence[bpy.types.Material | N
         mesh.points
     ):
         raise ValueError("corners outside the points: the codec let a broken mesh through")
-    built = bpy.data.meshes.new(names.fit(name))
-    try:
-        _fill(built, mesh, materials)
-    except BaseException:
-        bpy.data.meshes.remove(built)  # nobody else knows of it yet
-        raise
-    return built
-
-
-def _fill(built: bpy.types.Mesh, mesh: Mesh, materials: Sequence[bpy.types.Material | None]) -> None:
-    """Give a new mesh its points, triangles, materials and layers."""
+    built: bpy.types.Mesh = keep(bpy.data.meshes.new(names.fit(name)))
     corners, triangles = len(mesh.corner_point), mesh.triangle_count
     built.vertices.add(len(mesh.points))
     built.loops.add(corners)
@@ -71,6 +66,7 @@ def _fill(built: bpy.types.Mesh, mesh: Mesh, materials: Sequence[bpy.types.Mater
     built.meshferry.file_vertices = len(mesh.points)
     built.meshferry.file_corners = corners
     built.meshferry.is_welded = any(layer.index is not None for layer in mesh.layers())
+    return built
 
 
 def _flat(values: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:

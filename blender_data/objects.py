@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import bpy
 
 from ..io_formats.scene import Node, Role
@@ -10,19 +13,12 @@ from . import names
 _EMPTY_SIZE = 0.25
 
 
-def build_object(node: Node, data: bpy.types.Mesh | None) -> bpy.types.Object:
-    """Make the object of a node, without its parent; its rotation is a quaternion, as in the file."""
-    made = bpy.data.objects.new(names.fit(node.name), data)
-    try:
-        _set_up(made, node)
-    except BaseException:
-        bpy.data.objects.remove(made)  # nobody else knows of it yet
-        raise
-    return made
+def build_object(node: Node, data: bpy.types.Mesh | None, keep: Callable[[bpy.types.ID], Any]) -> bpy.types.Object:
+    """Make the object of a node, without its parent; its rotation is a quaternion, as in the file.
 
-
-def _set_up(made: bpy.types.Object, node: Node) -> None:
-    """Give a new object the name, transform and looks of its node."""
+    ``keep`` is given the object as soon as it is made, so that it goes again where the rest fails.
+    """
+    made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(node.name), data))
     names.remember(made, node.name)
     made.rotation_mode = "QUATERNION"
     made.location = node.translation
@@ -36,6 +32,7 @@ def _set_up(made: bpy.types.Object, node: Node) -> None:
     if node.role is not Role.RENDER:
         made.display_type = "WIRE"
         made.hide_render = True
+    return made
 
 
 def remember_rest(made: bpy.types.Object, node: Node) -> None:

@@ -81,15 +81,21 @@ def _blender_modules_folder() -> str:
     return str(bpy.utils.user_resource("SCRIPTS", path=str(Path("addons", "modules"))))
 
 
+def is_blender_module() -> bool:
+    """Tell whether Blender is loaded as a Python module rather than being the program that runs this."""
+    bpy = sys.modules.get("bpy")
+    return bpy is not None and hasattr(bpy, "app") and not bpy.app.binary_path
+
+
 def leave(status: int) -> NoReturn:
     """End the process.
 
     Blender 4.5 as a Python module may wait for one of its own threads for ever while it shuts down, whenever something
     keeps the module alive until then; so its shutting down is skipped, and its temporary folder removed here.
     """
-    bpy = sys.modules.get("bpy")
-    if bpy is None or not bpy.app.module:
+    if not is_blender_module():
         sys.exit(status)
+    bpy = sys.modules["bpy"]
     temporary = Path(bpy.app.tempdir)
     if temporary.name.startswith("blender_"):  # the session's own folder, not what it lies in
         shutil.rmtree(temporary, ignore_errors=True)

@@ -42,10 +42,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Leave without the shutting down of Blender as a Python module, which may hang; see ``environment.leave``."""
-    bpy = sys.modules.get("bpy")
-    if bpy is not None and bpy.app.module and _exit_status in config.stash:
-        from meshferry.cli import environment
+    from meshferry.cli import environment
 
+    if environment.is_blender_module() and _exit_status in config.stash:
         environment.leave(config.stash[_exit_status])
 
 
