@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import bpy
 
@@ -64,7 +65,7 @@ class MaterialFinder:
     def __init__(self, *, use_existing: bool, library: str) -> None:
         self.use_existing = use_existing
         self.library = bpy.path.abspath(library) if library else ""
-        self.made: list[bpy.types.ID] = []
+        self.made: list[Any] = []
         self._known: dict[str, bpy.types.Material] = {}
 
     def link_from_library(self, wanted: Iterable[str]) -> None:
