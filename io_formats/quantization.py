@@ -5,14 +5,21 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+_BLOCK = 1 << 16
+"""Values a pass: small enough for the processor's cache, which makes the passes several times faster."""
+
 
 def to_unorm(values: npt.NDArray[np.floating], highest: int = 255) -> npt.NDArray[np.uint8]:
     """Map 0..1 to 0..``highest`` (at most 255), rounded to nearest and clamped; what is no number becomes 0."""
-    # fmax takes the number of the two, so what is no number becomes 0.
-    scaled = np.fmin(np.fmax(values, np.float32(0)), np.float32(1))
-    scaled *= np.float32(highest)
-    rounded: npt.NDArray[np.uint8] = np.rint(scaled, out=scaled).astype(np.uint8)
-    return rounded
+    flat = np.ascontiguousarray(values).reshape(-1)
+    rounded = np.empty(len(flat), np.uint8)
+    for start in range(0, len(flat), _BLOCK):
+        # fmax takes the number of the two, so what is no number becomes 0.
+        scaled = np.fmax(flat[start : start + _BLOCK], np.float32(0))
+        np.fmin(scaled, np.float32(1), out=scaled)
+        scaled *= np.float32(highest)
+        rounded[start : start + _BLOCK] = np.rint(scaled, out=scaled)
+    return rounded.reshape(values.shape)
 
 
 def from_unorm(values: npt.NDArray[np.generic], highest: int = 255) -> npt.NDArray[np.float32]:
