@@ -115,7 +115,7 @@ class ClipSampler:
             mesh = self.meshes.part_mesh(node, part, layout)
             if mesh is None or len(mesh.corner_point) != layout.corners or len(mesh.points) != layout.points:
                 self.notice(
-                    f"{part.thing.name}: its number of vertices changes with time, which a vertex animation cannot "
+                    f"{part.name}: its number of vertices changes with time, which a vertex animation cannot "
                     "hold; its rest shape was exported"
                 )
                 return None

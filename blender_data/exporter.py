@@ -16,7 +16,7 @@ from .clip_sampling import ClipSampler, is_keyed, set_frame
 from .clip_sources import ClipSource, find_clips, played
 from .mesh_reading import MeshReader
 from .node_meshes import NodeMesh, NodeMeshes
-from .node_plan import Part, PlannedNode, plan
+from .node_plan import PlannedNode, plan
 from .object_selection import Source, listed, select
 
 __all__ = ["Source", "export_scene"]
@@ -194,11 +194,11 @@ class _Export:
         return transforms.local(evaluated, above.evaluated_get(depsgraph) if above else None)
 
 
-def _may_move(part: Part, node: PlannedNode) -> bool:
+def _may_move(part: bpy.types.Object, node: PlannedNode) -> bool:
     """Tell whether a part may change within its node: it deforms, or something between the two moves it."""
-    if may_deform(part.thing):
+    if may_deform(part):
         return True
-    thing = part.thing
+    thing = part
     while thing is not None and thing is not node.thing:
         parent_moves = thing.parent is not None and not transforms.hangs_on_object(thing)
         if thing.animation_data is not None or len(thing.constraints) or parent_moves or thing.rigid_body is not None:

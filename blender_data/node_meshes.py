@@ -14,7 +14,7 @@ from ..io_formats.scene import Mesh
 from ..io_formats.vertices import split_mesh
 from . import transforms
 from .mesh_reading import MeshReader, transformed
-from .node_plan import Part, PlannedNode
+from .node_plan import PlannedNode
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -43,12 +43,12 @@ class NodeMesh:
     """A node's mesh; moving parts come first in it, so that its first points are the moving ones."""
 
     mesh: Mesh
-    layouts: dict[Part, PartLayout] = field(default_factory=dict)
+    layouts: dict[bpy.types.Object, PartLayout] = field(default_factory=dict)
     """The parts that may move within the node."""
     moving_points: int = 0
 
     @property
-    def moving_parts(self) -> list[Part]:
+    def moving_parts(self) -> list[bpy.types.Object]:
         return list(self.layouts)
 
 
@@ -93,7 +93,7 @@ class NodeMeshes:
             places[owner].append(back[owner] @ np.array(instance.matrix_world, np.float64))
         return places
 
-    def read(self, node: PlannedNode, moving: list[Part]) -> NodeMesh | None:
+    def read(self, node: PlannedNode, moving: list[bpy.types.Object]) -> NodeMesh | None:
         """Read and join a node's parts, moving ones first; None where there is no triangle.
 
         Moving parts get a point for each unique vertex, so that the frames of a vertex animation have
@@ -101,13 +101,13 @@ class NodeMeshes:
         """
         ordered = [*moving, *(part for part in node.parts if part not in moving)]
         meshes: list[Mesh] = []
-        layouts: dict[Part, PartLayout] = {}
+        layouts: dict[bpy.types.Object, PartLayout] = {}
         moving_points = 0
         for part in ordered:
             mesh = self.part_mesh(node, part)
             if mesh is None:
                 continue
-            transforms.require_size(part.thing, transforms.world(part.thing.evaluated_get(self.depsgraph)))
+            transforms.require_size(part, transforms.world(part.evaluated_get(self.depsgraph)))
             if part in moving:
                 corners, points = len(mesh.corner_point), len(mesh.points)
                 mesh, found = split_mesh(mesh, self.tolerance)
@@ -123,21 +123,21 @@ class NodeMeshes:
     def owners(self, node: PlannedNode) -> list[bpy.types.Object]:
         """Return the objects whose instances a node shows."""
         own = [node.thing] if node.thing is not None else []
-        return list(dict.fromkeys([*own, *(part.thing for part in node.parts), *node.instancers]))
+        return list(dict.fromkeys([*own, *node.parts, *node.instancers]))
 
-    def part_mesh(self, node: PlannedNode, part: Part, layout: PartLayout | None = None) -> Mesh | None:
+    def part_mesh(self, node: PlannedNode, part: bpy.types.Object, layout: PartLayout | None = None) -> Mesh | None:
         """Read one part in its node's space, as it stands now; with a layout, its corners in that order."""
-        mesh = self.reader.read(part.thing)
-        if mesh is None or part.thing is node.thing:
+        mesh = self.reader.read(part)
+        if mesh is None or part is node.thing:
             return mesh
         return transformed(mesh, self.matrix(node, part), turned=layout.turned if layout else None)
 
-    def is_mirrored(self, node: PlannedNode, part: Part) -> bool:
-        return part.thing is not node.thing and bool(np.linalg.det(self.matrix(node, part)[:3, :3]) < 0)
+    def is_mirrored(self, node: PlannedNode, part: bpy.types.Object) -> bool:
+        return part is not node.thing and bool(np.linalg.det(self.matrix(node, part)[:3, :3]) < 0)
 
-    def matrix(self, node: PlannedNode, part: Part) -> Matrix4:
+    def matrix(self, node: PlannedNode, part: bpy.types.Object) -> Matrix4:
         """Return the matrix from a part's space into its node's."""
-        return self.from_world(node) @ transforms.world(part.thing.evaluated_get(self.depsgraph))
+        return self.from_world(node) @ transforms.world(part.evaluated_get(self.depsgraph))
 
     def from_world(self, node: PlannedNode) -> Matrix4:
         """Return the matrix from world space into a node's; of one that an animation makes flat, the nearest to it."""

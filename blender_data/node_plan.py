@@ -14,13 +14,6 @@ OWN_NODE_PREFIX = "#"
 """First letter of the names of objects that are never merged into others (attachment points and moving parts)."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """An object whose mesh belongs to a node."""
-
-    thing: bpy.types.Object
-
-
 @dataclass
 class PlannedNode:
     """A node to be: its object (None for a root made for the purpose), its parent's place, its parts."""
@@ -28,7 +21,8 @@ class PlannedNode:
     name: str
     thing: bpy.types.Object | None
     parent: int = -1
-    parts: list[Part] = field(default_factory=list)
+    parts: list[bpy.types.Object] = field(default_factory=list)
+    """Objects whose meshes belong to the node."""
     instancers: list[bpy.types.Object] = field(default_factory=list)
     """Objects without mesh of their own that are merged into the node, for what they show as instances."""
 
@@ -60,7 +54,7 @@ def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> lis
             place[thing] = len(nodes)
             nodes.append(PlannedNode(names.file_name(thing), thing, parent))
         if thing.type in MESHABLE:
-            nodes[place[thing] if is_own else max(parent, 0)].parts.append(Part(thing))
+            nodes[place[thing] if is_own else max(parent, 0)].parts.append(thing)
         elif not is_own:
             nodes[max(parent, 0)].instancers.append(thing)
     return nodes

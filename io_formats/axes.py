@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.floating]
-
 
 @dataclass(frozen=True)
 class Basis:

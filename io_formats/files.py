@@ -12,7 +12,7 @@ from typing import Any
 
 from . import formats
 from .capabilities import losses
-from .errors import ExportError, FormatError, MeshferryError
+from .errors import ExportError, FormatError
 from .findings import errors_of, warnings_of
 from .formats import Document, Format
 from .scene import Scene
@@ -59,13 +59,11 @@ def load(path: str | Path, *, inflated_limit: int | None = None) -> LoadedFile:
 
 def read_scene(path: str | Path, *, inflated_limit: int | None = None) -> Scene:
     """Read a file of any known format as a scene named after the file."""
-    path = Path(path)
-    data = read_bytes(path)
+    loaded = load(path, inflated_limit=inflated_limit)
+    found, document = loaded.format, loaded.document
+    del loaded  # the file's bytes: the peak of memory comes later, when Blender's own mesh is built
     try:
-        found = formats.by_content(data[: formats.HEAD_SIZE], len(data))
-        document = found.read(data, inflated_limit=inflated_limit)
-        del data  # the peak of memory comes later, when Blender's own mesh is built
-        return found.to_scene(document, scene_name(path))
+        return found.to_scene(document, scene_name(Path(path)))
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
 
@@ -149,16 +147,3 @@ def _copy_mode(place: Path, temporary: str) -> None:
         mode = 0o666 & ~mask
     with contextlib.suppress(OSError):
         os.chmod(temporary, mode)
-
-
-__all__ = [
-    "LoadedFile",
-    "MeshferryError",
-    "encode_scene",
-    "load",
-    "read_bytes",
-    "read_scene",
-    "replace_file",
-    "scene_name",
-    "write_scene",
-]

@@ -18,11 +18,11 @@ from typing import Any
 
 def register_theirs() -> Any:
     """Do what a generated ``timbermesh_pb2`` of the package ``protoblog`` does when it is imported."""
-    import oracle
+    import timbermesh_oracle
     from google.protobuf import descriptor_pool
     from google.protobuf.internal import builder
 
-    serialised = oracle.file_descriptor("protoblog").SerializeToString()
+    serialised = timbermesh_oracle.file_descriptor("protoblog").SerializeToString()
     names: dict[str, Any] = {}
     descriptor = descriptor_pool.Default().AddSerializedFile(serialised)
     builder.BuildMessageAndEnumDescriptors(descriptor, names)

@@ -6,9 +6,7 @@ describes it as bytes and decodes the varints itself.
 
 from __future__ import annotations
 
-import functools
 import os
-import re
 import struct
 import zlib
 from collections.abc import Sequence
@@ -16,62 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-PACKAGE = "codec_test_oracle"
-
-# The table of docs/formats/timbermesh.md, "Messages", as a .proto file would say it.
-PROTO = """
-message Vector3Float { float x = 1; float y = 2; float z = 3; }
-message QuaternionFloat { float x = 1; float y = 2; float z = 3; float w = 4; }
-message VertexProperty { string name = 1; int32 scalarType = 2; int32 scalarTypeDimension = 3; bytes data = 4; }
-message VertexAnimationFrame { repeated VertexProperty vertexProperties = 1; }
-message VertexAnimation {
-  string name = 1; float framerate = 2; int32 animatedVertexCount = 3; repeated VertexAnimationFrame frames = 4;
-}
-message NodeAnimationFrame { Vector3Float position = 1; QuaternionFloat rotation = 2; Vector3Float scale = 3; }
-message NodeAnimation { string name = 1; float framerate = 2; repeated NodeAnimationFrame frames = 3; }
-message Mesh { repeated int32 indices = 1; string material = 2; }
-message Node {
-  int32 parent = 1; string name = 2;
-  Vector3Float position = 3; QuaternionFloat rotation = 4; Vector3Float scale = 5;
-  int32 vertexCount = 6; repeated VertexProperty vertexProperties = 7; repeated Mesh meshes = 8;
-  repeated VertexAnimation vertexAnimations = 9; repeated NodeAnimation nodeAnimations = 10;
-}
-message Model { int32 version = 1; string name = 2; repeated Node nodes = 3; }
-"""
-
-
-def file_descriptor(package: str = PACKAGE) -> Any:
-    """Describe the messages of the page as the .proto file would, in a package."""
-    field_class = descriptor_pb2.FieldDescriptorProto
-    described = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
-    for name, body in re.findall(r"message (\w+) \{(.*?)\}", PROTO, re.DOTALL):
-        message = described.message_type.add(name=name)
-        for repeated, kind, field_name, number in re.findall(r"(repeated )?(\w+) (\w+) = (\d+);", body):
-            field = message.field.add(name=field_name, number=int(number))
-            field.label = field_class.LABEL_REPEATED if repeated else field_class.LABEL_OPTIONAL
-            if kind in ("int32", "float", "string", "bytes"):
-                field.type = getattr(field_class, f"TYPE_{kind.upper()}")
-            else:
-                field.type, field.type_name = field_class.TYPE_MESSAGE, f".{package}.{kind}"
-    return described
-
-
-@functools.cache
-def _pool() -> Any:
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file_descriptor().SerializeToString())
-    return pool
-
-
-@functools.cache
-def message_class(name: str) -> Any:
-    """Return protobuf's class of a message of the page."""
-    descriptor = _pool().FindMessageTypeByName(f"{PACKAGE}.{name}")
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(descriptor)
-    return message_factory.MessageFactory(_pool()).GetPrototype(descriptor)
+from timbermesh_oracle import message_class
 
 
 def parse(content: bytes, name: str = "Model") -> Any:
