@@ -16,6 +16,8 @@ class Capabilities:
     color_layers: int = 0
     custom_layers: bool = False
     normals: bool = False
+    splits_vertices: bool = False
+    """Whether a vertex has one normal, UV and colour, so that files split vertices along seams."""
     materials: bool = False
     node_hierarchy: bool = False
     shape_keys: bool = False
@@ -26,7 +28,17 @@ class Capabilities:
     joint_clips: bool = False
     vertex_clips: bool = False
     levels_of_detail: bool = False
+    surfaces: bool = False
+    """Whether slots are kept apart that share a name, each with settings of its own."""
     physics: bool = False
+
+    @property
+    def meshes(self) -> bool:
+        return self.normals
+
+    @property
+    def clips(self) -> bool:
+        return self.node_clips or self.joint_clips or self.vertex_clips
 
 
 def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
@@ -65,8 +77,10 @@ def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
 
 
 _OVER = "vertex with too many weights"
+_APART = "surface apart from others of its name"
 _PLURALS = {
     "lower level of detail": "lower levels of detail",
+    _APART: "surfaces apart from others of their names",
     "weighted mesh": "weighted meshes",
     _OVER: "vertices with too many weights",
 }
@@ -86,6 +100,15 @@ def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]
         ("shape key", 0 if capabilities.shape_keys else len(mesh.shape_keys)),
         ("weighted mesh", 1 if weights is not None and not capabilities.influences else 0),
         (_OVER, excess),
+        *(() if capabilities.surfaces else _surface_losses(mesh)),
+    ]
+
+
+def _surface_losses(mesh: Mesh) -> list[tuple[str, int]]:
+    """Count what is lost where surfaces become plain materials, those of one name together."""
+    return [
+        (_APART, len(mesh.surfaces) - len({surface.name for surface in mesh.surfaces})),
+        ("lightmap setting", sum("lightmap_resolution" in surface.properties for surface in mesh.surfaces)),
     ]
 
 

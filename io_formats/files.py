@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,12 @@ from .errors import ExportError, FormatError
 from .findings import errors_of, warnings_of
 from .formats import Document, Format
 from .scene import Scene
+
+_LONGEST_NAME = 200
+"""Bytes of a file's name in UTF-8; systems take 255, of which extension, number and armature need some."""
+
+_DEVICES = re.compile(r"\A(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=\s*(\.|$))", re.IGNORECASE)
+"""Names that Windows keeps for devices, whatever extension follows."""
 
 
 @dataclass
@@ -57,13 +64,20 @@ def load(path: str | Path, *, inflated_limit: int | None = None) -> LoadedFile:
         raise problem.in_file(str(path)) from None
 
 
-def read_scene(path: str | Path, *, inflated_limit: int | None = None) -> Scene:
-    """Read a file of any known format as a scene named after the file."""
+def read_scene(
+    path: str | Path, options: Mapping[str, Any] | None = None, *, inflated_limit: int | None = None
+) -> Scene:
+    """Read a file of any known format as a scene named after the file.
+
+    Of ``options`` each format takes those that it has; others are for other files of the same run.
+    """
     loaded = load(path, inflated_limit=inflated_limit)
     found, document = loaded.format, loaded.document
     del loaded  # the file's bytes: the peak of memory comes later, when Blender's own mesh is built
     try:
-        return found.to_scene(document, scene_name(Path(path)))
+        known = {option.name for option in found.import_options}
+        given = {name: value for name, value in (options or {}).items() if name in known}
+        return found.to_scene(document, scene_name(Path(path)), given)
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
 
@@ -78,19 +92,75 @@ def scene_name(path: Path) -> str:
     return path.stem or name
 
 
-def encode_scene(
+@dataclass
+class EncodedFile:
+    """A file ready to be written."""
+
+    scene: Scene
+    """What became of it, named as the file is to be."""
+    data: bytes
+    warnings: list[str]
+    """All that the user is told."""
+    losses: list[str]
+    """Those of ``warnings`` that say what was lost or mended; the others are findings about the file."""
+
+
+def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return the scenes that each become a file of a format; :func:`file_names` names the files.
+
+    Parameters
+    ----------
+    options:
+        Of the format's ``export_options``.
+
+    Raises
+    ------
+    ExportError
+        There is nothing in the scene that such a file holds.
+    """
+    parts = target.files_of(scene, options)
+    if not parts:
+        raise ExportError(f"There is nothing in '{scene.name}' that {_article(target.label)} file holds")
+    return parts
+
+
+def _article(label: str) -> str:
+    """Return a format's label after its article; U is spoken as in "unit"."""
+    return f"an {label}" if label[:1] in "AEIO" else f"a {label}"
+
+
+def file_names(scenes: Sequence[Scene]) -> list[str]:
+    """Return the names of scenes as names that every system takes for files, each another, without extension."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for scene in scenes:
+        plain = name = file_name(scene.name)
+        number = 2
+        while name.casefold() in taken:
+            name = f"{plain}_{number}"
+            number += 1
+        taken.add(name.casefold())
+        names.append(name)
+    return names
+
+
+def file_name(name: str) -> str:
+    """Return a name, without extension, as one that every system takes for a file."""
+    plain = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).encode("utf-8", "replace")[:_LONGEST_NAME]
+    return _DEVICES.sub(r"\1_", plain.decode("utf-8", "ignore").rstrip(" .")) or "_"
+
+
+def encode_part(
     scene: Scene, target: Format, options: Mapping[str, Any] | None = None, *, ignore_errors: bool = False
-) -> tuple[bytes, list[str]]:
-    """Encode a scene for a format; return the file's bytes and what to tell the user.
+) -> EncodedFile:
+    """Encode one of :func:`files_of`; warnings of the whole scene are not repeated.
 
     Raises
     ------
     ExportError
         A rule of the target program is broken, unless ``ignore_errors``.
     """
-    said = losses(scene, target.capabilities)
     document = target.from_scene(scene, options)
-    said += scene.warnings
     findings = target.check(document)
     broken = errors_of(findings)
     if broken and not ignore_errors:
@@ -98,8 +168,24 @@ def encode_scene(
             "; ".join(str(finding) for finding in broken[:5])
             + (f"; and {len(broken) - 5} more" if len(broken) > 5 else "")
         )
-    said += [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
-    return target.write(document), list(dict.fromkeys(said))
+    lost = list(dict.fromkeys(scene.warnings))
+    said = lost + [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
+    return EncodedFile(scene, target.write(document), list(dict.fromkeys(said)), lost)
+
+
+def encode_scene(
+    scene: Scene, target: Format, options: Mapping[str, Any] | None = None, *, ignore_errors: bool = False
+) -> tuple[bytes, list[str]]:
+    """Encode a scene that is one file of a format; return the file's bytes and what to tell the user.
+
+    Raises
+    ------
+    ExportError
+        A rule of the target program is broken, unless ``ignore_errors``.
+    """
+    lost = losses(scene, target.capabilities)
+    encoded = encode_part(scene, target, options, ignore_errors=ignore_errors)
+    return encoded.data, list(dict.fromkeys(lost + encoded.warnings))
 
 
 def write_scene(scene: Scene, path: str | Path, target: Format, options: Mapping[str, Any] | None = None) -> list[str]:

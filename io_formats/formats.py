@@ -17,11 +17,25 @@ from typing import Any
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
 from .findings import Finding
+from .foreign import looks_like
 from .options import Option
 from .scene import Scene
 
 HEAD_SIZE = 4096
 """Bytes of a file that ``sniff`` is given."""
+
+_COUNTED = (
+    "nodes",
+    "vertices",
+    "triangles",
+    "surfaces",
+    "materials",
+    "uv_layers",
+    "color_layers",
+    "bones",
+    "shape_keys",
+)
+"""What ``Format.facts`` counts, in the order in which it is told."""
 
 Document = Any
 """A format's own document class; only its own rooms look inside."""
@@ -37,6 +51,8 @@ class Format:
     extensions: tuple[str, ...]
     """With the dot, in lower case; the first is the one to write."""
     capabilities: Capabilities
+    only_read: tuple[str, ...] = ()
+    """Those of ``extensions`` that stand for a version which is not written."""
 
     def _room(self, room: str) -> ModuleType:
         return importlib.import_module(f".{self.package}.{room}", __package__)
@@ -67,10 +83,19 @@ class Format:
         """Tell whether two files hold the same (compressed containers: the same inflated content)."""
         return bool(self._room("reader").same_content(one, other))
 
-    def to_scene(self, document: Document, name: str) -> Scene:
-        """Map a document to Blender's space; ``name`` is used where the file has none."""
-        scene: Scene = self._room("scene_mapping").to_scene(document, name)
+    def to_scene(self, document: Document, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+        """Map a document to Blender's space with this format's ``import_options``.
+
+        ``name`` is used where the file has none; ``scene.properties["format"]`` is this format's.
+        """
+        scene: Scene = self._room("scene_mapping").to_scene(document, name, options)
+        scene.properties["format"] = self.name
         return scene
+
+    def files_of(self, scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+        """Return the scenes that each become a file, named as the files are; most formats hold a scene whole."""
+        scenes: list[Scene] = self._room("scene_mapping").files_of(scene, options)
+        return scenes
 
     def from_scene(self, scene: Scene, options: Mapping[str, Any] | None = None) -> Document:
         """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``."""
@@ -82,13 +107,22 @@ class Format:
         return findings
 
     def facts(self, document: Document) -> dict[str, Any]:
-        """Return what ``inspect`` prints, without ``file``, ``format`` and ``error``."""
+        """Return what ``inspect`` prints, without ``file``, ``format`` and ``error``.
+
+        The room tells what its files have; what they cannot have is counted as none.
+        """
         facts: dict[str, Any] = self._room("facts").facts(document)
-        return facts
+        return {"version": "", **dict.fromkeys(_COUNTED, 0), "clips": [], "warnings": [], **facts}
+
+    @property
+    def import_options(self) -> tuple[Option, ...]:
+        """Options of ``to_scene``."""
+        options: tuple[Option, ...] = self._room("options").IMPORT_OPTIONS
+        return options
 
     @property
     def export_options(self) -> tuple[Option, ...]:
-        """Options of ``from_scene``."""
+        """Options of ``from_scene`` and ``files_of``."""
         options: tuple[Option, ...] = self._room("options").EXPORT_OPTIONS
         return options
 
@@ -103,6 +137,7 @@ TIMBERMESH = Format(
         color_layers=1,
         custom_layers=True,
         normals=True,
+        splits_vertices=True,
         materials=True,
         node_hierarchy=True,
         node_clips=True,
@@ -110,7 +145,41 @@ TIMBERMESH = Format(
     ),
 )
 
-FORMATS: tuple[Format, ...] = (TIMBERMESH,)
+UNIGINE_MESH = Format(
+    name="unigine_mesh",
+    label="UNIGINE Mesh",
+    package="unigine.mesh",
+    extensions=(".mesh", ".mesh_skinned"),
+    capabilities=Capabilities(
+        uv_layers=2,
+        color_layers=1,
+        normals=True,
+        materials=True,
+        shape_keys=True,
+        skeletons=True,
+        influences=4,
+        joint_clips=True,
+        levels_of_detail=True,
+        surfaces=True,
+    ),
+    only_read=(".mesh_skinned",),
+)
+UNIGINE_ANIMATION = Format(
+    name="unigine_animation",
+    label="UNIGINE Animation",
+    package="unigine.animation",
+    extensions=(".anim",),
+    capabilities=Capabilities(skeletons=True, joint_clips=True),
+)
+UNIGINE_SKELETON = Format(
+    name="unigine_skeleton",
+    label="UNIGINE Skeleton",
+    package="unigine.skeleton",
+    extensions=(".skeleton",),
+    capabilities=Capabilities(skeletons=True),
+)
+
+FORMATS: tuple[Format, ...] = (TIMBERMESH, UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON)
 
 
 def by_name(name: str) -> Format:
@@ -125,7 +194,7 @@ def by_extension(extension: str) -> Format | None:
     """Return the format to write for an extension (with or without its dot), or None."""
     wanted = "." + extension.lower().lstrip(".")
     for candidate in FORMATS:
-        if wanted in candidate.extensions:
+        if wanted in candidate.extensions and wanted not in candidate.only_read:
             return candidate
     return None
 
@@ -142,27 +211,4 @@ def by_content(head: bytes, size: int) -> Format:
         if candidate.sniff(head, size):
             return candidate
     known = ", ".join(f"{f.label} ({', '.join(f.extensions)})" for f in FORMATS)
-    raise UnsupportedFormatError(f"{_looks_like(head, size)}. Meshferry reads {known}")
-
-
-_FOREIGN = (
-    (b"glTF", "glTF binary; Blender imports it itself"),
-    (b"PK\x03\x04", "a zip archive; unpack it first"),
-    (b"BLENDER", "a .blend file; open it with File > Open"),
-    (b"Kaydara FBX", "FBX; Blender imports it itself"),
-    (b"ply", "PLY; Blender imports it itself"),
-    (b"UnityFS", "a Unity asset bundle; extract the model first"),
-    (b"version https://git-lfs", "a Git LFS pointer instead of the file itself; run 'git lfs pull' where it came from"),
-    (b"<?xml", "XML"),
-    (b"<!DOCTYPE html", "a web page; the download went wrong"),
-    (b"<html", "a web page; the download went wrong"),
-)
-
-
-def _looks_like(head: bytes, size: int) -> str:
-    if size == 0:
-        return "The file is empty"
-    for magic, text in _FOREIGN:
-        if head.startswith(magic):
-            return f"This is {text}"
-    return f"The content is not recognised (it starts with {head[:8].hex(' ')})"
+    raise UnsupportedFormatError(f"{looks_like(head, size)}. Meshferry reads {known}")

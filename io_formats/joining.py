@@ -3,53 +3,119 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from .mesh_parts import shared_index
 from .quantization import linear_to_srgb, to_unorm
-from .scene import AnyArray, Layer, Mesh
+from .scene import AnyArray, IntArray, Layer, Mesh, ShapeKey, Surface
 
 
-def join(meshes: Sequence[Mesh]) -> Mesh:
+def join(meshes: Sequence[Mesh], *, merge_slots: bool = True) -> Mesh:
     """Join meshes that lie in one space.
 
-    Materials of the same name become one. The first UV layer joins the first ones of the others and
-    so on; a mesh that lacks one gets zeros there, white for a colour layer. Where some colours are
-    bytes and others linear floats, all become bytes. Shape keys and weights are not joined.
+    Materials of the same name become one, unless ``merge_slots`` is off; where there are surfaces, those of the same
+    name become one, and slots of one mesh stay apart. The first UV layer joins the first ones of the others and so
+    on; a mesh that lacks one gets zeros there, white for a colour layer. Where some colours are bytes and others
+    linear floats, all become bytes. Shape keys join by name; a mesh that lacks one rests in it. Weights join as they
+    are: their joints must be those of one skeleton. Layers that share an index in each mesh share one in the result.
     """
     if len(meshes) == 1:
         return meshes[0]
-    materials: list[str] = []
-    material_runs = []
-    corner_runs = []
-    first_point = 0
-    for mesh in meshes:
-        names = mesh.materials or [""]
-        for name in names:
-            if name not in materials:
-                materials.append(name)
-        slots = np.array([materials.index(name) for name in names], np.int32)
-        material_runs.append(slots[mesh.material_index])
-        corner_runs.append(mesh.corner_point + np.int32(first_point))
-        first_point += len(mesh.points)
+    slots, materials, surfaces = _join_slots(meshes, merge_slots)
+    starts = [0, *itertools.accumulate(len(mesh.points) for mesh in meshes)]
     joined = Mesh(
         points=np.concatenate([mesh.points for mesh in meshes]),
-        corner_point=np.concatenate(corner_runs),
-        material_index=np.concatenate(material_runs),
+        corner_point=np.concatenate(
+            [mesh.corner_point + np.int32(start) for mesh, start in zip(meshes, starts, strict=False)]
+        ),
+        material_index=np.concatenate(
+            [np.asarray(slot, np.int32)[mesh.material_index] for mesh, slot in zip(meshes, slots, strict=True)]
+        ),
         materials=materials,
+        surfaces=surfaces,
     )
-    if any(mesh.normal is not None for mesh in meshes):
-        joined.normal = _join_layers(meshes, [mesh.normal for mesh in meshes])
-    if any(mesh.tangent is not None for mesh in meshes):
-        joined.tangent = _join_layers(meshes, [mesh.tangent for mesh in meshes])
-    joined.uvs = [_join_layers(meshes, found) for found in _by_place([mesh.uvs for mesh in meshes])]
-    joined.colors = [_join_colors(meshes, found) for found in _by_place([mesh.colors for mesh in meshes])]
+    layers = _LayerJoin(meshes)
+    joined.normal = layers.join([mesh.normal for mesh in meshes])
+    joined.tangent = layers.join([mesh.tangent for mesh in meshes])
+    joined.uvs = [layer for found in _by_place([mesh.uvs for mesh in meshes]) if (layer := layers.join(found))]
+    joined.colors = [
+        layer for found in _by_place([mesh.colors for mesh in meshes]) if (layer := layers.join_colors(found))
+    ]
     for name in dict.fromkeys(layer.name for mesh in meshes for layer in mesh.custom):
-        found = [next((layer for layer in mesh.custom if layer.name == name), None) for mesh in meshes]
-        joined.custom.append(_join_layers(meshes, found))
+        layer = layers.join([_named(mesh.custom, name) for mesh in meshes])
+        if layer is not None:
+            joined.custom.append(layer)
+    joined.shape_keys = list(_join_shape_keys(meshes, layers))
+    _join_weights(meshes, joined)
     return joined
+
+
+# -- slots --------------------------------------------------------------------------------------
+
+
+def _join_slots(meshes: Sequence[Mesh], merge: bool) -> tuple[list[list[int]], list[str], list[Surface]]:
+    """Return for each mesh where its slots go, and the materials and surfaces of the joined slots."""
+    with_surfaces = any(mesh.surfaces for mesh in meshes)
+    places: dict[tuple[str, int], int] = {}
+    materials: list[str] = []
+    surfaces: list[Surface] = []
+    slots_of = []
+    uv_count = max((len(mesh.uvs) for mesh in meshes), default=0)
+    for mesh in meshes:
+        seen: dict[str, int] = {}
+        slots: list[int] = []
+        for number, material in enumerate(mesh.materials or [""]):
+            surface = _surface_in(mesh, number, material, uv_count) if with_surfaces else None
+            name = surface.name if surface else material
+            occurrence = 0
+            if surface:
+                occurrence = seen[name] = seen.get(name, -1) + 1
+            place = places.get((name, occurrence)) if merge else None
+            if place is None:
+                place = places[name, occurrence] = len(materials)
+                materials.append(material)
+                if surface:
+                    surfaces.append(surface)
+            elif surface:
+                surfaces[place] = _both(surfaces[place], surface)
+            slots.append(place)
+        slots_of.append(slots)
+    return slots_of, materials, surfaces
+
+
+def _surface_in(mesh: Mesh, slot: int, material: str, uv_count: int) -> Surface:
+    """Return a slot's surface, saying of the joined mesh's UV and colour layers which of them it holds."""
+    surface = mesh.surfaces[slot] if slot < len(mesh.surfaces) else Surface(material)
+    held = surface.uvs if surface.uvs is not None else (True,) * len(mesh.uvs)
+    uvs = tuple(place < len(mesh.uvs) and place < len(held) and held[place] for place in range(uv_count))
+    return replace(
+        surface,
+        uvs=surface.uvs if uv_count == len(mesh.uvs) else uvs,
+        has_colors=surface.has_colors and bool(mesh.colors),
+    )
+
+
+def _both(one: Surface, other: Surface) -> Surface:
+    """Return one surface that holds what either does."""
+    uvs = None
+    if one.uvs is not None and other.uvs is not None:
+        uvs = tuple(a or b for a, b in itertools.zip_longest(one.uvs, other.uvs, fillvalue=False))
+    keys = None
+    if one.shape_keys is not None or other.shape_keys is not None:
+        keys = {**(other.shape_keys or {}), **(one.shape_keys or {})}
+    return replace(
+        one,
+        uvs=uvs,
+        has_colors=one.has_colors or other.has_colors,
+        has_weights=True if one.has_weights or other.has_weights else one.has_weights and other.has_weights,
+        shape_keys=keys,
+    )
+
+
+# -- layers -------------------------------------------------------------------------------------
 
 
 def _by_place(lists: Sequence[list[Layer]]) -> list[tuple[Layer | None, ...]]:
@@ -57,28 +123,99 @@ def _by_place(lists: Sequence[list[Layer]]) -> list[tuple[Layer | None, ...]]:
     return list(itertools.zip_longest(*lists))
 
 
-def _join_colors(meshes: Sequence[Mesh], found: Sequence[Layer | None]) -> Layer:
-    """Join one colour layer of each mesh; white where there is none."""
-    as_bytes = any(layer is not None and layer.values.dtype == np.uint8 for layer in found)
-    if as_bytes:
-        found = [layer and replace(layer, values=_encoded(layer.values)) for layer in found]
-    return _join_layers(meshes, found, 255 if as_bytes else 1)
+def _named(layers: Sequence[Layer], name: str) -> Layer | None:
+    return next((layer for layer in layers if layer.name == name), None)
+
+
+def _all_layers(mesh: Mesh) -> Iterator[Layer]:
+    yield from mesh.layers()
+    for key in mesh.shape_keys:
+        yield from (layer for layer in (key.normal, key.tangent) if layer is not None)
+
+
+class _LayerJoin:
+    """How layers of several meshes join: over a shared index where each mesh has one, else by points or corners."""
+
+    def __init__(self, meshes: Sequence[Mesh]) -> None:
+        self.meshes = meshes
+        self.index: IntArray | None = None
+        self.value_counts: list[int] = []
+        indices = [shared_index(_all_layers(mesh)) for mesh in meshes]
+        known = [index for index in indices if index is not None]
+        if len(known) == len(indices):
+            self.value_counts = [len(next(_all_layers(mesh)).values) for mesh in meshes]
+            starts = [0, *itertools.accumulate(self.value_counts)]
+            self.index = np.concatenate([index + np.int32(start) for index, start in zip(known, starts, strict=False)])
+
+    def join(self, found: Sequence[Layer | None], missing: int = 0) -> Layer | None:
+        """Join one layer of each mesh; ``missing`` where a mesh has none, no layer where no mesh has one."""
+        model = next((layer for layer in found if layer is not None), None)
+        if model is None:
+            return None
+        if self.index is not None:
+            return Layer(model.name, self.rows(found, model, missing, on_points=False), self.index)
+        on_points = all(layer is None or (layer.index is None and not layer.per_corner) for layer in found)
+        return Layer(model.name, self.rows(found, model, missing, on_points=on_points), per_corner=not on_points)
+
+    def rows(self, found: Sequence[Layer | None], model: Layer, missing: int, *, on_points: bool) -> AnyArray:
+        width, dtype = model.values.shape[1], model.values.dtype
+        runs: list[AnyArray] = []
+        for number, (mesh, layer) in enumerate(zip(self.meshes, found, strict=True)):
+            count = len(mesh.points) if on_points else len(mesh.corner_point)
+            if self.index is not None:
+                count = self.value_counts[number]
+            if layer is None or layer.values.shape[1] != width:
+                runs.append(np.full((count, width), missing, dtype))
+            else:
+                kept = on_points or self.index is not None
+                values = layer.values if kept else layer.at_corners(mesh.corner_point)
+                runs.append(values.astype(dtype, copy=False))
+        return np.concatenate(runs)
+
+    def join_colors(self, found: Sequence[Layer | None]) -> Layer | None:
+        """Join one colour layer of each mesh; white where there is none."""
+        as_bytes = any(layer is not None and layer.values.dtype == np.uint8 for layer in found)
+        if as_bytes:
+            found = [layer and replace(layer, values=_encoded(layer.values)) for layer in found]
+        return self.join(found, 255 if as_bytes else 1)
 
 
 def _encoded(colors: AnyArray) -> AnyArray:
     return colors if colors.dtype == np.uint8 else to_unorm(linear_to_srgb(colors))
 
 
-def _join_layers(meshes: Sequence[Mesh], found: Sequence[Layer | None], missing: int = 0) -> Layer:
-    """Join one layer of each mesh, per point where all are, else per corner."""
-    model = next(layer for layer in found if layer is not None)
-    on_points = all(layer is None or (layer.index is None and not layer.per_corner) for layer in found)
-    width, dtype = model.values.shape[1], model.values.dtype
-    runs: list[AnyArray] = []
-    for mesh, layer in zip(meshes, found, strict=True):
-        count = len(mesh.points) if on_points else len(mesh.corner_point)
-        if layer is None or layer.values.shape[1] != width:
-            runs.append(np.full((count, width), missing, dtype))
-        else:
-            runs.append((layer.values if on_points else layer.at_corners(mesh.corner_point)).astype(dtype, copy=False))
-    return Layer(model.name, np.concatenate(runs), per_corner=not on_points)
+# -- points -------------------------------------------------------------------------------------
+
+
+def _join_shape_keys(meshes: Sequence[Mesh], layers: _LayerJoin) -> Iterator[ShapeKey]:
+    """Join shape keys by name; where a mesh has none of the name it rests."""
+    for name in dict.fromkeys(key.name for mesh in meshes for key in mesh.shape_keys):
+        found = [next((key for key in mesh.shape_keys if key.name == name), None) for mesh in meshes]
+        points = [key.points if key else mesh.points for mesh, key in zip(meshes, found, strict=True)]
+        joined = ShapeKey(name, np.concatenate(points))
+        # A key without normals of its own is not given those at rest by another mesh that has some.
+        if all(key is None or key.normal is not None for key in found):
+            joined.normal = layers.join(
+                [key.normal if key else mesh.normal for mesh, key in zip(meshes, found, strict=True)]
+            )
+        if all(key is None or key.tangent is not None for key in found):
+            joined.tangent = layers.join(
+                [key.tangent if key else mesh.tangent for mesh, key in zip(meshes, found, strict=True)]
+            )
+        yield joined
+
+
+def _join_weights(meshes: Sequence[Mesh], joined: Mesh) -> None:
+    """Join weights; points of a mesh without any have none."""
+    width = max((mesh.joint_weights.shape[1] for mesh in meshes if mesh.joint_weights is not None), default=0)
+    if not width:
+        return
+    joined.joint_indices = np.zeros((len(joined.points), width), np.int32)
+    joined.joint_weights = np.zeros((len(joined.points), width), np.float32)
+    start = 0
+    for mesh in meshes:
+        end = start + len(mesh.points)
+        if mesh.joint_indices is not None and mesh.joint_weights is not None:
+            joined.joint_indices[start:end, : mesh.joint_indices.shape[1]] = mesh.joint_indices
+            joined.joint_weights[start:end, : mesh.joint_weights.shape[1]] = mesh.joint_weights
+        start = end

@@ -31,5 +31,6 @@ def linear_to_srgb(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Encode linear colours (n, 4) float32 as sRGB (IEC 61966-2-1); alpha stays linear."""
     encoded = values.astype(np.float32, copy=True)
     linear = np.clip(values[:, :3], 0.0, None)
-    encoded[:, :3] = np.where(linear <= 0.0031308, linear * 12.92, 1.055 * np.power(linear, 1 / 2.4) - 0.055)
+    with np.errstate(over="ignore", invalid="ignore"):
+        encoded[:, :3] = np.where(linear <= 0.0031308, linear * 12.92, 1.055 * np.power(linear, 1 / 2.4) - 0.055)
     return encoded

@@ -1,4 +1,4 @@
-"""Options of writing a Timbermesh file."""
+"""Options of reading and writing a Timbermesh file."""
 
 from __future__ import annotations
 
@@ -24,4 +24,5 @@ STRIP_SUFFIXES = Option(
     section="File",
 )
 
+IMPORT_OPTIONS: tuple[Option, ...] = ()
 EXPORT_OPTIONS: tuple[Option, ...] = (COMPRESSION, STRIP_SUFFIXES)

@@ -11,8 +11,8 @@ from .model_builder import ModelBuilder
 from .scene_builder import SceneBuilder
 
 
-def to_scene(model: Model, name: str) -> Scene:
-    """Map a model to Blender's space.
+def to_scene(model: Model, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map a model to Blender's space; there are no options.
 
     What the read rules of docs/formats/timbermesh.md reject or mend is told in ``scene.warnings``.
     Nodes keep their order; roots have the property ``is_root``.
@@ -31,3 +31,8 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Model:
         Coordinates that are no numbers, an animation without name or frames.
     """
     return ModelBuilder(scene, options).model
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return the scenes that each become a file: a Timbermesh holds a whole scene."""
+    return [scene]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 
+from ..foreign import is_unity_asset
 from . import container
 
 
@@ -14,7 +15,7 @@ def sniff(head: bytes, size: int) -> bool:
     if head.startswith(container.GZIP_MAGIC):
         return _starts_message(head, 0, 31)
     if container.is_prefab(head):
-        return True
+        return not is_unity_asset(head)
     return _is_bare_message(head, size)
 
 

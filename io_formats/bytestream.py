@@ -1,0 +1,123 @@
+"""A cursor over bytes that never reads past their end; arrays come as views, without a copy.
+
+Little-endian and unpadded, as the formats that use it. Arrays may be unaligned: NumPy computes with them, but
+reductions over them are several times slower than over an aligned copy.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import FormatError
+
+_SCALARS = {
+    name: struct.Struct("<" + code) for name, code in zip(("i8", "u8", "i16", "i32", "i64"), "bBhiq", strict=True)
+}
+
+
+class ByteStream:
+    """Read one value after the other.
+
+    Parameters
+    ----------
+    data:
+        The bytes; they have to stay as they are while views of them are in use.
+    item:
+        What the bytes belong to, e.g. ``surface 'Roof'``; errors name it. May be changed while reading.
+    """
+
+    def __init__(self, data: bytes | bytearray | memoryview, *, item: str = "") -> None:
+        self.data = memoryview(data).cast("B").toreadonly()
+        self.position = 0
+        self.item = item
+        self.notes: list[str] = []
+        """What reading found odd, for the document's warnings."""
+
+    @property
+    def remaining(self) -> int:
+        """Bytes left."""
+        return len(self.data) - self.position
+
+    def error(self, message: str, *, offset: int | None = None) -> FormatError:
+        """Return an error that names the item and the place (by default the present one), to be raised."""
+        return FormatError(message, offset=self.position if offset is None else offset, item=self.item)
+
+    def require(self, size: int, what: str) -> None:
+        """Refuse when fewer than ``size`` bytes are left: before anything is allocated for them."""
+        if size < 0 or size > self.remaining:
+            raise self.error(
+                f"The file is cut off or damaged: {size:,} bytes are due for {what}, {self.remaining:,} are left"
+            )
+
+    def skip(self, size: int, what: str) -> int:
+        """Go on by ``size`` bytes; return the position before."""
+        self.require(size, what)
+        start = self.position
+        self.position += size
+        return start
+
+    def take(self, size: int, what: str) -> memoryview:
+        """Return the next ``size`` bytes, as a view."""
+        start = self.skip(size, what)
+        return self.data[start : start + size]
+
+    def _scalar(self, kind: str, what: str) -> int:
+        unpacker = _SCALARS[kind]
+        start = self.skip(unpacker.size, what)
+        value: int = unpacker.unpack_from(self.data, start)[0]
+        return value
+
+    def i8(self, what: str) -> int:
+        return self._scalar("i8", what)
+
+    def u8(self, what: str) -> int:
+        return self._scalar("u8", what)
+
+    def i16(self, what: str) -> int:
+        return self._scalar("i16", what)
+
+    def i32(self, what: str) -> int:
+        return self._scalar("i32", what)
+
+    def i64(self, what: str) -> int:
+        return self._scalar("i64", what)
+
+    def array(self, dtype: npt.DTypeLike, shape: int | tuple[int, ...], what: str) -> npt.NDArray[Any]:
+        """Return the next values as a read-only view of the bytes, possibly unaligned."""
+        kind = np.dtype(dtype).newbyteorder("<")
+        shape = (shape,) if isinstance(shape, int) else shape
+        count = 1
+        for length in shape:
+            count *= length
+        if count < 0:
+            raise self.error(f"The file is damaged: {what} has a negative number of values")
+        start = self.skip(count * kind.itemsize, what)
+        if not count:  # NumPy refuses a view of nothing at the end of a buffer
+            return np.empty(shape, kind)
+        return np.frombuffer(self.data, kind, count, start).reshape(shape)
+
+    def rest(self) -> npt.NDArray[np.uint8]:
+        """Return all bytes from here to the end, (remaining,) uint8, without going on."""
+        return np.frombuffer(self.data[self.position :], np.uint8) if self.remaining else np.empty(0, np.uint8)
+
+    def expect(self, wanted: bytes, what: str) -> None:
+        """Read bytes that have to be ``wanted``."""
+        start = self.position
+        found = bytes(self.take(len(wanted), what))
+        if found != wanted:
+            raise self.error(
+                f"The file is damaged: {what} should be {_shown(wanted)} and is {_shown(found)}", offset=start
+            )
+
+    def expect_end(self) -> None:
+        """Refuse what follows."""
+        if self.remaining:
+            raise self.error(f"The file is damaged: {self.remaining:,} bytes follow after its end")
+
+
+def _shown(data: bytes) -> str:
+    return repr(data.decode("ascii")) if data.isascii() and data.decode("ascii").isprintable() else data.hex(" ")

@@ -1,0 +1,95 @@
+"""Animations of one scene onto a skeleton of another, by the names of bones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .errors import ExportError
+from .scene import Clip, Joint, Scene, Skeleton
+
+_SAME_BIND = 1e-4
+"""Bind transforms that differ by no more are the same."""
+_NAMED = 3
+"""Bones that a warning names before it says how many more there are."""
+
+
+def adopt_clips(scene: Scene, other: Scene) -> list[str]:
+    """Give a scene the animations that another one has for bones; return what to tell the user.
+
+    Transforms of joints are local to their parents and full, so that they are taken as they are. Tracks of bones
+    that the scene's skeleton lacks are left out, and said; so are names that clips of the scene have already.
+
+    Raises
+    ------
+    ExportError
+        The scene has no bones, the other has no animation of bones, or none of its bones is here.
+    """
+    clips = [clip for clip in other.clips if clip.transforms or not clip.frame_count]
+    if not clips or not other.skeletons:
+        raise ExportError(f"There is no animation of bones in '{other.name}'")
+    if not scene.skeletons:
+        raise ExportError(f"'{scene.name}' has no bones that '{other.name}' could animate")
+    said: list[str] = []
+    for number, skeleton in enumerate(other.skeletons):
+        mine = [clip for clip in clips if _skeleton_of(clip) == number]
+        if mine:
+            _adopt(scene, mine, skeleton, number, said)
+    return said
+
+
+def _adopt(scene: Scene, clips: Sequence[Clip], skeleton: Skeleton, number: int, said: list[str]) -> None:
+    maps = [joint_map(skeleton.joints, known.joints) for known in scene.skeletons]
+    best = max(range(len(maps)), key=lambda index: len(maps[index]))
+    owner, where = scene.skeletons[best], maps[best]
+    if not where:
+        raise ExportError(f"'{owner.name}' has no bone of '{skeleton.name}'")
+    if skeleton.has_bind and _differ(skeleton, owner, where):
+        said.append(f"{skeleton.name}: its bones rest otherwise than those of '{owner.name}'; frames are as they were")
+    taken = {clip.name for clip in scene.clips}
+    for clip in clips:
+        if clip.name in taken:
+            said.append(f"{clip.name}: there is another animation of this name")
+        taken.add(clip.name)
+        tracks = [track for track in clip.transforms if track.skeleton == number]
+        lost = [skeleton.joints[track.target].name for track in tracks if track.target not in where]
+        if lost:
+            bones = f"{len(lost)} bones" if len(lost) > 1 else "1 bone"
+            some = ", ".join(f"'{name}'" for name in lost[:_NAMED]) + (" …" if len(lost) > _NAMED else "")
+            said.append(f"{clip.name}: {bones} not in '{owner.name}' left out: {some}")
+        kept = [replace(track, target=where[track.target], skeleton=best) for track in tracks if track.target in where]
+        scene.clips.append(replace(clip, transforms=kept, vertices=[]))
+
+
+def joint_map(joints: Sequence[Joint], known: Sequence[Joint]) -> dict[int, int]:
+    """Return for each joint, by index, that of the same name in another table.
+
+    Names that stand several times meet in their order.
+    """
+    places: dict[str, list[int]] = {}
+    for index, joint in enumerate(known):
+        places.setdefault(joint.name, []).append(index)
+    found = {}
+    for index, joint in enumerate(joints):
+        if places.get(joint.name):
+            found[index] = places[joint.name].pop(0)
+    return found
+
+
+def _skeleton_of(clip: Clip) -> int:
+    return next((track.skeleton for track in clip.transforms if track.skeleton is not None), 0)
+
+
+def _differ(skeleton: Skeleton, owner: Skeleton, where: dict[int, int]) -> bool:
+    """Tell whether bind transforms of joints that both have differ by more than rounding."""
+    return any(
+        not _close(_numbers(skeleton.joints[mine]), _numbers(owner.joints[other])) for mine, other in where.items()
+    )
+
+
+def _numbers(joint: Joint) -> tuple[float, ...]:
+    return (*joint.translation, *joint.rotation, *joint.scale)
+
+
+def _close(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(abs(a - b) <= _SAME_BIND * max(1.0, abs(a)) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,114 @@
+"""What a file that no format recognises looks like: several programs share ``.mesh``, ``.anim`` and ``.skeleton``."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+
+_STARTS = (
+    (b"glTF", "glTF binary; Blender imports it itself"),
+    (b"PK\x03\x04", "a zip archive; unpack it first"),
+    (b"BLENDER", "a .blend file; open it with File > Open"),
+    (b"Kaydara FBX", "FBX; Blender imports it itself"),
+    (b"ply", "PLY; Blender imports it itself"),
+    (b"UnityFS", "a Unity asset bundle; extract the model first"),
+    (b"version https://git-lfs", "a Git LFS pointer instead of the file itself; run 'git lfs pull' where it came from"),
+    (b"\x00\x10[MeshSerializer_v", "an OGRE mesh"),
+    (b"\x10\x00[MeshSerializer_v", "an OGRE mesh"),
+    (b"\x00\x10[Serializer_v", "an OGRE skeleton"),
+    (b"\x10\x00[Serializer_v", "an OGRE skeleton"),
+    (b"@@b@", "a Paradox mesh or animation (Clausewitz engine)"),
+    (b"<? LLSD/Binary ?>", "a Second Life mesh asset"),
+)
+_TEXT_STARTS = (
+    (b"<!DOCTYPE html", "a web page; the download went wrong"),
+    (b"<html", "a web page; the download went wrong"),
+)
+_UNITY_CLASSES = ((b"AnimationClip:", "a Unity animation clip"), (b"Mesh:", "a Unity mesh asset"))
+_UNIGINE_KINDS = {b"mr": "mesh", b"ms": "mesh", b"sk": "skinned mesh", b"sn": "skeleton", b"an": "animation"}
+_LLSD_KEYS = (b"high_lod", b"medium_lod", b"low_lod", b"lowest_lod", b"physics_convex", b"physics_mesh")
+
+
+def looks_like(head: bytes, size: int) -> str:
+    """Say what a file is that starts with ``head`` and is ``size`` bytes long, in a sentence without a full stop."""
+    if size == 0:
+        return "The file is empty"
+    for magic, text in _STARTS:
+        if head.startswith(magic):
+            return f"This is {text}"
+    said = (
+        _unigine_version(head)
+        or _text(head)
+        or _second_life_mesh(head)
+        or _second_life_motion(head)
+        or _unity_mesh(head, size)
+    )
+    return said or f"The content is not recognised (it starts with {head[:8].hex(' ')})"
+
+
+def is_unity_asset(head: bytes) -> bool:
+    """Tell whether a file is a mesh or an animation clip that the Unity editor wrote as text."""
+    return bool(_unity_class(head))
+
+
+def _unigine_version(head: bytes) -> str:
+    kind = _UNIGINE_KINDS.get(head[:2])
+    if kind is None or not re.match(rb"..\d\d(?![0-9A-Za-z])", head[:5] + b" ", re.DOTALL):
+        return ""
+    return f"This looks like a UNIGINE {kind} of version {head[:4].decode('ascii')}, which is not known"
+
+
+def _text(head: bytes) -> str:
+    text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    for magic, said in _TEXT_STARTS:
+        if text[: len(magic)].lower() == magic.lower():
+            return f"This is {said}"
+    if text.startswith(b"<"):
+        root = re.match(rb"(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>]*>|\s)*<([A-Za-z]+)[\s>]", text, re.DOTALL)
+        if root and root[1] in (b"mesh", b"skeleton") and re.search(rb"<(sharedgeometry|submeshes|bones)[\s>]", text):
+            return "This is an OGRE mesh or skeleton in XML"
+    if text.startswith(b"<?xml"):
+        return "This is XML"
+    unity = _unity_class(head)
+    return f"This is {unity}" if unity else ""
+
+
+def _unity_class(head: bytes) -> str:
+    if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"%YAML"):
+        return ""
+    found = re.search(rb"^--- !u!\d+ &-?\d+[^\n]*\n(\w+:)", head, re.MULTILINE)
+    return next((said for name, said in _UNITY_CLASSES if found and found[1] == name), "")
+
+
+def _second_life_mesh(head: bytes) -> str:
+    """Recognise an LLSD map without a prefix: a number of keys, the first key, and keys that only a mesh asset has."""
+    if head[:4] != b"{\x00\x00\x00" or head[5:9] != b"k\x00\x00\x00":
+        return ""
+    known = any(b"k\x00\x00\x00" + bytes([len(key)]) + key + b"{" in head for key in _LLSD_KEYS)
+    return "This is a Second Life mesh asset" if known else ""
+
+
+def _second_life_motion(head: bytes) -> str:
+    """Recognise a keyframe motion: version 1.0, a priority, a duration, a name, and the loop within the duration."""
+    if len(head) < 21 or head[:4] != b"\x01\x00\x00\x00":
+        return ""
+    priority, duration = struct.unpack_from("<if", head, 4)
+    end = head.find(b"\0", 12)
+    if not (-1 <= priority <= 7 and 0 <= duration <= 3600) or end < 0 or end + 9 > len(head):
+        return ""
+    loop_in, loop_out = struct.unpack_from("<ff", head, end + 1)
+    plausible = all(math.isfinite(time) and -1 <= time <= duration + 1 for time in (loop_in, loop_out))
+    return "This is a Second Life animation" if plausible else ""
+
+
+def _unity_mesh(head: bytes, size: int) -> str:
+    """Recognise a mesh of Unity's MeshSerializer2 by its exact length, the only thing that gives it away."""
+    if len(head) < 5:
+        return ""
+    vertices, triangles, kind = struct.unpack_from("<HHB", head)
+    if not vertices or not triangles or not kind & 1 or kind > 15:
+        return ""
+    a_vertex = 6 + (3 if kind & 2 else 0) + (4 if kind & 4 else 0) + (4 if kind & 8 else 0)
+    expected = 5 + 24 + vertices * a_vertex + (16 if kind & 8 else 0) + 6 * triangles
+    return "This is a mesh of Unity's MeshSerializer2" if size == expected else ""

@@ -1,0 +1,93 @@
+"""Parts of a mesh: the points and values that some of its triangles use, in arrays of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from .scene import IntArray, Layer, Mesh
+
+
+@dataclass
+class Pool:
+    """What an index uses of an array, in the array's order."""
+
+    chosen: slice | npt.NDArray[np.intp]
+    """Picks the used rows: ``rows[chosen]``; a slice where nothing between the first and the last is unused."""
+    index: IntArray
+    """The given index, counted in the rows picked."""
+    count: int
+    """How many rows are used."""
+
+
+def pool(index: IntArray) -> Pool:
+    """Find the rows that ``index`` (C,) uses, and the same index into those alone."""
+    if not len(index):
+        return Pool(slice(0, 0), index, 0)
+    first, last = int(index.min()), int(index.max())
+    span = last + 1 - first
+    if span > 8 * len(index):
+        # A few triangles with points all over a large mesh: nothing as long as the mesh is worth making.
+        used, place = np.unique(index, return_inverse=True)
+        return Pool(used.astype(np.intp), place.reshape(-1).astype(np.int32), len(used))
+    moved = index - np.int32(first) if first else index
+    mark = np.zeros(span, bool)
+    mark[moved] = True
+    count = int(np.count_nonzero(mark))
+    if count == span:
+        return Pool(slice(first, last + 1), moved, count)
+    rank = np.cumsum(mark, dtype=np.int32)
+    rank -= 1
+    return Pool(np.flatnonzero(mark) + first, rank[moved], count)
+
+
+def shared_index(layers: Iterable[Layer]) -> IntArray | None:
+    """Return the index that all the layers share, with as many values each; None where there is none."""
+    found: IntArray | None = None
+    count = 0
+    for layer in layers:
+        if layer.index is None:
+            return None
+        if found is None:
+            found, count = layer.index, len(layer.values)
+        elif len(layer.values) != count or (found is not layer.index and not np.array_equal(found, layer.index)):
+            return None
+    return found
+
+
+def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
+    """Return the triangles of some material slots as a mesh of its own, with those slots in the given order.
+
+    Points and shared values that no triangle of the slots uses are left out.
+    """
+    place = np.full(max(len(mesh.materials), len(mesh.surfaces), 1), -1, np.int32)
+    place[slots] = np.arange(len(slots), dtype=np.int32)
+    slot = place[mesh.material_index]
+    kept = slot >= 0
+    corners = np.repeat(kept, 3)
+    points = pool(mesh.corner_point[corners])
+    pools: dict[tuple[int, int], Pool] = {}
+
+    def cut(layer: Layer) -> Layer:
+        if layer.index is None:
+            return replace(layer, values=layer.values[corners if layer.per_corner else points.chosen])
+        key = (id(layer.index), len(layer.values))
+        if key not in pools:
+            pools[key] = pool(layer.index[corners])
+        return replace(layer, values=layer.values[pools[key].chosen], index=pools[key].index)
+
+    part = mesh.with_layers(cut)
+    return replace(
+        part,
+        points=mesh.points[points.chosen],
+        corner_point=points.index,
+        material_index=slot[kept],
+        materials=[mesh.materials[number] for number in slots],
+        surfaces=[mesh.surfaces[number] for number in slots] if mesh.surfaces else [],
+        joint_indices=None if mesh.joint_indices is None else mesh.joint_indices[points.chosen],
+        joint_weights=None if mesh.joint_weights is None else mesh.joint_weights[points.chosen],
+        shape_keys=[replace(key, points=key.points[points.chosen]) for key in part.shape_keys],
+    )
