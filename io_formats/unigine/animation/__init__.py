@@ -1,0 +1,1 @@
+"""UNIGINE animations: ``.anim`` (an10 to an13)."""

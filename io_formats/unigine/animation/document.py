@@ -1,0 +1,43 @@
+"""A UNIGINE animation file, one to one; sections are those of docs/formats/unigine.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...scene import FloatArray
+from ..bones import Bone
+from ..frames import DeltaFrames, FlaggedFrames
+
+VERSIONS = ("an10", "an11", "an12", "an13")
+WRITTEN_VERSIONS = ("an10", "an11", "an13")
+SKELETON_VERSIONS = ("an12", "an13")
+"""Versions that refer to a skeleton and know their frame rate, but hold no bind transforms."""
+
+
+@dataclass
+class AnimationFile:
+    """An animation file of any version."""
+
+    version: str
+    """The magic, e.g. ``an11``."""
+    bones: list[Bone] = field(default_factory=list)
+    transforms: FloatArray = field(default_factory=lambda: np.empty((0, 10), np.float32))
+    """(nb, 10) float32 local bind transforms: translation, rotation (x, y, z, w), scale; none in an12 and an13."""
+    frames: DeltaFrames | FlaggedFrames | None = None
+    """``DeltaFrames`` in an10, ``FlaggedFrames`` in the others."""
+    name: str = ""
+    """an10: name of its animation."""
+    bounds: FloatArray = field(default_factory=lambda: np.zeros(10, np.float32))
+    """an10: (10,) float32, those of the mesh, or empty ones."""
+    skeleton_guid: str = ""
+    """an12, an13."""
+    skeleton_path: str = ""
+    """an12, an13."""
+    fps: int = 0
+    """an12, an13."""
+    root_motion: bool = False
+    """an12, an13."""
+    warnings: list[str] = field(default_factory=list)
+    """What reading found odd (section 11); not part of the file."""

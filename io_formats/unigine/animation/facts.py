@@ -1,0 +1,19 @@
+"""What ``meshferry inspect`` says of a UNIGINE animation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .document import AnimationFile
+from .scene_mapping import to_scene
+
+
+def facts(document: AnimationFile) -> dict[str, Any]:
+    """Count what is stored; ``warnings`` says what of it is odd."""
+    frame_count = document.frames.frame_count if document.frames else 0
+    return {
+        "version": document.version,
+        "bones": len(document.bones),
+        "clips": [{"name": document.name, "kind": "bone", "frames": frame_count, "fps": float(document.fps)}],
+        "warnings": to_scene(document, document.name).warnings,
+    }

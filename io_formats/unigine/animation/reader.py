@@ -1,0 +1,100 @@
+"""Bytes -> document (docs/formats/unigine.md, sections 8 and 11)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...bytestream import ByteStream
+from ...errors import UnsupportedFormatError
+from .. import bones, compact_integers, frames, strings
+from . import writer
+from .document import VERSIONS, AnimationFile
+
+_SYNC_MARKERS = 12
+"""Bytes in an13 between root motion and the second magic: zero in all files, probably counts of sync markers."""
+
+
+def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
+    """Decode an animation file of an10 to an13.
+
+    Parameters
+    ----------
+    data:
+        The file.
+    inflated_limit:
+        Not used: nothing in these files is compressed.
+
+    Raises
+    ------
+    FormatError
+        The data breaks the format.
+    """
+    stream = ByteStream(data)
+    magic = bytes(stream.take(4, "the magic"))
+    version = magic.decode("ascii", "replace")
+    if version == "an10":
+        document = _read_quantized(stream)
+    elif version == "an11":
+        document = _read_flagged(stream)
+    elif version in VERSIONS:
+        document = _read_referring(stream, version)
+    else:
+        raise UnsupportedFormatError(f"It is no UNIGINE animation of {', '.join(VERSIONS)}: it starts with {magic!r}")
+    stream.expect(magic, "the magic at the end")
+    stream.expect_end()
+    document.warnings += bones.oddities(document.bones, document.transforms)
+    return document
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Tell whether two files hold the same; compact integers may be of different length."""
+    return one == other or writer.encode(read(one)) == writer.encode(read(other))
+
+
+def _read_quantized(stream: ByteStream) -> AnimationFile:
+    """Read an10 behind its first magic (section 8.1)."""
+    document = AnimationFile("an10")
+    document.bounds = stream.array(np.float32, 10, "the bounds").copy()
+    document.bones = bones.read_table(stream, compact_integers.read(stream, "the number of bones"))
+    start = stream.position
+    count = compact_integers.read(stream, "the number of animations")
+    if count != 1:
+        raise stream.error(f"The file claims {count:,} animations, but an an10 holds one", offset=start)
+    document.name = strings.read(stream, "the name of the animation")
+    stream.expect(b"an10", "the magic before the bind transforms")
+    document.transforms = bones.read_transforms(stream, document.bones).copy()
+    document.frames = frames.read_quantized_frames(stream, len(document.bones))
+    return document
+
+
+def _read_flagged(stream: ByteStream) -> AnimationFile:
+    """Read an11 behind its first magic (section 8.2)."""
+    document = AnimationFile("an11")
+    document.bones = bones.read_table(stream, compact_integers.read(stream, "the number of bones"))
+    stream.expect(b"an11", "the magic before the bind transforms")
+    document.transforms = bones.read_transforms(stream, document.bones).copy()
+    indices = frames.read_bone_indices(stream, len(document.bones))
+    document.frames = frames.read_flagged_frames(stream, indices)
+    return document
+
+
+def _read_referring(stream: ByteStream, version: str) -> AnimationFile:
+    """Read an12 or an13, which refer to a skeleton, behind its first magic (sections 8.3 and 8.4)."""
+    document = AnimationFile(version)
+    document.bones = bones.read_table(stream, stream.i32("the number of bones"))
+    document.skeleton_guid = strings.read_long(stream, "the skeleton's GUID")
+    document.skeleton_path = strings.read_long(stream, "the skeleton's path")
+    indices = frames.read_bone_indices(stream, len(document.bones))
+    document.fps = stream.i32("the frame rate")
+    start = stream.position
+    root_motion = stream.u8("root motion")
+    if root_motion > 1:
+        raise stream.error(f"Root motion is {root_motion}, but it can be on (1) or off (0)", offset=start)
+    document.root_motion = root_motion == 1
+    if version == "an13":
+        start = stream.position
+        if any(stream.take(_SYNC_MARKERS, "the sync markers")):
+            raise stream.error("The animation has sync markers, which are not supported", offset=start)
+    stream.expect(version.encode("ascii"), "the magic before the frames")
+    document.frames = frames.read_flagged_frames(stream, indices)
+    return document

@@ -1,0 +1,153 @@
+"""Document <-> Scene (docs/formats/unigine.md, sections 8 and 10): one skeleton and one clip on it, no nodes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import ExportError
+from ...options import resolve
+from ...scene import Clip, Joint, Scene, Skeleton
+from .. import bounds
+from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
+from ..skeletons import IDENTITY, from_skeleton, to_skeleton
+from ..turning import turned
+from .document import SKELETON_VERSIONS, AnimationFile
+from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
+
+DEFAULT_RATE = 30
+"""Frames a second in all files that say it, and what the engine samples at by default."""
+_HIGHEST_RATE = 2**31 - 1
+
+
+def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map an animation to Blender's space with the options of ``options.IMPORT_OPTIONS``.
+
+    The clip is named after the animation in an10, otherwise ``name``. Its ``fps`` is the file's in an12 and an13, the
+    option's in an10 and an11, or 0. an12 and an13 hold no bind transforms: joints then stand as in the first frame,
+    those that are not animated at their parents, and ``has_bind`` is false.
+    """
+    chosen = resolve(IMPORT_OPTIONS, options)
+    scene = Scene(name, properties={"version": document.version}, warnings=list(document.warnings))
+    has_bind = document.version not in SKELETON_VERSIONS
+    transforms = document.transforms if has_bind else np.tile(np.array(IDENTITY, np.float32), (len(document.bones), 1))
+    skeleton = to_skeleton(name, document.bones, transforms)
+    clip = Clip(document.name or name, float(chosen["assumed_frame_rate"]), 0)
+    if document.frames is not None:
+        clip.frame_count = document.frames.frame_count
+        clip.transforms = to_tracks(document.frames, skeleton.joints, warnings=scene.warnings)
+    if not has_bind:
+        _stand_as_first_frame(skeleton, clip)
+        clip.properties["root_motion"] = document.root_motion
+        for key, value in (("guid", document.skeleton_guid), ("path", document.skeleton_path)):
+            if value:
+                skeleton.properties[key] = value
+        if document.fps > 0:
+            clip.fps = float(document.fps)
+        else:
+            scene.warnings.append(f"Its frame rate is {document.fps}, which is none")
+    scene.skeletons.append(skeleton)
+    scene.clips.append(clip)
+    return turned(scene) if chosen["use_turn"] else scene
+
+
+def _stand_as_first_frame(skeleton: Skeleton, clip: Clip) -> None:
+    """Give the animated joints of a file without bind transforms those of its first frame."""
+    skeleton.has_bind = False
+    for track in clip.transforms if clip.frame_count else ():
+        (tx, ty, tz), (w, x, y, z), (sx, sy, sz) = (
+            values[0].tolist() for values in (track.translation, track.rotation, track.scale)
+        )
+        joint = skeleton.joints[track.target]
+        skeleton.joints[track.target] = Joint(joint.name, joint.parent, (tx, ty, tz), (w, x, y, z), (sx, sy, sz))
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return a scene for each clip and each skeleton that it moves, named after the clip.
+
+    A clip without tracks belongs to the only skeleton, if there is one; clips that move nodes only are left out.
+    Clips that move several skeletons, and those of one name on several, become files named after both.
+    """
+    parts = []
+    names = Counter(
+        (clip.name or scene.name)
+        for clip in scene.clips
+        if any(track.skeleton is not None for track in clip.transforms)
+    )
+    for clip in scene.clips:
+        moved = list(dict.fromkeys(track.skeleton for track in clip.transforms if track.skeleton is not None))
+        if not clip.transforms and not clip.vertices and len(scene.skeletons) == 1:
+            moved = [0]
+        for index in moved:
+            skeleton = scene.skeletons[index]
+            tracks = [replace(track, skeleton=0) for track in clip.transforms if track.skeleton == index]
+            name = clip.name or scene.name
+            if len(moved) > 1 or names[name] > 1:
+                name = f"{name}_{skeleton.name}"
+            part = replace(clip, transforms=tracks, vertices=[])
+            parts.append(Scene(name, [], [skeleton], [part], dict(scene.properties)))
+    return parts
+
+
+def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> AnimationFile:
+    """Map a scene of one skeleton and one clip to a document with the options of ``options.EXPORT_OPTIONS``.
+
+    The bone table is the whole skeleton; only joints with tracks are animated. What a version does not hold is added
+    to ``scene.warnings``.
+
+    Raises
+    ------
+    ExportError
+        No animation or several, too many bones, values that are no numbers.
+    """
+    chosen = resolve(EXPORT_OPTIONS, options)
+    version = str(chosen["animation_version"]).lower()
+    parts = files_of(scene, options)
+    if len(parts) != 1:
+        raise ExportError(
+            f"'{scene.name}' has {len(parts)} animations of armatures, but a file holds one; choose one of them"
+            if parts
+            else f"'{scene.name}' has no animation of an armature; give its armature an action"
+        )
+    part = turned(parts[0], back=True) if chosen["use_turn"] else parts[0]
+    skeleton, clip = part.skeletons[0], part.clips[0]
+    table, transforms = from_skeleton(skeleton)
+    document = AnimationFile(version, table)
+    if version in SKELETON_VERSIONS:
+        document.skeleton_guid = str(skeleton.properties.get("guid", ""))
+        document.skeleton_path = str(skeleton.properties.get("path", ""))
+        document.fps = _whole_rate(clip, scene.warnings)
+        document.root_motion = bool(clip.properties.get("root_motion", False))
+    else:
+        document.transforms = transforms
+        if not skeleton.has_bind:
+            scene.warnings.append(
+                f"'{skeleton.name}' came without a bind pose; {version} holds the first frame in its place"
+            )
+        if clip.properties.get("root_motion"):
+            scene.warnings.append(f"Animation '{clip.name}' has root motion, which {version} does not say; an13 does")
+    if version == "an10":
+        document.name = clip.name
+        document.bounds = bounds.empty()
+        document.frames = quantized_frames(clip, skeleton)
+    else:
+        document.frames = flagged_frames(clip, skeleton)
+    return document
+
+
+def _whole_rate(clip: Clip, warnings: list[str]) -> int:
+    """Return a clip's frame rate as a whole number."""
+    if not math.isfinite(clip.fps) or clip.fps <= 0:
+        warnings.append(f"Animation '{clip.name}' has no frame rate; written with {DEFAULT_RATE} frames a second")
+        return DEFAULT_RATE
+    rate = min(max(1, round(clip.fps)), _HIGHEST_RATE)
+    if rate != clip.fps:
+        warnings.append(
+            f"Animation '{clip.name}' has {clip.fps:g} frames a second; the file holds whole numbers, so {rate}"
+        )
+    return rate

@@ -1,0 +1,12 @@
+"""Recognise a UNIGINE animation by its magic."""
+
+from __future__ import annotations
+
+from .document import VERSIONS
+
+_MAGICS = tuple(version.encode("ascii") for version in VERSIONS)
+
+
+def sniff(head: bytes, size: int) -> bool:
+    """Tell from the first bytes whether a file is a UNIGINE animation of a known version."""
+    return head.startswith(_MAGICS)

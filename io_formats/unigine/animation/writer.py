@@ -1,0 +1,85 @@
+"""Document -> bytes (docs/formats/unigine.md, section 8)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import ExportError
+from .. import bones, compact_integers, frames, strings
+from .document import WRITTEN_VERSIONS, AnimationFile
+
+_SYNC_MARKERS = bytes(12)
+
+
+def write(document: AnimationFile) -> bytes:
+    """Encode an animation file, byte for byte as the engine would.
+
+    Raises
+    ------
+    ExportError
+        Of an12, which is only known from a text that lags behind the files; or a value that no file can hold.
+    """
+    if document.version not in WRITTEN_VERSIONS:
+        raise ExportError(f"{document.version} is read but not written; choose an13, which the same SDK reads")
+    return encode(document)
+
+
+def encode(document: AnimationFile) -> bytes:
+    """Encode a document of any version."""
+    magic = document.version.encode("ascii")
+    if document.version == "an10":
+        parts = _quantized(document, magic)
+    elif document.version == "an11":
+        parts = _flagged(document, magic)
+    else:
+        parts = _referring(document, magic)
+    return b"".join((magic, *parts, magic))
+
+
+def _quantized(document: AnimationFile, magic: bytes) -> list[bytes]:
+    if not isinstance(document.frames, frames.DeltaFrames):
+        raise ExportError("an an10 needs frames of the delta kind")
+    return [
+        np.ascontiguousarray(document.bounds, "<f4").tobytes(),
+        compact_integers.encode(len(document.bones)),
+        bones.encode_table(document.bones),
+        compact_integers.encode(1),
+        strings.encode(document.name),
+        magic,
+        bones.encode_transforms(document.transforms, document.bones),
+        frames.write_quantized_frames(document.frames),
+    ]
+
+
+def _flagged(document: AnimationFile, magic: bytes) -> list[bytes]:
+    stored = _flagged_frames(document)
+    return [
+        compact_integers.encode(len(document.bones)),
+        bones.encode_table(document.bones),
+        magic,
+        bones.encode_transforms(document.transforms, document.bones),
+        frames.encode_bone_indices(stored.bone_indices),
+        frames.encode_flagged_frames(stored),
+    ]
+
+
+def _referring(document: AnimationFile, magic: bytes) -> list[bytes]:
+    stored = _flagged_frames(document)
+    return [
+        len(document.bones).to_bytes(4, "little"),
+        bones.encode_table(document.bones),
+        strings.encode_long(document.skeleton_guid),
+        strings.encode_long(document.skeleton_path),
+        frames.encode_bone_indices(stored.bone_indices),
+        document.fps.to_bytes(4, "little", signed=True),
+        bytes((document.root_motion,)),
+        _SYNC_MARKERS if document.version == "an13" else b"",
+        magic,
+        frames.encode_flagged_frames(stored),
+    ]
+
+
+def _flagged_frames(document: AnimationFile) -> frames.FlaggedFrames:
+    if not isinstance(document.frames, frames.FlaggedFrames):
+        raise ExportError(f"an {document.version} needs frames of the flagged kind")
+    return document.frames

@@ -1,0 +1,138 @@
+"""Bone tables and bind transforms, alike in meshes, animations and skeletons (sections 2.4 and 3.3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..bytestream import ByteStream
+from ..errors import ExportError
+from ..scene import FloatArray
+from . import strings
+
+MOST_BONES = 32768
+"""Parents and weights name bones by 16 bits."""
+_UNIT_TOLERANCE = 1e-2
+
+
+@dataclass
+class Bone:
+    """A bone of a file's table."""
+
+    name: str
+    parent: int = -1
+    """Index of the parent, -1 for a root; a parent may stand after its child."""
+
+
+def read_table(stream: ByteStream, count: int) -> list[Bone]:
+    """Read ``count`` bones, each a name and a parent, and check that the parents form trees.
+
+    Raises
+    ------
+    FormatError
+        A count beyond the bytes left or 32,768, a parent that does not exist, or parents in a circle.
+    """
+    start = stream.position
+    if not 0 <= count <= MOST_BONES or 3 * count > stream.remaining:
+        raise stream.error(f"The file is cut off or damaged: it claims {count:,} bones")
+    bones = []
+    for number in range(count):
+        name = strings.read(stream, f"the name of bone {number}")
+        bones.append(Bone(name, stream.i16(f"the parent of bone '{name}'")))
+    problem = _broken_parent(bones)
+    if problem:
+        raise stream.error(problem, offset=start)
+    return bones
+
+
+def _broken_parent(bones: Sequence[Bone]) -> str:
+    """Say which bone has no parent or is its own ancestor; nothing where the parents form trees."""
+    for bone in bones:
+        if not -1 <= bone.parent < len(bones):
+            return f"The parent of bone '{bone.name}' is bone {bone.parent}, but the bones are 0 to {len(bones) - 1}"
+    settled = [False] * len(bones)
+    for start in range(len(bones)):
+        path = []
+        index = start
+        while index >= 0 and not settled[index]:
+            settled[index] = True
+            path.append(index)
+            index = bones[index].parent
+        # The walk ended at a root, at a bone of an earlier walk, or at one of its own.
+        if index >= 0 and index >= start and index in set(path):
+            return f"Bone '{bones[index].name}' is its own ancestor"
+    return ""
+
+
+def encode_table(bones: Sequence[Bone]) -> bytes:
+    """Encode the names and parents of bones, without their number.
+
+    Raises
+    ------
+    ExportError
+        Too many bones, or parents that do not form trees.
+    """
+    if len(bones) > MOST_BONES:
+        raise ExportError(f"{len(bones):,} bones; a file holds at most {MOST_BONES:,}")
+    problem = _broken_parent(bones)
+    if problem:
+        raise ExportError(problem)
+    return b"".join(strings.encode(bone.name) + bone.parent.to_bytes(2, "little", signed=True) for bone in bones)
+
+
+def read_transforms(stream: ByteStream, bones: Sequence[Bone]) -> FloatArray:
+    """Read the local bind transforms of all bones, (nb, 10) float32: translation, rotation (x, y, z, w), scale.
+
+    Raises
+    ------
+    FormatError
+        Cut off, or a number that is not finite.
+    """
+    start = stream.position
+    transforms: FloatArray = stream.array(np.float32, (len(bones), 10), "the bind transforms of the bones")
+    broken = np.flatnonzero(~np.isfinite(transforms).all(1))
+    if len(broken):
+        place = int(broken[0])
+        message = f"The bind transform of bone '{bones[place].name}' holds a number that is not finite"
+        raise stream.error(message, offset=start + 40 * place)
+    return transforms
+
+
+def encode_transforms(transforms: FloatArray, bones: Sequence[Bone]) -> bytes:
+    """Encode (nb, 10) float32 local bind transforms."""
+    if transforms.shape != (len(bones), 10):
+        raise ExportError(f"{len(transforms):,} bind transforms for {len(bones):,} bones")
+    if not np.isfinite(transforms).all():
+        raise ExportError("A bind transform of a bone holds a number that is not finite")
+    return transforms.astype("<f4").tobytes()
+
+
+def oddities(bones: Sequence[Bone], transforms: FloatArray) -> list[str]:
+    """Return warnings: names that two bones share, and rotations that are not of unit length (section 11).
+
+    ``transforms`` may be empty where the file has none.
+    """
+    warnings = []
+    double = [name for name, times in Counter(bone.name for bone in bones).items() if times > 1]
+    if double:
+        warnings.append(f"{counted(len(double), 'bone name is', 'bone names are')} used twice: {listed(double)}")
+    lengths = np.linalg.norm(transforms[:, 3:7].astype(np.float64), axis=1)
+    bent = [bones[place].name for place in np.flatnonzero(np.abs(lengths - 1) > _UNIT_TOLERANCE).tolist()]
+    if bent:
+        number = counted(len(bent), "bone has a bind rotation", "bones have bind rotations")
+        warnings.append(f"{number} not of unit length: {listed(bent)}")
+    return warnings
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return ``1 bone is`` or ``2 bones are``."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names, quoted, and how many more there are."""
+    shown = ", ".join(f"'{name}'" for name in names[:most])
+    return shown + (f" and {len(names) - most:,} more" if len(names) > most else "")

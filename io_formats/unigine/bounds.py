@@ -1,0 +1,56 @@
+"""Bounds: a box and a sphere in ten numbers (section 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..scene import FloatArray
+
+_NOWHERE = 1e9
+
+
+def empty() -> FloatArray:
+    """Return the bounds of nothing, (10,) float32."""
+    return np.array([_NOWHERE] * 3 + [-_NOWHERE] * 3 + [0, 0, 0, -1], np.float32)
+
+
+def of_points(points: FloatArray) -> FloatArray:
+    """Return box minimum, box maximum, centre of the box and distance of the farthest point, (10,) float32.
+
+    ``points`` (P, 3) float32.
+    """
+    if not len(points):
+        return empty()
+    bounds = np.empty(10, np.float32)
+    # Columns one by one: reductions along the long axis of a narrow array are several times slower.
+    for axis in range(3):
+        column = points[:, axis]
+        bounds[axis], bounds[3 + axis] = column.min(), column.max()
+    bounds[6:9] = (bounds[:3] + bounds[3:6]) * np.float32(0.5)
+    squares = np.zeros(len(points), np.float32)
+    for axis in range(3):
+        offset = points[:, axis] - bounds[6 + axis]
+        offset *= offset
+        squares += offset
+    bounds[9] = np.sqrt(squares.max())
+    return bounds
+
+
+def union(parts: Sequence[FloatArray]) -> FloatArray:
+    """Return bounds that enclose all ``parts``: the box of the boxes, a sphere around its centre."""
+    filled = [part for part in parts if part[9] >= 0]
+    if not filled:
+        return empty()
+    if len(filled) == 1:
+        return filled[0].copy()
+    table = np.stack(filled)
+    bounds = np.empty(10, np.float32)
+    bounds[:3], bounds[3:6] = table[:, :3].min(0), table[:, 3:6].max(0)
+    bounds[6:9] = (bounds[:3] + bounds[3:6]) * np.float32(0.5)
+    offsets = table[:, 6:9].astype(np.float64) - bounds[6:9]
+    reach = float((np.sqrt((offsets**2).sum(1)) + table[:, 9]).max())
+    corner = float(np.linalg.norm((bounds[3:6] - bounds[:3]).astype(np.float64))) / 2
+    bounds[9] = min(reach, corner)
+    return bounds

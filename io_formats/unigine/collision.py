@@ -1,0 +1,306 @@
+"""Collision blocks of ms14 and ms15: edges that count, and a tree of boxes over the triangles (section 6.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..bytestream import ByteStream
+from ..scene import AnyArray, FloatArray, IntArray
+from . import compact_integers
+
+LEAF_SIZE = 4
+"""From so many triangles on a node is divided."""
+
+_EPSILON = 1e-6
+"""An edge counts where the later triangle's free corner lies farther than this behind the plane of the earlier one, and
+the cosine of the angle between them differs from 1 by more.
+
+So judged, 60,556 of 60,564 edges of real files have the engine's flag; the others lie at the limit.
+"""
+_LEAF = -1
+_NODE_FIELDS = 5
+
+_Indices = npt.NDArray[np.intp]
+
+
+@dataclass
+class CollisionBlock:
+    """The content of a collision block: T triangles, N nodes."""
+
+    edges: AnyArray
+    """(T,) uint8: bit i says that the edge opposite to corner i is a border or convex."""
+    corners: IntArray
+    """(T,) int32: first corners of the triangles (3 times their number) in the order of the tree."""
+    nodes: IntArray
+    """(N, 5) int32 in preorder: split axis, left child, right child, begin and end in ``corners``."""
+    boxes: FloatArray
+    """(N, 6) float32, least and greatest x, y, z."""
+    splits: FloatArray
+    """(N,) float32: where inner nodes are divided on their axis."""
+
+
+def build(positions: FloatArray, c_indices: AnyArray, leaf_size: int = LEAF_SIZE) -> bytes:
+    """Return the collision block of a surface.
+
+    Parameters
+    ----------
+    positions:
+        (nv, 3) float32, finite.
+    c_indices:
+        (3 T,) below nv.
+    leaf_size:
+        From so many triangles on a node is divided at the middle of its box.
+    """
+    triangles = np.asarray(c_indices).astype(np.intp).reshape(-1, 3)
+    points = np.ascontiguousarray(positions, np.float32)
+    order, nodes, boxes, splits = _Tree(points, triangles, leaf_size).build()
+    edges = edge_flags(points, triangles)
+    return encode(CollisionBlock(edges, (3 * order).astype(np.int32), nodes, boxes, splits))
+
+
+def largest(triangle_count: int) -> int:
+    """Return the most bytes that a block of so many triangles can have: compact integers of 5 bytes, 2 T nodes."""
+    node = 1 + 4 * 5 + 28
+    return 3 * 5 + triangle_count * (1 + 5 + 2 * node)
+
+
+def encode(block: CollisionBlock) -> bytes:
+    """Return the bytes of a block."""
+    return b"".join(
+        (
+            compact_integers.encode(len(block.edges)),
+            block.edges.astype(np.uint8).tobytes(),
+            compact_integers.encode(len(block.corners)),
+            compact_integers.encode_many(block.corners),
+            compact_integers.encode(len(block.nodes)),
+            compact_integers.encode_many(block.nodes),  # an axis, one byte, looks like a small compact integer
+            block.boxes.astype("<f4").tobytes(),
+            block.splits.astype("<f4").tobytes(),
+        )
+    )
+
+
+def read(content: bytes | memoryview, triangle_count: int, *, item: str = "") -> CollisionBlock:
+    """Decode a block and check that its tree holds every triangle once.
+
+    Raises
+    ------
+    FormatError
+        Cut off, of another number of triangles, or no tree as the engine writes it.
+    """
+    stream = ByteStream(content, item=item)
+    edge_count = compact_integers.read_count(stream, "edge bytes", size=1)
+    edges = stream.array(np.uint8, edge_count, "the edge bytes")
+    corner_count = compact_integers.read_count(stream, "triangles of the tree", size=1)
+    if edge_count != triangle_count or corner_count != triangle_count:
+        raise stream.error(
+            f"The collision data is of {edge_count:,} and {corner_count:,} triangles, "
+            f"the surface has {triangle_count:,}"
+        )
+    corners = compact_integers.read_many(stream, corner_count, "the triangles of the tree")
+    node_count = compact_integers.read_count(stream, "nodes", size=_NODE_FIELDS + 28)
+    nodes = compact_integers.read_many(stream, _NODE_FIELDS * node_count, "the nodes").reshape(-1, _NODE_FIELDS)
+    boxes: FloatArray = stream.array(np.float32, (node_count, 6), "the boxes")
+    splits: FloatArray = stream.array(np.float32, node_count, "the split positions")
+    stream.expect_end()
+    problem = _broken_tree(corners, nodes)
+    if problem:
+        raise stream.error(f"The collision data is damaged: {problem}", offset=0)
+    return CollisionBlock(edges, corners, nodes, boxes, splits)
+
+
+def _broken_tree(corners: IntArray, nodes: IntArray) -> str:
+    """Say what is wrong with a tree; nothing where all is well."""
+    count = len(corners)
+    if not np.array_equal(np.sort(corners), 3 * np.arange(count)):
+        return "its triangles are not each there once"
+    if not len(nodes):
+        return "it has no tree" if count else ""
+    axis, left, right, begin, end = nodes.T
+    own = np.arange(len(nodes))
+    leaf = left == _LEAF
+    inner = ~leaf
+    if ((axis < 0) | (axis > 2)).any() or (right[leaf] != _LEAF).any():
+        return "a node has no axis or one child"
+    if (left[inner] != own[inner] + 1).any() or ((right <= left) | (right >= len(nodes)))[inner].any():
+        return "a child does not follow its parent"
+    if (begin[inner] != 0).any() or (end[inner] != 0).any():
+        return "an inner node holds triangles"
+    # Every node but the root is the child of one other: together with children after parents that makes one tree.
+    children = np.sort(np.concatenate((left[inner], right[inner])))
+    if not np.array_equal(children, own[1:]):
+        return "a node has no parent or two"
+    begins, ends = begin[leaf], end[leaf]
+    if begins[0] != 0 or ends[-1] != count or (begins[1:] != ends[:-1]).any() or (ends <= begins).any():
+        return "its leaves do not cover the triangles from left to right"
+    return ""
+
+
+def edge_flags(positions: FloatArray, triangles: _Indices) -> npt.NDArray[np.uint8]:
+    """Return for each triangle which of its edges are borders or convex, (T,) uint8.
+
+    Bit i is the edge opposite to corner i. An edge that three triangles or more share is a border.
+
+    Parameters
+    ----------
+    positions:
+        (nv, 3) float32.
+    triangles:
+        (T, 3) intp, counter-clockwise.
+    """
+    count = len(triangles)
+    if not count:
+        return np.empty(0, np.uint8)
+    # Edge 3 t + i runs from corner i + 1 to corner i + 2 of triangle t.
+    first, second = triangles[:, (1, 2, 0)].reshape(-1), triangles[:, (2, 0, 1)].reshape(-1)
+    keys = np.minimum(first, second) * np.int64(len(positions)) + np.maximum(first, second)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    new = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    sizes = np.diff(np.append(new, len(keys)))
+    counts = np.ones(3 * count, bool)
+    pairs = new[sizes == 2]
+    one, other = order[pairs], order[pairs + 1]
+    counts[one] = counts[other] = _convex(positions, triangles, one, other)
+    bits: npt.NDArray[np.uint8] = np.packbits(counts.reshape(-1, 3), axis=1, bitorder="little").reshape(-1)
+    return bits
+
+
+def _convex(positions: FloatArray, triangles: _Indices, one: _Indices, other: _Indices) -> npt.NDArray[np.bool_]:
+    """Tell whether the surface bends away at edges, each given as one of the earlier and one of the later triangle."""
+    corners = positions[triangles].astype(np.float64)
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    normals /= np.where(lengths > 0, lengths, 1)
+    earlier = normals[one // 3]
+    free_corner = corners.reshape(-1, 3)[other]  # edge 3 t + i lies opposite to corner i
+    behind = np.einsum("ij,ij->i", earlier, corners[one // 3, (one + 1) % 3] - free_corner)
+    cosine = np.einsum("ij,ij->i", earlier, normals[other // 3])
+    convex: npt.NDArray[np.bool_] = (behind > _EPSILON) & (cosine < 1 - _EPSILON)
+    return convex
+
+
+class _Tree:
+    """Divides triangles at the middle of their box, all nodes of a level at once.
+
+    As the engine does: by the mean of a triangle's corners, on the axis that divides them most evenly (of equal ones
+    the first). Nodes are made level by level and renumbered in the end, so that a left child follows its parent.
+    """
+
+    def __init__(self, positions: FloatArray, triangles: _Indices, leaf_size: int) -> None:
+        self.leaf_size = max(2, leaf_size)
+        self.order = np.arange(len(triangles))
+        # One array an axis: reductions and gathers over single columns are the fast ones.
+        self.lows, self.highs, self.centres = [], [], []
+        for axis in range(3):
+            column = np.ascontiguousarray(positions[:, axis])
+            one, two, three = (column[triangles[:, corner]] for corner in range(3))
+            self.lows.append(np.minimum(np.minimum(one, two), three))
+            self.highs.append(np.maximum(np.maximum(one, two), three))
+            third = np.float32(1 / 3)  # before the sum, which might overflow
+            self.centres.append(one * third + two * third + three * third)
+        self.levels: list[_Level] = []
+
+    def build(self) -> tuple[_Indices, IntArray, FloatArray, FloatArray]:
+        """Return the order of the triangles, and nodes (N, 5), boxes (N, 6) and splits (N,) in preorder."""
+        begin, end = np.array([0]), np.array([len(self.order)])
+        if not len(self.order):
+            begin = end = np.empty(0, np.intp)
+        while len(begin):
+            level = _Level(begin, end)
+            self._find_boxes(level)
+            self._divide(level)
+            self.levels.append(level)
+            inner = level.middle > 0
+            begin = np.column_stack((level.begin[inner], level.middle[inner])).reshape(-1)
+            end = np.column_stack((level.middle[inner], level.end[inner])).reshape(-1)
+        return self.order, *self._preorder()
+
+    def _find_boxes(self, level: _Level) -> None:
+        places, starts, _ = _ranges(level.begin, level.end)
+        for axis in range(3):
+            level.boxes[:, axis] = np.minimum.reduceat(self.lows[axis][places], starts)
+            level.boxes[:, 3 + axis] = np.maximum.reduceat(self.highs[axis][places], starts)
+
+    def _divide(self, level: _Level) -> None:
+        """Bring the triangles of each node that can be divided into the order of its two halves."""
+        large = np.flatnonzero(level.end - level.begin >= self.leaf_size)
+        if not len(large):
+            return
+        begin, lengths = level.begin[large], (level.end - level.begin)[large]
+        places, starts, owner = _ranges(begin, level.end[large])
+        middles = _middle(level.boxes[large, :3], level.boxes[large, 3:])
+        on_left = np.stack([self.centres[axis][places] < middles[owner, axis] for axis in range(3)])
+        left_counts = np.add.reduceat(on_left, starts, axis=1, dtype=np.intp)
+        axes = np.argmin(np.abs(2 * left_counts - lengths), axis=0)
+        left_count = left_counts[axes, np.arange(len(large))]
+        divided = (left_count > 0) & (left_count < lengths)
+        nodes = large[divided]
+        level.axis[nodes] = axes[divided]
+        level.split[nodes] = middles[divided, axes[divided]]
+        level.middle[nodes] = (begin + left_count)[divided]
+        if not len(nodes):
+            return
+        moved = np.flatnonzero(divided[owner])
+        left = on_left[axes[owner[moved]], moved]
+        places, starts, owner = _ranges(begin[divided], level.end[nodes])
+        # Both halves keep the order of their triangles.
+        before = np.cumsum(left) - left
+        rank = before - before[starts][owner]
+        targets = np.where(left, begin[divided][owner] + rank, left_count[divided][owner] + places - rank)
+        for values in (self.order, *self.lows, *self.highs, *self.centres):
+            values[targets] = values[places]
+
+    def _preorder(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Number the nodes so that a left child follows its parent, and right children follow what is left of them."""
+        sizes: list[_Indices] = []
+        below = np.empty(0, np.intp)
+        for level in reversed(self.levels):
+            size = np.ones(len(level.begin), np.intp)
+            size[level.middle > 0] += below.reshape(-1, 2).sum(1)
+            sizes.insert(0, size)
+            below = size
+        count = int(sizes[0][0]) if sizes else 0
+        nodes = np.zeros((count, _NODE_FIELDS), np.int32)
+        boxes, splits = np.empty((count, 6), np.float32), np.zeros(count, np.float32)
+        own = np.zeros(min(1, count), np.intp)
+        for depth, level in enumerate(self.levels):
+            inner = level.middle > 0
+            boxes[own], splits[own] = level.boxes, level.split
+            nodes[own, 0] = level.axis
+            nodes[own, 3], nodes[own, 4] = np.where(inner, 0, level.begin), np.where(inner, 0, level.end)
+            nodes[own, 1:3] = _LEAF
+            parents = own[inner]
+            if len(parents):
+                left = parents + 1
+                right = left + sizes[depth + 1][0::2]
+                nodes[parents, 1], nodes[parents, 2] = left, right
+                own = np.column_stack((left, right)).reshape(-1)
+        return nodes, boxes, splits
+
+
+class _Level:
+    """Nodes of one depth: M ranges of triangles, and how each is divided."""
+
+    def __init__(self, begin: _Indices, end: _Indices) -> None:
+        self.begin, self.end = begin, end
+        self.boxes = np.empty((len(begin), 6), np.float32)
+        self.axis = np.zeros(len(begin), np.intp)
+        self.split = np.zeros(len(begin), np.float32)
+        self.middle = np.zeros(len(begin), np.intp)
+        """Where the right half begins; 0: not divided."""
+
+
+def _ranges(begin: _Indices, end: _Indices) -> tuple[_Indices, _Indices, _Indices]:
+    """Return all numbers of the ranges in a row, where in the row each range starts, and the range of each number."""
+    lengths = end - begin
+    starts = np.cumsum(lengths) - lengths
+    owner = np.repeat(np.arange(len(begin)), lengths)
+    return np.arange(len(owner)) + (begin - starts)[owner], starts, owner
+
+
+def _middle(low: FloatArray, high: FloatArray) -> FloatArray:
+    return low * np.float32(0.5) + high * np.float32(0.5)

@@ -1,0 +1,126 @@
+"""Compact integers: sign and magnitude in groups, the first of 6 bits, the others of 7 (section 2.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..bytestream import ByteStream
+from ..errors import ExportError
+
+LIMIT = 2**31 - 1
+_MOST_BYTES = 5
+_GROUP_SHIFTS = np.array([0, 6, 13, 20, 27])
+_LENGTH_LIMITS = (63, 8191, 1048575, 134217727)
+"""From this magnitude on, the engine takes one byte more: one earlier than it would need to."""
+
+
+def read(stream: ByteStream, what: str) -> int:
+    """Read one compact integer.
+
+    Raises
+    ------
+    FormatError
+        It is cut off, has more than 5 bytes or a magnitude of more than 2^31 - 1.
+    """
+    start = stream.position
+    byte = stream.u8(what)
+    magnitude, negative, shift = byte & 63, byte & 64, 6
+    while byte & 128:
+        if stream.position - start >= _MOST_BYTES:
+            raise stream.error(
+                f"The file is damaged: {what} is a number of more than {_MOST_BYTES} bytes", offset=start
+            )
+        byte = stream.u8(what)
+        magnitude |= (byte & 127) << shift
+        shift += 7
+    if magnitude > LIMIT:
+        raise stream.error(f"The file is damaged: {what} is a number beyond {LIMIT:,}", offset=start)
+    return -magnitude if negative else magnitude
+
+
+def read_count(stream: ByteStream, what: str, *, size: int = 0, most: int = LIMIT) -> int:
+    """Read a count: not negative, at most ``most``, and of things of ``size`` bytes or more that are still to come."""
+    start = stream.position
+    count = read(stream, f"the number of {what}")
+    if not 0 <= count <= most:
+        raise stream.error(f"The file is damaged: it claims {count:,} {what}", offset=start)
+    if count * size > stream.remaining:
+        raise stream.error(
+            f"The file is cut off or damaged: it claims {count:,} {what}, "
+            f"which do not fit into the {stream.remaining:,} bytes left",
+            offset=start,
+        )
+    return count
+
+
+def read_many(stream: ByteStream, count: int, what: str) -> npt.NDArray[np.int32]:
+    """Read ``count`` compact integers in a row, (count,) int32."""
+    stream.require(count, what)
+    if not count:
+        return np.empty(0, np.int32)
+    start = stream.position
+    raw = stream.rest()[: count * _MOST_BYTES]
+    ends = np.flatnonzero(raw < 128)[:count] + 1
+    if len(ends) < count:
+        raise stream.error(f"The file is cut off or damaged: {len(ends):,} of {count:,} numbers of {what} are whole")
+    lengths = np.diff(ends, prepend=0)
+    longest = int(lengths.max())
+    if longest > _MOST_BYTES:
+        raise stream.error(f"The file is damaged: {what} hold a number of more than {_MOST_BYTES} bytes", offset=start)
+    starts = ends - lengths
+    heads = raw[starts]
+    values = (heads & 63).astype(np.int64)
+    for byte in range(1, longest):
+        longer = np.flatnonzero(lengths > byte)
+        values[longer] |= (raw[starts[longer] + byte].astype(np.int64) & 127) << int(_GROUP_SHIFTS[byte])
+    if int(values.max()) > LIMIT:
+        raise stream.error(f"The file is damaged: {what} hold a number beyond {LIMIT:,}", offset=start)
+    stream.position = start + int(ends[-1])
+    np.negative(values, out=values, where=(heads & 64) > 0)
+    return values.astype(np.int32)
+
+
+def encode(value: int) -> bytes:
+    """Encode a number as the engine does, byte for byte; faster than :func:`encode_many` of one.
+
+    Raises
+    ------
+    ExportError
+        A magnitude of more than 2^31 - 1.
+    """
+    rest = abs(int(value))
+    if rest > LIMIT:
+        raise ExportError(f"A number beyond {LIMIT:,} cannot be written")
+    more = sum(rest >= limit for limit in _LENGTH_LIMITS)
+    groups = [rest & 63 | (64 if value < 0 else 0)]
+    rest >>= 6
+    for _ in range(more):
+        groups[-1] |= 128
+        groups.append(rest & 127)
+        rest >>= 7
+    return bytes(groups)
+
+
+def encode_many(values: npt.ArrayLike) -> bytes:
+    """Encode (n,) integers, one after the other.
+
+    Raises
+    ------
+    ExportError
+        A magnitude of more than 2^31 - 1.
+    """
+    given = np.asarray(values, np.int64).ravel()
+    magnitudes = np.abs(given)
+    if len(given) and int(magnitudes.max()) > LIMIT:
+        raise ExportError(f"A number beyond {LIMIT:,} cannot be written")
+    lengths = np.ones(len(given), np.intp)
+    for limit in _LENGTH_LIMITS:
+        lengths += magnitudes >= limit
+    table = np.zeros((len(given), _MOST_BYTES), np.uint8)
+    table[:, 0] = (magnitudes & 63) | np.where(given < 0, 64, 0)
+    for byte in range(1, _MOST_BYTES):
+        table[:, byte] = (magnitudes >> _GROUP_SHIFTS[byte]) & 127
+    numbers = np.arange(_MOST_BYTES)
+    table[numbers < lengths[:, None] - 1] |= 128
+    return table[numbers < lengths[:, None]].tobytes()

@@ -1,0 +1,83 @@
+"""Records of one flag byte and the values that it announces: the frames of every animation (sections 5 and 8).
+
+A layout says how many bytes each flag bit brings. Records lie one after the other, without padding; all of them are
+gathered or scattered at once, bit by bit, never one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..scene import AnyArray
+
+Bytes = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.intp]
+
+
+class RecordLayout:
+    """Sizes of the values behind a flag byte, in the order of its bits.
+
+    Parameters
+    ----------
+    sizes:
+        Bytes that bit 0, bit 1, … bring; further bits bring none and must not be set.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(sizes)
+        flags = np.arange(256)
+        self.size_of: Offsets = np.ones(256, np.intp)
+        """(256,) whole size of a record by its flag byte."""
+        self._before = np.empty((len(sizes), 256), np.intp)
+        for bit, size in enumerate(sizes):
+            self._before[bit] = self.size_of
+            self.size_of[flags >> bit & 1 == 1] += size
+
+    @property
+    def known_bits(self) -> int:
+        return (1 << len(self.sizes)) - 1
+
+    def offsets(self, bit: int, starts: Offsets, flags: Bytes) -> Offsets:
+        """Return where the value of a bit lies, or would lie, in records that start at ``starts``; same shapes."""
+        return np.asarray(starts + self._before[bit][flags])
+
+    def gather(self, data: Bytes, offsets: Offsets, bit: int, dtype: str) -> AnyArray:
+        """Return the values of a bit at byte offsets (…): (…, k) of ``dtype``, k filling the size of the bit."""
+        width = self.sizes[bit] // np.dtype(dtype).itemsize
+        if not offsets.size:
+            return np.empty((*offsets.shape, width), dtype)
+        taken = _windows(data, self.sizes[bit])[offsets]
+        return taken.view(dtype).reshape(*offsets.shape, width)
+
+    def pack(self, flags: Bytes, values: Sequence[AnyArray]) -> bytes:
+        """Return the records of flags (…), of whose values (…, k), an array a bit, only the flagged are stored."""
+        flat = np.ascontiguousarray(flags, np.uint8).reshape(-1)
+        ends = np.cumsum(self.size_of[flat])
+        starts = ends - self.size_of[flat]
+        packed = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+        packed[starts] = flat
+        for bit, (size, array) in enumerate(zip(self.sizes, values, strict=True)):
+            records = np.flatnonzero(flat >> bit & 1)
+            if len(records):
+                rows = np.ascontiguousarray(array.reshape(len(flat), -1)[records])
+                offsets = self.offsets(bit, starts[records], flat[records])
+                _windows(packed, size)[offsets] = rows.view(f"V{size}")[:, 0]
+        return packed.tobytes()
+
+
+def _windows(data: Bytes, size: int) -> AnyArray:
+    """Return a view in which element i is the ``size`` bytes from byte i on, whatever their alignment."""
+    return np.ndarray((len(data) - size + 1,), f"V{size}", buffer=data, strides=(1,))
+
+
+def held(offsets: Offsets, flagged: npt.NDArray[np.bool_]) -> Offsets:
+    """Return the offsets (F, n) with those of records that are not flagged replaced by the last flagged one before.
+
+    Offsets ascend with the frames, so a running maximum finds it. The first frame must be flagged.
+    """
+    if flagged.all():
+        return offsets
+    return np.asarray(np.maximum.accumulate(np.where(flagged, offsets, 0), axis=0))

@@ -1,0 +1,312 @@
+"""Frames of animations: those that store what changed (section 5, an10) and those that store what is not default.
+
+Both are records, frame by frame and inside a frame bone by bone: a byte of flags and the values flagged. Decoding
+gathers each channel of all records at once, encoding scatters them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..bytestream import ByteStream
+from ..errors import ExportError, FormatError
+from ..records import record_starts
+from ..scene import AnyArray, FloatArray
+from . import compact_integers
+from .frame_records import Bytes, Offsets, RecordLayout, held
+
+
+@dataclass
+class DeltaFrames:
+    """Frames in which a channel that is not flagged keeps its value of the frame before.
+
+    F frames of n bones; arrays hold the values after that rule is applied.
+    """
+
+    bone_indices: AnyArray
+    """(n,) int16 into the bone table."""
+    mask: int
+    """Channels that are animated: bits 0 to 2 translation x, y, z, bit 3 rotation, bits 4 to 6 scale x, y, z."""
+    flags: AnyArray
+    """(F, n) uint8 as stored."""
+    translation: AnyArray
+    """(F, n, 3) float32; an10: uint16, quantized within ``translation_range``. 0 where the mask has none."""
+    rotation: AnyArray
+    """(F, n, 4) int16 x, y, z, w / 32767; (0, 0, 0, 32767) where the mask has none."""
+    scale: AnyArray
+    """(F, n, 3) float32; an10: uint16, quantized within ``scale_range``. 1 (an10: 0) where the mask has none."""
+    translation_range: FloatArray | None = None
+    """an10: (2, 3) float32, minimum and range: value = minimum + u * range / 65535."""
+    scale_range: FloatArray | None = None
+    """an10: as ``translation_range``."""
+
+    @property
+    def frame_count(self) -> int:
+        return len(self.flags)
+
+
+@dataclass
+class FlaggedFrames:
+    """Frames in which a component that is not flagged has its default: translation 0, no rotation, scale 1."""
+
+    bone_indices: AnyArray
+    """(n,) int16 into the bone table."""
+    flags: AnyArray
+    """(F, n) uint8 as stored: bit 0 translation, bit 1 rotation, bit 2 scale."""
+    translation: FloatArray
+    """(F, n, 3) float32."""
+    rotation: FloatArray
+    """(F, n, 4) float32, x, y, z, w."""
+    scale: FloatArray
+    """(F, n, 3) float32."""
+
+    @property
+    def frame_count(self) -> int:
+        return len(self.flags)
+
+
+_DELTA = RecordLayout((4, 4, 4, 8, 4, 4, 4))
+_QUANTIZED = RecordLayout((2, 2, 2, 8, 2, 2, 2))
+_FLAGGED = RecordLayout((12, 16, 12))
+
+TRANSLATION_BITS, ROTATION_BIT, SCALE_BITS = (0, 1, 2), 3, (4, 5, 6)
+"""Channels of delta frames."""
+UNIT = 32767
+"""What a component 1 of a rotation is stored as in delta frames."""
+
+_RECORDS_WORTH_A_LOOK, _FREE_LOOKS = 4096, 2
+_MOST_EMPTY_FRAMES = 65536
+"""Frames without any bone take no byte, so that nothing else bounds what a damaged count asks for."""
+
+
+def read_embedded_frames(stream: ByteStream, bone_count: int) -> DeltaFrames:
+    """Read the body of an animation embedded in a mesh: index list, channel mask, frames (section 5).
+
+    Parameters
+    ----------
+    stream:
+        Stands on the count of animated bones, and behind the last frame afterwards.
+    bone_count:
+        Bones of the file's table.
+
+    Raises
+    ------
+    FormatError
+        Bones that do not exist, an unknown channel, a first frame that does not hold just the mask's channels, values
+        that are no numbers, or the end of the file.
+    """
+    return _read_delta(stream, read_bone_indices(stream, bone_count), _DELTA)
+
+
+def write_embedded_frames(frames: DeltaFrames) -> bytes:
+    """Return the body of an embedded animation, as ``read_embedded_frames`` takes it."""
+    return encode_bone_indices(frames.bone_indices) + _encode_delta(frames, _DELTA)
+
+
+def read_quantized_frames(stream: ByteStream, bone_count: int) -> DeltaFrames:
+    """Read the body of an animation of an10 (section 8.1); otherwise as ``read_embedded_frames``."""
+    indices = read_bone_indices(stream, bone_count)
+    ranges: FloatArray = stream.array(np.float32, (2, 2, 3), "the ranges of translation and scale").copy()
+    frames = _read_delta(stream, indices, _QUANTIZED)
+    frames.translation_range, frames.scale_range = ranges[0], ranges[1]
+    for bits, pair, what in (
+        (TRANSLATION_BITS, ranges[0], "translation"),
+        (SCALE_BITS, ranges[1], "scale"),
+    ):
+        animated = [axis for axis, bit in enumerate(bits) if frames.mask >> bit & 1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            whole = np.isfinite(pair).all(axis=0) & np.isfinite(pair[0] + pair[1])
+        if not whole[animated].all():
+            raise stream.error(f"The range of the {what} is no number")
+    return frames
+
+
+def write_quantized_frames(frames: DeltaFrames) -> bytes:
+    """Return the body of an animation of an10, as ``read_quantized_frames`` takes it."""
+    if frames.translation_range is None or frames.scale_range is None:
+        raise ExportError("Frames without ranges cannot be written as an10")
+    ranges = np.stack((frames.translation_range, frames.scale_range)).astype("<f4")
+    return encode_bone_indices(frames.bone_indices) + ranges.tobytes() + _encode_delta(frames, _QUANTIZED)
+
+
+def read_bone_indices(stream: ByteStream, bone_count: int) -> AnyArray:
+    """Read the list of animated bones: a count and (n,) int16 below ``bone_count``."""
+    count = compact_integers.read_count(stream, "animated bones", size=2)
+    start = stream.position
+    indices = stream.array(np.int16, count, "the list of animated bones").copy()
+    wrong = np.flatnonzero((indices < 0) | (indices >= bone_count))
+    if len(wrong):
+        message = f"The file animates bone {indices[wrong[0]]}, but it has {bone_count:,} bones, counted from 0"
+        raise stream.error(message, offset=start + 2 * int(wrong[0]))
+    return indices
+
+
+def encode_bone_indices(indices: AnyArray) -> bytes:
+    """Return the list of animated bones, as ``read_bone_indices`` takes it."""
+    return compact_integers.encode(len(indices)) + np.ascontiguousarray(indices, "<i2").tobytes()
+
+
+def read_flagged_frames(stream: ByteStream, indices: AnyArray) -> FlaggedFrames:
+    """Read a frame count and frames that hold what is not default (section 8.2).
+
+    Parameters
+    ----------
+    indices:
+        (n,) int16, the animated bones.
+
+    Raises
+    ------
+    FormatError
+        An unknown flag, values that are no numbers, or the end of the file.
+    """
+    data, starts, flags = _read_records(stream, len(indices), _FLAGGED)
+    values = []
+    for bit, default in enumerate(((0, 0, 0), (0, 0, 0, 1), (1, 1, 1))):
+        flagged = (flags >> bit & 1).astype(bool)
+        offsets = _FLAGGED.offsets(bit, starts, flags)
+        if flagged.all():
+            channel = _FLAGGED.gather(data, offsets, bit, "<f4")
+        else:
+            channel = np.empty((*flags.shape, len(default)), np.float32)
+            channel[:] = default
+            channel[flagged] = _FLAGGED.gather(data, offsets[flagged], bit, "<f4")
+        _check_finite(stream, channel, ("translation", "rotation", "scale")[bit])
+        values.append(channel)
+    return FlaggedFrames(indices, flags, *values)
+
+
+def encode_flagged_frames(frames: FlaggedFrames) -> bytes:
+    """Return frame count and frames, as ``read_flagged_frames`` takes them."""
+    values = [np.ascontiguousarray(channel, "<f4") for channel in (frames.translation, frames.rotation, frames.scale)]
+    return compact_integers.encode(frames.frame_count) + _FLAGGED.pack(frames.flags, values)
+
+
+def _read_records(stream: ByteStream, bone_count: int, layout: RecordLayout) -> tuple[Bytes, Offsets, Bytes]:
+    """Read a frame count and find the records of F frames of n bones.
+
+    Return the bytes from the first record on, the records' places in them (F, n) and flags (F, n).
+    """
+    # Each record has a byte at least; where there is none, nothing bounds the count.
+    most = compact_integers.LIMIT if bone_count else _MOST_EMPTY_FRAMES
+    frame_count = compact_integers.read_count(stream, "frames", size=bone_count, most=most)
+    data = stream.rest()
+    starts, end = _record_places(stream, data, frame_count, bone_count, layout)
+    flags = data[starts]
+    unknown = np.argwhere(flags & ~np.uint8(layout.known_bits))
+    if len(unknown):
+        frame, bone = unknown[0].tolist()
+        message = f"Frame {frame}, animated bone {bone}: unknown channels, flags {int(flags[frame, bone]):#04x}"
+        raise stream.error(message, offset=stream.position + int(starts[frame, bone]))
+    stream.skip(end, "the frames")
+    return data, starts, flags
+
+
+def _record_places(
+    stream: ByteStream, data: Bytes, frame_count: int, bone_count: int, layout: RecordLayout
+) -> tuple[Offsets, int]:
+    """Return the places (F, n) of all records in ``data`` and where they end.
+
+    Mostly a frame has the same flags as the one before, so that its records lie as far apart: one look at all of them
+    is much faster than to follow the chain from record to record.
+    """
+    starts = np.empty((frame_count, bone_count), np.intp)
+    frame = end = looks = 0
+    while frame < frame_count and bone_count:
+        # A look ahead pays only where it finds many records; otherwise all that are left are followed at once.
+        follow = frame * bone_count < _RECORDS_WORTH_A_LOOK * (looks - _FREE_LOOKS)
+        count = frame_count - frame if follow else 1
+        try:
+            found, size = record_starts(data[end:], count * bone_count, layout.size_of, what="bones of all frames")
+        except FormatError as problem:
+            offset = stream.position + end + (problem.offset or 0)
+            raise stream.error(problem.message, offset=offset) from None
+        row = found.reshape(count, bone_count) + end
+        if follow:
+            starts[frame:] = row
+            return starts, end + size
+        count = _alike(data, row[0], size, min(frame_count - frame, (len(data) - end) // size))
+        starts[frame : frame + count] = row + size * np.arange(count)[:, None]
+        frame, end, looks = frame + count, end + size * count, looks + 1
+    return starts, end
+
+
+def _alike(data: Bytes, row: Offsets, size: int, most: int) -> int:
+    """Return how many frames have the flags of the first, whose records are at ``row``; each takes ``size`` bytes."""
+    wanted, count, ahead = data[row], 1, 8
+    while count < most:
+        frames = np.arange(count, min(count + ahead, most))
+        other = np.flatnonzero((data[row + size * frames[:, None]] != wanted).any(axis=1))
+        if len(other):
+            return count + int(other[0])
+        count, ahead = count + len(frames), ahead * 4
+    return count
+
+
+def _read_delta(stream: ByteStream, indices: AnyArray, layout: RecordLayout) -> DeltaFrames:
+    """Read mask, frame count and frames in which channels that are not flagged keep their values."""
+    mask = stream.u8("the channel mask")
+    if mask & ~layout.known_bits:
+        raise stream.error(f"Unknown channels are animated: mask {mask:#04x}", offset=stream.position - 1)
+    data, starts, flags = _read_records(stream, len(indices), layout)
+    _check_mask(stream, flags, mask)
+    step = "<u2" if layout is _QUANTIZED else "<f4"
+    shape = flags.shape
+
+    def channel(bit: int, kind: str) -> AnyArray:
+        flagged = (flags >> bit & 1).astype(bool)
+        return layout.gather(data, held(layout.offsets(bit, starts, flags), flagged), bit, kind)
+
+    def vectors(bits: tuple[int, ...], default: int, what: str) -> AnyArray:
+        values = np.full((*shape, 3), default, step)
+        for axis, bit in enumerate(bits):
+            if mask >> bit & 1:
+                values[..., axis] = channel(bit, step)[..., 0]
+        if step == "<f4":
+            _check_finite(stream, values, what)
+        return values
+
+    if mask >> ROTATION_BIT & 1:
+        rotation = channel(ROTATION_BIT, "<i2")
+    else:
+        rotation = np.zeros((*shape, 4), "<i2")
+        rotation[..., 3] = UNIT
+    translation = vectors(TRANSLATION_BITS, 0, "translation")
+    scale = vectors(SCALE_BITS, 1 if step == "<f4" else 0, "scale")
+    return DeltaFrames(indices, mask, flags, translation, rotation, scale)
+
+
+def _check_mask(stream: ByteStream, flags: Bytes, mask: int) -> None:
+    """Refuse a first frame without a value of each animated channel, or values of channels that are not animated."""
+    if not flags.size:
+        return
+    first = np.flatnonzero(flags[0] != mask)
+    if len(first):
+        raise stream.error(
+            f"The first frame has to hold all animated channels (mask {mask:#04x}), "
+            f"but its bone {int(first[0])} has {int(flags[0, first[0]]):#04x}"
+        )
+    if (flags & ~np.uint8(mask)).any():
+        raise stream.error(f"A frame holds channels that the mask {mask:#04x} does not animate")
+
+
+def _check_finite(stream: ByteStream, values: AnyArray, what: str) -> None:
+    # What is no number spreads to minimum and maximum.
+    if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+        frame, bone = np.argwhere(~np.isfinite(values).all(axis=-1))[0].tolist()
+        raise stream.error(f"Frame {frame}, animated bone {bone}: its {what} is no number")
+
+
+def _encode_delta(frames: DeltaFrames, layout: RecordLayout) -> bytes:
+    """Return mask, frame count and frames."""
+    step = "<u2" if layout is _QUANTIZED else "<f4"
+    translation, scale = np.ascontiguousarray(frames.translation, step), np.ascontiguousarray(frames.scale, step)
+    rotation = np.ascontiguousarray(frames.rotation, "<i2")
+    values = [
+        *(translation[..., axis] for axis in range(3)),
+        rotation,
+        *(scale[..., axis] for axis in range(3)),
+    ]
+    head = bytes((frames.mask,)) + compact_integers.encode(frames.frame_count)
+    return head + layout.pack(frames.flags, values)

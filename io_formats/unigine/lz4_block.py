@@ -1,0 +1,84 @@
+"""LZ4 blocks without a frame around them (section 6.2): sequences of literals and copies of what came before.
+
+A sequence is a token (4 bits: number of literals; 4 bits: length of the copy less 4; 15 in either: bytes follow that
+are added, up to and with the first below 255), the literals, a u16 distance back, and the copy's further length. The
+last sequence ends after its literals.
+"""
+
+from __future__ import annotations
+
+from ..errors import FormatError
+
+HIGHEST_RATIO = 255
+"""A byte adds at most 255 bytes to a length; no block grows more."""
+
+
+def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "") -> bytearray:
+    """Decode a block to exactly ``size`` bytes.
+
+    Parameters
+    ----------
+    data:
+        The block.
+    size:
+        Bytes that it has to become. Nothing is allocated ahead, so that a wrong size costs nothing.
+    item:
+        What the block belongs to, for errors.
+
+    Raises
+    ------
+    FormatError
+        The block is broken, or becomes more or fewer bytes; with the offset in the block.
+    """
+    source = bytes(data)
+    end = len(source)
+    result = bytearray()
+    place = 0
+    try:
+        while place < end:
+            token = source[place]
+            place += 1
+            length = token >> 4
+            if length == 15:
+                length, place = _longer(source, place, length)
+            if length > end - place or len(result) + length > size:
+                raise _broken("literals beyond the end", place, item)
+            result += source[place : place + length]
+            place += length
+            if place == end:
+                break
+            distance = source[place] | source[place + 1] << 8
+            place += 2
+            length = token & 15
+            if length == 15:
+                length, place = _longer(source, place, length)
+            length += 4
+            start = len(result) - distance
+            if not distance or start < 0:
+                raise _broken("a copy from before the start", place, item)
+            if len(result) + length > size:
+                raise _broken(f"more than {size:,} bytes come out", place, item)
+            if distance >= length:
+                result += result[start : start + length]
+            else:  # the copy repeats what it has just written
+                piece = bytes(result[start:])
+                result += (piece * (length // distance + 1))[:length]
+    except IndexError:
+        raise _broken("it is cut off", end, item) from None
+    if len(result) != size:
+        raise _broken(f"{len(result):,} of {size:,} bytes come out", end, item)
+    return result
+
+
+def _longer(source: bytes, place: int, length: int) -> tuple[int, int]:
+    """Add the bytes that go on with a length; return it and the place behind them."""
+    while True:
+        byte = source[place]
+        place += 1
+        length += byte
+        if byte != 255:
+            return length, place
+
+
+def _broken(reason: str, place: int, item: str) -> FormatError:
+    return FormatError(f"The compressed data is damaged ({reason})", offset=place, item=item)

@@ -1,0 +1,129 @@
+"""Checks of whole arrays of a surface in as few passes as there are (section 11), and a tally of what is merely odd.
+
+Least and greatest values tell whether all numbers are finite, since NaN and infinity spread to them, and are the box.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from ...scene import AnyArray, FloatArray
+from ..bones import counted, listed
+
+_WIDE = 768
+"""Numbers a row that reductions go over together, a multiple of 3: rows of 3 are ten times slower."""
+_BLOCK = 1 << 15
+_LENGTH_TOLERANCE = 1e-2
+_LEAST_SQUARE = (32767 * (1 - _LENGTH_TOLERANCE)) ** 2
+_MOST_SQUARE = (32767 * (1 + _LENGTH_TOLERANCE)) ** 2
+_BOX_TOLERANCE = 1e-3
+WEIGHT_SUM = 65535
+WEIGHT_SUM_TOLERANCE = 3
+"""Up to four weights are each rounded down."""
+
+_KINDS = {
+    "bounds": ("surface has bounds", "surfaces have bounds", "that disagree with the vertices"),
+    "tangents": ("tangent is", "tangents are", "not of unit length"),
+    "uvs": ("surface has UV coordinates", "surfaces have UV coordinates", "that are no numbers"),
+    "weights": ("vertex has weights", "vertices have weights", "that do not sum to 1"),
+}
+
+
+class Tally:
+    """Counts of what is odd, by kind, with the surfaces that have it."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[tuple[str, int]]] = {kind: [] for kind in _KINDS}
+
+    def add(self, kind: str, surface: str, count: int = 1) -> None:
+        """Note ``count`` oddities of a kind in a surface; 0 is none."""
+        if count:
+            self._found[kind].append((surface, count))
+
+    def warnings(self) -> list[str]:
+        """Return a sentence a kind."""
+        said = []
+        for kind, found in self._found.items():
+            if found:
+                one, many, rest = _KINDS[kind]
+                names = listed(list(dict.fromkeys(name for name, _ in found)))
+                said.append(f"{counted(sum(count for _, count in found), one, many)} {rest}: {names}")
+        return said
+
+
+def double_names(names: Iterable[str], thing: str) -> list[str]:
+    """Return a warning where two things share a name."""
+    double = [name for name, times in Counter(names).items() if times > 1]
+    return (
+        [f"{counted(len(double), f'{thing} name is', f'{thing} names are')} used twice: {listed(double)}"]
+        if double
+        else []
+    )
+
+
+def box_of(points: FloatArray) -> FloatArray:
+    """Return the least and greatest x, y, z of (P, 3) float32 points, P > 0, as (6,) float32.
+
+    Not finite exactly where a number of the points is not.
+    """
+    flat = points.reshape(-1)
+    whole = len(flat) // _WIDE * _WIDE
+    lows, highs = [], []
+    for part in (flat[:whole].reshape(-1, _WIDE), flat[whole:].reshape(-1, 3)):
+        if len(part):
+            lows.append(part.min(0).reshape(-1, 3))
+            highs.append(part.max(0).reshape(-1, 3))
+    return np.concatenate((np.concatenate(lows).min(0), np.concatenate(highs).max(0)))
+
+
+def boxes_disagree(stored: FloatArray, true: FloatArray) -> bool:
+    """Tell whether a stored box (6,) differs from the true one by more than a thousandth of its size."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = float(np.linalg.norm((true[3:] - true[:3]).astype(np.float64)))
+        off = float(np.abs(stored.astype(np.float64) - true).max())
+    return not off <= 1e-5 + _BOX_TOLERANCE * size
+
+
+def is_finite(values: FloatArray) -> bool:
+    """Tell whether all numbers of an array are finite."""
+    return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
+
+
+def highest(indices: AnyArray) -> int:
+    """Return the greatest of (n,) indices, n > 0; a negative one counts as one far beyond every pool."""
+    return int(indices.view(np.dtype(f"u{indices.itemsize}")).max())
+
+
+def bent_tangents(tangents: AnyArray) -> int:
+    """Count tangents (nt, 4) int16 whose length is off 1 by more than a hundredth."""
+    flat = tangents.reshape(-1)
+    bent = 0
+    for first in range(0, len(flat), 4 * _BLOCK):
+        squares = flat[first : first + 4 * _BLOCK].astype(np.float32)
+        squares *= squares
+        # Two sums of pairs, each pair taken as one complex number: several times faster than a sum along rows of four.
+        pairs = squares.view(np.complex64)
+        halves = (pairs[0::2] + pairs[1::2]).view(np.float32)
+        sums = halves[0::2] + halves[1::2]
+        if sums.min() < _LEAST_SQUARE or sums.max() > _MOST_SQUARE:
+            bent += int(np.count_nonzero((sums < _LEAST_SQUARE) | (sums > _MOST_SQUARE)))
+    return bent
+
+
+def bent_short_tangents(tangents: AnyArray) -> int:
+    """Count tangents of ms10, (nt, 4) int16 with the handedness in w, whose x, y, z are longer than 1."""
+    squares = (tangents[:, :3].astype(np.float32) ** 2).sum(1)
+    return int(np.count_nonzero(squares > _MOST_SQUARE))
+
+
+def uneven_weights(counts: AnyArray, values: AnyArray) -> int:
+    """Count vertices whose weights do not sum to 65535, less what rounding down takes; none at all are no matter."""
+    sums = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=sums[1:])
+    ends = np.cumsum(counts, dtype=np.int64)
+    total = sums[ends] - sums[ends - counts]
+    off = (total > WEIGHT_SUM) | (total < WEIGHT_SUM - WEIGHT_SUM_TOLERANCE)
+    return int(np.count_nonzero(off & (counts > 0)))

@@ -1,0 +1,220 @@
+"""ms14, ms15 and sk10: headers, then compressed blocks (sections 6 and 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...bytestream import ByteStream
+from ...errors import FormatError
+from ...scene import AnyArray
+from .. import collision, compact_integers, lz4_block, strings
+from ..bones import read_table, read_transforms
+from . import surface_arrays
+from .array_checks import Tally
+from .document import READ_VERSIONS, SKINNED_VERSIONS, MeshFile, Surface, Target
+from .stream_reader import MOST_SURFACES, MOST_TARGETS
+
+SEPARATE_SKELETON_VERSION = "sk10"
+SINGLE_TARGET_VERSION = "ms15"
+_LEAST_SURFACE = 44
+_LEAST_LIMIT = 64 * 1024 * 1024
+_LIMIT_RATIO = 64
+_NO_TANGENTS = np.empty((0, 4), np.int16)
+
+
+@dataclass
+class _Outline:
+    """What the header says of a surface's geometry block."""
+
+    surface: Surface
+    c_count: int
+    t_count: int
+    vertices: list[int]
+    """For each target."""
+
+    @property
+    def least_size(self) -> int:
+        """Bytes that the block has at the least, with indices of one byte and no triangle vertices."""
+        return 12 * sum(self.vertices) + self.c_count + self.t_count
+
+
+class _Blocks:
+    """Reads blocks, and keeps account of what they inflate to."""
+
+    def __init__(self, stream: ByteStream, limit: int | None) -> None:
+        self.stream = stream
+        self.limit = limit or max(_LEAST_LIMIT, _LIMIT_RATIO * len(stream.data))
+
+    def geometry(self, outline: _Outline) -> bytearray | memoryview:
+        return self._read("the geometry", least=outline.least_size)
+
+    def collision(self, outline: _Outline) -> bytearray | memoryview:
+        return self._read("the collision data", most=collision.largest(outline.c_count // 3))
+
+    def _read(self, what: str, *, least: int = 0, most: int | None = None) -> bytearray | memoryview:
+        """Read a block of ``least`` to ``most`` bytes; one that is stored as it is comes as a view."""
+        stream = self.stream
+        start = stream.position
+        size, stored = stream.i64(f"the size of {what}"), stream.i64(f"the stored size of {what}")
+        if stored < 0 or stored > size or size > lz4_block.HIGHEST_RATIO * stored:
+            raise stream.error(f"The file is damaged: {what} has {size:,} bytes, stored in {stored:,}", offset=start)
+        if size < least:
+            raise stream.error(
+                f"The file is damaged: {what} has {size:,} bytes, but the header asks for {least:,} or more",
+                offset=start,
+            )
+        if most is not None and size > most:
+            message = f"The file is damaged: {what} has {size:,} bytes, the surface fills {most:,} at most"
+            raise stream.error(message, offset=start)
+        content = stream.take(stored, what)
+        if size == stored:
+            return content
+        self.limit -= size
+        if self.limit < 0:
+            raise stream.error(f"{what} inflates beyond the limit; the file is damaged or hostile", offset=start)
+        try:
+            return lz4_block.decode(content, size)
+        except FormatError as problem:
+            raise stream.error(f"{what}: {problem.message}", offset=start + 16 + (problem.offset or 0)) from None
+
+
+def read(stream: ByteStream, document: MeshFile, tally: Tally, inflated_limit: int | None) -> None:
+    """Fill a document whose version is known from the whole stream."""
+    blocks = _Blocks(stream, inflated_limit)
+    magic = document.version.encode("ascii")
+    outlines = _read_head(stream, document)
+    document.surfaces = [outline.surface for outline in outlines]
+    offsets = []
+    for outline in outlines:
+        stream.item = f"surface '{outline.surface.name}'"
+        offsets.append(stream.position)
+        content = blocks.geometry(outline)
+        _read_geometry(content, outline, document, tally)
+    stream.item = ""
+    stream.expect(magic, "the version after the geometry")
+    if document.version != SEPARATE_SKELETON_VERSION:
+        for outline in outlines:
+            stream.item = f"surface '{outline.surface.name}'"
+            outline.surface.collision = bytes(blocks.collision(outline))
+        stream.item = ""
+        stream.expect(magic, "the version after the collision data")
+    table = stream.array(np.int64, len(outlines), "the table of offsets")
+    if table.tolist() != offsets:
+        document.warnings.append("The table of offsets is wrong: engines may not load the file")
+    stream.expect(magic, "the version at the end")
+
+
+def _read_head(stream: ByteStream, document: MeshFile) -> list[_Outline]:
+    """Read all up to the first geometry block."""
+    version = document.version
+    magic = version.encode("ascii")
+    stream.expect(magic, "the version")
+    document.leaf_size = compact_integers.read_count(stream, "triangles a leaf")
+    document.bounds = stream.array(np.float32, 10, "the bounds")
+    if version == SEPARATE_SKELETON_VERSION:
+        _read_skeleton(stream, document)
+    elif version in SKINNED_VERSIONS:
+        document.bones = read_table(stream, compact_integers.read(stream, "the number of bones"))
+    count = compact_integers.read_count(stream, "surfaces", size=_LEAST_SURFACE, most=MOST_SURFACES)
+    outlines = [_read_outline(stream, version, number) for number in range(count)]
+    stream.item = ""
+    document.memory_use = stream.i64("the memory use")
+    stream.expect(magic, "the version after the headers")
+    if version in SKINNED_VERSIONS and version != SEPARATE_SKELETON_VERSION:
+        document.transforms = read_transforms(stream, document.bones)
+    return outlines
+
+
+def _read_skeleton(stream: ByteStream, document: MeshFile) -> None:
+    document.bones = read_table(stream, stream.i32("the number of joints"))
+    start = stream.position
+    bind = stream.i32("the number of bind transforms")
+    if bind != len(document.bones):
+        raise stream.error(f"The file has {bind:,} bind transforms for {len(document.bones):,} joints", offset=start)
+    document.transforms = read_transforms(stream, document.bones)
+    start = stream.position
+    rest = stream.i32("the number of rest transforms")
+    if rest not in (0, len(document.bones)):
+        raise stream.error(f"The file has {rest:,} rest transforms for {len(document.bones):,} joints", offset=start)
+    document.rest_transforms = read_transforms(stream, document.bones[:rest])
+    document.skeleton_guid = strings.read_long(stream, "the GUID of the skeleton")
+    document.skeleton_path = strings.read_long(stream, "the path of the skeleton")
+
+
+def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
+    stream.item = f"surface {number}"
+    name = strings.read(stream, "the name")
+    stream.item = f"surface '{name}'"
+    channel, resolution = surface_arrays.read_lightmap(stream, version)
+    start = stream.position
+    c_count = compact_integers.read_count(stream, "corners")
+    t_count = compact_integers.read_count(stream, "corners")
+    surface_arrays.check_corner_counts(stream, c_count, t_count, start)
+    bounds = stream.array(np.float32, 10, "the bounds")
+    surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
+    names = [""]
+    if version == SINGLE_TARGET_VERSION:
+        vertices = [compact_integers.read_count(stream, "vertices")]
+    else:
+        names, vertices = [], []
+        for target in range(compact_integers.read_count(stream, "morph targets", size=2, most=MOST_TARGETS)):
+            names.append(strings.read(stream, f"the name of morph target {target}"))
+            vertices.append(compact_integers.read_count(stream, "vertices"))
+    surface.targets = [Target(text, np.empty((0, 3), np.float32), _NO_TANGENTS) for text in names]
+    return _Outline(surface, c_count, t_count, vertices)
+
+
+def _read_geometry(content: bytearray | memoryview, outline: _Outline, document: MeshFile, tally: Tally) -> None:
+    """Read the content of a geometry block into its surface (section 6.3)."""
+    surface = outline.surface
+    stream = ByteStream(content, item=f"surface '{surface.name}', in its geometry")
+    for target, count in zip(surface.targets, outline.vertices, strict=True):
+        target.positions = surface_arrays.read_positions(stream, count)
+        target.tangents = surface_arrays.read_tangents(
+            stream, compact_integers.read_count(stream, "tangents", size=8), short=False
+        )
+    vertices = len(surface.targets[0].positions) if surface.targets else 0
+    triangle_vertices = len(surface.targets[0].tangents) if surface.targets else 0
+    if document.version in SKINNED_VERSIONS:
+        surface.weights = surface_arrays.read_weights(stream, vertices, len(document.bones))
+    surface_arrays.read_attributes(stream, surface, triangle_vertices)
+    after = outline.t_count * np.dtype(surface_arrays.index_type(triangle_vertices)).itemsize
+    surface.c_indices = _read_indices(stream, outline.c_count, vertices, after, "the vertex indices")
+    surface.t_indices = _read_indices(stream, outline.t_count, triangle_vertices, 0, "the attribute indices")
+    stream.expect_end()
+    surface_arrays.check_surface(stream, surface, tally, short_tangents=False)
+
+
+def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: str) -> AnyArray:
+    """Read ``count`` indices; those into large pools as i32 where the length of the block allows that, else compact.
+
+    ``after``: bytes that follow, if they are i32 too where they may be.
+    """
+    kind = np.dtype(surface_arrays.index_type(pool))
+    if kind.itemsize == 4 and stream.remaining != 4 * count + after:
+        return compact_integers.read_many(stream, count, what)
+    return stream.array(kind, count, what)
+
+
+def parts_of(data: bytes) -> list[bytes]:
+    """Return what two files of the same content share: the head, and each block inflated.
+
+    Raises
+    ------
+    FormatError
+        The file breaks a rule of section 11.
+    """
+    stream = ByteStream(data)
+    document = MeshFile(bytes(data[:4]).decode("latin-1"))
+    if document.version not in READ_VERSIONS:
+        raise stream.error("No UNIGINE mesh")
+    outlines = _read_head(stream, document)
+    blocks = _Blocks(stream, None)
+    parts = [bytes(stream.data[: stream.position])]
+    parts += [bytes(blocks.geometry(outline)) for outline in outlines]
+    parts.append(bytes(stream.take(4, "the version after the geometry")))
+    if document.version != SEPARATE_SKELETON_VERSION:
+        parts += [bytes(blocks.collision(outline)) for outline in outlines]
+    return parts

@@ -1,0 +1,95 @@
+"""A scene with several objects -> a scene for each file: one node, its skeleton, and the clips on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import ExportError
+from ...flattening import moved
+from ...joining import join
+from ...levels_of_detail import coarser_nodes, join_levels
+from ...options import resolve
+from ...scene import Mesh, Node, Scene
+from .options import EXPORT_OPTIONS
+
+_ALIGNED = 1e-6
+"""Matrices that differ by less are the same: they come out of divisions."""
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return a scene for each file, named as the file is: each object, or all joined (option ``mesh_files``).
+
+    Coarser levels of detail go into the file of the finest one. Parts share ``scene.warnings``.
+
+    Raises
+    ------
+    ExportError
+        Objects to be joined, or levels of one object, hang on different armatures.
+    """
+    chosen = resolve(EXPORT_OPTIONS, options)
+    whole: list[Node] = []
+    for number, node in enumerate(scene.nodes):
+        finest = node.properties.get("lod_of")
+        if node.mesh is None or (_is_mesh(scene, finest) and finest != number):
+            continue
+        coarser = coarser_nodes(scene, number)
+        skeleton = _common_skeleton(scene, [node, *coarser], "levels of detail")
+        whole.append(replace(join_levels(node, coarser), skeleton=skeleton))
+    if chosen["mesh_files"] == "JOINED" and len(whole) > 1:
+        skeleton = _common_skeleton(scene, whole, "objects to be joined into one file")
+        mesh = join(_in_one_space(whole))
+        return [_part(scene, replace(whole[0], name=scene.name, mesh=mesh, skeleton=skeleton), scene.name)]
+    return [_part(scene, node, node.name) for node in whole]
+
+
+def _is_mesh(scene: Scene, number: Any) -> bool:
+    return isinstance(number, int) and 0 <= number < len(scene.nodes) and scene.nodes[number].mesh is not None
+
+
+def _in_one_space(nodes: Sequence[Node]) -> list[Mesh]:
+    """Return the nodes' meshes in the space of the first that has a skeleton, or else of the first."""
+    meshes = []
+    first = next((node for node in nodes if node.skeleton is not None), nodes[0])
+    origin = np.linalg.pinv(_world(first))
+    for node in nodes:
+        if node.mesh is not None:
+            place = origin @ _world(node)
+            here = np.allclose(place, np.identity(4), rtol=0, atol=_ALIGNED)
+            meshes.append(node.mesh if here else moved(node.mesh, place))
+    return meshes
+
+
+def _world(node: Node) -> npt.NDArray[np.float64]:
+    return np.asarray(node.properties.get("world", np.identity(4)), np.float64)
+
+
+def _common_skeleton(scene: Scene, nodes: Sequence[Node], what: str) -> int | None:
+    """Return the one skeleton of all nodes that have one."""
+    found: dict[int, str] = {}
+    for node in nodes:
+        if node.skeleton is not None:
+            found.setdefault(node.skeleton, node.name)
+    if len(found) > 1:
+        named = " and ".join(f"'{name}' on '{scene.skeletons[number].name}'" for number, name in found.items())
+        raise ExportError(f"The {what} hang on different armatures ({named}); a file holds one. Export them one by one")
+    return next(iter(found), None)
+
+
+def _part(scene: Scene, node: Node, name: str) -> Scene:
+    """Return a scene of one node, without what belongs to others."""
+    kept = replace(node, parent=-1, lod=0, skeleton=None if node.skeleton is None else 0)
+    kept.properties = {key: value for key, value in node.properties.items() if key != "lod_of"}
+    part = replace(scene, name=name, nodes=[kept], skeletons=[], clips=[])
+    if node.skeleton is None:
+        return part
+    part.skeletons = [scene.skeletons[node.skeleton]]
+    for clip in scene.clips:
+        tracks = [replace(track, skeleton=0) for track in clip.transforms if track.skeleton == node.skeleton]
+        if tracks or not (clip.transforms or clip.vertices):
+            part.clips.append(replace(clip, transforms=tracks, vertices=[]))
+    return part

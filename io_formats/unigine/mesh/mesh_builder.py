@@ -1,0 +1,325 @@
+"""Scene -> document (docs/formats/unigine.md, sections 3, 4, 6 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ... import scene as sc
+from ...errors import ExportError
+from ...mesh_parts import Pool, pool
+from ...options import resolve
+from .. import bounds, joint_tracks, tangent_frames
+from ..bones import counted, listed
+from ..skeletons import from_skeleton
+from ..turning import turned
+from . import bone_weights
+from . import document as doc
+from .options import EXPORT_OPTIONS
+from .refusals import refuse
+from .scene_builder import UV_NAMES
+from .triangle_vertices import TriangleVertices
+
+_SOUP_NAME = 127
+"""Bytes of a surface's name in mr02, without the zero behind it."""
+
+
+@dataclass
+class Shape:
+    """A shape of the whole mesh: the base, or a shape key."""
+
+    name: str
+    points: sc.FloatArray
+    """(P, 3)."""
+    frames: sc.AnyArray
+    """(V, 4) int16."""
+
+
+class MeshBuilder:
+    """One mapping of a scene with one node to a mesh file."""
+
+    def __init__(self, scene: sc.Scene, options: Mapping[str, Any] | None) -> None:
+        chosen = resolve(EXPORT_OPTIONS, options)
+        self.version = str(chosen["mesh_version"]).lower()
+        self.scene = turned(scene, back=True) if chosen["use_turn"] else scene
+        self.node, self.mesh = _only_mesh(self.scene)
+        self.embeds = bool(chosen["use_embedded_animation"])
+        refuse(self.scene, self.node, self.mesh, self.version, embeds=self.embeds)
+        self.document = doc.MeshFile(self.version)
+        self.held_keys: set[str] = set()
+        self.vertices = TriangleVertices(self.mesh, float(scene.properties.get("tolerance", 5e-4)))
+        if self.version == doc.SOUP_VERSION:
+            self.soup()
+        else:
+            self.bones()
+            self.surfaces()
+        self.clips()
+        for text in self.vertices.warnings:
+            self.warn(text)
+
+    def warn(self, text: str) -> None:
+        self.scene.warnings.append(f"{self.node.name}: {text}")
+
+    # -- slots ----------------------------------------------------------------------------------
+
+    def slots(self) -> list[tuple[sc.Surface, slice, sc.AnyArray, sc.AnyArray]]:
+        """Return each slot's surface, its corners, and for all corners, slot by slot, their points and vertices.
+
+        Slots without triangles are left out, which is told, unless they had none in the file either.
+        """
+        mesh = self.mesh
+        names = mesh.materials or ([""] if mesh.triangle_count else [])
+        surfaces = mesh.surfaces if len(mesh.surfaces) == len(names) else [sc.Surface(name) for name in names]
+        slot = np.clip(mesh.material_index, 0, max(len(names) - 1, 0))
+        counts = np.bincount(slot, minlength=len(names))
+        corner_point, corner_vertex = mesh.corner_point, self.vertices.index
+        if len(names) > 1 and np.any(slot[1:] < slot[:-1]):
+            order = np.argsort(slot.astype(np.int16), kind="stable")  # stable sorts of 16 bits are radix sorts
+            corner_point = corner_point.reshape(-1, 3)[order].reshape(-1)
+            corner_vertex = corner_vertex.reshape(-1, 3)[order].reshape(-1)
+        found, start, unused = [], 0, []
+        for surface, count in zip(surfaces, counts.tolist(), strict=True):
+            if count or surface.properties.get("is_empty"):
+                found.append((surface, slice(3 * start, 3 * (start + count)), corner_point, corner_vertex))
+            else:
+                unused.append(surface.name)
+            start += count
+        if unused:
+            number = counted(
+                len(unused), "material slot without triangles was", "material slots without triangles were"
+            )
+            self.warn(f"{number} left out: {listed(unused)}")
+        return found
+
+    def surface_name(self, surface: sc.Surface) -> str:
+        return surface.name or self.node.name
+
+    # -- ms10 and later -------------------------------------------------------------------------
+
+    def bones(self) -> None:
+        if self.node.skeleton is not None:
+            skeleton = self.scene.skeletons[self.node.skeleton]
+            self.document.bones, self.document.transforms = from_skeleton(skeleton)
+
+    def surfaces(self) -> None:
+        """Give each slot its own pools of coordinate and triangle vertices."""
+        vertices, document = self.vertices, self.document
+        uv_layers = _uv_places(self.mesh.uvs)
+        uvs = [vertices.uv(self.mesh.uvs[place]) if place is not None else None for place in uv_layers]
+        colors = vertices.colors(self.mesh.colors[0]) if self.mesh.colors else None
+        shapes = self.shapes(uv_layers[0])
+        weights = self.weights()
+        for surface, corners, corner_point, corner_vertex in self.slots():
+            points, used = pool(corner_point[corners]), pool(corner_vertex[corners])
+            stored = doc.Surface(
+                self.surface_name(surface),
+                bounds.empty(),
+                targets=self.targets(surface, shapes, points, used),
+                c_indices=points.index.astype(_index_type(points.count), copy=False),
+                t_indices=used.index.astype(_index_type(used.count), copy=False),
+                lightmap_channel=_whole(surface, "lightmap_channel", 0, 1, doc.DEFAULT_LIGHTMAP[0]),
+                lightmap_resolution=_whole(surface, "lightmap_resolution", 0, 7, doc.DEFAULT_LIGHTMAP[1]),
+            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                stored.bounds = bounds.of_points(stored.targets[0].positions)
+            held = [
+                uv[used.chosen] if uv is not None and _holds(surface, uv_layers[n]) else None
+                for n, uv in enumerate(uvs)
+            ]
+            stored.uv0, stored.uv1 = held
+            if colors is not None and surface.has_colors:
+                stored.colors = colors[used.chosen]
+            if weights is not None and (surface.has_weights or weights.moves(points)):
+                stored.weights = weights.of_points(points)
+            document.surfaces.append(stored)
+        self.layers_of_no_surface(uv_layers)
+        self.keys_of_no_surface()
+        self.loose_points()
+        self.lightmaps()
+        document.bounds = bounds.union([surface.bounds for surface in document.surfaces])
+        document.memory_use = _memory_use(document.surfaces)
+
+    def layers_of_no_surface(self, uv_layers: Sequence[int | None]) -> None:
+        """Tell of UV layers and colours that the mesh has, but no surface holds."""
+        stored = self.document.surfaces
+        found: list[tuple[sc.Layer | None, bool]] = [
+            (
+                None if place is None else self.mesh.uvs[place],
+                any(getattr(surface, uv) is not None for surface in stored),
+            )
+            for place, uv in zip(uv_layers, ("uv0", "uv1"), strict=True)
+        ]
+        found += [(layer, any(surface.colors is not None for surface in stored)) for layer in self.mesh.colors[:1]]
+        left_out = [layer.name for layer, is_held in found if layer is not None and not is_held]
+        if stored and left_out:
+            self.warn(f"left out {listed(left_out)}, which no surface holds; change that in the list of surfaces")
+
+    def keys_of_no_surface(self) -> None:
+        """Tell of shape keys that move nothing."""
+        left_out = [key.name for key in self.mesh.shape_keys if key.name not in self.held_keys]
+        if left_out:
+            number = counted(len(left_out), "shape key moves", "shape keys move")
+            self.warn(f"{number} nothing, left out: {listed(left_out)}")
+
+    def loose_points(self) -> None:
+        """Tell of points that belong to no triangle, which no surface holds."""
+        used = np.zeros(len(self.mesh.points), bool)
+        used[self.mesh.corner_point] = True
+        loose = len(used) - int(np.count_nonzero(used))
+        if loose:
+            self.warn(f"{counted(loose, 'vertex belongs', 'vertices belong')} to no triangle; left out")
+
+    def lightmaps(self) -> None:
+        """Tell of lightmap settings that the version cannot hold; those of a new surface are no loss."""
+        kept = [(surface.lightmap_channel, surface.lightmap_resolution) for surface in self.document.surfaces]
+        lost = sum(setting != doc.DEFAULT_LIGHTMAP for setting in kept)
+        if lost and self.version not in doc.LIGHTMAP_VERSIONS:
+            number = counted(lost, "surface", "surfaces")
+            self.warn(f"{self.version} holds no lightmap settings; left out those of {number}")
+
+    def weights(self) -> bone_weights.PointWeights | None:
+        if not self.document.bones:
+            if self.mesh.joint_weights is not None:
+                self.warn("its weights have no bones and were left out")
+            return None
+        found = bone_weights.of_mesh(self.mesh, len(self.document.bones))
+        for text in found.warnings if found else ():
+            self.warn(text)
+        return found
+
+    def shapes(self, uv_place: int | None) -> list[Shape]:
+        """Return the base shape and the shape keys with the tangent frames of all triangle vertices."""
+        mesh, vertices = self.mesh, self.vertices
+        uv = mesh.uvs[uv_place] if uv_place is not None else None
+        has_sign_byte = self.version == "ms10"
+        tangents = vertices.tangents(vertices.normals, mesh.tangent, uv, mesh.points)
+        shapes = [
+            Shape("", mesh.points, tangent_frames.encode(vertices.normals, tangents, has_sign_byte=has_sign_byte))
+        ]
+        for key in mesh.shape_keys:
+            normals = vertices.key_normals(key)
+            turned_tangents = tangents
+            if key.tangent is not None:
+                turned_tangents = vertices.tangents(normals, key.tangent, uv, key.points)
+            frames = tangent_frames.encode(normals, turned_tangents, has_sign_byte=has_sign_byte)
+            shapes.append(Shape(key.name, key.points, frames))
+        return shapes
+
+    def targets(self, surface: sc.Surface, shapes: Sequence[Shape], points: Pool, used: Pool) -> list[doc.Target]:
+        """Return a surface's base and the shapes that it had, in its order, or that now move it."""
+        base, *keys = shapes
+        rest = base.points[points.chosen]
+        targets = [doc.Target(str(surface.properties.get("base_name", "")), rest, base.frames[used.chosen])]
+        had = surface.shape_keys or {}
+        for key in _in_order(keys, had):
+            positions = key.points[points.chosen]
+            if key.name in had or not np.array_equal(positions, rest):
+                self.held_keys.add(key.name)
+                targets.append(doc.Target(had.get(key.name, key.name), positions, key.frames[used.chosen]))
+        return targets
+
+    def clips(self) -> None:
+        """Put the bones' animations inside, or tell that they are not."""
+        clips = [clip for clip in self.scene.clips if any(track.skeleton is not None for track in clip.transforms)]
+        if not clips:
+            return
+        if not self.embeds:
+            number = counted(len(clips), "animation is", "animations are")
+            self.warn(
+                f"{number} not in the mesh file: {listed([clip.name for clip in clips])}. Write .anim files for them"
+            )
+            return
+        for clip in clips:
+            frames = joint_tracks.delta_frames(clip, self.scene.skeletons[0])
+            self.document.animations.append(doc.EmbeddedAnimation(clip.name, frames))
+
+    # -- mr02 -----------------------------------------------------------------------------------
+
+    def soup(self) -> None:
+        """Write corners in full: position, normal and the first UV map (section 9)."""
+        mesh, vertices = self.mesh, self.vertices
+        places = _uv_places(mesh.uvs)
+        if places[1] is not None or mesh.colors:
+            self.warn("mr02 holds neither colours nor a second UV map; left out")
+        uv = vertices.values(mesh.uvs[places[0]]) if places[0] is not None else None
+        for surface, corners, corner_point, corner_vertex in self.slots():
+            rows = np.zeros((corners.stop - corners.start, 8), np.float32)
+            rows[:, :3] = mesh.points[corner_point[corners]]
+            rows[:, 3:6] = vertices.normals[corner_vertex[corners]]
+            if uv is not None and _holds(surface, places[0]):
+                rows[:, 6:8] = np.nan_to_num(uv, posinf=0, neginf=0)[corner_vertex[corners]]
+            self.document.soup.append(doc.SoupSurface(self.soup_name(surface), rows))
+
+    def soup_name(self, surface: sc.Surface) -> bytes:
+        name = self.surface_name(surface)
+        stored = name.encode("utf-8", "replace")
+        if len(stored) > _SOUP_NAME:
+            self.warn(f"mr02 holds names of {_SOUP_NAME} bytes; '{name}' was cut short")
+            stored = stored[:_SOUP_NAME].decode("utf-8", "ignore").encode("utf-8")
+        return stored.ljust(_SOUP_NAME + 1, b"\0")
+
+
+def _in_order(keys: Sequence[Shape], had: Iterable[str]) -> list[Shape]:
+    """Put shapes in the order in which a surface had them, and each new one after its neighbour in the mesh.
+
+    The engine knows shapes by their numbers, too, so one that got another name keeps its place.
+    """
+    order = {name: place for place, name in enumerate(had)}
+    ranks: list[tuple[int, int]] = []
+    for key in keys:
+        place, later = ranks[-1] if ranks else (-1, 0)
+        ranks.append((order[key.name], 0) if key.name in order else (place, later + 1))
+    return [keys[number] for number in sorted(range(len(keys)), key=ranks.__getitem__)]
+
+
+def _only_mesh(scene: sc.Scene) -> tuple[sc.Node, sc.Mesh]:
+    """Return the scene's one node with a mesh."""
+    found = [(node, node.mesh) for node in scene.nodes if node.mesh is not None]
+    if len(found) > 1:
+        names = listed([node.name for node, _ in found])
+        raise ExportError(
+            f"A UNIGINE mesh file holds one object, not {len(found)} ({names}); join them or write several files"
+        )
+    if not found:
+        raise ExportError("There is no mesh to write; select a mesh object")
+    return found[0]
+
+
+def _uv_places(layers: Sequence[sc.Layer]) -> list[int | None]:
+    """Return which layers become UV0 and UV1: those of these names, the others in order where a place is free."""
+    names = [layer.name for layer in layers]
+    places = [names.index(name) if name in names else None for name in UV_NAMES]
+    others = [place for place in range(len(layers)) if place not in places]
+    return [place if place is not None else (others.pop(0) if others else None) for place in places]
+
+
+def _holds(surface: sc.Surface, place: int | None) -> bool:
+    """Tell whether a surface holds the UV layer at that place of the mesh."""
+    if place is None:
+        return False
+    return surface.uvs is None or place >= len(surface.uvs) or surface.uvs[place]
+
+
+def _index_type(count: int) -> type[np.generic]:
+    """Return the width of indices into so many vertices (section 3, index width)."""
+    return np.uint8 if count < 256 else np.uint16 if count < 65536 else np.int32
+
+
+def _whole(surface: sc.Surface, name: str, least: int, most: int, default: int) -> int:
+    """Return a whole-number property of a surface, within its limits."""
+    return min(max(int(surface.properties.get(name, default)), least), most)
+
+
+def _memory_use(surfaces: Sequence[doc.Surface]) -> int:
+    """Return the bytes of all arrays; the engine's own estimate is not known and not read."""
+    total = 0
+    for surface in surfaces:
+        arrays = [array for target in surface.targets for array in (target.positions, target.tangents)]
+        arrays += [
+            a for a in (surface.uv0, surface.uv1, surface.colors, surface.c_indices, surface.t_indices) if a is not None
+        ]
+        total += sum(array.nbytes for array in arrays)
+    return total

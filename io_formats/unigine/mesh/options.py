@@ -1,0 +1,80 @@
+"""Options of reading and writing a UNIGINE mesh."""
+
+from __future__ import annotations
+
+from ...options import Choice, Option
+
+SURFACE_NAME = Option(
+    name="use_surface_name",
+    default=False,
+    label="Name from Surface",
+    description="Name the object after its first surface instead of the file: projects keep their meshes in files "
+    "named by numbers",
+    section="Objects",
+)
+SEPARATE_LODS = Option(
+    name="use_lod_objects",
+    default=False,
+    label="Separate LODs",
+    description="Make an object of the surfaces of each level of detail (_lod_0, _lod_1 …), in a collection for each "
+    "level, instead of one object with all of them. Exporting the finest one writes them back into one file",
+    section="Objects",
+)
+TURN = Option(
+    name="use_turn",
+    default=False,
+    label="Turn to Front",
+    description="Turn everything by 180° about Z: what faces forward in UNIGINE (+Y) then faces Blender's front view "
+    "(-Y). Turn back on export",
+    section="Objects",
+)
+ANIMATION_RATE = Option(
+    name="assumed_frame_rate",
+    default=0.0,
+    label="Assumed Rate",
+    description="Frames a second of animations whose files do not say it (an10, an11 and animations inside meshes), "
+    "to keep their speed at the scene's own rate. 0: one key on each frame of the scene",
+    section="Animation",
+    minimum=0.0,
+    maximum=1000.0,
+)
+
+IMPORT_OPTIONS: tuple[Option, ...] = (SURFACE_NAME, SEPARATE_LODS, TURN, ANIMATION_RATE)
+
+VERSION = Option(
+    name="mesh_version",
+    default="MS13",
+    label="Version",
+    description="Version of the file. Each SDK reads its own and older ones; whether 2.20 and 2.21 load ms13 without "
+    "an upgrade of the project is not known",
+    section="File",
+    choices=(
+        Choice("MS13", "ms13: SDK 2.19", "The richest version without compression"),
+        Choice("MS15", "ms15: SDK 2.21, static", "With collision data; holds no armature, weights or shape keys"),
+        Choice("MS14", "ms14: SDK 2.20", "With collision data"),
+        Choice("MS12", "ms12: SDK 2.15 to 2.18", "Can hold animations"),
+        Choice("MS11", "ms11: SDK 2.0 to 2.13", "Can hold animations; no lightmap settings of surfaces"),
+        Choice("MS10", "ms10: before SDK 2.0", "As ms11, with coarser tangents"),
+        Choice("MR02", "mr02: Frustum, 2003", "Triangles, normals and one UV map, nothing else"),
+    ),
+)
+OBJECTS = Option(
+    name="mesh_files",  # an operator's "files" would be taken for the files chosen in the file browser
+    default="EACH",
+    label="Files",
+    description="How objects become files",
+    section="File",
+    choices=(
+        Choice("EACH", "One for Each Object", "Several objects become several files, named after the objects"),
+        Choice("JOINED", "One, Joined", "All objects become one mesh; material slots of the same name become one"),
+    ),
+)
+EMBED_ANIMATION = Option(
+    name="use_embedded_animation",
+    default=False,
+    label="Animations Inside",
+    description="Write the animations into the mesh file; only ms10, ms11 and ms12 can hold them",
+    section="Animation",
+)
+
+EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, OBJECTS, TURN, EMBED_ANIMATION)

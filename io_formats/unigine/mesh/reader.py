@@ -1,0 +1,102 @@
+"""Bytes -> document: mr02 and what all versions share; the other layouts have modules of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...bytestream import ByteStream
+from ...errors import UnsupportedFormatError
+from ..bones import oddities
+from . import array_checks, block_reader, stream_reader
+from .document import BLOCK_VERSIONS, READ_VERSIONS, SOUP_VERSION, MeshFile, SoupSurface
+
+_SOUP_NAME = 128
+_SOUP_VERTEX = 8
+
+
+def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
+    """Decode a mesh file of mr02, ms10 to ms15 or sk10 (docs/formats/unigine.md, sections 3 to 7, 9).
+
+    Parameters
+    ----------
+    data:
+        The file. Arrays of the document are views of it where they can be.
+    inflated_limit:
+        Most bytes that all blocks may inflate to (default: the larger of 64 MiB and 64 times the file).
+
+    Raises
+    ------
+    FormatError
+        The file breaks a rule of section 11.
+    """
+    stream = ByteStream(data)
+    version = bytes(data[:4]).decode("latin-1")
+    if version not in READ_VERSIONS:
+        raise UnsupportedFormatError(f"No UNIGINE mesh of a known version: it starts with {data[:4]!r}", offset=0)
+    document = MeshFile(version)
+    tally = array_checks.Tally()
+    if version == SOUP_VERSION:
+        _read_soup(stream, document)
+    elif version in BLOCK_VERSIONS:
+        block_reader.read(stream, document, tally, inflated_limit)
+    else:
+        stream_reader.read(stream, document, tally)
+    stream.item = ""
+    stream.expect_end()
+    if version != SOUP_VERSION:
+        _check_bounds(document)
+    names = [surface.name for surface in document.surfaces] or [soup_name(soup) for soup in document.soup]
+    document.warnings = [
+        *stream.notes,
+        *document.warnings,
+        *oddities(document.bones, document.transforms),
+        *array_checks.double_names(names, "surface"),
+        *tally.warnings(),
+    ]
+    return document
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Tell whether two files hold the same; ms14 and later: the same headers, and the same blocks once inflated."""
+    if one == other:
+        return True
+    if one[:4] != other[:4] or one[:4].decode("latin-1") not in BLOCK_VERSIONS:
+        return False
+    return block_reader.parts_of(one) == block_reader.parts_of(other)
+
+
+def soup_name(surface: SoupSurface) -> str:
+    """Return the name of a surface of mr02: up to the first zero."""
+    return surface.name.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
+
+
+def _read_soup(stream: ByteStream, document: MeshFile) -> None:
+    stream.expect(SOUP_VERSION.encode(), "the version")
+    start = stream.position
+    count = stream.i32("the number of surfaces")
+    if not 0 <= count <= stream.remaining // (_SOUP_NAME + 4):
+        raise stream.error(f"The file is cut off or damaged: it claims {count:,} surfaces", offset=start)
+    for number in range(count):
+        stream.item = f"surface {number}"
+        name = bytes(stream.take(_SOUP_NAME, "the name"))
+        start = stream.position
+        vertices = stream.i32("the number of vertices")
+        if vertices < 0 or vertices % 3:
+            raise stream.error(f"The file is damaged: {vertices:,} vertices are not triangles", offset=start)
+        soup = SoupSurface(name, stream.array(np.float32, (vertices, _SOUP_VERTEX), "the vertices"))
+        document.soup.append(soup)
+        stream.item = f"surface '{soup_name(soup)}'"
+        if not np.isfinite(soup.vertices[:, :3]).all():
+            raise stream.error("The position of a vertex is no number", offset=start + 4)
+
+
+def _check_bounds(document: MeshFile) -> None:
+    """Note bounds of the mesh that are not those of its surfaces."""
+    filled = [
+        surface.bounds[:6] for surface in document.surfaces if surface.targets and len(surface.targets[0].positions)
+    ]
+    if filled:
+        table = np.stack(filled)
+        true = np.concatenate((table[:, :3].min(0), table[:, 3:].max(0)))
+        if array_checks.boxes_disagree(document.bounds[:6], true):
+            document.warnings.append("The bounds of the mesh disagree with those of its surfaces")

@@ -1,0 +1,72 @@
+"""What a mesh file cannot hold at all, refused before anything is written, each with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...errors import ExportError
+from ...scene import Mesh, Node, Scene
+from . import document as doc
+
+MOST_SURFACES = 32767
+_FARTHEST = 1e18
+"""Metres along an axis; the squares of farther ones overflow in the bounds."""
+_LONGEST_NAME = 4095
+"""Bytes of a name in UTF-8."""
+
+
+def refuse(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) -> None:
+    """Raise for what the version cannot hold and for what no file can.
+
+    Raises
+    ------
+    ExportError
+        Bones, weights or shape keys in a version for static meshes; animations inside a version that has none; points
+        that are no numbers; more surfaces than the engine numbers; names too long.
+    """
+    if version not in doc.SKINNED_VERSIONS:
+        held = [
+            what
+            for what, is_there in (
+                ("an armature", node.skeleton is not None and bool(scene.skeletons[node.skeleton].joints)),
+                ("shape keys", bool(mesh.shape_keys)),
+            )
+            if is_there
+        ]
+        if held:
+            raise ExportError(
+                f"'{node.name}' has {' and '.join(held)}, which {version} cannot hold; choose ms14 or ms13, "
+                f"or remove {'it' if held == ['an armature'] else 'them'}"
+            )
+    if embeds and scene.clips and version not in doc.ANIMATED_VERSIONS:
+        raise ExportError(
+            f"{version} holds no animations; choose ms12 or write the animations as .anim files "
+            "(turn Animations Inside off)"
+        )
+    for points in (mesh.points, *(key.points for key in mesh.shape_keys)):
+        # NaN and infinity pass through minimum and maximum, which are cheaper than a test of each number.
+        if points.size and not (np.isfinite(points.min()) and np.isfinite(points.max())):
+            raise ExportError(f"'{node.name}' has vertices whose coordinates are no numbers; delete them")
+        if points.size and max(-points.min(), points.max()) > _FARTHEST:
+            raise ExportError(f"'{node.name}' has vertices too far away to have bounds; delete them")
+    if len(mesh.materials) > MOST_SURFACES:
+        raise ExportError(
+            f"'{node.name}' has {len(mesh.materials):,} material slots; UNIGINE takes {MOST_SURFACES:,} surfaces. "
+            "Remove slots or separate the object"
+        )
+    for name in _names(scene, node, mesh):
+        if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
+            raise ExportError(f"The name '{name[:40]}…' is too long for the file; {_LONGEST_NAME:,} bytes at most")
+
+
+def _names(scene: Scene, node: Node, mesh: Mesh) -> Iterator[str]:
+    yield node.name
+    yield from mesh.materials
+    for surface in mesh.surfaces:
+        yield surface.name
+        yield from (surface.shape_keys or {}).values()
+    yield from (key.name for key in mesh.shape_keys)
+    yield from (joint.name for skeleton in scene.skeletons for joint in skeleton.joints)
+    yield from (clip.name for clip in scene.clips)

@@ -1,0 +1,82 @@
+"""ms10 to ms13: one continuous stream (section 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...bytestream import ByteStream
+from .. import compact_integers, strings
+from ..bones import read_table, read_transforms
+from ..frames import read_embedded_frames
+from . import surface_arrays
+from .array_checks import Tally
+from .document import ANIMATED_VERSIONS, EmbeddedAnimation, MeshFile, Surface, Target
+
+MOST_SURFACES = 32768
+MOST_TARGETS = 32768
+_LEAST_SURFACE = 42
+"""Bytes of the shortest header."""
+SHORT_TANGENT_VERSION = "ms10"
+_NO_POSITIONS, _NO_TANGENTS = np.empty((0, 3), np.float32), np.empty((0, 4), np.int16)
+
+
+def read(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
+    """Fill a document whose version is known from the whole stream."""
+    version = document.version
+    magic = version.encode("ascii")
+    stream.expect(magic, "the version")
+    document.bounds = stream.array(np.float32, 10, "the bounds")
+    document.bones = read_table(stream, compact_integers.read(stream, "the number of bones"))
+    names = []
+    if version in ANIMATED_VERSIONS:
+        count = compact_integers.read_count(stream, "animations", size=1, most=MOST_TARGETS)
+        names = [strings.read(stream, f"the name of animation {number}") for number in range(count)]
+    count = compact_integers.read_count(stream, "surfaces", size=_LEAST_SURFACE, most=MOST_SURFACES)
+    document.surfaces = [_read_header(stream, version, number) for number in range(count)]
+    stream.item = ""
+    stream.expect(magic, "the version after the headers")
+    document.transforms = read_transforms(stream, document.bones)
+    for name in names:
+        stream.item = f"animation '{name}'"
+        document.animations.append(EmbeddedAnimation(name, read_embedded_frames(stream, len(document.bones))))
+    for surface in document.surfaces:
+        stream.item = f"surface '{surface.name}'"
+        _read_body(stream, surface, version, len(document.bones))
+        surface_arrays.check_surface(stream, surface, tally, short_tangents=version == SHORT_TANGENT_VERSION)
+    stream.item = ""
+    stream.expect(magic, "the version at the end")
+
+
+def _read_header(stream: ByteStream, version: str, number: int) -> Surface:
+    stream.item = f"surface {number}"
+    name = strings.read(stream, "the name")
+    stream.item = f"surface '{name}'"
+    channel, resolution = surface_arrays.read_lightmap(stream, version)
+    bounds = stream.array(np.float32, 10, "the bounds")
+    surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
+    targets = compact_integers.read_count(stream, "morph targets", size=1, most=MOST_TARGETS)
+    for target in range(targets):
+        target_name = strings.read(stream, f"the name of morph target {target}")
+        surface.targets.append(Target(target_name, _NO_POSITIONS, _NO_TANGENTS))
+    return surface
+
+
+def _read_body(stream: ByteStream, surface: Surface, version: str, bones: int) -> None:
+    short = version == SHORT_TANGENT_VERSION
+    for target in surface.targets:
+        target.positions = surface_arrays.read_positions(
+            stream, compact_integers.read_count(stream, "vertices", size=12)
+        )
+        target.tangents = surface_arrays.read_tangents(
+            stream, compact_integers.read_count(stream, "tangents", size=7), short=short
+        )
+    vertices = len(surface.targets[0].positions) if surface.targets else 0
+    triangle_vertices = len(surface.targets[0].tangents) if surface.targets else 0
+    surface.weights = surface_arrays.read_weights(stream, vertices, bones)
+    surface_arrays.read_attributes(stream, surface, triangle_vertices)
+    start = stream.position
+    kind = surface_arrays.index_type(vertices)
+    surface.c_indices = stream.array(kind, compact_integers.read_count(stream, "corners"), "the vertex indices")
+    kind = surface_arrays.index_type(triangle_vertices)
+    surface.t_indices = stream.array(kind, compact_integers.read_count(stream, "corners"), "the attribute indices")
+    surface_arrays.check_corner_counts(stream, len(surface.c_indices), len(surface.t_indices), start)

@@ -1,0 +1,131 @@
+"""The triangle vertices of a scene's mesh: corners that agree in point and layers, and what they carry (section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import normals as normal_repair
+from ...mesh_parts import shared_index
+from ...quantization import linear_to_srgb, to_unorm
+from ...scene import AnyArray, FloatArray, IntArray, Layer, Mesh, ShapeKey
+from ...tangents import vertex_tangents
+from ...vertices import layer_keys, split
+from ..bones import counted
+
+_LONGEST = np.float32(1e9)
+"""Beyond, a tangent's square may not be a number in single precision; such a tangent is none."""
+
+
+class TriangleVertices:
+    """The V triangle vertices of a whole mesh.
+
+    Where all layers share an index, its values are the triangle vertices, as in the file they came from; otherwise
+    corners are split by their points and layers.
+    """
+
+    def __init__(self, mesh: Mesh, tolerance: float) -> None:
+        self.mesh = mesh
+        self.warnings: list[str] = []
+        index = shared_index(_stored_layers(mesh))
+        if not mesh.triangle_count:
+            index = None  # values that no corner uses
+        self.is_shared = index is not None
+        self.index: IntArray
+        """(C,) the vertex of each corner."""
+        if index is not None:
+            self.index = index
+            self.count = len(next(_stored_layers(mesh)).values)
+        else:
+            # Custom layers are not written, so they part nothing.
+            keys = layer_keys(replace(mesh, custom=[]), tolerance)
+            found = split(mesh.corner_point, len(mesh.points), keys)
+            self.index = found.corner_vertex
+            self.count = len(found.vertex_corner)
+            self.corner = found.vertex_corner
+
+    @cached_property
+    def corner(self) -> npt.NDArray[np.intp]:
+        """(V,) one corner of each vertex; those that no corner uses name the first."""
+        corner = np.zeros(self.count, np.intp)
+        corner[self.index] = np.arange(len(self.index))
+        return corner
+
+    @cached_property
+    def point(self) -> IntArray:
+        """(V,) the point of each vertex."""
+        return self.mesh.corner_point[self.corner]
+
+    def values(self, layer: Layer) -> AnyArray:
+        """Return a layer's values at the vertices, (V, k)."""
+        return layer.values if self.is_shared else layer.at_vertices(self.corner, self.point)
+
+    def uv(self, layer: Layer) -> FloatArray:
+        """Return UVs, (V, 2) float32, v from the top; what is no number becomes 0."""
+        values = self.values(layer)
+        flipped = np.empty((len(values), 2), np.float32)
+        flipped[:, 0] = values[:, 0]
+        np.subtract(np.float32(1), values[:, 1], out=flipped[:, 1])
+        finite = np.isfinite(flipped)
+        if not finite.all():
+            flipped[~finite] = 0
+            number = counted(int((~finite).sum()), "coordinate", "coordinates")
+            self.warnings.append(f"{number} in '{layer.name}' without a number; written as 0")
+        return flipped
+
+    def colors(self, layer: Layer) -> AnyArray:
+        """Return colours, (V, 4) uint8: bytes as they are, linear floats encoded as sRGB, as through FBX."""
+        values = self.values(layer)
+        return values if values.dtype == np.uint8 else to_unorm(linear_to_srgb(values))
+
+    @cached_property
+    def normals(self) -> FloatArray:
+        """(V, 3) float32 unit normals; those without direction are those of a triangle."""
+        if self.mesh.normal is None:
+            return normal_repair.vertex_normals(self.mesh.points, self.mesh.corner_point)[self.point]
+        return self._mended(self.values(self.mesh.normal).astype(np.float32, copy=False), self.mesh.points)
+
+    def _mended(self, normals: FloatArray, points: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squared = np.einsum("ij,ij->i", normals, normals)
+            broken = ~((squared > 1e-12) & (squared < 1e30))
+        if broken.any():
+            normals = normals.copy()
+            triangle = self.corner[broken] // 3
+            corners = self.mesh.corner_point.reshape(-1, 3)[triangle].reshape(-1)
+            faces = normal_repair.unit(np.nan_to_num(normal_repair.face_normals(points, corners)))
+            faces[~np.any(faces, axis=1)] = (0, 0, 1)
+            normals[broken] = faces
+        return normal_repair.unit(normals)
+
+    def tangents(self, normals: FloatArray, tangent: Layer | None, uv: Layer | None, points: FloatArray) -> FloatArray:
+        """Return tangents, (V, 4) float32: those given, else along u, else none (any will do)."""
+        if tangent is None:
+            if uv is None:
+                return np.zeros((self.count, 4), np.float32)
+            values = self.values(uv).astype(np.float32, copy=False)
+            return vertex_tangents(points[self.point], normals, values, self.index)
+        values = self.values(tangent).astype(np.float32, copy=False)
+        if values.size and not (values.max() < _LONGEST and values.min() > -_LONGEST):
+            sound = np.all(np.abs(values) < _LONGEST, axis=1, keepdims=True)
+            values = np.where(sound, values, np.float32(0))
+        return values
+
+    def key_normals(self, key: ShapeKey) -> FloatArray:
+        """Return the normals of a deformed mesh, (V, 3): the key's, else those at rest turned as the triangles turn."""
+        if key.normal is not None:
+            return self._mended(self.values(key.normal).astype(np.float32, copy=False), key.points)
+        at_rest = normal_repair.vertex_normals(self.mesh.points, self.mesh.corner_point)
+        moved = normal_repair.vertex_normals(key.points, self.mesh.corner_point)
+        return self._mended(self.normals + (moved - at_rest)[self.point], key.points)
+
+
+def _stored_layers(mesh: Mesh) -> Iterator[Layer]:
+    """Yield the layers that a file holds."""
+    yield from replace(mesh, custom=[]).layers()
+    for key in mesh.shape_keys:
+        yield from (layer for layer in (key.normal, key.tangent) if layer is not None)

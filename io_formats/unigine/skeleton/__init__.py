@@ -1,0 +1,1 @@
+"""UNIGINE skeletons: ``.skeleton`` (sn10)."""

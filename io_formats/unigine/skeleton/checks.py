@@ -1,0 +1,22 @@
+"""What UNIGINE would trip over or be surprised by in a skeleton (docs/formats/unigine.md, sections 7 and 11)."""
+
+from __future__ import annotations
+
+from ...findings import Finding, error, warning
+from ..animation.checks import check_bones
+from .document import SkeletonFile
+
+
+def check(document: SkeletonFile) -> list[Finding]:
+    """Say what makes a skeleton useless (errors) and what may surprise (warnings)."""
+    findings = check_bones(document.bones)
+    count = len(document.bones)
+    if not count:
+        findings.append(error("", "it has no bones"))
+    for mask in document.blend_masks:
+        if len(mask.values) != count:
+            message = f"{len(mask.values):,} values for {count:,} bones"
+            findings.append(warning(f"Blend mask '{mask.name}'", message))
+    if document.retargeting and len(document.retargeting) != count:
+        findings.append(warning("", f"{len(document.retargeting):,} retargeting entries for {count:,} bones"))
+    return findings

@@ -1,0 +1,35 @@
+"""A UNIGINE skeleton file, one to one (section 7 of docs/formats/unigine.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...scene import FloatArray
+from ..bones import Bone
+
+
+@dataclass
+class Profile:
+    """A named list of numbers: a blend mask, a time profile or a weight profile."""
+
+    name: str
+    values: FloatArray
+
+
+@dataclass
+class SkeletonFile:
+    """A skeleton file."""
+
+    version: str = "sn10"
+    bones: list[Bone] = field(default_factory=list)
+    transforms: FloatArray = field(default_factory=lambda: np.empty((0, 10), np.float32))
+    """(nb, 10) float32 local bind transforms: translation, rotation (x, y, z, w), scale."""
+    blend_masks: list[Profile] = field(default_factory=list)
+    time_profiles: list[Profile] = field(default_factory=list)
+    weight_profiles: list[Profile] = field(default_factory=list)
+    retargeting: list[tuple[int, float]] = field(default_factory=list)
+    """Mode (0 pose, 1 bind, 2 proportion) and length (negative: default)."""
+    warnings: list[str] = field(default_factory=list)
+    """What reading found odd (section 11); not part of the file."""

@@ -1,0 +1,17 @@
+"""What ``meshferry inspect`` says of a UNIGINE skeleton."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .document import SkeletonFile
+from .scene_mapping import to_scene
+
+
+def facts(document: SkeletonFile) -> dict[str, Any]:
+    """Count what is stored; ``warnings`` says what of it is odd."""
+    return {
+        "version": document.version,
+        "bones": len(document.bones),
+        "warnings": to_scene(document, "").warnings,
+    }

@@ -1,0 +1,83 @@
+"""Bytes -> document (docs/formats/unigine.md, sections 7 and 11)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...bytestream import ByteStream
+from .. import bones, strings
+from . import writer
+from .document import Profile, SkeletonFile
+
+_MODES = 3
+
+
+def read(data: bytes, *, inflated_limit: int | None = None) -> SkeletonFile:
+    """Decode a skeleton file of sn10.
+
+    Parameters
+    ----------
+    data:
+        The file.
+    inflated_limit:
+        Not used: nothing in these files is compressed.
+
+    Raises
+    ------
+    FormatError
+        The data breaks the format.
+    """
+    stream = ByteStream(data)
+    stream.expect(b"sn10", "the magic")
+    document = SkeletonFile()
+    document.bones = bones.read_table(stream, stream.i32("the number of bones"))
+    document.transforms = bones.read_transforms(stream, document.bones).copy()
+    stream.expect(b"sn10", "the magic behind the bind transforms")
+    document.blend_masks = _read_profiles(stream, "blend mask")
+    document.time_profiles = _read_profiles(stream, "time profile")
+    document.weight_profiles = _read_profiles(stream, "weight profile")
+    document.retargeting = _read_retargeting(stream)
+    stream.expect(b"sn10", "the magic at the end")
+    stream.expect_end()
+    document.warnings += bones.oddities(document.bones, document.transforms)
+    return document
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Tell whether two files hold the same; compact integers may be of different length."""
+    return one == other or writer.write(read(one)) == writer.write(read(other))
+
+
+def _read_count(stream: ByteStream, size: int, what: str) -> int:
+    """Read an i32 count of things that take ``size`` bytes or more."""
+    start = stream.position
+    count = stream.i32(f"the number of {what}s")
+    if count < 0 or count * size > stream.remaining:
+        raise stream.error(f"The file is cut off or damaged: it claims {count:,} {what}s", offset=start)
+    return count
+
+
+def _read_profiles(stream: ByteStream, what: str) -> list[Profile]:
+    profiles = []
+    for number in range(_read_count(stream, 8, what)):
+        name = strings.read_long(stream, f"the name of {what} {number}")
+        count = _read_count(stream, 4, f"value of {what} '{name}'")
+        start = stream.position
+        values = stream.array(np.float32, count, f"the values of {what} '{name}'").copy()
+        if not np.isfinite(values).all():
+            raise stream.error(f"A value of {what} '{name}' is no number", offset=start)
+        profiles.append(Profile(name, values))
+    return profiles
+
+
+def _read_retargeting(stream: ByteStream) -> list[tuple[int, float]]:
+    count = _read_count(stream, 8, "retargeting entry")
+    start = stream.position
+    table = stream.array([("mode", "<i4"), ("length", "<f4")], count, "the retargeting entries")
+    modes, lengths = table["mode"], table["length"]
+    wrong = np.flatnonzero((modes < 0) | (modes >= _MODES) | ~np.isfinite(lengths))
+    if len(wrong):
+        place = int(wrong[0])
+        message = f"Retargeting entry {place} has mode {modes[place]} and length {lengths[place]}"
+        raise stream.error(message, offset=start + 8 * place)
+    return list(zip(modes.tolist(), lengths.tolist(), strict=True))

@@ -1,0 +1,47 @@
+"""Bone tables with their bind transforms <-> a scene's skeleton (sections 2.4 and 3.3).
+
+The space is the same on both sides; only the components of rotations change places. Numbers pass to the bit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import ExportError
+from ..scene import FloatArray, Joint, Skeleton
+from .bones import MOST_BONES, Bone
+
+IDENTITY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
+"""An xform that changes nothing."""
+
+
+def to_skeleton(name: str, bones: list[Bone], transforms: FloatArray) -> Skeleton:
+    """Map a bone table and its local transforms (nb, 10), as in the documents, to a skeleton in the file's order."""
+    joints = []
+    for bone, (tx, ty, tz, x, y, z, w, sx, sy, sz) in zip(bones, transforms.tolist(), strict=True):
+        joints.append(Joint(bone.name, bone.parent, (tx, ty, tz), (w, x, y, z), (sx, sy, sz)))
+    return Skeleton(name, joints)
+
+
+def from_skeleton(skeleton: Skeleton) -> tuple[list[Bone], FloatArray]:
+    """Map a skeleton to a bone table and its local transforms, (nb, 10) float32.
+
+    Raises
+    ------
+    ExportError
+        More bones than the files can number, or a bind transform that is no number.
+    """
+    if len(skeleton.joints) > MOST_BONES:
+        raise ExportError(
+            f"'{skeleton.name}' has {len(skeleton.joints):,} bones; UNIGINE files hold {MOST_BONES:,} at most. "
+            "Export deform bones only, or split the armature"
+        )
+    transforms = np.empty((len(skeleton.joints), 10), np.float32)
+    for row, joint in zip(transforms, skeleton.joints, strict=True):
+        w, x, y, z = joint.rotation
+        row[:] = (*joint.translation, x, y, z, w, *joint.scale)
+    broken = ~np.isfinite(transforms).all(axis=1)
+    if broken.any():
+        name = skeleton.joints[int(np.flatnonzero(broken)[0])].name
+        raise ExportError(f"Bone '{name}' of '{skeleton.name}': its rest transform holds what is no number")
+    return [Bone(joint.name, joint.parent) for joint in skeleton.joints], transforms

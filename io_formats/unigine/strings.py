@@ -1,0 +1,72 @@
+"""Strings: a length that counts the terminating zero, UTF-8, the zero (section 2.2)."""
+
+from __future__ import annotations
+
+from ..bytestream import ByteStream
+from ..errors import ExportError
+from . import compact_integers
+
+LONGEST = 4096
+
+
+def read(stream: ByteStream, what: str) -> str:
+    r"""Read a string whose length is a compact integer.
+
+    Bytes that are no UTF-8 become escapes such as ``\xcf``, which are then the name.
+
+    Raises
+    ------
+    FormatError
+        No terminating zero, a zero in the middle, longer than 4,096 bytes, or cut off.
+    """
+    start = stream.position
+    return _content(stream, compact_integers.read(stream, f"the length of {what}"), what, start)
+
+
+def read_long(stream: ByteStream, what: str) -> str:
+    """Read a string whose length is an i32 (sk10, sn10, an12, an13); otherwise as ``read``."""
+    start = stream.position
+    return _content(stream, stream.i32(f"the length of {what}"), what, start)
+
+
+def _content(stream: ByteStream, length: int, what: str, start: int) -> str:
+    if not 0 <= length <= LONGEST:
+        raise stream.error(f"The file is damaged: {what} would have {length:,} bytes", offset=start)
+    if not length:
+        return ""
+    content = bytes(stream.take(length, what))
+    if content.find(0) != length - 1:
+        raise stream.error(f"The file is damaged: {what} does not end where its length says", offset=start)
+    try:
+        return content[:-1].decode("utf-8")
+    except UnicodeDecodeError:
+        text = content[:-1].decode("utf-8", "backslashreplace")
+        stream.notes.append(f"{what[:1].upper()}{what[1:]} is not UTF-8; it became '{text}'")
+        return text
+
+
+def encode(text: str) -> bytes:
+    """Encode a string with its length as a compact integer.
+
+    Raises
+    ------
+    ExportError
+        It has a zero in it or more bytes than a reader takes.
+    """
+    content = _encoded(text)
+    return compact_integers.encode(len(content)) + content
+
+
+def encode_long(text: str) -> bytes:
+    """Encode a string with its length as an i32."""
+    content = _encoded(text)
+    return len(content).to_bytes(4, "little") + content
+
+
+def _encoded(text: str) -> bytes:
+    content = text.encode("utf-8", "backslashreplace") + b"\0"
+    if len(content) > LONGEST:
+        raise ExportError(f"The name '{text[:40]}…' is too long: it has {len(content):,} bytes of {LONGEST:,}")
+    if content.find(0) != len(content) - 1:
+        raise ExportError(f"The name {text!r} has a zero character in it")
+    return content

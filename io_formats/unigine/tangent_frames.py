@@ -1,0 +1,218 @@
+"""Tangent frames: int16 quaternions <-> normals, tangents and handedness (section 3.1 of docs/formats/unigine.md).
+
+A unit quaternion q turns (0, 0, 1) into the normal and (1, 0, 0) into the tangent; the sign of its w says on which
+side the binormal lies. Binormals follow v, which counts from the top in the file and from the bottom in Blender, so
+the bitangent sign of the scene is the opposite of w's.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+
+from ..scene import AnyArray, FloatArray
+
+_ONE = 32767
+_BLOCK = 1 << 13
+"""Frames a pass: the passes over a block stay in the processor's cache."""
+_SMALLEST_W = 0.001
+_LEAST_STORED = 30.5
+"""Real files hold no w below 31 steps; frames out of files stay as they are."""
+_NEARLY_DOWN = 0.99
+_MOST_LIFT = 0.03
+"""Sine of half the angle by which a frame may turn about its normal to make w larger."""
+_HANDED_BYTE = 127
+_NOISE = 0.02
+"""Of a unit in the last place: single precision may miss by 0.01 the whole number that a decoded component was, and
+truncating would then lose 1 each time a file is rewritten."""
+_MISSED_STEPS = 4.0
+"""Steps by which the w that follows from truncated components may miss the real one (ms10)."""
+_STEPS = np.array(list(itertools.product((0.0, 1.0, -1.0, 2.0), repeat=3))).T
+"""Steps to try for each of three components, (3, 64): none first."""
+
+
+def decode(stored: AnyArray, *, has_sign_byte: bool = False) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp]]:
+    """Return what the stored quaternions say, normalised.
+
+    Parameters
+    ----------
+    stored:
+        (n, 4) int16 x, y, z, w / 32767.
+    has_sign_byte:
+        w is only the handedness (ms10): the real one follows from the others and is never negative.
+
+    Returns
+    -------
+    normals:
+        (n, 3) float32 unit normals.
+    tangents:
+        (n, 4) float32 unit tangents along +dP/du, and the sign of the bitangent along Blender's +dP/dv.
+    broken:
+        Those whose quaternion has no length; their normal and tangent are zero, their sign 1.
+    """
+    count = len(stored)
+    normals = np.empty((count, 3), np.float32)
+    tangents = np.empty((count, 4), np.float32)
+    broken: list[npt.NDArray[np.intp]] = []
+    for start in range(0, count, _BLOCK):
+        part = stored[start : start + _BLOCK]
+        failed = _decode_block(part, has_sign_byte, normals[start : start + _BLOCK], tangents[start : start + _BLOCK])
+        if len(failed):
+            broken.append(failed + start)
+    return normals, tangents, np.concatenate(broken) if broken else np.empty(0, np.intp)
+
+
+def _decode_block(
+    stored: AnyArray, has_sign_byte: bool, normals: FloatArray, tangents: FloatArray
+) -> npt.NDArray[np.intp]:
+    """Decode a block into ``normals`` and ``tangents``; return the numbers of those without length."""
+    x, y, z, w = np.ascontiguousarray(stored.T).astype(np.float32)
+    tangents[:, 3] = np.where(w < 0, np.float32(1), np.float32(-1))
+    xx, yy, zz = x * x, y * y, z * z
+    if has_sign_byte:
+        rest = np.maximum(np.float32(_ONE * _ONE) - xx - yy - zz, 0)
+        w = np.sqrt(rest)
+    squared = xx + yy
+    squared += zz
+    squared += w * w
+    failed = np.flatnonzero(squared == 0)
+    if len(failed):
+        squared[failed] = 1
+    # 2 / |q|² instead of 2 normalises on the way
+    twice = np.float32(2) / squared
+    tx, ty, tz = x * twice, y * twice, z * twice
+    normals[:, 0] = tx * z + ty * w
+    normals[:, 1] = ty * z - tx * w
+    normals[:, 2] = 1 - (tx * x + ty * y)
+    tangents[:, 0] = 1 - (ty * y + tz * z)
+    tangents[:, 1] = tx * y + tz * w
+    tangents[:, 2] = tx * z - ty * w
+    if len(failed):
+        normals[failed] = 0
+        tangents[failed] = (0, 0, 0, 1)
+    return failed
+
+
+def encode(normals: FloatArray, tangents: FloatArray, *, has_sign_byte: bool = False) -> AnyArray:
+    """Return the quaternions of frames, (n, 4) int16 as ``decode`` takes them.
+
+    Parameters
+    ----------
+    normals:
+        (n, 3) float32, unit length.
+    tangents:
+        (n, 4) float32: direction, made perpendicular to the normal (any where that leaves nothing of it), and the sign
+        of the bitangent along Blender's +dP/dv; sign 0 means either and becomes 1.
+    has_sign_byte:
+        Store only the handedness in w (ms10).
+    """
+    count = len(normals)
+    stored = np.empty((count, 4), np.int16)
+    for start in range(0, count, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        _encode_block(normals[block], tangents[block], has_sign_byte, stored[block])
+    return stored
+
+
+def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool, stored: AnyArray) -> None:
+    nx, ny, nz = np.ascontiguousarray(normals.T)
+    tx, ty, tz, side = np.ascontiguousarray(tangents.T)
+    # Where the normal points down everything is first turned by 180° about x: near -z the shortest turn is undefined.
+    down = nz < 0
+    turn = np.where(down, np.float32(-1), np.float32(1))
+    ny, nz, ty, tz = ny * turn, nz * turn, ty * turn, tz * turn
+    # The shortest turn of z into the normal is (-ny, nx, 0, 1 + nz); before it comes one about z, which the tangent's
+    # part perpendicular to the normal names: (c, s) are its coordinates in the turned x and y.
+    lift = nz + 1
+    along = (nx * tx + ny * ty) / lift + tz
+    c, s = _half_turn(tx - nx * along, ty - ny * along)
+    aimless = down & (tx == 0)
+    if aimless.any():
+        # Where any tangent will do, normals that point nearly straight down take that which makes w largest: it
+        # cannot be stored below 0.001, and whatever it is made larger by bends the normal.
+        aimless &= (ty == 0) & (tz == 0) & (nz > np.float32(_NEARLY_DOWN)) & (nx * nx + ny * ny > 0)
+        reach = np.sqrt(nx * nx + ny * ny)[aimless]
+        c[aimless], s[aimless] = ny[aimless] / reach, -nx[aimless] / reach
+    x, y, z, w = nx * s - ny * c, nx * c + ny * s, lift * s, lift * c
+    x, y, z, w = np.where(down, w, x), np.where(down, -z, y), np.where(down, y, z), np.where(down, -x, w)
+    squared = x * x
+    squared += y * y
+    squared += z * z
+    squared += w * w
+    unit = np.float32(_ONE) / np.sqrt(squared)
+    unit[w < 0] *= -1  # w becomes positive …
+    np.multiply(w, unit, out=w)
+    handedness = np.where(side >= 0, np.float32(-1), np.float32(1))
+    if has_sign_byte:
+        stored[:, :3] = _beside_a_sign_byte(np.stack((x * unit, y * unit, z * unit)), w).T
+        stored[:, 3] = handedness * np.float32(_HANDED_BYTE)
+        return
+    _lift_w(x, y, z, w, unit)
+    np.maximum(w, np.float32(_SMALLEST_W * _ONE), out=w)
+    unit *= handedness  # … and then says the handedness by its sign
+    for column, component in enumerate((x, y, z)):
+        stored[:, column] = _truncated(component * unit)
+    stored[:, 3] = _truncated(w * handedness)
+
+
+def _lift_w(x: FloatArray, y: FloatArray, z: FloatArray, w: FloatArray, unit: FloatArray) -> None:
+    """Turn frames whose w is too small to be stored about their normals, by 3.5° at most, until it is not.
+
+    Storing a larger w than there is would bend the normal by twice the difference; the tangent is the coarser of the
+    two. For normals that point down there is no such turn: z and w are both next to 0, whatever the tangent.
+    """
+    least = np.float32(_SMALLEST_W * _ONE)
+    low = np.flatnonzero(w < np.float32(_LEAST_STORED))
+    if not len(low):
+        return
+    scale = unit[low]
+    one, other, up, real = x[low], y[low], z[low], w[low]
+    along = up * scale
+    # q turned about its own z by the angle whose half has the sine s: w' = c w - s z
+    s = (real - least) / np.where(np.abs(along) < 1, np.float32(np.inf), along)
+    s[np.abs(s) > 2 * _MOST_LIFT] = 0  # so far from enough that the tangent would turn for nothing
+    np.clip(s, -_MOST_LIFT, _MOST_LIFT, out=s)
+    c = np.sqrt(1 - s * s)
+    x[low], y[low], z[low] = c * one + s * other, c * other - s * one, c * up + s * (real / scale)
+    w[low] = c * real - s * along
+
+
+def _beside_a_sign_byte(vectors: FloatArray, w: FloatArray) -> FloatArray:
+    """Truncate x, y, z (3, n), and move by a step or two those whose lengths would make a wrong w of it.
+
+    A small w hangs on the last bits of the others: truncation alone would turn some frames by a degree.
+    """
+    whole = _truncated(vectors)
+    wanted = w.astype(np.float64) ** 2
+
+    def miss(candidates: npt.NDArray[np.float64], target: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        rest = float(_ONE * _ONE) - np.einsum("i...,i...->...", candidates, candidates)
+        missed: npt.NDArray[np.float64] = np.abs(np.sqrt(np.maximum(rest, 0)) - np.sqrt(target))
+        return missed
+
+    wrong = np.flatnonzero(miss(whole.astype(np.float64), wanted) > _MISSED_STEPS)
+    if len(wrong):
+        toward = np.where(vectors[:, wrong] < 0, -1.0, 1.0)
+        tried = whole[:, wrong, None] + toward[:, :, None] * _STEPS[:, None, :]
+        np.clip(tried, -_ONE, _ONE, out=tried)
+        best = miss(tried, wanted[wrong, None]).argmin(axis=1)
+        whole[:, wrong] = tried[:, np.arange(len(wrong)), best]
+    return whole
+
+
+def _half_turn(c: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return cosine and sine of half the angle of (c, s), of any length; no turn for (0, 0)."""
+    length = np.sqrt(c * c + s * s)
+    flat = length < np.float32(1e-12)
+    if flat.any():
+        c, s, length = np.where(flat, np.float32(1), c), np.where(flat, np.float32(0), s), np.where(flat, 1, length)
+    # Half the angle lies along (length + c, s), and as well along (s, length - c): the one that is not near zero.
+    ahead = c >= 0
+    reach = length + np.abs(c)
+    return np.where(ahead, reach, s), np.where(ahead, s, reach)
+
+
+def _truncated(values: FloatArray) -> FloatArray:
+    return np.trunc(values + np.copysign(np.float32(_NOISE), values))
