@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import bpy
@@ -46,14 +47,18 @@ class ActionCurves:
     With slots (4.4) one action serves all data blocks; before, each gets an action of its own.
     """
 
-    def __init__(self, name: str, frame_range: tuple[float, float]) -> None:
+    def __init__(
+        self, name: str, frame_range: tuple[float, float], keep: Callable[[Any], Any] = lambda block: block
+    ) -> None:
+        """``keep`` is given each action as soon as it is made."""
         self.name = name
         self.frame_range = frame_range
+        self.keep = keep
         self.actions: list[bpy.types.Action] = []
         self._strip: Any = None
 
     def _new_action(self, name: str) -> bpy.types.Action:
-        self.actions.append(bpy.data.actions.new(name))
+        self.actions.append(self.keep(bpy.data.actions.new(name)))
         action = self.actions[-1]
         action.use_frame_range = True
         action.frame_start, action.frame_end = self.frame_range
@@ -62,7 +67,7 @@ class ActionCurves:
     def curves_for(self, owner: bpy.types.ID, label: str) -> tuple[Any, bpy.types.Action, Any]:
         """Return the f-curve collection for a data block, its action, and its slot (None before 4.4)."""
         if not HAS_SLOTS:
-            action = self._new_action(f"{self.name} {label}")
+            action = self._new_action(f"{self.name} {label}".strip())
             return action.fcurves, action, None
         if self._strip is None:
             action = self._new_action(self.name)
@@ -70,6 +75,13 @@ class ActionCurves:
         action = self.actions[0]
         slot = action.slots.new(owner.id_type, owner.name)
         return self._strip.channelbag(slot, ensure=True).fcurves, action, slot
+
+
+def curve_groups(action: bpy.types.Action, slot: Any) -> Any:
+    """Return the groups for the f-curves of an action that is being filled, with slots those for one slot."""
+    if not HAS_SLOTS:
+        return action.groups
+    return action.layers[0].strips[0].channelbag(slot, ensure=True).groups
 
 
 def assign_action(owner: bpy.types.ID, action: bpy.types.Action | None, slot: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import bpy
 
 from . import compat
@@ -16,6 +18,40 @@ def fit(name: str) -> str:
     return clean if len(encoded) <= most else encoded[:most].decode("utf-8", "ignore")
 
 
+MAX_INNER_BYTES = 63
+"""Bytes of UTF-8 that names inside data blocks can have: bones, vertex groups, shape keys."""
+
+
+def fit_all(wanted: Sequence[str], empty: str) -> list[str]:
+    """Return names that bones, vertex groups or shape keys can have, each once and cut between two characters.
+
+    Names that fit stay as they are; only the others, and all but the first of equal ones, make way.
+    ``empty`` is the name of those that have none.
+    """
+    fitting = [_cut(name.replace("\0", ""), MAX_INNER_BYTES) for name in wanted]
+    taken: set[str] = set()
+    kept = []
+    for name, fit_name in zip(wanted, fitting, strict=True):
+        kept.append(bool(name) and fit_name == name and name not in taken)
+        if kept[-1]:
+            taken.add(name)
+    given = []
+    numbers: dict[str, int] = {}
+    for fit_name, is_kept in zip(fitting, kept, strict=True):
+        name = fit_name or empty
+        while not is_kept and name in taken:
+            numbers[fit_name] = numbers.get(fit_name, 0) + 1
+            suffix = f".{numbers[fit_name]:03d}"
+            name = _cut(fit_name or empty, MAX_INNER_BYTES - len(suffix)) + suffix
+        taken.add(name)
+        given.append(name)
+    return given
+
+
+def _cut(name: str, most: int) -> str:
+    return name.encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
+
+
 def remember(block: bpy.types.ID, source_name: str) -> None:
     """Keep a data block's name in the file where Blender gave it another."""
     if block.name != source_name:
@@ -26,4 +62,4 @@ def remember(block: bpy.types.ID, source_name: str) -> None:
 def file_name(block: bpy.types.ID) -> str:
     """Return the name to write: the file's own as long as nobody renamed the data block."""
     kept = block.meshferry
-    return kept.source_name if kept.source_name and kept.given_name == block.name else block.name
+    return kept.source_name if kept.given_name and kept.given_name == block.name else block.name

@@ -17,7 +17,103 @@ from bpy.props import (
 )
 
 from .compat import BLEND_RELATIVE_PATHS
-from .export_options import MERGING
+from .exporting.export_options import MERGING
+
+
+class MeshferryBone(bpy.types.PropertyGroup):
+    """What a bone is in its file: a joint, whose transform may have a scale that Blender's bones lack."""
+
+    source_name: StringProperty(
+        name="Name in File",
+        description="Name that the bone has in the file, where Blender had to give it another. "
+        "Used on export while the bone keeps the name it got on import",
+    )
+    given_name: StringProperty(
+        name="Name on Import",
+        description="Name that Blender gave the bone on import; once the bone is renamed, its new name is exported",
+    )
+    order: IntProperty(
+        name="Place in File", description="Place of the bone in the file's table; -1: it was not imported", default=-1
+    )
+    bind_location: FloatVectorProperty(
+        name="Joint Location", description="Location of the joint relative to its parent's", size=3
+    )
+    bind_rotation: FloatVectorProperty(
+        name="Joint Rotation",
+        description="Rotation of the joint relative to its parent's",
+        size=4,
+        default=(1.0, 0.0, 0.0, 0.0),
+    )
+    bind_scale: FloatVectorProperty(
+        name="Joint Scale", description="Scale of the joint relative to its parent's", size=3, default=(1.0, 1.0, 1.0)
+    )
+    rest_matrix: FloatVectorProperty(
+        name="Rest Matrix on Import",
+        description="Rest matrix that Blender gave the bone on import, row by row; "
+        "while it is the same, the joint is exported as it was in the file",
+        size=16,
+    )
+    bind_matrix: FloatVectorProperty(
+        name="Joint's World Matrix",
+        description="Bind transform of the joint in the space of its armature, with the scales of all joints above, "
+        "row by row",
+        size=16,
+    )
+    parent_order: IntProperty(
+        name="Parent on Import",
+        description="Place in the file's bone table of the joint that this one hung on; -1: none",
+        default=-1,
+    )
+
+
+class MeshferrySurfaceShape(bpy.types.PropertyGroup):
+    """A shape key that a surface holds."""
+
+    name: StringProperty(name="Shape Key", description="Name of the shape key")
+    source_name: StringProperty(name="Name in File", description="Name that the shape has in the file, maybe empty")
+
+
+class MeshferrySurface(bpy.types.PropertyGroup):
+    """A surface of a file: the triangles of one material slot."""
+
+    name: StringProperty(name="Name", description="Name of the surface in the file; need not be unique")
+    material: PointerProperty(
+        type=bpy.types.Material,
+        name="Material",
+        description="Material of the slot that the surface is; a surface follows its material when slots are moved",
+    )
+    given_name: StringProperty(
+        name="Material on Import",
+        description="Name of the material on import; once the material is renamed, the surface gets its new name",
+    )
+    order: IntProperty(
+        name="Place in File", description="Place of the surface in the file; -1: after all others", default=-1
+    )
+    lightmap_channel: IntProperty(
+        name="Lightmap UV", description="UV channel of the surface's lightmap", default=1, min=0, max=1
+    )
+    lightmap_resolution: EnumProperty(
+        name="Lightmap Size",
+        description="Resolution of the surface's lightmap, in pixels",
+        items=[(str(code), str(32 << code), f"{32 << code} × {32 << code} pixels") for code in range(8)],
+        default="3",
+    )
+    has_uv0: BoolProperty(name="UV0", description="The surface holds the first UV map", default=True)
+    has_uv1: BoolProperty(name="UV1", description="The surface holds the second UV map", default=True)
+    has_colors: BoolProperty(name="Colors", description="The surface holds vertex colours", default=True)
+    has_weights: BoolProperty(
+        name="Weights",
+        description="The surface holds bone weights; it gets them anyway where vertex groups of bones move it",
+        default=False,
+    )
+    shapes: CollectionProperty(
+        type=MeshferrySurfaceShape,
+        name="Shapes",
+        description="Shape keys that the surface holds; it gets others where they move it",
+    )
+    base_name: StringProperty(
+        name="Base Shape in File", description="Name that the surface's base shape has in the file, mostly empty"
+    )
 
 
 class MeshferryObject(bpy.types.PropertyGroup):
@@ -58,6 +154,31 @@ class MeshferryObject(bpy.types.PropertyGroup):
         size=3,
         subtype="XYZ",
         default=(1.0, 1.0, 1.0),
+    )
+    surfaces: CollectionProperty(
+        type=MeshferrySurface,
+        name="Surfaces",
+        description="What the file says of the surfaces that its material slots are",
+    )
+    active_surface: IntProperty(name="Active Surface", description="Surface chosen in the list", default=0, min=0)
+    lod: IntProperty(
+        name="Level of Detail",
+        description="0: the finest; others are exported with the object they stand for",
+        default=0,
+        min=0,
+        max=63,
+    )
+    lod_of: PointerProperty(
+        type=bpy.types.Object,
+        name="Coarser Version Of",
+        description="The finest object of which this is a coarser level of detail; both are exported to one file",
+    )
+    skeleton_guid: StringProperty(
+        name="Skeleton",
+        description="Identity of the skeleton file that an armature's animations refer to in the engine",
+    )
+    skeleton_path: StringProperty(
+        name="Skeleton File", description="Path of the skeleton file inside the engine's project"
     )
     rest_is_basis: BoolProperty(
         name="Rest Shape Is the Basis",
@@ -108,6 +229,11 @@ class MeshferryAction(bpy.types.PropertyGroup):
         default=0,
         min=0,
     )
+    root_motion: BoolProperty(
+        name="Root Motion",
+        description="The movement of the root bone moves the whole character in the engine",
+        default=False,
+    )
 
 
 class MeshferryCollection(bpy.types.PropertyGroup):
@@ -118,6 +244,11 @@ class MeshferryCollection(bpy.types.PropertyGroup):
         description="The collection was made by importing a file, "
         "so each of its objects stays a node of its own on export",
         default=False,
+    )
+    file_format: StringProperty(
+        name="Format",
+        description="Format of the file that the collection was imported from; "
+        "the sidebar shows what concerns that format",
     )
     source_path: StringProperty(
         name="File",
@@ -180,6 +311,9 @@ class MeshferryMesh(bpy.types.PropertyGroup):
 
 
 CLASSES = (
+    MeshferryBone,
+    MeshferrySurfaceShape,
+    MeshferrySurface,
     MeshferryObject,
     MeshferryMaterial,
     MeshferryAction,
@@ -194,6 +328,7 @@ OWNERS = (
     (bpy.types.Action, MeshferryAction),
     (bpy.types.Collection, MeshferryCollection),
     (bpy.types.Mesh, MeshferryMesh),
+    (bpy.types.Bone, MeshferryBone),
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from mathutils import Matrix, Quaternion, Vector
 
-from ..io_formats.errors import ExportError
+from ...io_formats.errors import ExportError
 
 Matrix4 = npt.NDArray[np.float64]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..io_formats.options import Choice, Option
+from collections.abc import Callable, Mapping
+
+from ...io_formats.capabilities import Capabilities
+from ...io_formats.options import Choice, Option
 
 MERGING = Option(
     name="merging",
@@ -34,6 +37,43 @@ INSTANCES = Option(
     label="Instances",
     description="Make instances (collection instances, Geometry Nodes) real",
     section="Objects",
+)
+SPACE = Option(
+    name="space",
+    default="TURNED_AND_SCALED",
+    label="Space",
+    description="Around what the mesh lies in its file",
+    section="Objects",
+    choices=(
+        Choice("TURNED_AND_SCALED", "As It Looks", "Around its own origin, with its rotation and scale"),
+        Choice("OWN", "Its Own", "Around its own origin, as it looks in edit mode"),
+        Choice("WORLD", "World", "Around the origin of the scene"),
+    ),
+)
+DEFORM_BONES = Option(
+    name="use_deform_bones_only",
+    default=False,
+    label="Deform Bones Only",
+    description="Leave out bones that deform nothing (their Deform is off), unless a bone that does hangs on them",
+    section="Armature",
+)
+ANIMATED_BONES = Option(
+    name="animated_bones",
+    default="ANIMATED",
+    label="Bones",
+    description="Which bones an animation stores",
+    section="Animation",
+    choices=(
+        Choice("ANIMATED", "Animated Ones", "Bones that have keys, or move by constraints or drivers"),
+        Choice("ALL", "All", "Every bone"),
+    ),
+)
+SHAPE_KEYS = Option(
+    name="use_shape_keys",
+    default=True,
+    label="Shape Keys",
+    description="Export shape keys as shapes (morph targets); otherwise the mesh as they make it look",
+    section="Geometry",
 )
 CLIPS = Option(
     name="clips",
@@ -115,11 +155,37 @@ EXPORT_OPTIONS: tuple[Option, ...] = (
     MERGING,
     HIDDEN,
     INSTANCES,
+    SPACE,
     MODIFIERS,
+    SHAPE_KEYS,
     TOLERANCE,
+    DEFORM_BONES,
     CLIPS,
     CLIP_FILTER,
+    ANIMATED_BONES,
     ANIMATION_KIND,
     LOOP,
     FRAME_RATE,
 )
+
+_NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
+    MERGING.name: lambda can: can.node_hierarchy,
+    HIDDEN.name: lambda _can: True,
+    INSTANCES.name: lambda can: can.meshes,
+    SPACE.name: lambda can: not can.node_hierarchy,
+    MODIFIERS.name: lambda can: can.meshes,
+    SHAPE_KEYS.name: lambda can: can.shape_keys,
+    TOLERANCE.name: lambda can: can.meshes,
+    DEFORM_BONES.name: lambda can: can.skeletons,
+    CLIPS.name: lambda can: can.clips,
+    CLIP_FILTER.name: lambda can: can.clips,
+    ANIMATED_BONES.name: lambda can: can.joint_clips,
+    ANIMATION_KIND.name: lambda can: can.node_clips and can.vertex_clips,
+    LOOP.name: lambda can: can.clips,
+    FRAME_RATE.name: lambda can: can.clips,
+}
+
+
+def export_options_for(can: Capabilities) -> tuple[Option, ...]:
+    """Return the options that mean something where a file can hold this."""
+    return tuple(option for option in EXPORT_OPTIONS if _NEEDED[option.name](can))

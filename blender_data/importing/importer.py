@@ -11,14 +11,17 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ..io_formats import files, point_cache
-from ..io_formats.errors import MeshferryError
-from ..io_formats.scene import Clip, FloatArray, Layer, Mesh, Node, Scene, VertexTrack
-from ..io_formats.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
-from . import compat, meshes, names, objects, shape_keys
-from .actions import ClipActions, ClipTiming
+from ...io_formats import files, point_cache
+from ...io_formats.errors import MeshferryError
+from ...io_formats.scene import Clip, FloatArray, Layer, Mesh, Node, Scene, VertexTrack
+from ...io_formats.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
+from .. import compat, names, surfaces
+from . import armature_matching, armatures, meshes, objects, shape_keys
+from .actions import ClipActions, ClipTiming, PlayedBefore
+from .armatures import BoneMap
 from .import_options import AUTOMATIC_NORMALS_LIMIT
 from .materials import MaterialFinder
+from .selection import Selection
 
 _FAR_FROM_ANY_RATE = 1e-3
 
@@ -31,10 +34,19 @@ class ImportResult:
     objects: list[bpy.types.Object]
     triangles: int
     warnings: list[str] = field(default_factory=list)
+    armatures: list[bpy.types.Object] = field(default_factory=list)
+    """Armatures that the file's bones are in: new ones, which are among ``objects``, or the one it was given."""
+    bones: int = 0
+    """New bones."""
+    actions: int = 0
 
 
 def import_scene(
-    context: bpy.types.Context, scene: Scene, options: Mapping[str, Any], source_path: str = ""
+    context: bpy.types.Context,
+    scene: Scene,
+    options: Mapping[str, Any],
+    source_path: str = "",
+    armature: bpy.types.Object | None = None,
 ) -> ImportResult:
     """Make a collection with the objects, materials and actions of a scene, and link it to Blender's.
 
@@ -44,13 +56,16 @@ def import_scene(
         A value for each of ``import_options.IMPORT_OPTIONS`` (see ``io_formats.options.resolve``).
     source_path:
         The file, remembered on the collection; mesh caches are written beside it.
+    armature:
+        Takes the weights and animations of the scene's skeleton, by the names of its bones; None: each skeleton
+        becomes an armature of its own. See :func:`armature_matching.choose_for_scene`.
 
     Raises
     ------
     MeshferryError
         The material library or a mesh cache cannot be opened. Whatever is raised, no data block stays.
     """
-    job = _Import(context, scene, options, source_path)
+    job = _Import(context, scene, options, source_path, armature)
     try:
         return job.run()
     except BaseException:
@@ -61,8 +76,16 @@ def import_scene(
 class _Import:
     """One import: the data blocks it makes and what it has to say."""
 
-    def __init__(self, context: bpy.types.Context, scene: Scene, options: Mapping[str, Any], source_path: str) -> None:
+    def __init__(
+        self,
+        context: bpy.types.Context,
+        scene: Scene,
+        options: Mapping[str, Any],
+        source_path: str,
+        armature: bpy.types.Object | None,
+    ) -> None:
         self.context = context
+        self.armature = armature
         self.scene = scene
         self.options = options
         self.source_path = source_path
@@ -73,6 +96,13 @@ class _Import:
         self.made: list[bpy.types.ID] = []
         self.caches: list[Path] = []
         self.objects: list[bpy.types.Object] = []
+        """One a node."""
+        self.armatures: list[bpy.types.Object] = []
+        """Those made here."""
+        self.bones: list[BoneMap | None] = []
+        """One a skeleton; None where bones are left out."""
+        self.selection = Selection(context)
+        self.played = PlayedBefore(armature)
         self.materials = MaterialFinder(
             use_existing=bool(options["use_existing_materials"]), library=str(options["material_library"])
         )
@@ -88,23 +118,43 @@ class _Import:
         self.materials.link_from_library(
             {name for node in self.scene.nodes if node.mesh for name in node.mesh.materials if name}
         )
-        collection = self.keep(bpy.data.collections.new(names.fit(self.scene.name)))
-        collection.meshferry.from_file = True
-        collection.meshferry.source_path = self.source_path
-        collection.meshferry.source_name = str(self.scene.properties.get("source_name", ""))
+        self.skeletons()
         for index, node in enumerate(self.scene.nodes):
             self.objects.append(self.object(index, node))
         for made, node in zip(self.objects, self.scene.nodes, strict=True):
             if node.parent >= 0:
                 made.parent = self.objects[node.parent]
-        self.clips()
+            objects.set_level(made, node, self.objects)
+        actions = self.clips()
         triangles = sum(len(made.data.polygons) for made in self.objects if made.data)
-        # Linked last: Blender looks at an object again and again once it is in the scene.
-        for made in self.objects:
-            collection.objects.link(made)
+        return ImportResult(
+            self.link(),
+            [*self.armatures, *self.objects],
+            triangles,
+            self.warnings,
+            list(dict.fromkeys(found.armature for found in self.bones if found is not None)),
+            sum(len(made.data.bones) for made in self.armatures),
+            actions,
+        )
+
+    def link(self) -> bpy.types.Collection:
+        """Put what was made into a collection in the scene; last, since Blender looks at objects there all the time.
+
+        Animations that went onto an armature need none; a collection without objects would only be in the way.
+        """
+        if self.scene.skeletons and not self.objects and not self.armatures:
+            homes = self.armature.users_collection if self.armature is not None else ()
+            return next(iter(homes), self.context.scene.collection)
+        collection: bpy.types.Collection = self.keep(bpy.data.collections.new(names.fit(self.scene.name)))
+        collection.meshferry.from_file = True
+        collection.meshferry.file_format = str(self.scene.properties.get("format", ""))
+        collection.meshferry.source_path = self.source_path
+        collection.meshferry.source_name = str(self.scene.properties.get("source_name", ""))
+        levels = objects.link_levels(collection, self.armatures, self.objects, self.keep)
         self.context.scene.collection.children.link(collection)
         self.context.view_layer.update()
-        return ImportResult(collection, self.objects, triangles, self.warnings)
+        objects.hide_levels(self.context.view_layer, levels)
+        return collection
 
     def warn_once(self, text: str) -> None:
         if text not in self.warnings:
@@ -116,9 +166,11 @@ class _Import:
         return block
 
     def undo(self) -> None:
-        """Remove all that this import made, and give the scene its frame rate and range back."""
+        """Remove all that this import made; frame rate, range, selection and mode are again what they were."""
+        self.selection.restore()
         scene = self.context.scene
         scene.render.fps, scene.render.fps_base, scene.frame_start, scene.frame_end = self.frames_before
+        self.played.restore()
         blocks = [*self.made, *self.materials.made]
         for made in self.objects:
             keys = getattr(made.data, "shape_keys", None)
@@ -135,13 +187,64 @@ class _Import:
             with contextlib.suppress(OSError):
                 cache.unlink()
 
+    # -- armatures ------------------------------------------------------------------------------
+
+    def skeletons(self) -> None:
+        """Make the armatures, or find the bones of the one that was given."""
+        for number, skeleton in enumerate(self.scene.skeletons):
+            if self.options["armature"] == "NONE":
+                self.bones.append(None)
+            elif self.armature is not None:
+                self.bones.append(armature_matching.match(self.armature, skeleton, self.warn_once))
+                self.played.refer(skeleton)
+            elif skeleton.joints:
+                name = skeleton.name or self.scene.name
+                label = f"{name} Armature" if any(node.name == name for node in self.scene.nodes) else name
+                self.bones.append(
+                    armatures.build(
+                        self.context,
+                        label,
+                        skeleton,
+                        self.size_of(number),
+                        to_children=self.options["bone_direction"] == "CHILDREN",
+                        keep=self.keep,
+                    )
+                )
+                self.armatures.append(self.bones[-1].armature)
+            else:
+                self.bones.append(None)
+
+    def size_of(self, skeleton: int) -> float:
+        """Return the largest side of what a skeleton moves, in metres; 0 for nothing."""
+        points = [node.mesh.points for node in self.scene.nodes if node.skeleton == skeleton and node.mesh]
+        return max((float(np.ptp(some, axis=0).max()) for some in points if len(some)), default=0.0)
+
+    def bones_of(self, node: Node) -> BoneMap | None:
+        return None if node.skeleton is None else self.bones[node.skeleton]
+
     # -- objects and meshes ---------------------------------------------------------------------
 
     def object(self, index: int, node: Node) -> bpy.types.Object:
-        data = self.mesh(index, node, node.mesh) if node.mesh is not None else None
-        return objects.build_object(node, data, self.keep)
+        if node.mesh is None:
+            return objects.build_object(node, None, self.keep)
+        bones = self.bones_of(node)
+        weights = None
+        if bones is not None and node.skeleton is not None:
+            joints = self.scene.skeletons[node.skeleton].joints
+            of_joint = [bone or joint.name for bone, joint in zip(bones.bones, joints, strict=True)]
+            weights = meshes.GroupWeights.of(node.mesh, names.fit_all(of_joint, "Bone"))
+        mesh, data = self.mesh(index, node, node.mesh, weights)
+        made = objects.build_object(node, data, self.keep)
+        if bones is not None:
+            objects.hang_on_armature(made, bones.armature, weights.names if weights else ())
+        shapes = mesh.shape_keys if self.options["use_shape_keys"] else []
+        key_names = shape_keys.add_file_shapes(made, shapes)
+        surfaces.write(made, mesh.surfaces, [layer.name for layer in mesh.uvs], key_names)
+        return made
 
-    def mesh(self, index: int, node: Node, mesh: Mesh) -> bpy.types.Mesh:
+    def mesh(
+        self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None
+    ) -> tuple[Mesh, bpy.types.Mesh]:
         """Build a node's mesh; what is joined or dropped for Blender's sake is said."""
         if self.options["use_weld"]:
             mesh = self.weld(index, mesh)
@@ -153,9 +256,9 @@ class _Import:
             self.warnings.append(f"{node.name}: {extra} UV layers beyond Blender's 8 were left out")
         colors = meshes.COLOR_NAME if mesh.colors else ""
         found = [self.materials.find(name, colors) for name in mesh.materials]
-        built = meshes.build_mesh(node.name, mesh, found, self.keep)
-        self.normals(index, mesh, built)
-        return built
+        built = meshes.build_mesh(node.name, mesh, found, self.keep, weights)
+        self.normals(index, mesh, built, is_skinned=weights is not None)
+        return mesh, built
 
     def weld(self, index: int, mesh: Mesh) -> Mesh:
         """Join split vertices; the tracks of the node follow.
@@ -173,12 +276,13 @@ class _Import:
             self.tracks[index] = [(number, replace(track, points=track.points[:, first])) for number, track in numbered]
         return welded
 
-    def normals(self, index: int, mesh: Mesh, built: bpy.types.Mesh) -> None:
+    def normals(self, index: int, mesh: Mesh, built: bpy.types.Mesh, *, is_skinned: bool) -> None:
         mode = self.options["normals"]
         if mode == "NONE" or mesh.normal is None:
             return
         exact = mode == "EXACT" or (mode == "AUTO" and len(mesh.corner_point) > AUTOMATIC_NORMALS_LIMIT)
-        if exact and (index in self.tracks or mesh.shape_keys or mesh.joint_weights is not None):
+        has_shapes = bool(mesh.shape_keys) and self.options["use_shape_keys"]
+        if exact and (index in self.tracks or has_shapes or is_skinned):
             exact = False  # free normals stay put when a mesh deforms
         if exact and mode == "EXACT" and not compat.HAS_FREE_NORMALS:
             self.warn_once("This Blender has no exact normals (4.5 has); they were made editable ones")
@@ -186,35 +290,41 @@ class _Import:
 
     # -- animation ------------------------------------------------------------------------------
 
-    def clips(self) -> None:
-        """Make actions, shape keys and caches of the scene's clips."""
-        if self.options["use_file_frame_rate"] and self.scene.clips:
-            self.check_rate(self.scene.clips[0])
+    def clips(self) -> int:
+        """Make actions, shape keys and caches of the scene's clips; return the number of actions."""
+        leading = self.scene.clips[0] if self.scene.clips else None
+        if self.options["use_file_frame_rate"] and leading:
+            self.check_rate(leading)
         start = int(self.options["frame_start"])
+        made = 0
         for number, clip in enumerate(self.scene.clips):
             timing = self.timing(clip, start)
-            actions = ClipActions(clip, timing, self.action_name(clip))
-            try:
-                self.clip_tracks(number, clip, actions)
-                actions.attach()
-            finally:
-                self.made += actions.actions
-        if self.options["use_file_frame_rate"] and self.scene.clips:
-            self.set_scene_rate(self.scene.clips[0], start)
+            actions = ClipActions(clip, timing, self.action_name(clip), self.keep)
+            self.clip_tracks(number, clip, actions)
+            actions.attach(self.played.make_way(clip) if number == 0 else ())
+            made += len(actions.actions)
+        if self.options["use_file_frame_rate"] and leading:
+            self.set_scene_rate(leading, start)
+        return made
 
     def timing(self, clip: Clip, start: int) -> ClipTiming:
         """Place a clip on the time line, at the rate that the scene has or is about to get."""
         timing = ClipTiming(clip, self.context.scene, start)
-        if self.options["use_file_frame_rate"]:
-            timing.step = self.scene.clips[0].fps / clip.fps
+        leading = self.scene.clips[0].fps
+        if self.options["use_file_frame_rate"] and leading > 0 and clip.fps > 0:
+            timing.step = leading / clip.fps
             timing.frames = start + np.arange(clip.frame_count, dtype=np.float64) * timing.step
         return timing
 
     def action_name(self, clip: Clip) -> str:
         plain = names.fit(clip.name)
-        return plain if plain not in bpy.data.actions else names.fit(f"{clip.name} {self.scene.name}")
+        if plain not in bpy.data.actions or clip.name == self.scene.name:  # a second import: Blender numbers it
+            return plain
+        return names.fit(f"{clip.name} {self.scene.name}")
 
     def clip_tracks(self, number: int, clip: Clip, actions: ClipActions) -> None:
+        if self.options["use_joint_animation"]:
+            self.joint_tracks(clip, actions)
         if self.options["use_node_animation"]:
             for track in clip.transforms:
                 if track.skeleton is None:
@@ -231,6 +341,28 @@ class _Import:
                     shape_keys.add_shape_keys(owner, actions, moved)
                 elif mode == "CACHE":
                     self.cache(owner, clip, actions.timing, moved)
+
+    def joint_tracks(self, clip: Clip, actions: ClipActions) -> None:
+        """Key the bones that a clip moves."""
+        for number, bones in enumerate(self.bones):
+            tracks = [track for track in clip.transforms if track.skeleton == number]
+            if bones is None or not tracks:
+                continue
+            if not clip.frame_count:
+                self.warn_once(f"Animation '{clip.name}' has no frames")
+            self.played.note(bones, tracks)
+            sheared = actions.add_joints(bones, tracks)
+            silenced = self.played.no_longer_turned()
+            if silenced:
+                self.warn_once(
+                    f"'{bones.armature.name}': quaternions turn {armature_matching.named(silenced)} now; Euler angles "
+                    "or axes in its other actions have no effect until Rotation Mode is set back"
+                )
+            if sheared:
+                self.warnings.append(
+                    f"Animation '{clip.name}' shears {armature_matching.named(sheared)} by unequal scales of the "
+                    "bones above, which Blender's bones cannot show; they take the nearest pose"
+                )
 
     def cache(self, owner: bpy.types.Object, clip: Clip, timing: ClipTiming, track: VertexTrack) -> None:
         """Write a point cache beside the source file and play it."""
@@ -251,19 +383,20 @@ class _Import:
         shape_keys.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
 
     def check_rate(self, clip: Clip) -> None:
-        if not 0.01 <= clip.fps <= 32767:
+        if clip.fps and not 0.01 <= clip.fps <= 32767:
             raise MeshferryError(
                 f"Animation '{clip.name}' has {clip.fps:g} frames a second, which a Blender scene cannot have"
             )
 
     def set_scene_rate(self, clip: Clip, start: int) -> None:
-        """Give the scene the rate and range of a clip."""
-        render = self.context.scene.render
-        whole = max(1, round(clip.fps))
-        if abs(clip.fps - whole) > _FAR_FROM_ANY_RATE:
-            whole += clip.fps > whole
-        render.fps = whole
-        render.fps_base = whole / clip.fps
+        """Give the scene the rate of a clip, if the file says it, and its range."""
+        if clip.fps:
+            render = self.context.scene.render
+            whole = max(1, round(clip.fps))
+            if abs(clip.fps - whole) > _FAR_FROM_ANY_RATE:
+                whole += clip.fps > whole
+            render.fps = whole
+            render.fps_base = whole / clip.fps
         self.context.scene.frame_start = start
         self.context.scene.frame_end = max(start, start + clip.frame_count - 1)
 

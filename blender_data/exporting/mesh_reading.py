@@ -2,33 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ..io_formats.quantization import linear_to_srgb, to_unorm
-from ..io_formats.scene import AnyArray, Layer, Mesh
-from ..io_formats.vertices import turn_triangles
-from . import compat, names
-from .meshes import FILE_VERTEX
+from ...io_formats.quantization import linear_to_srgb, to_unorm
+from ...io_formats.scene import AnyArray, Layer, Mesh, ShapeKey
+from ...io_formats.vertices import turn_triangles
+from .. import compat, names
+from ..importing.meshes import FILE_VERTEX
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
 
 
+_MOST_CHECKED = 100_000
+"""Triangles whose normals are looked at to tell whether a mesh's normals point backwards."""
+
+
 class MeshReader:
-    """Reads objects of one export; what it had to change is in ``notices``."""
+    """Reads objects of one export; what it had to change is in ``notices``.
+
+    Parameters
+    ----------
+    uv_names:
+        UV maps of these names come first, each in the place that the name has here; others fill the places left.
+    by_file_vertex:
+        Give corners that were one vertex in a file one tangent, so that it is one vertex again.
+    at_rest:
+        Meshes are read as armatures find them, so that what these do to them is no concern.
+    """
 
     def __init__(
-        self, depsgraph: bpy.types.Depsgraph, *, use_modifiers: bool, uv_layers: int, color_layers: int
+        self,
+        depsgraph: bpy.types.Depsgraph,
+        *,
+        use_modifiers: bool,
+        uv_layers: int,
+        color_layers: int,
+        uv_names: Sequence[str] = (),
+        by_file_vertex: bool = True,
+        at_rest: bool = False,
     ) -> None:
         self.depsgraph = depsgraph
         self.use_modifiers = use_modifiers
         self.uv_layers = uv_layers
         self.color_layers = color_layers
+        self.uv_names = uv_names
+        self.by_file_vertex = by_file_vertex
+        self.at_rest = at_rest
         self.notices: list[str] = []
 
     def notice(self, text: str) -> None:
@@ -38,37 +64,64 @@ class MeshReader:
     def read(self, thing: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
         """Return the mesh of an object in its own space, or None where it has no triangles."""
         seen = thing if is_instance or not self.use_modifiers else thing.evaluated_get(self.depsgraph)
-        if seen.type == "META" and seen.name.rpartition(".")[2].isdigit() and not is_instance:
-            base = bpy.data.objects.get(seen.name.rpartition(".")[0])
-            if base is not None and base.type == "META":
-                return None  # the whole family's surface is the first ball's
+        if not is_instance and self.is_part_of_family(seen):
+            return None
         data = seen.to_mesh()
         try:
             if data is None or not len(data.polygons):
                 if data is not None and len(data.vertices):
                     self.notice(f"{thing.name}: it has vertices but no faces; nothing of its mesh was exported")
                 return None
-            return self._convert(thing, seen, data)
+            return self.convert(thing, seen, data, Triangulation.of(data))
         finally:
             seen.to_mesh_clear()
 
-    def _convert(self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh) -> Mesh:
-        corners, polygon_of_triangle, loops = _triangles(data)
-        mesh = Mesh(_points(data), corners, np.zeros(len(corners) // 3, np.int32))
-        mesh.materials, mesh.material_index = self._materials(thing, seen, data, polygon_of_triangle)
-        mesh.normal = _normals(data, loops, polygon_of_triangle)
+    def is_part_of_family(self, seen: bpy.types.Object) -> bool:
+        """Tell whether an object is a metaball whose surface is part of that of the first of its family."""
+        if seen.type != "META" or not seen.name.rpartition(".")[2].isdigit():
+            return False
+        base = bpy.data.objects.get(seen.name.rpartition(".")[0])
+        return base is not None and base.type == "META"
+
+    def convert(
+        self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation
+    ) -> Mesh:
+        """Return the mesh that ``seen``, an object as evaluated or the very ``thing``, shows as ``data``."""
+        loops = cut.loops
+        mesh = Mesh(points_of(data), cut.corner_point, np.zeros(len(cut.corner_point) // 3, np.int32))
+        mesh.materials, mesh.material_index = self._materials(thing, seen, data, cut.polygon)
+        mesh.normal = _normals(data, loops, cut.polygon)
         self._check_free_normals(thing, data, mesh)
-        uv_maps = list(data.uv_layers)
-        if len(uv_maps) > self.uv_layers:
-            extra = ", ".join(f"'{layer.name}'" for layer in uv_maps[self.uv_layers :])
-            self.notice(f"{thing.name}: UV maps beyond the {self.uv_layers} that the file holds were left out: {extra}")
-        mesh.uvs = [_uv(layer, loops) for layer in uv_maps[: self.uv_layers]]
+        mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(thing, data)]
         mesh.colors = self._colors(thing, data, loops)
         mesh.custom = _custom_layers(thing, data, loops)
         mesh.tangent = _tangents(data, mesh, loops)
-        if mesh.tangent is not None:
-            mesh.tangent = _by_file_vertex(mesh.tangent, _file_vertices(thing, data, corners, loops))
+        if mesh.tangent is not None and self.by_file_vertex:
+            mesh.tangent = _by_file_vertex(mesh.tangent, _file_vertices(thing, data, cut.corner_point, loops))
         return mesh
+
+    def convert_shape(self, name: str, data: bpy.types.Mesh, base: Mesh, cut: Triangulation) -> ShapeKey:
+        """Return the shape that ``data`` has, of the topology that ``base`` was converted from."""
+        points = points_of(data)
+        normal = _normals(data, cut.loops, cut.polygon)
+        shaped = replace(base, points=points, normal=normal)
+        return ShapeKey(name, points, normal, _tangents(data, shaped, cut.loops))
+
+    def _uv_maps(self, thing: bpy.types.Object, data: bpy.types.Mesh) -> list[bpy.types.MeshUVLoopLayer]:
+        """Return the UV maps to export: those with names of places in theirs, the rest in order."""
+        found = list(data.uv_layers)
+        named = {name: layer for layer in found if (name := layer.name) in self.uv_names[: self.uv_layers]}
+        others = iter([layer for layer in found if layer.name not in named])
+        chosen = []
+        for place in range(self.uv_layers):
+            name = self.uv_names[place] if place < len(self.uv_names) else ""
+            layer = named.get(name) or next(others, None)
+            if layer is not None:
+                chosen.append(layer)
+        extra = ", ".join(f"'{layer.name}'" for layer in others)
+        if extra:
+            self.notice(f"{thing.name}: UV maps beyond the {self.uv_layers} that the file holds were left out: {extra}")
+        return chosen
 
     def _materials(
         self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, polygon: IntArray | None
@@ -111,7 +164,7 @@ class MeshReader:
         causes = [
             m.type.title() + " modifier"
             for m in original.modifiers
-            if m.type in {"MIRROR", "ARMATURE"} and m.show_viewport
+            if m.type in ({"MIRROR"} if self.at_rest else {"MIRROR", "ARMATURE"}) and m.show_viewport
         ]
         if getattr(original.data, "shape_keys", None) is not None:
             causes.append("shape keys")
@@ -139,29 +192,46 @@ class MeshReader:
         return [_color(attribute, loops) for attribute in found[: self.color_layers]]
 
 
-def _points(data: bpy.types.Mesh) -> FloatArray:
+def points_of(data: bpy.types.Mesh) -> FloatArray:
+    """Return the points of a mesh, (P, 3)."""
     points = np.empty(len(data.vertices) * 3, np.float32)
     if len(points):
         data.attributes["position"].data.foreach_get("vector", points)
     return points.reshape(-1, 3)
 
 
-def _triangles(data: bpy.types.Mesh) -> tuple[IntArray, IntArray | None, IntArray | None]:
-    """Return corners (C,), and the polygon of each triangle and the loop of each corner.
+@dataclass(frozen=True)
+class Triangulation:
+    """How the polygons of a mesh fall into triangles."""
 
-    The last two are None where all polygons are triangles, and so count alike.
-    """
-    vertex_of_loop = np.empty(len(data.loops), np.int32)
-    data.attributes[".corner_vert"].data.foreach_get("value", vertex_of_loop)
-    if len(data.loops) == 3 * len(data.polygons):  # no polygon has fewer than three corners, so all have three
-        return vertex_of_loop, None, None
-    data.calc_loop_triangles()
-    count = len(data.loop_triangles)
-    loops = np.empty(count * 3, np.int32)
-    data.loop_triangles.foreach_get("loops", loops)
-    polygon = np.empty(count, np.int32)
-    data.loop_triangles.foreach_get("polygon_index", polygon)
-    return vertex_of_loop[loops], polygon, loops
+    vertex_of_loop: IntArray
+    corner_point: IntArray
+    """(C,) int32."""
+    polygon: IntArray | None = None
+    """(T,) int32: the polygon of each triangle; None where all polygons are triangles, and so count alike."""
+    loops: IntArray | None = None
+    """(C,) int32: the loop of each corner; None as for ``polygon``."""
+
+    @classmethod
+    def of(cls, data: bpy.types.Mesh) -> Triangulation:
+        vertex_of_loop = np.empty(len(data.loops), np.int32)
+        if len(vertex_of_loop):  # a mesh without any has no such attribute
+            data.attributes[".corner_vert"].data.foreach_get("value", vertex_of_loop)
+        if len(data.loops) == 3 * len(data.polygons):  # no polygon has fewer than three corners, so all have three
+            return cls(vertex_of_loop, vertex_of_loop)
+        data.calc_loop_triangles()
+        count = len(data.loop_triangles)
+        loops = np.empty(count * 3, np.int32)
+        data.loop_triangles.foreach_get("loops", loops)
+        polygon = np.empty(count, np.int32)
+        data.loop_triangles.foreach_get("polygon_index", polygon)
+        return cls(vertex_of_loop, vertex_of_loop[loops], polygon, loops)
+
+    def fits(self, data: bpy.types.Mesh, points: int) -> bool:
+        """Tell whether a mesh has the topology that this one was made of."""
+        if len(data.vertices) != points or len(data.loops) != len(self.vertex_of_loop):
+            return False
+        return np.array_equal(Triangulation.of(data).vertex_of_loop, self.vertex_of_loop)
 
 
 def _normals(data: bpy.types.Mesh, loops: IntArray | None, polygon: IntArray | None) -> Layer:
@@ -251,7 +321,7 @@ def _tangents(data: bpy.types.Mesh, mesh: Mesh, loops: IntArray | None) -> Layer
     if not mesh.uvs:
         return None
     if loops is None or _has_no_polygon_above_quad(data):
-        directions = _of_loops(_tangent_directions(data, data.uv_layers[0].name), loops)
+        directions = _of_loops(_tangent_directions(data, mesh.uvs[0].name), loops)
         return Layer("tangent", _with_signs(directions, mesh), per_corner=True)
     # MikkTSpace in Blender refuses polygons of more corners: let it see the triangles instead.
     twin = bpy.data.meshes.new("meshferry tangents")
@@ -342,11 +412,17 @@ def _fill_triangle_mesh(twin: bpy.types.Mesh, mesh: Mesh) -> None:
 
 def _backwards(mesh: Mesh) -> float:
     """Return which share of corner normals points away from its face."""
-    triangles = mesh.points[mesh.corner_point].reshape(-1, 3, 3)
-    faces = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
-    if mesh.normal is None or not len(faces):
+    if mesh.normal is None or not mesh.triangle_count:
         return 0.0
-    corners = mesh.normal.at_corners(mesh.corner_point).reshape(-1, 3, 3)
+    step = max(1, mesh.triangle_count // _MOST_CHECKED)
+    corner_point = mesh.corner_point.reshape(-1, 3)[::step]
+    triangles = mesh.points[corner_point]
+    faces = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    whole = mesh.normal.per_corner or mesh.normal.index is not None
+    if whole:
+        corners = mesh.normal.at_corners(mesh.corner_point).reshape(-1, 3, 3)[::step]
+    else:
+        corners = mesh.normal.values[corner_point]
     return float(np.mean(np.einsum("tcj,tj->tc", corners, faces) < 0))
 
 
@@ -357,20 +433,43 @@ def transformed(mesh: Mesh, matrix: npt.NDArray[np.float64], *, turned: bool | N
     """
     if np.array_equal(matrix, np.identity(4)) and not turned:
         return mesh
-    linear = matrix[:3, :3]
-    mirrored = np.linalg.det(linear) < 0
-    moved = replace(mesh, points=(mesh.points @ linear.T + matrix[:3, 3]).astype(np.float32))
-    if mesh.normal is not None:
-        moved.normal = replace(
-            mesh.normal, values=_unit(mesh.normal.values @ _cofactors(linear).T * (-1 if mirrored else 1))
-        )
-    if mesh.tangent is not None:
-        tangents = mesh.tangent.values.copy()
-        tangents[:, :3] = _unit(tangents[:, :3] @ linear.T)
-        if mirrored:
-            tangents[:, 3] *= -1
-        moved.tangent = replace(mesh.tangent, values=tangents)
+    mirrored = bool(np.linalg.det(matrix[:3, :3]) < 0)
+    moved = replace(
+        mesh,
+        points=_moved_points(mesh.points, matrix),
+        normal=_moved_normals(mesh.normal, matrix, mirrored),
+        tangent=_moved_tangents(mesh.tangent, matrix, mirrored),
+        shape_keys=[
+            replace(
+                key,
+                points=_moved_points(key.points, matrix),
+                normal=_moved_normals(key.normal, matrix, mirrored),
+                tangent=_moved_tangents(key.tangent, matrix, mirrored),
+            )
+            for key in mesh.shape_keys
+        ],
+    )
     return turn_triangles(moved) if (mirrored if turned is None else turned) else moved
+
+
+def _moved_points(points: FloatArray, matrix: npt.NDArray[np.float64]) -> FloatArray:
+    return (points @ matrix[:3, :3].T + matrix[:3, 3]).astype(np.float32)
+
+
+def _moved_normals(layer: Layer | None, matrix: npt.NDArray[np.float64], mirrored: bool) -> Layer | None:
+    if layer is None:
+        return None
+    return replace(layer, values=_unit(layer.values @ _cofactors(matrix[:3, :3]).T * (-1 if mirrored else 1)))
+
+
+def _moved_tangents(layer: Layer | None, matrix: npt.NDArray[np.float64], mirrored: bool) -> Layer | None:
+    if layer is None:
+        return None
+    tangents = layer.values.copy()
+    tangents[:, :3] = _unit(tangents[:, :3] @ matrix[:3, :3].T)
+    if mirrored:
+        tangents[:, 3] *= -1
+    return replace(layer, values=tangents)
 
 
 def _cofactors(linear: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import bpy
 
-from . import compat
+from .. import compat
 
 Played = Mapping[bpy.types.ID, Iterable[bpy.types.Action]]
 """Actions that are given to data blocks for a while."""
@@ -142,6 +142,66 @@ def _channels(block: bpy.types.ID, played: Played) -> Iterator[Channel]:
             value = owner.path_resolve(name)
             which = index if hasattr(value, "__setitem__") else -1
             yield Channel(owner, name, which, _value(owner, name, which))
+
+
+@contextlib.contextmanager
+def undeformed(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
+    """Show objects as they are before armatures deform them through a block of code."""
+    shown = []
+    hung = []
+    try:
+        for thing in objects:
+            for modifier in thing.modifiers:
+                if modifier.type == "ARMATURE" and modifier.show_viewport:
+                    shown.append(modifier)
+                    modifier.show_viewport = False
+            if thing.parent_type == "ARMATURE":  # deforms without a modifier
+                hung.append(thing)
+                thing.parent_type = "OBJECT"
+                thing.update_tag(refresh={"DATA"})
+        if shown or hung:
+            context.view_layer.update()
+        yield
+    finally:
+        for modifier in shown:
+            modifier.show_viewport = True
+        for thing in hung:
+            thing.parent_type = "ARMATURE"
+            thing.update_tag(refresh={"DATA"})
+        if shown or hung:
+            context.view_layer.update()
+
+
+@contextlib.contextmanager
+def shape_shown(thing: bpy.types.Object) -> Iterator[None]:
+    """Give an object back the shape key that it shows after a block of code, and keys their mutes."""
+    keys = thing.data.shape_keys
+    before = (thing.show_only_shape_key, thing.active_shape_key_index)
+    mutes = [(key, key.mute) for key in keys.key_blocks] if keys is not None else []
+    try:
+        yield
+    finally:
+        thing.show_only_shape_key, thing.active_shape_key_index = before
+        for key, mute in mutes:
+            if key.mute != mute:
+                key.mute = mute
+
+
+@contextlib.contextmanager
+def posed(context: bpy.types.Context, armatures: Iterable[bpy.types.Object]) -> Iterator[None]:
+    """Show armatures in their poses, even those that show their rest position, through a block of code."""
+    resting = [thing.data for thing in armatures if thing.data.pose_position == "REST"]
+    try:
+        for data in resting:
+            data.pose_position = "POSE"
+        if resting:
+            context.view_layer.update()
+        yield
+    finally:
+        for data in resting:
+            data.pose_position = "REST"
+        if resting:
+            context.view_layer.update()
 
 
 @contextlib.contextmanager

@@ -9,9 +9,9 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ..io_formats.joining import join
-from ..io_formats.scene import Mesh
-from ..io_formats.vertices import split_mesh
+from ...io_formats.joining import join
+from ...io_formats.scene import Mesh
+from ...io_formats.vertices import split_mesh
 from . import transforms
 from .mesh_reading import MeshReader, transformed
 from .node_plan import PlannedNode
@@ -69,6 +69,10 @@ class NodeMeshes:
             mesh = self.reader.read(instance.object, is_instance=True)
             if mesh is not None:
                 self._instances.setdefault(owner, []).append((mesh, np.array(instance.matrix_world, np.float64)))
+
+    def instances_of(self, thing: bpy.types.Object) -> list[tuple[Mesh, Matrix4]]:
+        """Return what an object shows as instances, each with its matrix in world space, once it was read."""
+        return self._instances.get(thing, [])
 
     def _instances_of(
         self, instancers: Container[bpy.types.Object]

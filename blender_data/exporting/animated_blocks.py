@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import bpy
 
-from . import compat
+from .. import compat
 
 _STILL = frozenset(
     {

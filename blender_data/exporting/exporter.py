@@ -8,13 +8,14 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.capabilities import Capabilities
-from ..io_formats.scene import Node, Scene
+from ...io_formats.capabilities import Capabilities
+from ...io_formats.scene import Node, Scene
 from . import scene_state, transforms
 from .animated_blocks import Dependencies, dependencies, may_deform
 from .clip_sampling import ClipSampler, is_keyed, set_frame
 from .clip_sources import ClipSource, find_clips, played
 from .mesh_reading import MeshReader
+from .model_exporter import ModelExport
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import PlannedNode, plan
 from .object_selection import Source, listed, select
@@ -48,11 +49,16 @@ def export_scene(
     ExportError
         Nothing to export, an object of zero scale, and the like; named, with the way out.
     """
-    return _Export(context, source, options, name, capabilities).run()
+    if context.mode not in {"OBJECT", "POSE"}:
+        # What is being edited, in as many objects as it may be, reaches their data only when it is asked for.
+        for thing in {context.object, *context.objects_in_mode} - {None}:
+            thing.update_from_editmode()
+    export = _Export if capabilities.node_hierarchy else ModelExport
+    return export(context, source, options, name, capabilities).run()
 
 
 class _Export:
-    """One export."""
+    """One export to a format with a tree of nodes."""
 
     def __init__(
         self,
@@ -68,10 +74,6 @@ class _Export:
         self.capabilities = capabilities
         self.scene = Scene(name)
         self.scene.properties["tolerance"] = float(options["tolerance"])
-        if context.mode not in {"OBJECT", "POSE"}:
-            # What is being edited, in as many objects as it may be, reaches their data only when it is asked for.
-            for thing in {context.object, *context.objects_in_mode} - {None}:
-                thing.update_from_editmode()
         selected = select(context, source, use_hidden=bool(options["use_hidden"]))
         self.objects = selected.objects
         self.notices = selected.notices

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..io_formats.options import Choice, Option
+from collections.abc import Callable, Iterable, Mapping
+
+from ...io_formats.capabilities import Capabilities
+from ...io_formats.options import Choice, Option
 
 AUTOMATIC_NORMALS_LIMIT = 200_000
 """Corners up to which automatic normals are editable; setting those takes Blender long on large meshes."""
@@ -53,6 +56,49 @@ VERTEX_ANIMATION = Option(
         Choice("NONE", "None", "Leave vertex animations out"),
     ),
 )
+SHAPE_KEYS = Option(
+    name="use_shape_keys",
+    default=True,
+    label="Shape Keys",
+    description="Make shape keys of the file's shapes (morph targets)",
+    section="Geometry",
+)
+ARMATURE = Option(
+    name="armature",
+    default="AUTO",
+    label="Armature",
+    description="Which armature the bones and animations of a file go to",
+    section="Armature",
+    choices=(
+        Choice(
+            "AUTO",
+            "Matching",
+            "A mesh gets an armature of its own; an animation goes onto one imported in the same run or the active "
+            "one, where the names of its bones match, and else gets its own",
+        ),
+        Choice("ACTIVE", "Active", "Everything goes onto the active armature, by the names of its bones"),
+        Choice("NEW", "New", "Each file gets an armature of its own"),
+        Choice("NONE", "None", "Leave bones, weights and their animations out"),
+    ),
+)
+BONE_DIRECTION = Option(
+    name="bone_direction",
+    default="FILE",
+    label="Bones",
+    description="Where bones point; joints of a file have a place and axes, but no tail",
+    section="Armature",
+    choices=(
+        Choice("FILE", "As in the File", "Along the Y axis of their joints"),
+        Choice("CHILDREN", "To Their Children", "From joint to joint, for animators; export still writes the file's"),
+    ),
+)
+JOINT_ANIMATION = Option(
+    name="use_joint_animation",
+    default=True,
+    label="Bones",
+    description="Make actions of the animations of bones",
+    section="Animation",
+)
 NODE_ANIMATION = Option(
     name="use_node_animation",
     default=True,
@@ -96,6 +142,10 @@ REUSE_MATERIALS = Option(
 IMPORT_OPTIONS: tuple[Option, ...] = (
     NORMALS,
     WELD,
+    SHAPE_KEYS,
+    ARMATURE,
+    BONE_DIRECTION,
+    JOINT_ANIMATION,
     NODE_ANIMATION,
     VERTEX_ANIMATION,
     FRAME_START,
@@ -103,3 +153,24 @@ IMPORT_OPTIONS: tuple[Option, ...] = (
     REUSE_MATERIALS,
     MATERIAL_LIBRARY,
 )
+
+_NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
+    NORMALS.name: lambda can: can.meshes,
+    WELD.name: lambda can: can.splits_vertices,
+    SHAPE_KEYS.name: lambda can: can.shape_keys,
+    ARMATURE.name: lambda can: can.skeletons,
+    BONE_DIRECTION.name: lambda can: can.skeletons,
+    JOINT_ANIMATION.name: lambda can: can.joint_clips,
+    NODE_ANIMATION.name: lambda can: can.node_clips,
+    VERTEX_ANIMATION.name: lambda can: can.vertex_clips,
+    FRAME_START.name: lambda can: can.clips,
+    SET_FRAME_RATE.name: lambda can: can.clips,
+    REUSE_MATERIALS.name: lambda can: can.materials,
+    MATERIAL_LIBRARY.name: lambda can: can.materials,
+}
+
+
+def import_options_for(capabilities: Iterable[Capabilities]) -> tuple[Option, ...]:
+    """Return the options that mean something where files can hold this."""
+    given = tuple(capabilities)
+    return tuple(option for option in IMPORT_OPTIONS if any(_NEEDED[option.name](can) for can in given))

@@ -12,8 +12,8 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.errors import MeshferryError
-from . import compat, names
+from ...io_formats.errors import MeshferryError
+from .. import compat, names
 
 _COLORS = {
     "black": (0.03, 0.03, 0.03),

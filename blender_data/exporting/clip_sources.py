@@ -5,11 +5,15 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any
 
 import bpy
+import numpy as np
+import numpy.typing as npt
 
-from . import compat
+from ...io_formats.errors import ExportError
+from .. import compat
 from .animated_blocks import Dependencies
 
 DEFAULT_CLIP = "Default"
@@ -31,10 +35,22 @@ class ClipSource:
     """For each data block the action and slot to play; None: whatever plays now."""
     strips: set[str] = field(default_factory=set)
     """Names of the NLA strips to play alone."""
+    root_motion: bool = False
+    is_empty: bool = False
+    """Whether it came from a file without a single frame."""
 
     def frame_count(self, scene_fps: float) -> int:
         """Return the number of samples, both ends included."""
+        if self.is_empty:
+            return 0
         return max(1, round((self.end - self.start) * self.fps / scene_fps) + 1)
+
+    def frames(self, scene_fps: float) -> npt.NDArray[np.float64]:
+        """Return the frames of the scene that are the clip's, (F,)."""
+        frames = self.start + np.arange(self.frame_count(scene_fps)) * (scene_fps / self.fps)
+        # Keys are stored in single precision: what is all but whole is meant to be.
+        nearest = np.rint(frames)
+        return np.where(np.abs(frames - nearest) < 1e-4, nearest, frames)
 
     def play(self, animated: Iterable[bpy.types.ID]) -> None:
         """Make exactly this clip play; the caller puts everything back."""
@@ -62,24 +78,48 @@ def scene_rate(scene: bpy.types.Scene) -> float:
     return scene.render.fps / scene.render.fps_base
 
 
-def find_clips(scene: bpy.types.Scene, found: Dependencies, options: Mapping[str, Any]) -> list[ClipSource]:
-    """Return the clips that the options ask for, in a steady order."""
+def find_clips(
+    scene: bpy.types.Scene, found: Dependencies, options: Mapping[str, Any], *, for_joints: bool = False
+) -> list[ClipSource]:
+    """Return the clips that the options ask for, in a steady order.
+
+    Those ``for_joints`` belong to one armature: what plays is named after its action, and may have no frame.
+
+    Raises
+    ------
+    ExportError
+        Several clips are asked for while one is edited in the NLA.
+    """
     mode = options["clips"]
     if mode == "NONE" or not found.any_change:
         return []
+    if mode in {"ACTIONS", "NLA"}:
+        _refuse_tweaking(found)
     if mode == "ACTIONS":
-        clips = _every_action(scene, found)
+        clips = _every_action(scene, found, with_empty=for_joints)
     elif mode == "NLA":
         clips = _nla_clips(scene, found)
     else:
-        clips = [_as_played(scene, found, over_scene=mode == "SCENE")]
+        clips = [_as_played(scene, found, over_scene=mode == "SCENE", for_joints=for_joints)]
     wanted = [pattern.strip() for pattern in str(options["clip_names"]).split(",") if pattern.strip()]
     if wanted:
         clips = [clip for clip in clips if any(fnmatch.fnmatchcase(clip.name, pattern) for pattern in wanted)]
+    for clip in clips:
+        clip.is_empty &= for_joints
     if options["frame_rate"]:
         for clip in clips:
             clip.fps = float(options["frame_rate"])
     return clips
+
+
+def _refuse_tweaking(found: Dependencies) -> None:
+    """Refuse to play other clips while a strip is edited: Blender lets nobody change the action then."""
+    tweaked = next((block for block in found.animated if block.animation_data.use_tweak_mode), None)
+    if tweaked is not None:
+        raise ExportError(
+            f"'{tweaked.name}' is being edited in the NLA (tweak mode); leave that (Tab over the strip) to export its "
+            "clips one by one, or export what plays"
+        )
 
 
 def played(clips: Iterable[ClipSource]) -> dict[bpy.types.ID, list[bpy.types.Action]]:
@@ -96,13 +136,13 @@ def _playing(found: Dependencies) -> list[bpy.types.Action]:
     return list(dict.fromkeys(action for action in actions if action is not None))
 
 
-def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool) -> ClipSource:
+def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool, for_joints: bool) -> ClipSource:
     """Make one clip of what plays now."""
     actions = _playing(found)
     clip = _clip_of(actions, scene)
-    clip.name = (
-        clip.name if len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file else DEFAULT_CLIP
-    )
+    one_name = len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file
+    if not (one_name or for_joints):
+        clip.name = DEFAULT_CLIP
     ranges: list[tuple[float, float]] = [tuple(action.frame_range) for action in actions if _has_keys(action)]
     if not clip.from_file:
         ranges += [_extent(strips) for strips in _strips(found).values()]
@@ -124,6 +164,8 @@ def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSou
         fps=fps,
         is_cyclic=bool(actions) and all(action.use_frame_range and action.use_cyclic for action in actions),
         from_file=any(action.meshferry.frame_count > 0 for action in actions),
+        root_motion=any(action.meshferry.root_motion for action in actions),
+        is_empty=bool(actions) and all(_came_without_frames(action) for action in actions),
     )
 
 
@@ -133,16 +175,27 @@ def clip_name(action: bpy.types.Action) -> str:
 
 
 def _has_keys(action: bpy.types.Action) -> bool:
-    return bool(compat.action_curves(action, None))
+    return not all(curve.is_empty for curve in compat.action_curves(action, None))
 
 
-def _every_action(scene: bpy.types.Scene, found: Dependencies) -> list[ClipSource]:
+def _came_without_frames(action: bpy.types.Action) -> bool:
+    """Tell whether an action is a clip of a file that has no frame, and got no key since."""
+    kept = action.meshferry
+    return bool(kept.clip_name) and not kept.frame_count and not _has_keys(action)
+
+
+def _every_action(scene: bpy.types.Scene, found: Dependencies, *, with_empty: bool) -> list[ClipSource]:
     """Make a clip for each name of the actions that belong to the exported objects."""
     groups: dict[str, dict[bpy.types.ID, tuple[bpy.types.Action, Any]]] = {}
     for block in found.animated:
-        for action, slot in _actions_of(block):
-            if action.meshferry.use_export and _has_keys(action):
-                groups.setdefault(clip_name(action), {}).setdefault(block, (action, slot))
+        exported = {
+            action: slot
+            for action, slot in _actions_of(block)
+            if action.meshferry.use_export and (_has_keys(action) or (with_empty and _came_without_frames(action)))
+        }
+        names = _names_of_clips(exported)
+        for action, slot in exported.items():
+            groups.setdefault(names[action], {})[block] = (action, slot)
     clips = []
     for name, actions in groups.items():
         clip = _clip_of(list(dict.fromkeys(action for action, _ in actions.values())), scene)
@@ -150,6 +203,19 @@ def _every_action(scene: bpy.types.Scene, found: Dependencies) -> list[ClipSourc
         clip.actions = actions
         clips.append(clip)
     return clips
+
+
+def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Action, str]:
+    """Name the clips that the actions of one data block are.
+
+    Clips of several files may bear one name ("Take 001"), of which one action can keep it; others have their own.
+    """
+    given: dict[bpy.types.Action, str] = {}
+    for action in sorted(actions, key=lambda action: action.name != clip_name(action)):
+        wanted = chain((clip_name(action), action.name), (f"{action.name} {number}" for number in count(2)))
+        taken = set(given.values())
+        given[action] = next(name for name in wanted if name not in taken)
+    return given
 
 
 def _actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
@@ -162,8 +228,11 @@ def _actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
         for strip in track.strips:
             if strip.action is not None:
                 actions.setdefault(strip.action, strip.action_slot if compat.HAS_SLOTS else None)
+    own = {clip_name(action) for action in actions}
     for action in bpy.data.actions:
-        if action not in actions:
+        # Where a file was imported twice, each of its objects has an action of that clip.
+        is_of_another = clip_name(action) in own and action.users > int(action.use_fake_user)
+        if action not in actions and not is_of_another:
             fits, slot = _fits(action, block)
             if fits:
                 actions[action] = slot

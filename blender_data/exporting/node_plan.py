@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import bpy
 
-from . import names
+from .. import names
 from .object_selection import MESHABLE
 
 OWN_NODE_PREFIX = "#"

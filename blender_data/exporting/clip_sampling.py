@@ -9,9 +9,10 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ..io_formats.quaternions import continuous
-from ..io_formats.scene import Clip, Node, TransformTrack, VertexTrack
-from . import compat, transforms
+from ...io_formats.quaternions import continuous
+from ...io_formats.scene import Clip, Node, TransformTrack, VertexTrack
+from .. import compat
+from . import transforms
 from .clip_sources import ClipSource, scene_rate
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import PlannedNode
@@ -73,17 +74,13 @@ class ClipSampler:
         ]
         if not clip.transforms and not clip.vertices:
             return None
-        self._drop_repeated_pose(clip, source)
+        drop_repeated_pose(clip, str(self.options["loop"]), is_cyclic=source.is_cyclic)
         return clip
 
     def _frames(self, source: ClipSource) -> Iterator[int]:
         """Set the scene to each frame of a clip in turn."""
-        scene = self.context.scene
-        rate = scene_rate(scene)
-        count = source.frame_count(rate)
-        step = rate / source.fps
-        for number in range(count):
-            set_frame(scene, source.start + number * step)
+        for number, frame in enumerate(source.frames(scene_rate(self.context.scene))):
+            set_frame(self.context.scene, float(frame))
             yield number
 
     def _watch_instances(self) -> None:
@@ -159,22 +156,22 @@ class ClipSampler:
         moves = any(np.ptp(values, axis=0).max() > _MOVED * size for values in ranges)
         return track if moves or (source.from_file and is_keyed(thing)) else None
 
-    def _drop_repeated_pose(self, clip: Clip, source: ClipSource) -> None:
-        """Leave out the last frame of a loop where it repeats the first."""
-        mode = self.options["loop"]
-        if clip.frame_count < 2 or mode == "KEEP" or (mode == "AUTO" and not source.is_cyclic) or not _closes(clip):
-            return
-        clip.frame_count -= 1
-        for track in clip.transforms:
-            track.translation, track.rotation, track.scale = (
-                track.translation[:-1],
-                track.rotation[:-1],
-                track.scale[:-1],
-            )
-        for moved in clip.vertices:
-            moved.points = moved.points[:-1]
-            moved.normals = None if moved.normals is None else moved.normals[:-1]
-            moved.tangents = None if moved.tangents is None else moved.tangents[:-1]
+
+def drop_repeated_pose(clip: Clip, mode: str, *, is_cyclic: bool) -> None:
+    """Leave out the last frame of a loop where it repeats the first; ``mode`` is that of the option."""
+    if clip.frame_count < 2 or mode == "KEEP" or (mode == "AUTO" and not is_cyclic) or not _closes(clip):
+        return
+    clip.frame_count -= 1
+    for track in clip.transforms:
+        track.translation, track.rotation, track.scale = (
+            track.translation[:-1],
+            track.rotation[:-1],
+            track.scale[:-1],
+        )
+    for moved in clip.vertices:
+        moved.points = moved.points[:-1]
+        moved.normals = None if moved.normals is None else moved.normals[:-1]
+        moved.tangents = None if moved.tangents is None else moved.tangents[:-1]
 
 
 def set_frame(scene: bpy.types.Scene, frame: float) -> None:

@@ -1,13 +1,32 @@
-"""Sampled vertex animation -> shape keys played by an action, or a mesh cache played by a modifier."""
+"""Shapes of a file -> shape keys; sampled vertex animation -> shape keys played by an action, or a mesh cache."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import bpy
 import numpy as np
 
-from ..io_formats.scene import VertexTrack
-from . import names
+from ...io_formats.scene import ShapeKey, VertexTrack
+from .. import names
 from .actions import ClipActions, set_keys
+
+BASIS = "Basis"
+
+
+def add_file_shapes(owner: bpy.types.Object, shapes: Sequence[ShapeKey]) -> dict[str, str]:
+    """Make shape keys of a mesh's shapes, all at 0; return the name that each got."""
+    given: dict[str, str] = {}
+    if not shapes:
+        return given
+    owner.shape_key_add(name=BASIS, from_mix=False).value = 0.0
+    fitting = names.fit_all([BASIS, *(shape.name for shape in shapes)], "Key")[1:]
+    for shape, name in zip(shapes, fitting, strict=True):
+        key = owner.shape_key_add(name=name, from_mix=False)
+        key.points.foreach_set("co", np.ascontiguousarray(shape.points, np.float32).reshape(-1))
+        key.value = 0.0  # 5.0 makes new keys with 1
+        given[shape.name] = key.name
+    return given
 
 
 def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: VertexTrack) -> None:
@@ -20,7 +39,7 @@ def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: Ve
     rest = np.empty(len(mesh.vertices) * 3, np.float32)
     mesh.attributes["position"].data.foreach_get("vector", rest)
     if mesh.shape_keys is None:
-        owner.shape_key_add(name="Basis", from_mix=False)
+        owner.shape_key_add(name=BASIS, from_mix=False)
     keys = mesh.shape_keys
     curves = clip_actions.curves_for(keys, f"{owner.name} shapes")
     frames = clip_actions.timing.frames

@@ -1,0 +1,1 @@
+"""Blender -> Scene: the user's scene is the same before and after."""

@@ -1,0 +1,292 @@
+"""Poses of armatures -> tracks of joints: read from the keys where nothing else moves bones, else frame by frame.
+
+A bone's transform relative to its rest is what its channels say: that can be computed from its f-curves, all frames
+at once. Constraints, drivers, NLA strips and bones that do not inherit all of their parents' transform need Blender
+to set each frame; there, the same transform is  N_j^-1 N_p P_p^-1 P_j  with P the matrices of the pose and N those
+of the rest. Either becomes the joint's local transform by ``joint_poses``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.errors import ExportError
+from ...io_formats.quaternions import continuous
+from ...io_formats.scene import Clip, TransformTrack
+from .. import joint_poses
+from . import pose_curves, scene_state
+from .animated_blocks import Dependencies, dependencies
+from .armature_reading import ReadSkeleton, SkeletonSpace
+from .clip_sampling import drop_repeated_pose, set_frame
+from .clip_sources import ClipSource, find_clips, played, scene_rate
+from .object_selection import listed
+
+Array = npt.NDArray[np.float64]
+
+_STILL = 2e-6
+"""Difference to the bind transform, relative to its size, below which a joint stands still (single precision)."""
+
+_CHUNK = 16
+"""Joints that are computed at a time: enough to spare calls, few enough to stay in the cache."""
+
+
+@dataclass
+class _Rig:
+    """An armature of the export: its skeleton's number, joints and space, and what its bones depend on."""
+
+    number: int
+    read: ReadSkeleton
+    space: SkeletonSpace
+    found: Dependencies
+
+    @property
+    def thing(self) -> bpy.types.Object:
+        return self.read.thing
+
+
+def clips_by_armature(
+    scene: bpy.types.Scene, armatures: Sequence[bpy.types.Object], options: Mapping[str, Any]
+) -> list[list[ClipSource]]:
+    """Return the clips that the options ask for of each armature.
+
+    Armatures with the same bones could play each other's actions: those that one of them plays are not another's.
+    """
+    own = [pose_curves.own_actions(thing) for thing in armatures]
+    found = []
+    for number, thing in enumerate(armatures):
+        foreign = {action for other, actions in enumerate(own) if other != number for action in actions} - own[number]
+        found.append(
+            [
+                source
+                for source in find_clips(scene, dependencies([thing]), options, for_joints=True)
+                if source.actions is None or source.actions.get(thing, (None, None))[0] not in foreign
+            ]
+        )
+    return found
+
+
+class JointSampler:
+    """Reads the clips of the armatures of one export; what it had to say is in ``notices``."""
+
+    def __init__(self, context: bpy.types.Context, options: Mapping[str, Any]) -> None:
+        self.context = context
+        self.options = options
+        self.notices: list[str] = []
+        self.sampled: list[str] = []
+        """Names of the clips that needed Blender to set each frame."""
+
+    def notice(self, text: str) -> None:
+        if text not in self.notices:
+            self.notices.append(text)
+
+    def clips(self, skeletons: Iterable[tuple[ReadSkeleton, SkeletonSpace]]) -> list[Clip]:
+        """Return the clips of all skeletons, which the tracks name by their place."""
+        rigs = [_Rig(number, *both, dependencies([both[0].thing])) for number, both in enumerate(skeletons)]
+        found = clips_by_armature(self.context.scene, [rig.thing for rig in rigs], self.options)
+        return [clip for rig, sources in zip(rigs, found, strict=True) for clip in self._clips_of(rig, sources)]
+
+    def _clips_of(self, rig: _Rig, sources: list[ClipSource]) -> list[Clip]:
+        """Read the clips of one armature: all that keys alone move without touching the scene."""
+        if any(pose_curves.moves_object(rig.thing, source) for source in sources):
+            self.notice(f"{rig.thing.name}: the armature object itself is animated; only its bones are exported")
+        by_keys = [source.is_empty or pose_curves.says_all(rig.thing, rig.found, source) for source in sources]
+        sampled = [source for source, direct in zip(sources, by_keys, strict=True) if not direct]
+        self.sampled += [source.name for source in sampled]
+        clips: dict[int, Clip] = {}
+        forgotten = self._forgotten(rig, sources)
+        for place, (source, direct) in enumerate(zip(sources, by_keys, strict=True)):
+            if direct:
+                clips[place] = self._read(rig, source, forgotten)
+        if sampled:
+            self._require_evaluated(rig, sampled)
+            blocks = rig.found.animated
+            with scene_state.kept(self.context, blocks, played(sampled)), scene_state.posed(self.context, [rig.thing]):
+                rest = scene_state.animated_values(blocks, played(sampled))
+                for source in sampled:
+                    # What this clip does not move stands as before, not as the clip before it left it.
+                    source.play(blocks)
+                    for channel in rest:
+                        channel.restore()
+                    pose_curves.rest_channels(rig.thing, forgotten)
+                    clips[sources.index(source)] = self._sample(rig, source)
+        return [clips[place] for place in sorted(clips)]
+
+    def _require_evaluated(self, rig: _Rig, sampled: list[ClipSource]) -> None:
+        """Refuse to sample what Blender does not evaluate: its bones would stand still."""
+        if not rig.thing.evaluated_get(self.context.evaluated_depsgraph_get()).is_evaluated:
+            raise ExportError(
+                f"'{rig.thing.name}' is disabled in viewports or in an excluded collection, where constraints, drivers "
+                f"and NLA strips move nothing; enable it to export {listed([source.name for source in sampled])}"
+            )
+
+    def _forgotten(self, rig: _Rig, sources: list[ClipSource]) -> set[tuple[str, str]]:
+        """Return the channels of bones that stand at rest in clips that do not key them.
+
+        Unkeyed channels keep their value, as in Blender; but where several actions are exported, one that another
+        of them keys stands as that left it when the user last looked.
+        """
+        if self.options["clips"] not in {"ACTIONS", "NLA"}:
+            return set()
+        actions = {action for source in sources for action, _ in (source.actions or {}).values()}
+        actions |= pose_curves.own_actions(rig.thing)
+        return {channel for action in actions for channel in pose_curves.keyed_channels(action, None)}
+
+    # -- from keys ------------------------------------------------------------------------------
+
+    def _read(self, rig: _Rig, source: ClipSource, forgotten: set[tuple[str, str]]) -> Clip:
+        """Make a clip from the f-curves of an action."""
+        frames = source.frames(scene_rate(self.context.scene))
+        read = rig.read
+        curves = pose_curves.curves_of(rig.thing, source)
+        poses = pose_curves.PoseChannels(rig.thing, read.bones, forgotten)
+        keyed = np.array([name in curves for name in read.bones], bool)
+        tracks = _Tracks(rig, len(frames))
+        space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
+        for chunk in _chunks(np.flatnonzero(keyed)):
+            basis = poses.matrices(chunk, frames, [curves[read.bones[joint]] for joint in chunk])
+            tracks.add(chunk, _to_local(space, chunk, basis))
+        still = np.flatnonzero(~keyed)
+        if len(frames):
+            tracks.add_still(still, _to_local(space, still, poses.matrices(still, frames[:1], [{} for _ in still])))
+        return self._finished(rig, source, tracks, keyed)
+
+    # -- frame by frame -------------------------------------------------------------------------
+
+    def _sample(self, rig: _Rig, source: ClipSource) -> Clip:
+        """Make a clip by setting each of its frames."""
+        frames = source.frames(scene_rate(self.context.scene))
+        poses = self._pose_matrices(rig, frames)
+        read = rig.read
+        curves = pose_curves.curves_of(rig.thing, source)
+        driven = pose_curves.bones_moved_otherwise(rig.thing)
+        keyed = np.array([name in curves or name in driven for name in read.bones], bool)
+        tracks = _Tracks(rig, len(frames))
+        space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
+        for chunk in _chunks(np.arange(len(read.bones))):
+            basis = np.empty((len(chunk), len(frames), 4, 4))
+            for place, joint in enumerate(chunk):
+                parent = read.parents[joint]
+                basis[place] = joint_poses.inverse(read.rest[joint]) @ (
+                    poses[:, joint]
+                    if parent < 0
+                    else read.rest[parent] @ joint_poses.inverse(poses[:, parent]) @ poses[:, joint]
+                )
+            tracks.add(chunk, _to_local(space, chunk, basis))
+        return self._finished(rig, source, tracks, keyed)
+
+    def _pose_matrices(self, rig: _Rig, frames: Array) -> Array:
+        """Return the pose matrices of all joints at each frame, (F, J, 4, 4), in the space of the armature."""
+        bones = rig.thing.pose.bones
+        order = np.array([bones.find(name) for name in rig.read.bones], np.intp)
+        poses = np.empty((len(frames), len(order), 4, 4), np.float32)
+        flat = np.empty(len(bones) * 16, np.float32)
+        for place, frame in enumerate(frames):
+            set_frame(self.context.scene, float(frame))
+            depsgraph = self.context.evaluated_depsgraph_get()
+            rig.thing.evaluated_get(depsgraph).pose.bones.foreach_get("matrix", flat)
+            # Blender's matrices lie in memory column by column.
+            poses[place] = flat.reshape(-1, 4, 4)[order].transpose(0, 2, 1)
+        return poses.astype(np.float64)
+
+    # -- both -----------------------------------------------------------------------------------
+
+    def _finished(self, rig: _Rig, source: ClipSource, tracks: _Tracks, keyed: npt.NDArray[np.bool_]) -> Clip:
+        every = self.options["animated_bones"] == "ALL" or (source.is_empty and not keyed.any())
+        clip = Clip(source.name, source.fps, tracks.frame_count)
+        clip.properties["root_motion"] = source.root_motion
+        clip.transforms = tracks.made(np.ones(len(keyed), bool) if every else keyed)
+        if tracks.sheared:
+            self.notice(
+                f"{rig.thing.name}: scaled bones shear {len(tracks.sheared)} others, such as '{tracks.sheared[0]}', "
+                "which a file cannot hold; the nearest without shear was exported"
+            )
+        drop_repeated_pose(clip, str(self.options["loop"]), is_cyclic=source.is_cyclic)
+        return clip
+
+
+def _chunks(joints: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
+    return [joints[start : start + _CHUNK] for start in range(0, len(joints), _CHUNK)]
+
+
+def _to_local(space: joint_poses.PoseSpace, joints: npt.NDArray[np.intp], basis: Array) -> Array:
+    """Turn the transforms of bones relative to their rests, (n, F, 4, 4), into local transforms of their joints."""
+    return joint_poses.inverse(space.left[joints])[:, None] @ basis @ joint_poses.inverse(space.right[joints])[:, None]
+
+
+class _Tracks:
+    """The tracks of one clip that is being read, as they lie in the file."""
+
+    def __init__(self, rig: _Rig, frame_count: int) -> None:
+        self.rig = rig
+        self.frame_count = frame_count
+        self.size, self.before = rig.space.parts()
+        self.tracks: dict[int, TransformTrack] = {}
+        self.moving: set[int] = set()
+        self.sheared: list[str] = []
+        self.bind = rig.space.moved(rig.read).joints
+
+    def add(self, joints: npt.NDArray[np.intp], local: Array) -> None:
+        """Add the tracks of joints from their local transforms in the armature's space, (n, F, 4, 4)."""
+        if not len(joints) or not self.frame_count:
+            return
+        if not self.rig.space.is_identity:
+            local[..., :3, 3] *= self.size
+            roots = np.array([self.rig.read.parents[joint] < 0 for joint in joints])
+            local[roots] = self.before @ local[roots]
+        count, frames = local.shape[:2]
+        translation, rotation, scale, shear = joint_poses.decompose(local.reshape(-1, 4, 4))
+        skewed = shear.reshape(count, frames).max(axis=1) > 1e-4
+        self.sheared += [self.rig.read.bones[joint] for joint in joints[skewed]]
+        for place, joint in enumerate(joints.tolist()):
+            of_joint = slice(place * frames, (place + 1) * frames)
+            self._add_one(joint, translation[of_joint], rotation[of_joint], scale[of_joint])
+
+    def add_still(self, joints: npt.NDArray[np.intp], local: Array) -> None:
+        """Add the tracks of joints that do not move, from one frame of each, (n, 1, 4, 4)."""
+        self.add(joints, local)
+        for joint in joints.tolist():
+            track = self.tracks[joint]
+            for name in ("translation", "rotation", "scale"):
+                setattr(track, name, np.repeat(getattr(track, name), self.frame_count, axis=0))
+
+    def _add_one(self, joint: int, translation: Array, rotation: Array, scale: Array) -> None:
+        """Add a joint's track; what never leaves the bind transform is that to the bit."""
+        bind = self.bind[joint]
+        place, turn, extent = (np.asarray(value, np.float64) for value in (bind.translation, bind.rotation, bind.scale))
+        turn = turn / (np.linalg.norm(turn) or 1.0)
+        if float(np.dot(rotation[0], turn)) < 0:
+            rotation = -rotation
+        rotation = continuous(rotation.astype(np.float32))
+        size = max(float(np.abs(translation).max()), float(np.abs(place).max()), 1e-6)
+        stands = np.abs(translation - place).max() <= _STILL * size
+        holds = np.abs(rotation - turn).max() <= _STILL
+        keeps = np.abs(scale - extent).max() <= _STILL * max(1e-6, float(np.abs(extent).max()))
+        if not (stands and holds and keeps):
+            self.moving.add(joint)
+        shape = (len(translation), 1)
+        self.tracks[joint] = TransformTrack(
+            joint,
+            np.tile(np.float32(place), shape) if stands else translation.astype(np.float32),
+            np.tile(np.float32(turn), shape) if holds else rotation,
+            np.tile(np.float32(extent), shape) if keeps else scale.astype(np.float32),
+            skeleton=self.rig.number,
+        )
+
+    def made(self, wanted: npt.NDArray[np.bool_]) -> list[TransformTrack]:
+        """Return the tracks of wanted joints, and of those that do not stand at bind."""
+        if not self.frame_count:
+            return [
+                TransformTrack(joint, _none(3), _none(4), _none(3), self.rig.number)
+                for joint in np.flatnonzero(wanted).tolist()
+            ]
+        return [self.tracks[joint] for joint in sorted(self.tracks) if wanted[joint] or joint in self.moving]
+
+
+def _none(width: int) -> npt.NDArray[np.float32]:
+    return np.empty((0, width), np.float32)

@@ -1,0 +1,202 @@
+"""Blender -> Scene for files that hold models without a tree: meshes at rest, skeletons, clips of joints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.capabilities import Capabilities
+from ...io_formats.errors import ExportError
+from ...io_formats.joining import join
+from ...io_formats.scene import Mesh, Node, Scene
+from .. import names
+from . import transforms
+from .armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
+from .joint_sampling import JointSampler
+from .mesh_reading import transformed
+from .node_meshes import NodeMeshes
+from .object_selection import MESHABLE, Source, armature_of, listed, select, select_armatures
+from .rest_meshes import RestMeshes
+
+Matrix4 = npt.NDArray[np.float64]
+
+_ALIGNED = 1e-7
+"""Largest difference between two matrices that is taken for rounding."""
+
+
+class ModelExport:
+    """One export to a format that has no tree of nodes; the user's scene is the same before and after.
+
+    Every mesh object becomes a root node without transform, its mesh in the space that the option ``space`` names.
+    A mesh that an armature deforms lies in the space of the armature object, so that points and bones agree.
+    """
+
+    def __init__(
+        self,
+        context: bpy.types.Context,
+        source: Source,
+        options: Mapping[str, Any],
+        name: str,
+        capabilities: Capabilities,
+    ) -> None:
+        self.context = context
+        self.source = source
+        self.options = options
+        self.capabilities = capabilities
+        self.scene = Scene(name)
+        self.scene.properties["tolerance"] = float(options["tolerance"])
+        if source.collection is not None:
+            self.scene.properties["source_name"] = source.collection.meshferry.source_name
+        self.notices: list[str] = []
+        self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
+        self.spaces: dict[bpy.types.Object, SkeletonSpace] = {}
+
+    def run(self) -> Scene:
+        """Read the scene.
+
+        Raises
+        ------
+        ExportError
+            Nothing to export, an object of zero scale, an armature without the animation that is asked for.
+        """
+        use_hidden = bool(self.options["use_hidden"])
+        if self.capabilities.meshes:
+            selected = select(self.context, self.source, use_hidden=use_hidden, with_empties=False)
+            self.notices += selected.notices
+            self._read_objects(selected.objects)
+        else:
+            selected = select_armatures(self.context, self.source, use_hidden=use_hidden)
+            self.notices += selected.notices
+            for thing in selected.objects:
+                self._skeleton(thing)
+        self._read_clips()
+        self.scene.warnings += dict.fromkeys(self.notices)
+        return self.scene
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+    # -- skeletons ------------------------------------------------------------------------------
+
+    def _skeleton(self, thing: bpy.types.Object) -> int:
+        """Return the number of an armature's skeleton, read when it is first asked for."""
+        if thing not in self.skeletons:
+            transforms.require_size(thing, transforms.world(self._evaluated(thing)))
+            deform_only = bool(self.options["use_deform_bones_only"])
+            read = read_skeleton(thing, deform_only=deform_only, notice=self.notice)
+            space = SkeletonSpace(self._file_space(thing))
+            self.skeletons[thing], self.spaces[thing] = read, space
+            self.scene.skeletons.append(space.moved(read, self.notice))
+        return list(self.skeletons).index(thing)
+
+    def _read_clips(self) -> None:
+        if not self.capabilities.joint_clips:
+            return
+        sampler = JointSampler(self.context, self.options)
+        self.scene.clips = sampler.clips([(read, self.spaces[thing]) for thing, read in self.skeletons.items()])
+        self.notices += sampler.notices
+        if not self.scene.clips and not self.capabilities.meshes:
+            raise ExportError(
+                f"{listed([thing.name for thing in self.skeletons])}: no animation to export; give the armature an "
+                "action, or choose other clips"
+            )
+
+    # -- meshes ---------------------------------------------------------------------------------
+
+    def _read_objects(self, objects: list[bpy.types.Object]) -> None:
+        """Make a node of each object that has a mesh or shows instances."""
+        meshes = RestMeshes(self.context, self.options, self.capabilities)
+        instances = NodeMeshes(meshes.reader, meshes.reader.depsgraph, float(self.options["tolerance"]))
+        place: dict[bpy.types.Object, int] = {}
+        with meshes.at_rest(objects):
+            instances.depsgraph = meshes.reader.depsgraph
+            self._read_instances(instances, objects)
+            for thing in objects:
+                node = self._node(thing, meshes, instances)
+                if node is not None:
+                    place[thing] = len(self.scene.nodes)
+                    self.scene.nodes.append(node)
+        for thing, number in place.items():
+            finest = thing.meshferry.lod_of
+            if finest in place and finest != thing:
+                self.scene.nodes[number].lod = max(1, thing.meshferry.lod)
+                self.scene.nodes[number].properties["lod_of"] = place[finest]
+        self._say_lost_parents(place)
+        self.notices += meshes.notices
+        if not self.scene.nodes:
+            why = f" ({'; '.join(self.notices)})" if self.notices else ""
+            raise ExportError(f"There is no mesh to export{why}")
+
+    def _say_lost_parents(self, exported: Mapping[bpy.types.Object, int]) -> None:
+        """Name the objects that hang on another that is exported, or on a bone: no file knows of others."""
+        lost = [
+            thing.name
+            for thing in exported
+            if thing.parent_type == "BONE" or (thing.parent in exported and thing.meshferry.lod_of is None)
+        ]
+        if lost:
+            self.notice(f"{listed(lost)}: hanging on another object or on a bone is not carried over")
+
+    def _read_instances(self, instances: NodeMeshes, objects: list[bpy.types.Object]) -> None:
+        if self.options["use_instances"]:
+            instances.read_instances(set(objects))
+            return
+        left_out = [thing.name for thing in objects if thing.instance_type != "NONE"]
+        if left_out:
+            self.notice(f"Instances left out as chosen: {', '.join(left_out[:8])}")
+
+    def _node(self, thing: bpy.types.Object, meshes: RestMeshes, instances: NodeMeshes) -> Node | None:
+        """Make the node of an object; None where it has nothing to show."""
+        armature = armature_of(thing) if self.capabilities.skeletons and thing.type in MESHABLE else None
+        skeleton = self._skeleton(armature) if armature is not None else None
+        world = transforms.world(self._evaluated(thing))
+        parts: list[Mesh] = []
+        if thing.type in MESHABLE:
+            own = meshes.read(thing, self.skeletons[armature] if armature is not None else None)
+            if own is not None:
+                transforms.require_size(thing, world)
+                parts.append(transformed(own, self._to_file(thing, armature)))
+        to_file = self._from_world(thing, armature)
+        parts += [transformed(mesh, to_file @ matrix) for mesh, matrix in instances.instances_of(thing)]
+        if not parts:
+            return None
+        node = Node(names.file_name(thing), mesh=join(parts), skeleton=skeleton)
+        carrier = armature or thing
+        node.properties["world"] = transforms.world(self._evaluated(carrier)) @ np.linalg.pinv(
+            self._file_space(carrier)
+        )
+        return node
+
+    def _evaluated(self, thing: bpy.types.Object) -> bpy.types.Object:
+        return thing.evaluated_get(self.context.evaluated_depsgraph_get())
+
+    # -- spaces ---------------------------------------------------------------------------------
+
+    def _file_space(self, thing: bpy.types.Object) -> Matrix4:
+        """Return the matrix from an object's own space into that of its file."""
+        choice = self.options["space"]
+        matrix = np.identity(4) if choice == "OWN" else transforms.world(self._evaluated(thing)).copy()
+        if choice == "TURNED_AND_SCALED":
+            matrix[:3, 3] = 0
+        return matrix
+
+    def _to_file(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
+        """Return the matrix from the space of an object's mesh into that of its file."""
+        if armature is None:
+            return self._file_space(thing)
+        held = transforms.world(self._evaluated(armature))
+        relative = np.linalg.inv(held) @ transforms.world(self._evaluated(thing))
+        if np.allclose(relative, np.identity(4), rtol=0, atol=_ALIGNED):
+            relative = np.identity(4)  # what hangs on its armature as it was imported goes back to the bit
+        return self._file_space(armature) @ relative
+
+    def _from_world(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
+        """Return the matrix from world space into that of an object's file."""
+        carrier = armature or thing
+        if self.options["space"] == "WORLD":
+            return np.identity(4)
+        return self._file_space(carrier) @ np.linalg.pinv(transforms.world(self._evaluated(carrier)))

@@ -1,0 +1,223 @@
+"""Which objects an export takes, and what it says of those it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import bpy
+
+from ...io_formats.errors import ExportError
+
+MESHABLE = frozenset({"MESH", "CURVE", "SURFACE", "FONT", "META"})
+"""Types of objects that have a surface to export."""
+
+_SILENT = frozenset({"ARMATURE", "LATTICE"})
+"""Types that act through others: their effect on meshes is exported, they themselves are no loss."""
+
+_KINDS = {"LIGHT": "light", "CAMERA": "camera", "LIGHT_PROBE": "light probe", "SPEAKER": "speaker", "VOLUME": "volume"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """What to export: ``COLLECTION`` or ``OBJECTS`` (with those), ``SELECTION`` or ``SCENE``."""
+
+    kind: str
+    collection: bpy.types.Collection | None = None
+    objects: tuple[bpy.types.Object, ...] = ()
+
+
+@dataclass
+class Selected:
+    """Objects to export, parents before children, and notices about the others."""
+
+    objects: list[bpy.types.Object] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+
+def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with_empties: bool = True) -> Selected:
+    """Choose the objects of an export.
+
+    Objects that Blender does not evaluate (disabled in viewports, in excluded collections) come
+    without their modifiers, so they are left out and named; hidden ones are an option. Coarser levels
+    of detail come with their finest one, hidden or not.
+
+    Parameters
+    ----------
+    with_empties:
+        Whether a file can hold empties; otherwise only those that show instances are chosen.
+
+    Raises
+    ------
+    ExportError
+        Nothing is left to export.
+    """
+    candidates = _candidates(context, source)
+    enabled = set(_enabled(context.view_layer.layer_collection))
+    coarser = set() if with_empties else _coarser(candidates, enabled, context, use_hidden=use_hidden)
+    chosen = Selected()
+    left_out: dict[str, list[str]] = {}
+    for candidate in dict.fromkeys([*candidates, *sorted(coarser, key=lambda thing: thing.name)]):
+        if candidate in coarser:
+            chosen.objects.append(candidate)
+        elif candidate.type == "EMPTY" and not with_empties and candidate.instance_type == "NONE":
+            left_out.setdefault("empties have no place in such a file", []).append(candidate.name)
+        elif candidate.type not in MESHABLE and candidate.type != "EMPTY":
+            if candidate.type not in _SILENT:
+                kind = _KINDS.get(candidate.type, candidate.type.lower().replace("_", " "))
+                left_out.setdefault(f"{kind}s cannot be exported", []).append(candidate.name)
+        elif candidate not in enabled:
+            left_out.setdefault("disabled in viewports or in excluded collections, left out", []).append(candidate.name)
+        elif not use_hidden and not candidate.visible_get(view_layer=context.view_layer):
+            left_out.setdefault("hidden, left out", []).append(candidate.name)
+        else:
+            chosen.objects.append(candidate)
+    chosen.notices = [f"{listed(names)}: {why}" for why, names in left_out.items()]
+    if not chosen.objects:
+        why = f" ({'; '.join(chosen.notices)})" if chosen.notices else ""
+        raise ExportError(f"There is nothing to export in {_label(source)}{why}")
+    if not with_empties:
+        chosen.notices += _missing_levels(chosen.objects, candidates)
+    chosen.objects = parents_first(chosen.objects)
+    return chosen
+
+
+def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: bool) -> Selected:
+    """Choose the armatures of an export of nothing else: those of the source, and those that deform its meshes.
+
+    Raises
+    ------
+    ExportError
+        There is none.
+    """
+    candidates = _candidates(context, source)
+    enabled = set(_enabled(context.view_layer.layer_collection))
+    chosen: dict[bpy.types.Object, None] = {}
+    hidden: list[str] = []
+    for candidate in candidates:
+        found = candidate if candidate.type == "ARMATURE" else armature_of(candidate)
+        if found is None or found in chosen:
+            continue
+        if found is not candidate and candidate not in enabled:
+            hidden.append(found.name)  # nothing that Blender evaluates needs it
+            continue
+        seen = found in enabled and (use_hidden or found.visible_get(view_layer=context.view_layer))
+        if found is candidate and not seen and source.kind != "OBJECTS":
+            hidden.append(found.name)
+        else:
+            chosen[found] = None
+    hidden = list(dict.fromkeys(name for name in hidden if bpy.data.objects[name] not in chosen))
+    notices = [f"{listed(hidden)}: hidden or disabled, left out"] if hidden else []
+    if not chosen:
+        why = f" ({'; '.join(notices)})" if notices else ""
+        raise ExportError(f"There is no armature in {_label(source)}{why}; select one, or a mesh that it deforms")
+    return Selected(list(chosen), notices)
+
+
+def armature_modifiers(thing: bpy.types.Object) -> list[bpy.types.Modifier]:
+    """Return the modifiers through which armatures deform an object, those that are shown first."""
+    found = [modifier for modifier in thing.modifiers if modifier.type == "ARMATURE" and modifier.object is not None]
+    return sorted(found, key=lambda modifier: not modifier.show_viewport)
+
+
+def armature_of(thing: bpy.types.Object) -> bpy.types.Object | None:
+    """Return the armature that deforms an object: of its modifiers, else the one that it hangs on to be deformed."""
+    modifiers = armature_modifiers(thing)
+    if modifiers:
+        return modifiers[0].object
+    parent = thing.parent
+    deforms = parent is not None and parent.type == "ARMATURE" and thing.type in MESHABLE
+    if deforms and (thing.parent_type == "ARMATURE" or (thing.parent_type == "OBJECT" and _names_bones(thing, parent))):
+        return parent
+    return None
+
+
+def _names_bones(thing: bpy.types.Object, armature: bpy.types.Object) -> bool:
+    return any(group.name in armature.data.bones for group in thing.vertex_groups)
+
+
+def _coarser(
+    candidates: Iterable[bpy.types.Object],
+    enabled: Container[bpy.types.Object],
+    context: bpy.types.Context,
+    *,
+    use_hidden: bool,
+) -> set[bpy.types.Object]:
+    """Return the coarser levels of detail of objects that are exported."""
+    finest = {
+        thing
+        for thing in candidates
+        if thing in enabled and (use_hidden or thing.visible_get(view_layer=context.view_layer))
+    }
+    return {
+        thing
+        for thing in context.scene.objects
+        if thing.meshferry.lod_of in finest and thing.type in MESHABLE and thing in enabled
+    }
+
+
+def _missing_levels(chosen: Iterable[bpy.types.Object], candidates: Iterable[bpy.types.Object]) -> list[str]:
+    """Name the coarser levels of detail that do not come with their finest one, and that nothing else speaks of."""
+    exported = set(chosen)
+    named = exported.union(candidates)
+    missing = [
+        thing.name
+        for thing in bpy.data.objects
+        if thing.meshferry.lod_of in exported and thing not in named and thing.type in MESHABLE and thing.users_scene
+    ]
+    why = "levels of detail that are disabled in viewports, in excluded collections or in another scene, left out"
+    return [f"{listed(missing)}: {why}"] if missing else []
+
+
+def _candidates(context: bpy.types.Context, source: Source) -> list[bpy.types.Object]:
+    if source.kind == "COLLECTION":
+        if source.collection is None:
+            raise ExportError("No collection was chosen to export")
+        return list(dict.fromkeys(source.collection.all_objects))
+    if source.kind == "SELECTION":
+        return list(context.view_layer.objects.selected)
+    if source.kind == "OBJECTS":
+        return list(dict.fromkeys(source.objects))
+    return list(context.scene.objects)
+
+
+def _enabled(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Object]:
+    """Yield the objects that Blender evaluates for their own sake, hidden ones too.
+
+    The dependency graph's list lacks hidden ones, and what it holds besides may be there for a modifier of another.
+    """
+    if layer.collection.hide_viewport:
+        return
+    if not layer.exclude:
+        yield from (thing for thing in layer.collection.objects if not thing.hide_viewport)
+    for child in layer.children:
+        yield from _enabled(child)
+
+
+def _label(source: Source) -> str:
+    if source.collection is not None:
+        return f"collection '{source.collection.name}'"
+    if source.kind == "OBJECTS":
+        return listed([thing.name for thing in source.objects]) or "nothing"
+    return "the selection" if source.kind == "SELECTION" else "the scene"
+
+
+def listed(names: list[str], most: int = 8) -> str:
+    """Return the first names, quoted, and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(f"'{name}'" for name in names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def parents_first(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Order objects so that parents stand before their children, and otherwise as they were."""
+    remaining = dict.fromkeys(objects)
+    ordered: dict[bpy.types.Object, None] = {}
+
+    for start in remaining:
+        line = [start]
+        while line[-1].parent is not None:
+            line.append(line[-1].parent)
+        for member in reversed(line):
+            if member in remaining:
+                ordered.setdefault(member)
+    return list(ordered)

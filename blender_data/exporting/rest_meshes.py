@@ -1,0 +1,213 @@
+"""Meshes as they rest: before armatures deform them, in their Basis shape, with weights, shape keys and surfaces."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...io_formats.capabilities import Capabilities
+from ...io_formats.scene import Mesh, ShapeKey, Surface
+from .. import surfaces, vertex_weights
+from . import scene_state, shape_reading
+from .armature_reading import ReadSkeleton
+from .mesh_reading import MeshReader, Triangulation
+from .object_selection import armature_modifiers, listed
+
+UV_NAMES = ("UV0", "UV1")
+"""UV maps of these names go to the first and second UV channel, whatever their order."""
+
+
+class RestMeshes:
+    """Reads the meshes of one export of objects without tree; what it had to say is in ``notices``."""
+
+    def __init__(self, context: bpy.types.Context, options: Mapping[str, Any], capabilities: Capabilities) -> None:
+        self.context = context
+        self.use_modifiers = bool(options["use_modifiers"])
+        self.use_keys = bool(options["use_shape_keys"]) and capabilities.shape_keys
+        self.influences = capabilities.influences
+        self.reader = MeshReader(
+            context.evaluated_depsgraph_get(),
+            use_modifiers=self.use_modifiers,
+            uv_layers=capabilities.uv_layers,
+            color_layers=capabilities.color_layers,
+            uv_names=UV_NAMES,
+            by_file_vertex=capabilities.splits_vertices,
+            at_rest=True,
+        )
+
+    @property
+    def notices(self) -> list[str]:
+        return self.reader.notices
+
+    def is_plain(self, thing: bpy.types.Object) -> bool:
+        """Tell whether a mesh rests as its own data are, so that Blender need not evaluate anything."""
+        if thing.type != "MESH":
+            return False
+        if not self.use_modifiers:
+            return True
+        if any(modifier.show_viewport and modifier.type != "ARMATURE" for modifier in thing.modifiers):
+            return False
+        return self.use_keys or thing.meshferry.rest_is_basis or not shape_reading.is_reshaped(thing)
+
+    @contextlib.contextmanager
+    def at_rest(self, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
+        """Show objects at rest through a block of code, those that have to be evaluated."""
+        evaluated = [thing for thing in objects if not self.is_plain(thing)]
+        pinned = [thing for thing in evaluated if self.use_keys or thing.meshferry.rest_is_basis]
+        with scene_state.undeformed(self.context, evaluated), scene_state.resting(self.context, pinned):
+            self.reader.depsgraph = self.context.evaluated_depsgraph_get()
+            yield
+
+    def read(self, thing: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
+        """Return the mesh of an object in its own space, or None where it has nothing to show."""
+        plain = self.is_plain(thing)
+        seen = thing if plain else thing.evaluated_get(self.reader.depsgraph)
+        if self.reader.is_part_of_family(seen):
+            return None
+        data = seen.to_mesh()
+        try:
+            if data is None or not len(data.polygons):
+                return self._without_faces(thing, data)
+            keys = shape_reading.shape_keys(thing) if self.use_keys else []
+            self._say_relative(thing, keys)
+            if plain:
+                shape_reading.show_basis(thing, data)
+            cut = Triangulation.of(data)
+            mesh = self.reader.convert(thing, seen, data, cut)
+            if keys and plain:
+                mesh.shape_keys = self._plain_shapes(thing, data, mesh, cut)
+            if read is not None:
+                self._read_weights(thing, seen, data, mesh, read)
+        finally:
+            seen.to_mesh_clear()
+        if keys and not plain:
+            mesh.shape_keys = self._evaluated_shapes(thing, mesh, cut)
+        mesh.surfaces = self._surfaces(thing, mesh)
+        return mesh
+
+    def _without_faces(self, thing: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:
+        """Return an empty mesh for what came from a file without faces, to which it goes back."""
+        if data is None:
+            return None
+        from_file = len(thing.meshferry.surfaces) or any(c.meshferry.from_file for c in thing.users_collection)
+        if len(data.vertices) or not from_file:
+            what = "it has vertices but no faces" if len(data.vertices) else "it has no faces"
+            self.reader.notice(f"{thing.name}: {what}; nothing of its mesh was exported")
+        if not from_file:
+            return None
+        mesh = Mesh(np.empty((0, 3), np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
+        mesh.surfaces = surfaces.read(thing, [], [])
+        mesh.materials = [surface.name for surface in mesh.surfaces]
+        return mesh
+
+    # -- weights --------------------------------------------------------------------------------
+
+    def _read_weights(
+        self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, read: ReadSkeleton
+    ) -> None:
+        """Read how much the bones of an armature weigh on each point; ``data`` is of no use for anything else then."""
+        if not self.influences:
+            return
+        bones = read.thing.data.bones
+        joint_of = {name: joint for name, joint in read.joint_of.items() if bones[name].use_deform}
+        self._say_other_ways(thing, read)
+        table = np.array([joint_of.get(group.name, -1) for group in seen.vertex_groups], np.int32)
+        if not (table >= 0).any():
+            self.reader.notice(
+                f"{thing.name}: none of its vertex groups is named like a bone of '{read.thing.name}' that deforms; "
+                "it was exported without weights"
+            )
+            return
+        _strip(data)
+        counts, groups, weights = vertex_weights.read(data)
+        mesh.joint_indices, mesh.joint_weights, cut = vertex_weights.strongest(
+            counts, groups, weights, table, self.influences
+        )
+        if cut:
+            number = "1 vertex has" if cut == 1 else f"{cut:,} vertices have"
+            self.reader.notice(f"{thing.name}: {number} more than {self.influences} weights; the strongest were kept")
+
+    def _say_other_ways(self, thing: bpy.types.Object, read: ReadSkeleton) -> None:
+        """Say which ways of deforming no file holds."""
+        modifiers = armature_modifiers(thing)
+        others = [modifier.object.name for modifier in modifiers[1:] if modifier.object != read.thing]
+        if others:
+            self.reader.notice(
+                f"{thing.name}: '{read.thing.name}' deforms it in the file, but not {', '.join(map(repr, others))}"
+            )
+        bones = read.thing.data.bones
+        of_groups = [bones[group.name] for group in thing.vertex_groups if group.name in bones]
+        bendy = [bone.name for bone in of_groups if bone.bbone_segments > 1]
+        if bendy:
+            self.reader.notice(f"{thing.name}: bendy bones are straight in a file: {listed(bendy)}")
+        for modifier in modifiers[:1]:
+            ways = {
+                "bone envelopes": modifier.use_bone_envelopes,
+                f"the mask '{modifier.vertex_group}'": bool(modifier.vertex_group),
+                "Preserve Volume": modifier.use_deform_preserve_volume,
+            }
+            used = [way for way, is_used in ways.items() if is_used]
+            if used:
+                self.reader.notice(
+                    f"{thing.name}: its armature modifier uses {' and '.join(used)}, which a file does not hold"
+                )
+
+    # -- shape keys -----------------------------------------------------------------------------
+
+    def _say_relative(self, thing: bpy.types.Object, keys: Iterable[bpy.types.ShapeKey]) -> None:
+        """Name the shape keys that add to another in Blender, and to the Basis in a file."""
+        others = [key.name for key in keys if key.relative_key != thing.data.shape_keys.reference_key]
+        if others and thing.data.shape_keys.use_relative:
+            self.reader.notice(
+                f"{thing.name}: in a file all shape keys are relative to the Basis, {listed(others)} too; set Relative "
+                "To to the Basis to see them so"
+            )
+
+    def _plain_shapes(
+        self, thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, cut: Triangulation
+    ) -> list[ShapeKey]:
+        """Read shape keys as they are stored; ``data``, a copy, takes one shape after the other."""
+        shapes = []
+        for key, points in shape_reading.stored_shapes(thing, data):
+            shape_reading.set_points(data, points)
+            shapes.append(self.reader.convert_shape(key.name, data, mesh, cut))
+        return shapes
+
+    def _evaluated_shapes(self, thing: bpy.types.Object, mesh: Mesh, cut: Triangulation) -> list[ShapeKey]:
+        """Read shape keys through the object's modifiers, or none of them where these change the topology."""
+        shapes: list[ShapeKey] = []
+        with scene_state.shape_shown(thing):
+            for key in shape_reading.shown_alone(self.context, thing):
+                self.reader.depsgraph = self.context.evaluated_depsgraph_get()
+                seen = thing.evaluated_get(self.reader.depsgraph)
+                data = seen.to_mesh()
+                try:
+                    if data is None or not cut.fits(data, len(mesh.points)):
+                        self.reader.notice(
+                            f"{thing.name}: its shape keys were left out, since its modifiers make other faces of "
+                            f"'{key.name}' than of its Basis; apply the modifiers, or turn them off"
+                        )
+                        return []
+                    shapes.append(self.reader.convert_shape(key.name, data, mesh, cut))
+                finally:
+                    seen.to_mesh_clear()
+        return shapes
+
+    # -- surfaces -------------------------------------------------------------------------------
+
+    def _surfaces(self, thing: bpy.types.Object, mesh: Mesh) -> list[Surface]:
+        """Return a surface for each of the mesh's materials; modifiers may have added some to the object's."""
+        found = surfaces.read(thing, [layer.name for layer in mesh.uvs], [key.name for key in mesh.shape_keys])
+        return found[: len(mesh.materials)] + [Surface(name) for name in mesh.materials[len(found) :]]
+
+
+def _strip(data: bpy.types.Mesh) -> None:
+    """Take the layers off a copy of a mesh, over which reading its weights would take three times as long."""
+    for name in [attribute.name for attribute in data.attributes if not attribute.is_required]:
+        attribute = data.attributes.get(name)
+        if attribute is not None:
+            data.attributes.remove(attribute)

@@ -1,0 +1,1 @@
+"""Scene -> Blender: everything or nothing."""

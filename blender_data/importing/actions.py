@@ -1,0 +1,226 @@
+"""Clips -> actions: sampled transforms become f-curves with one linear key a frame.
+
+Every animated bone gets all ten channels, so that a pose never depends on what another action left
+behind; a channel that does not change has one key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.errors import MeshferryError
+from ...io_formats.scene import Clip, Skeleton, TransformTrack
+from .. import compat, joint_poses
+from ..exporting import pose_curves
+from .armatures import BoneMap
+
+_LINEAR = 1
+
+_STILL = 2e-7
+"""Change of a channel that is rounding: of locations relative to the armature's size. Smaller than that of float32."""
+
+
+_MOST = 1e15
+"""Largest number of a bone's pose: Blender squares lengths in single precision."""
+
+_SHEARED = 1e-4
+"""Cosine between the axes of a bone's pose that is worth a word."""
+
+
+class ClipTiming:
+    """Where the frames of a clip lie on the scene's time line: on its frames where the file does not say its rate."""
+
+    def __init__(self, clip: Clip, scene: bpy.types.Scene, frame_start: int) -> None:
+        self.step = scene.render.fps / scene.render.fps_base / clip.fps if clip.fps > 0 else 1.0
+        self.start = frame_start
+        self.frames = frame_start + np.arange(clip.frame_count, dtype=np.float64) * self.step
+
+    @property
+    def range(self) -> tuple[float, float]:
+        if not len(self.frames):
+            return float(self.start), float(self.start)
+        return float(self.frames[0]), float(self.frames[-1])
+
+
+class ClipActions:
+    """The action (before 4.4: the actions) of one clip.
+
+    ``keep`` is given each as soon as it is made, so that it goes again where the rest fails.
+    """
+
+    def __init__(self, clip: Clip, timing: ClipTiming, action_name: str, keep: Callable[[bpy.types.ID], Any]) -> None:
+        self.clip = clip
+        self.timing = timing
+        self.curves = compat.ActionCurves(action_name, timing.range, keep)
+        self.assigned: list[tuple[bpy.types.ID, bpy.types.Action, Any]] = []
+
+    @property
+    def actions(self) -> list[bpy.types.Action]:
+        return self.curves.actions
+
+    def add_transforms(self, owner: bpy.types.Object, track: TransformTrack) -> None:
+        """Key the local transform of an object."""
+        curves = self.curves_for(owner, owner.name)
+        for path, values in (
+            ("location", track.translation),
+            ("rotation_quaternion", track.rotation),
+            ("scale", track.scale),
+        ):
+            for index in range(values.shape[1]):
+                set_keys(curves.new(path, index=index), self.timing.frames, values[:, index])
+
+    def add_joints(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> list[str]:
+        """Key the bones of an armature; return the names of those that a frame would shear, which bones cannot be."""
+        owner = bones.armature
+        curves = self.curves_for(owner, "")  # a file has one skeleton, so its clip says it all
+        _, action, slot = self.assigned[-1]
+        groups = compat.curve_groups(action, slot)
+        still = max(_STILL * bones.size, np.finfo(np.float32).tiny)
+        sheared = []
+        for name, track in {bones.bones[track.target]: track for track in tracks}.items():
+            if name is None:
+                continue
+            owner.pose.bones[name].rotation_mode = "QUATERNION"
+            channels = joint_poses.bone_channels(bones.space, track.target, track)
+            if not max(np.abs(channels.location).max(initial=0.0), np.abs(channels.scale).max(initial=0.0)) < _MOST:
+                raise MeshferryError(f"Animation '{self.clip.name}' moves or scales bone '{name}' beyond any measure")
+            if channels.shear > _SHEARED:
+                sheared.append(name)
+            group = groups.new(name)
+            path = f'pose.bones["{bpy.utils.escape_identifier(name)}"].'
+            for channel, values, rest, tolerance in (
+                ("location", channels.location, (0.0, 0.0, 0.0), still),
+                ("rotation_quaternion", channels.rotation, (1.0, 0.0, 0.0, 0.0), _STILL),
+                ("scale", channels.scale, (1.0, 1.0, 1.0), _STILL),
+            ):
+                for index, column in enumerate(_settled(values, rest, tolerance)):
+                    curve = curves.new(path + channel, index=index)
+                    curve.group = group
+                    set_keys(curve, self.timing.frames[: len(column)], column)
+        return sheared
+
+    def curves_for(self, owner: bpy.types.ID, label: str) -> Any:
+        """Return the f-curves of this clip for a data block, and note that it plays them."""
+        curves, action, slot = self.curves.curves_for(owner, label)
+        action.meshferry.clip_name = self.clip.name
+        action.meshferry.fps = self.clip.fps
+        action.meshferry.frame_count = self.clip.frame_count
+        action.meshferry.root_motion = bool(self.clip.properties.get("root_motion", False))
+        self.assigned.append((owner, action, slot))
+        return curves
+
+    def attach(self, instead: Collection[bpy.types.ID] = ()) -> None:
+        """Play the clip on data blocks that play none, or on these ``instead`` of theirs; stash it on the others."""
+        for owner, action, slot in self.assigned:
+            animation = owner.animation_data
+            if animation is None or animation.action is None or owner in instead:
+                compat.assign_action(owner, action, slot)
+            else:
+                compat.stash_action(owner, action, slot, self.clip.name)
+
+
+def _settled(
+    values: npt.NDArray[np.float64], rest: tuple[float, ...], tolerance: float
+) -> list[npt.NDArray[np.float64]]:
+    """Return the columns of a channel (F, k), one value each where none of them changes: at rest the very rest."""
+    if not len(values) or np.ptp(values, axis=0).max() > tolerance:
+        return list(values.T)
+    first = np.where(np.abs(values[0] - rest) <= tolerance, rest, values[0])
+    return list(first[:, None])
+
+
+def set_keys(curve: bpy.types.FCurve, frames: npt.NDArray[np.float64], values: npt.NDArray[np.floating]) -> None:
+    """Fill an empty f-curve with linear keys, all at once; their handles are automatic by themselves."""
+    count = len(frames)
+    if not count:
+        return
+    points = np.empty((count, 2), np.float32)
+    points[:, 0] = frames
+    points[:, 1] = values
+    keys = curve.keyframe_points
+    keys.add(count)
+    keys.foreach_set("co", points.reshape(-1))
+    keys.foreach_set("interpolation", np.full(count, _LINEAR, np.int32))
+    curve.update()
+
+
+class PlayedBefore:
+    """What an armature that was there before an import plays, to make way for its animations and to come back."""
+
+    def __init__(self, armature: bpy.types.Object | None) -> None:
+        self.armature = armature
+        animation = armature.animation_data if armature is not None else None
+        self.had_animation = animation is not None
+        self.is_tweaked = animation is not None and animation.use_tweak_mode
+        self.action = animation.action if animation is not None else None
+        self.slot = animation.action_slot if compat.HAS_SLOTS and self.action is not None else None
+        self.tracks = list(animation.nla_tracks) if animation is not None else []
+        self.rotation_modes: dict[str, str] = {}
+        kept = armature.meshferry if armature is not None else None
+        self.reference = (kept.skeleton_guid, kept.skeleton_path) if kept is not None else ("", "")
+
+    def refer(self, skeleton: Skeleton) -> None:
+        """Let an armature that knows of no skeleton file refer to that of its animations."""
+        if self.armature is None or any(self.reference):
+            return
+        kept = self.armature.meshferry
+        kept.skeleton_guid = str(skeleton.properties.get("guid", ""))
+        kept.skeleton_path = str(skeleton.properties.get("path", ""))
+
+    def note(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> None:
+        """Remember how the bones that are about to be keyed keep their rotation."""
+        if self.armature is None or bones.armature != self.armature:
+            return
+        for track in tracks:
+            name = bones.bones[track.target]
+            if name is not None:
+                self.rotation_modes.setdefault(name, self.armature.pose.bones[name].rotation_mode)
+
+    def no_longer_turned(self) -> list[str]:
+        """Return the bones whose keys of another kind of rotation, in what the armature had, now have no effect."""
+        strips = (strip.action for track in self.tracks for strip in track.strips)
+        had = dict.fromkeys(action for action in (self.action, *strips) if action is not None)
+        keyed = {channel for action in had for channel in pose_curves.keyed_channels(action, None)}
+        return [
+            name
+            for name, mode in self.rotation_modes.items()
+            if mode != "QUATERNION" and (name, pose_curves.rotation_channel(mode)) in keyed
+        ]
+
+    def make_way(self, clip: Clip) -> Collection[bpy.types.ID]:
+        """Stash what the armature plays; return the armature if it is to play the clip.
+
+        A still pose does not take the place of a movement, and nothing that of a strip that is being edited.
+        """
+        if self.armature is None or not self.rotation_modes or self.is_tweaked:
+            return ()
+        if self.action is None:
+            return (self.armature,)
+        moves = self.action.frame_range[1] > self.action.frame_range[0]
+        if clip.frame_count < 2 and moves:
+            return ()
+        stashed = self.action.meshferry.clip_name or self.action.name
+        compat.stash_action(self.armature, self.action, self.slot, stashed)
+        return (self.armature,)
+
+    def restore(self) -> None:
+        """Let the armature play again what it did."""
+        if self.armature is None:
+            return
+        self.armature.meshferry.skeleton_guid, self.armature.meshferry.skeleton_path = self.reference
+        for name, mode in self.rotation_modes.items():
+            self.armature.pose.bones[name].rotation_mode = mode
+        animation = self.armature.animation_data
+        if animation is None:
+            return
+        for track in [track for track in animation.nla_tracks if track not in self.tracks]:
+            animation.nla_tracks.remove(track)
+        if not self.had_animation:
+            self.armature.animation_data_clear()
+        elif self.action is not None and not self.is_tweaked:
+            compat.assign_action(self.armature, self.action, self.slot)

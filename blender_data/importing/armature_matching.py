@@ -1,0 +1,208 @@
+"""Which armature the bones and animations of a file go to, and which of its bones each joint is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import bpy
+import numpy as np
+
+from ...io_formats.errors import MeshferryError
+from ...io_formats.scene import Scene, Skeleton
+from .. import joint_poses, names
+from ..exporting.armature_reading import ReadSkeleton, read_skeleton
+from ..joint_poses import Array
+from .armatures import BoneMap, bind_matrices, extent, parents_of
+
+_ENOUGH = 0.5
+"""Share of the joints that an armature must have under their names to be taken without being asked for."""
+
+_SAME_BIND = 1e-4
+"""Largest difference of bind transforms that is no other bind pose: of axes, and of places relative to the size."""
+
+_NAMED = 3
+"""Missing bones that are named; the rest are counted."""
+
+
+def choose_for_scene(
+    context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object], mode: str
+) -> bpy.types.Object | None:
+    """Return the armature for a file, as :func:`choose`; None where the file has no skeleton."""
+    if not scene.skeletons:
+        return None
+    has_meshes = any(node.mesh is not None for node in scene.nodes)
+    return choose(context, scene.skeletons[0], candidates, mode, has_meshes=has_meshes)
+
+
+def choose(
+    context: bpy.types.Context,
+    skeleton: Skeleton,
+    candidates: Iterable[bpy.types.Object],
+    mode: str,
+    *,
+    has_meshes: bool = False,
+) -> bpy.types.Object | None:
+    """Return the armature that a skeleton's weights and animations go to, None for one of its own.
+
+    Parameters
+    ----------
+    candidates:
+        Armature objects imported in the same run, the oldest first.
+    mode:
+        A choice of ``import_options.ARMATURE``.
+    has_meshes:
+        Whether the file holds meshes; they get an armature of their own unless the active one is asked for.
+
+    Raises
+    ------
+    MeshferryError
+        The active armature is asked for, and there is none, or it cannot be changed.
+    """
+    active = active_armature(context)
+    if mode == "ACTIVE":
+        if active is None:
+            raise MeshferryError("No armature is active; select one, or let each file get its own")
+        if active.library is not None:
+            raise MeshferryError(f"Armature '{active.name}' is linked from another file; make a library override of it")
+        return active
+    if mode != "AUTO" or has_meshes:
+        return None
+    found = _best(skeleton, candidates)
+    if found is None and active is not None:
+        found = _best(skeleton, [active])
+    return found
+
+
+def active_armature(context: bpy.types.Context) -> bpy.types.Object | None:
+    """Return the active object if it is an armature, else the armature that deforms it."""
+    active = context.view_layer.objects.active
+    if active is None or active.type == "ARMATURE":
+        return active
+    owners = [modifier.object for modifier in active.modifiers if modifier.type == "ARMATURE"]
+    return next((thing for thing in [*owners, active.parent] if thing is not None and thing.type == "ARMATURE"), None)
+
+
+def _best(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
+    """Return the armature that has most of the joints, among equals the one of the nearest bind pose, then name."""
+    wanted = {joint.name for joint in skeleton.joints}
+    ranked = []
+    for age, candidate in enumerate(candidates):
+        if candidate.library is not None:
+            continue
+        bones = {names.file_name(bone) for bone in candidate.data.bones} | {bone.name for bone in candidate.data.bones}
+        share = len(wanted & bones) / max(1, len(wanted))
+        if share >= _ENOUGH:
+            alike = len(candidate.data.bones) == len(skeleton.joints) and skeleton.has_bind
+            same = alike and not match(candidate, skeleton, lambda _text: None).differs
+            ranked.append((share, same, names.file_name(candidate) == skeleton.name, -age, candidate))
+    return max(ranked, key=lambda entry: entry[:4])[4] if ranked else None
+
+
+class MatchedBones(BoneMap):
+    """The joints of a skeleton as bones of an armature that was there before it."""
+
+    differs: bool = False
+    """Whether the skeleton's bind pose is another than the armature's."""
+
+
+def match(armature: bpy.types.Object, skeleton: Skeleton, warn: Callable[[str], None]) -> MatchedBones:
+    """Find the bones that the joints of a skeleton are, by their names in the file or in Blender.
+
+    A frame is local to a joint's parent, so it means a pose only together with a bind pose: that of the
+    armature as it was imported or edited since, or, where no bone of it was, the skeleton's own.
+
+    Parameters
+    ----------
+    warn:
+        Is told of missing bones, of bones that hang on others, and of another bind pose.
+
+    Raises
+    ------
+    MeshferryError
+        The armature has none of the bones.
+    """
+    there = read_skeleton(armature)
+    found = _find(there, skeleton)
+    missing = [joint.name for joint, number in zip(skeleton.joints, found, strict=True) if number < 0]
+    if missing and len(missing) == len(found):
+        raise MeshferryError(
+            f"'{armature.name}' has none of the bones of '{skeleton.name}'; select the armature that has them, or let "
+            "the file get its own"
+        )
+    if missing:
+        warn(f"Not in '{armature.name}': {named(missing)} of '{skeleton.name}'")
+    parents = parents_of(skeleton)
+    hang = [
+        joint
+        for joint, number in enumerate(found)
+        if number >= 0 and there.parents[number] != (found[parents[joint]] if parents[joint] >= 0 else -1)
+    ]
+    if hang:
+        warn(
+            f"Under other parents in '{armature.name}' than in '{skeleton.name}': "
+            f"{named([skeleton.joints[joint].name for joint in hang])}; they may move otherwise"
+        )
+    matched = MatchedBones(
+        armature,
+        [there.bones[number] if number >= 0 else None for number in found],
+        _space(there, skeleton, found, hang),
+        extent(there.rest),
+    )
+    matched.differs = _differs(there, skeleton, [-1 if joint in hang else number for joint, number in enumerate(found)])
+    if matched.differs:
+        warn(
+            f"The bind pose of '{skeleton.name}' is not that of '{armature.name}'; its bones go where the "
+            "animation puts them"
+        )
+    return matched
+
+
+def named(bones: list[str]) -> str:
+    """Return how many bones there are, and the names of the first."""
+    names_of = ", ".join(f"'{name}'" for name in bones[:_NAMED])
+    if len(bones) == 1:
+        return f"bone {names_of}"
+    return f"{len(bones)} bones ({names_of}{', …' if len(bones) > _NAMED else ''})"
+
+
+def _find(there: ReadSkeleton, skeleton: Skeleton) -> list[int]:
+    """Return the place of each joint's bone, -1 for none. Joints of one name take the bones of that name in order."""
+    waiting: dict[str, list[int]] = {}
+    for number, joint in enumerate(there.skeleton.joints):
+        waiting.setdefault(joint.name, []).append(number)
+    found = [waiting[joint.name].pop(0) if waiting.get(joint.name) else -1 for joint in skeleton.joints]
+    # What is left may go by Blender's name for a bone.
+    taken = set(found)
+    by_name = {name: number for number, name in enumerate(there.bones) if number not in taken}
+    return [by_name.pop(joint.name, -1) if at < 0 else at for at, joint in zip(found, skeleton.joints, strict=True)]
+
+
+def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list[int]) -> joint_poses.PoseSpace:
+    """Return the matrices around the joints' frames; those that ``hang`` on other bones have other parents."""
+    places = np.maximum(np.asarray(found, np.intp), 0)
+    if not there.bones or not found:
+        none = np.tile(np.eye(4), (len(found), 1, 1))
+        return joint_poses.PoseSpace(none, none)
+    was_imported = any(there.thing.data.bones[name].meshferry.order >= 0 for name in there.bones)
+    own = joint_poses.PoseSpace.of(bind_matrices(skeleton), parents_of(skeleton), there.rest[places])
+    if skeleton.has_bind and not was_imported:
+        return own
+    whole = joint_poses.PoseSpace.of(there.local, there.parents, there.rest)
+    space = joint_poses.PoseSpace(whole.left[places], whole.right[places])
+    for joint in hang:
+        # Its frames mean something relative to the parent that it had: as that lies in the bind pose, so that it
+        # moves about its place, and no further off than what the parent itself would have moved it.
+        if skeleton.has_bind and np.allclose(own.right[joint], space.right[joint], rtol=_SAME_BIND, atol=_SAME_BIND):
+            space.left[joint] = own.left[joint]
+    return space
+
+
+def _differs(there: ReadSkeleton, skeleton: Skeleton, found: list[int]) -> bool:
+    """Tell whether the bind poses of the joints that are in both differ."""
+    both = np.flatnonzero(np.asarray(found) >= 0)
+    if not skeleton.has_bind or not len(both):
+        return False
+    one, other = bind_matrices(skeleton)[both], there.local[np.asarray(found)[both]]
+    size = np.maximum(1.0, np.abs(one).max(axis=(1, 2)))
+    apart: Array = np.abs(one - other).max(axis=(1, 2))
+    return bool((apart > _SAME_BIND * size).any())

@@ -1,0 +1,230 @@
+"""Skeletons -> armatures. Blender's bones have a length and no rest scale, joints have a scale and no length.
+
+An edit bone gets the place and the rotation of its joint's bind world matrix; the true bind
+transforms stay with the bone as ``bone.meshferry``, so that export can give them back to the bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+import numpy as np
+from mathutils import Matrix, Vector
+
+from ...io_formats.errors import MeshferryError
+from ...io_formats.scene import Joint, Skeleton
+from .. import joint_poses, names
+from ..joint_poses import Array
+from .selection import Selection
+
+_STICKS_FROM = 100
+"""Bones from which an armature is drawn as sticks: so many octahedra hide the model and each other."""
+
+_SHARE_OF_PARENT = 0.5
+_SHARE_OF_SIZE = 0.1
+_LEAST_SHARE = 1e-3
+_LEAST_LENGTH = 1e-4
+"""Metres. Up to 4.5 Blender deletes bones without length on leaving edit mode."""
+_FAR_SHARE = 1e-4
+"""Length relative to the distance from the origin: single precision keeps the direction of no shorter bone."""
+
+
+_MOST = 1e15
+"""Largest number in a joint's world matrix: Blender squares lengths in single precision."""
+
+
+@dataclass
+class BoneMap:
+    """Which bone of an armature each joint of a skeleton is."""
+
+    armature: bpy.types.Object
+    bones: list[str | None]
+    """Names of the bones, None for joints that the armature lacks."""
+    space: joint_poses.PoseSpace
+    size: float
+    """Extent of the bones' places, in metres."""
+
+
+def bind_matrices(skeleton: Skeleton) -> Array:
+    """Return the local bind matrices of all joints, (J, 4, 4) float64."""
+    joints = skeleton.joints
+    if not joints:
+        return np.zeros((0, 4, 4))
+    return joint_poses.matrices(
+        [joint.translation for joint in joints], [joint.rotation for joint in joints], [joint.scale for joint in joints]
+    )
+
+
+def parents_of(skeleton: Skeleton) -> list[int]:
+    """Return the index of each joint's parent, -1 for roots."""
+    return [joint.parent for joint in skeleton.joints]
+
+
+def build(
+    context: bpy.types.Context,
+    label: str,
+    skeleton: Skeleton,
+    size: float,
+    *,
+    to_children: bool,
+    keep: Callable[[bpy.types.ID], Any],
+) -> BoneMap:
+    """Make an armature object, linked to no collection yet.
+
+    Parameters
+    ----------
+    label:
+        Name of the object: the skeleton's, unless its mesh has that.
+    size:
+        Of what the skeleton moves, in metres: the measure of bones whose joints say nothing about their length.
+    to_children:
+        Let bones point to their children instead of along the Y axis of their joints.
+    keep:
+        Is given each data block as soon as it is made, so that it goes again where the rest fails.
+
+    Raises
+    ------
+    MeshferryError
+        A joint's world matrix is no number, or a senseless one.
+    """
+    data: bpy.types.Armature = keep(bpy.data.armatures.new(names.fit(label)))
+    made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(label), data))
+    names.remember(made, skeleton.name or label)
+    made.rotation_mode = "QUATERNION"
+    made.show_in_front = True
+    made.meshferry.skeleton_guid = str(skeleton.properties.get("guid", ""))
+    made.meshferry.skeleton_path = str(skeleton.properties.get("path", ""))
+    if len(skeleton.joints) >= _STICKS_FROM:
+        data.display_type = "STICK"
+    bind, parents = bind_matrices(skeleton), parents_of(skeleton)
+    world = joint_poses.world_matrices(bind, parents)
+    _require_finite(skeleton, world)
+    given = names.fit_all([joint.name for joint in skeleton.joints], "Bone")
+    with _edit_mode(context, made):
+        given = _edit_bones(data, given, parents, joint_poses.rest_matrix(world), size, to_children=to_children)
+    rest = _remember(data, skeleton.joints, given, world)
+    return BoneMap(made, list(given), joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))
+
+
+def extent(rest: Array) -> float:
+    """Return the largest side of the box around the places of bones; 0 for less than two."""
+    return float(np.ptp(rest[:, :3, 3], axis=0).max()) if len(rest) else 0.0
+
+
+def _require_finite(skeleton: Skeleton, world: Array) -> None:
+    absurd = np.flatnonzero(~(np.abs(world).reshape(-1, 16).max(axis=1, initial=0.0) < _MOST))
+    if len(absurd):
+        raise MeshferryError(
+            f"Bone '{skeleton.joints[absurd[0]].name}' of '{skeleton.name}' lies, or is scaled, beyond any measure"
+        )
+
+
+@contextlib.contextmanager
+def _edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[None]:
+    """Edit one object that is in no collection; mode, selection and active object are the same afterwards."""
+    before = Selection(context)
+    # The scene's own collection can be neither hidden nor excluded.
+    home = context.scene.collection
+    home.objects.link(thing)
+    try:
+        before.give_way_to(thing)
+        bpy.ops.object.mode_set(mode="EDIT")
+        yield
+    finally:
+        if thing.mode != "OBJECT":
+            bpy.ops.object.mode_set(mode="OBJECT")
+        home.objects.unlink(thing)
+        before.restore()
+
+
+def _edit_bones(
+    data: bpy.types.Armature, wanted: Sequence[str], parents: list[int], rest: Array, size: float, *, to_children: bool
+) -> list[str]:
+    """Make the edit bones; return their names."""
+    tails = _tails(parents, rest, size, to_children=to_children)
+    bones = []
+    for joint, name in enumerate(wanted):
+        bone = data.edit_bones.new(name)
+        bones.append(bone)
+        along = Vector(tails[joint] - rest[joint, :3, 3])
+        bone.head, bone.tail = (0.0, 0.0, 0.0), (0.0, along.length, 0.0)
+        bone.matrix = Matrix(rest[joint].tolist())
+        if to_children and along.normalized().dot(Vector(rest[joint, :3, 1])) < 1 - 1e-6:
+            bone.tail = bone.head + along
+            _keep_roll(bone, rest[joint])
+    for bone, parent in zip(bones, parents, strict=True):
+        if parent >= 0:
+            bone.parent = bones[parent]
+    return [bone.name for bone in bones]
+
+
+def _keep_roll(bone: bpy.types.EditBone, rest: Array) -> None:
+    """Turn a bone about itself so that its Z axis lies as near to the joint's as its direction allows."""
+    axis = Vector(rest[:3, 2])
+    if abs(axis.dot(bone.vector.normalized())) > 0.99:
+        axis = Vector(rest[:3, 0])
+    bone.align_roll(axis)
+
+
+def _tails(parents: list[int], rest: Array, size: float, *, to_children: bool) -> Array:
+    """Return where bones end, (J, 3)."""
+    heads = rest[:, :3, 3]
+    size = extent(rest) or size or 1.0
+    children: list[list[int]] = [[] for _ in parents]
+    for joint, parent in enumerate(parents):
+        if parent >= 0:
+            children[parent].append(joint)
+    lengths = np.zeros(len(parents))
+    tails = heads.copy()
+    for joint in joint_poses.parents_first(parents):
+        parent, head = parents[joint], heads[joint]
+        away = np.array([float(np.linalg.norm(heads[child] - head)) for child in children[joint]])
+        least = max(_LEAST_SHARE * size, _FAR_SHARE * float(np.abs(head).max()), _LEAST_LENGTH)
+        reachable = away[away > least]
+        if len(reachable):
+            lengths[joint] = reachable.min()
+        elif parent >= 0:
+            lengths[joint] = lengths[parent] * (1.0 if len(away) else _SHARE_OF_PARENT)
+        else:
+            lengths[joint] = _SHARE_OF_SIZE * size
+        lengths[joint] = max(lengths[joint], least)
+        tails[joint] = head + rest[joint, :3, 1] * lengths[joint]
+        if to_children:
+            direction = _direction(head, heads[children[joint]], None if parent < 0 else heads[parent], least)
+            if direction is not None:
+                reach = float(np.linalg.norm(direction)) if len(reachable) else 0.0
+                tails[joint] = head + (direction if reach else direction / np.linalg.norm(direction) * lengths[joint])
+    return tails
+
+
+def _direction(head: Array, children: Array, above: Array | None, least: float) -> Array | None:
+    """Return where a bone points: to the middle of its children, or on from its parent; None: as the joint does."""
+    if len(children):
+        middle: Array = children.mean(axis=0) - head
+        return middle if np.linalg.norm(middle) > least else None
+    if above is None or np.linalg.norm(head - above) <= least:
+        return None
+    onwards: Array = head - above
+    return onwards
+
+
+def _remember(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str], world: Array) -> Array:
+    """Keep with each bone what its joint is in the file; return Blender's rest matrices, (J, 4, 4) float64."""
+    rest = np.zeros((len(joints), 4, 4))
+    for place, (joint, name) in enumerate(zip(joints, given, strict=True)):
+        bone = data.bones[name]
+        kept = bone.meshferry
+        names.remember(bone, joint.name)
+        kept.order = place
+        kept.bind_location = joint.translation
+        kept.bind_rotation = joint.rotation
+        kept.bind_scale = joint.scale
+        rest[place] = np.array(bone.matrix_local, np.float64)
+        kept.rest_matrix = rest[place].reshape(-1)
+        kept.bind_matrix = world[place].reshape(-1)
+        kept.parent_order = joint.parent
+    return rest

@@ -1,0 +1,38 @@
+"""What is selected, active and in which mode, so that it can be so again."""
+
+from __future__ import annotations
+
+import bpy
+
+
+class Selection:
+    """Objects selected in a view layer, the active one and its mode, as they were when this was made."""
+
+    def __init__(self, context: bpy.types.Context) -> None:
+        self.layer = context.view_layer
+        self.active = self.layer.objects.active
+        self.mode = _mode(self.active)
+        self.selected = list(self.layer.objects.selected)
+
+    def give_way_to(self, thing: bpy.types.Object) -> None:
+        """Make another object the active one, in object mode, with nothing else selected."""
+        if self.mode != "OBJECT":
+            bpy.ops.object.mode_set(mode="OBJECT")
+        for other in self.selected:
+            other.select_set(False, view_layer=self.layer)
+        self.layer.objects.active = thing
+
+    def restore(self) -> None:
+        """Select, activate and edit what was so before."""
+        now = self.layer.objects.active
+        if now is not None and now != self.active and _mode(now) != "OBJECT":
+            bpy.ops.object.mode_set(mode="OBJECT")
+        self.layer.objects.active = self.active
+        for other in self.selected:
+            other.select_set(True, view_layer=self.layer)
+        if _mode(self.active) != self.mode:
+            bpy.ops.object.mode_set(mode=self.mode)
+
+
+def _mode(thing: bpy.types.Object | None) -> str:
+    return thing.mode if thing is not None else "OBJECT"
