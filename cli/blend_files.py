@@ -148,15 +148,30 @@ class BlendSession:
 
         return {} if compat.HAS_FREE_NORMALS else {"normals": "AUTO"}
 
-    def import_scene(self, scene: Scene, options: Mapping[str, Any], source: Path) -> Any:
-        """Add a scene to the open file; return the importer's ``ImportResult``."""
-        from ..blender_data import importer
+    def import_scene(
+        self, scene: Scene, options: Mapping[str, Any], source: Path, armatures: list[Any] | None = None
+    ) -> Any:
+        """Add a scene to the open file; return the importer's ``ImportResult``.
 
-        return importer.import_scene(self.bpy.context, scene, options, source_path=str(source.absolute()))
+        ``armatures`` are those that files of the same job have brought, the oldest first; those of this one join them.
+        """
+        from ..blender_data.importing import armature_matching, importer
+        from ..blender_data.importing.import_options import ARMATURE
+
+        there = armatures if armatures is not None else []
+        layer = self.bpy.context.view_layer
+        if there and layer.objects.active is None:
+            layer.objects.active = there[0]  # "active" on the command line is the first that came
+        chosen = armature_matching.choose_for_scene(self.bpy.context, scene, there, options[ARMATURE.name])
+        result = importer.import_scene(
+            self.bpy.context, scene, options, source_path=str(source.absolute()), armature=chosen
+        )
+        there += [armature for armature in result.armatures if armature not in there]
+        return result
 
     def export_scene(self, part: BlendPart, options: Mapping[str, Any], name: str, capabilities: Capabilities) -> Scene:
         """Return a part of the open file as a scene."""
-        from ..blender_data import exporter
+        from ..blender_data.exporting import exporter
 
         kind = "SCENE" if part.collection is None else "COLLECTION"
         source = exporter.Source(kind, part.collection)

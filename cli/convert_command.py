@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..blender_data.export_options import EXPORT_OPTIONS
-from ..blender_data.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY
-from ..io_formats.formats import FORMATS
+from ..blender_data.exporting.export_options import CLIP_FILTER, EXPORT_OPTIONS, export_options_for
+from ..blender_data.importing.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY, import_options_for
+from ..io_formats.errors import MeshferryError
+from ..io_formats.formats import FORMATS, Format
+from ..io_formats.options import Option
 from . import inputs
 from .blend_files import BLEND_OPTIONS, BlendSession
-from .conversion import Conversion, Outcome, Settings, target_format
+from .clip_choice import ClipChoice, parse_renaming, wanted_names
+from .conversion import Conversion
 from .convert_plan import Plan, make_plan
-from .option_arguments import OptionTable, add_arguments, given_flags, given_values
+from .option_arguments import OptionTable, add_arguments, format_table, given_flags, given_values
+from .outcomes import Outcome, Settings
 from .reporting import Reporter, counted, grouped, summary
+from .scene_writing import EMBEDDED
 
 _IMPORT = OptionTable("import", "options for writing .blend files: how files become Blender data", IMPORT_OPTIONS)
 _BLEND = OptionTable("blend", "options of .blend files", BLEND_OPTIONS)
@@ -28,7 +33,13 @@ Convert files between the formats, and to and from .blend files.
   convert a.timbermesh b.timbermesh both.blend    a collection for each
   convert models --to blend -o blends             a folder with all below it
   convert windmill.blend --to timbermesh -o out   a file for each collection
+  convert robot.mesh idle.anim robot.blend        animations go onto the bones of the mesh
+  convert gun.mesh --to anim -o out               the animations in a mesh; several by their names
+  convert gun.mesh idle.anim out.mesh --mesh-version ms12 --embedded-animation
+                                                  animations into a mesh
 
+A folder gives meshes where meshes are written, and animations where those are; a mesh and the animation of its name
+become one .blend file. --to takes a format's name, too.
 Files of the same name are replaced, inputs never. A bad file does not stop the rest.
 Exit status: 0 all converted, 1 any failed, 2 refused before anything was written.
 """
@@ -64,7 +75,15 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         help="collection of a .blend file to export (repeatable with --to). Otherwise those that came from files; "
         "where there are none, those with objects; where one file is wanted and there are several, the whole scene",
     )
-    add_arguments(parser, _tables())
+    parser.add_argument(
+        "--rename-clip",
+        action="append",
+        default=[],
+        type=parse_renaming,
+        metavar="OLD=NEW",
+        help="give an animation another name (repeatable); it is an error where there is none of the old name",
+    )
+    add_arguments(parser, [table for table, _ in _tables()])
     parser.set_defaults(run=run)
 
 
@@ -72,12 +91,18 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Convert every file; return 1 if any failed."""
     settings = _settings(arguments)
     library = settings.import_options.get(MATERIAL_LIBRARY.name)
-    plan = make_plan(arguments.paths, arguments.to, arguments.output, also_read=[Path(library)] if library else [])
+    plan = make_plan(
+        arguments.paths,
+        arguments.to,
+        arguments.output,
+        also_read=[Path(library)] if library else [],
+        embeds=any(values.get(EMBEDDED) for values in settings.format_options.values()),
+    )
     for text in _useless(arguments, plan):
         reporter.warn("convert", text)
     failed = 0
     with BlendSession(show_chatter=reporter.debug) as session:
-        conversion = Conversion(settings, session, plan.taken)
+        conversion = Conversion(settings, session, plan.taken, several=len(plan.jobs) > 1)
         for job in plan.jobs:
             failed_sources = set()
             for outcome in conversion.run(job):
@@ -87,23 +112,47 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
             failed += len(failed_sources)
     if plan.source_count > 1:
         reporter.say(f"Converted {plan.source_count - failed:,} of {counted(plan.source_count, 'file')}")
+    if not failed:
+        failed += _unknown_clips(settings.clips, reporter)
     return 1 if failed else 0
 
 
-def _tables() -> list[OptionTable]:
-    written = [
-        OptionTable(known.name, f"options for writing {known.label} files", known.export_options) for known in FORMATS
-    ]
-    return [_IMPORT, _BLEND, _EXPORT, *written]
+def _unknown_clips(clips: ClipChoice, reporter: Reporter) -> int:
+    """Say which new name no animation of any file has got; return 1 if there is one."""
+    try:
+        clips.require_all()
+    except MeshferryError as problem:
+        reporter.fail("convert", problem)
+        return 1
+    return 0
+
+
+def _tables() -> list[tuple[OptionTable, Format | None]]:
+    """Return all tables, in the order of the help; those of a format with it."""
+    tables: list[tuple[OptionTable, Format | None]] = [(_IMPORT, None), (_BLEND, None), (_EXPORT, None)]
+    for known in FORMATS:
+        tables.append((format_table("reading", f"read-{known.name}", known.label, known.import_options), known))
+        tables.append((format_table("writing", known.name, known.label, known.export_options), known))
+    return tables
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
-    tables = _tables()
+    owned = _tables()
+    tables = [table for table, _ in owned]
+    values = {table.key: given_values(arguments, table, tables) for table in tables}
+    export = values[_EXPORT.key]
     return Settings(
-        import_options=given_values(arguments, _IMPORT, tables),
-        export_options=given_values(arguments, _EXPORT, tables),
-        blend_options=given_values(arguments, _BLEND, tables),
-        format_options={table.key: given_values(arguments, table, tables) for table in tables[3:]},
+        import_options=values[_IMPORT.key],
+        export_options=export,
+        blend_options=values[_BLEND.key],
+        read_options={
+            name: value
+            for table, known in owned
+            if known and table.action == "reading"
+            for name, value in values[table.key].items()
+        },
+        format_options={known.name: values[known.name] for known in FORMATS},
+        clips=ClipChoice(wanted_names(str(export.get(CLIP_FILTER.name, ""))), dict(arguments.rename_clip)),
         collections=tuple(arguments.collection),
         strict=arguments.strict,
     )
@@ -111,18 +160,33 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 def _useless(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     """Say which of the given options concern nothing in this run."""
-    tables = _tables()
-    into_blend = inputs.is_blend(plan.jobs[0].target)
-    from_blend = any(inputs.is_blend(source) for job in plan.jobs for source in job.sources)
-    written = "" if into_blend else target_format(plan.jobs[0].target).name
-    used = [_IMPORT, _BLEND] if into_blend else [_EXPORT] if from_blend else []
-    used += [table for table in tables[3:] if table.key == written]
-    counting = {flag for table in used for flag in given_flags(arguments, table, tables)}
-    given = dict.fromkeys(flag for table in tables for flag in given_flags(arguments, table, tables))
-    useless = [flag for flag in given if flag not in counting]
+    owned = _tables()
+    tables = [table for table, _ in owned]
+    target = plan.jobs[0].format
+    sources = [source for job in plan.jobs for source in job.sources]
+    read = {known.name: known for source in sources for known in inputs.formats_of(source)}
+    from_blend = any(inputs.is_blend(source) for source in sources)
+    counting: dict[str, set[str]] = {}
+    if target is None:
+        counting[_IMPORT.key] = _names(import_options_for(known.capabilities for known in read.values()))
+        counting[_BLEND.key] = _names(BLEND_OPTIONS)
+    elif from_blend:
+        counting[_EXPORT.key] = _names(export_options_for(target.capabilities))
+    if any(known.capabilities.clips for known in read.values()):
+        counting.setdefault(_EXPORT.key, set()).add(CLIP_FILTER.name)
+    for table, known in owned:
+        if known and (known.name in read if table.action == "reading" else known == target):
+            counting[table.key] = _names(table.options)
+    given = {table.key: given_flags(arguments, table, tables) for table in tables}
+    useful = {flag for key, names in counting.items() for flag, option in given[key].items() if option.name in names}
+    useless = [flag for flag in dict.fromkeys(flag for flags in given.values() for flag in flags) if flag not in useful]
     if arguments.collection and not from_blend:
         useless.append("--collection")
-    return _without_effect(useless, into_blend=into_blend)
+    return _without_effect(useless, into_blend=target is None)
+
+
+def _names(options: Iterable[Option]) -> set[str]:
+    return {option.name for option in options}
 
 
 def _without_effect(flags: Sequence[str], *, into_blend: bool) -> list[str]:

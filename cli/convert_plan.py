@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..io_formats import files, formats
 from ..io_formats.errors import MeshferryError
+from ..io_formats.formats import Format
 from . import inputs
 from .inputs import BLEND, InputFile
 
@@ -17,10 +18,12 @@ class Job:
     """Files to read, and the file that they become."""
 
     sources: tuple[Path, ...]
-    """Several only where they become collections of one .blend file."""
+    """Several only where they become collections of one .blend file, or animations inside the first."""
     target: Path
+    format: Format | None
+    """What to write; None: a .blend file."""
     in_folder: bool
-    """A folder was named, not a file: it is made when needed, and a .blend file may become several files in it."""
+    """A folder was named, not a file: it is made when needed, and one source may become several files in it."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,14 @@ class Plan:
         return sum(len(job.sources) for job in self.jobs)
 
 
-def make_plan(paths: Sequence[str], extension: str | None, folder: str | None, also_read: Sequence[Path] = ()) -> Plan:
+def make_plan(
+    paths: Sequence[str],
+    extension: str | None,
+    folder: str | None,
+    also_read: Sequence[Path] = (),
+    *,
+    embeds: bool = False,
+) -> Plan:
     """Decide what becomes what.
 
     Parameters
@@ -47,6 +57,8 @@ def make_plan(paths: Sequence[str], extension: str | None, folder: str | None, a
         ``--to`` and ``-o``: the kind of file to write for each file read, and where.
     also_read:
         Other files that the conversion needs, such as a material library.
+    embeds:
+        Animations are written into the files of meshes.
 
     Raises
     ------
@@ -54,9 +66,9 @@ def make_plan(paths: Sequence[str], extension: str | None, folder: str | None, a
         The arguments make no sense together, or a file would be overwritten that is still needed.
     """
     if extension is not None and folder is not None:
-        jobs = _folder_jobs(paths, _known_extension(extension), Path(folder))
+        jobs = _folder_jobs(paths, *_known_kind(extension), Path(folder))
     elif extension is None and folder is None:
-        jobs = [_file_job(paths)]
+        jobs = [_file_job(paths, embeds=embeds)]
     elif folder is None:
         raise MeshferryError("--to says what kind of file to write; say with -o FOLDER where")
     else:
@@ -64,28 +76,53 @@ def make_plan(paths: Sequence[str], extension: str | None, folder: str | None, a
     return Plan(tuple(jobs), _taken(jobs, also_read))
 
 
-def _known_extension(text: str) -> str:
-    """Return an extension that can be written, with its dot; the name of a format stands for its own."""
-    extension = "." + text.lower().lstrip(".")
-    if extension == BLEND or formats.by_extension(extension) is not None:
-        return extension
+def _known_kind(text: str) -> tuple[str, Format | None]:
+    """Return an extension that can be written, with its dot, and its format (None: .blend).
+
+    The name of a format stands for its own extension, also where formats share one.
+    """
     for known in formats.FORMATS:
         if known.name == text.lower():
-            return known.extensions[0]
-    raise MeshferryError(f"Nothing here writes '{extension}' files; known are {', '.join(_writable())}")
+            return known.extensions[0], known
+    extension = "." + text.lower().lstrip(".")
+    found = formats.by_extension(extension)
+    if extension != BLEND and found is None:
+        raise MeshferryError(f"Nothing here writes '{extension}' files; known are {', '.join(_writable())}")
+    return extension, found
 
 
 def _writable() -> tuple[str, ...]:
-    return (*inputs.known_extensions(), BLEND)
+    return (*(one for one in inputs.known_extensions() if formats.by_extension(one) is not None), BLEND)
 
 
-def _folder_jobs(paths: Sequence[str], extension: str, folder: Path) -> list[Job]:
-    wanted = inputs.known_extensions() if extension == BLEND else _writable()
+def _folder_jobs(paths: Sequence[str], extension: str, target: Format | None, folder: Path) -> list[Job]:
     if folder.exists() and not folder.is_dir():
         raise MeshferryError(f"{folder} is a file, not a folder")
-    found = inputs.expand(paths, wanted, leave_out=folder)
-    _refuse_blend_to_blend(found, extension)
-    return [Job((file.path,), folder / _renamed(file.relative, extension), in_folder=True) for file in found]
+    found = inputs.expand(paths, _searched(target), leave_out=folder)
+    _refuse_blend_to_blend(found, target)
+    wanted = [(file.path, folder / _renamed(file.relative, extension)) for file in found]
+    if target is not None:
+        return [Job((source,), path, target, in_folder=True) for source, path in wanted]
+    together: dict[str, list[tuple[Path, Path]]] = {}
+    for source, path in wanted:
+        together.setdefault(inputs.file_key(path), []).append((source, path))
+    return [job for group in together.values() for job in _blend_jobs(group)]
+
+
+def _blend_jobs(group: Sequence[tuple[Path, Path]]) -> list[Job]:
+    """Put a mesh and the animations of its name into one .blend file; other files of one name stay apart."""
+    sources = sorted((source for source, _ in group), key=inputs.is_animation)
+    if sum(not inputs.is_animation(source) for source in sources) <= 1:
+        return [Job(tuple(sources), group[0][1], None, in_folder=True)]
+    return [Job((source,), path, None, in_folder=True) for source, path in group]
+
+
+def _searched(target: Format | None) -> tuple[str, ...]:
+    """Return what counts in a folder: meshes where meshes are written, animations where those are."""
+    if target is None:
+        return inputs.known_extensions()
+    alike = [known for known in formats.FORMATS if known.capabilities.meshes == target.capabilities.meshes]
+    return (*dict.fromkeys(extension for known in alike for extension in known.extensions), BLEND)
 
 
 def _renamed(relative: Path, extension: str) -> Path:
@@ -93,26 +130,37 @@ def _renamed(relative: Path, extension: str) -> Path:
     return relative.with_name(stem + extension)
 
 
-def _file_job(paths: Sequence[str]) -> Job:
+def _file_job(paths: Sequence[str], *, embeds: bool) -> Job:
     if len(paths) < 2:
         raise MeshferryError(f"{paths[0]} shall become what? Name the file to write, or say --to EXTENSION -o FOLDER")
     target = Path(paths[-1])
     if target.is_dir():
         raise MeshferryError(f"{target} is a folder; say --to EXTENSION -o {target} to convert into it")
-    extension = _known_extension(target.suffix) if target.suffix else None
-    if extension is None:
+    if not target.suffix:
         raise MeshferryError(f"{target} has no extension that says what to write; known are {', '.join(_writable())}")
-    found = inputs.expand(paths[:-1], inputs.known_extensions() if extension == BLEND else _writable())
-    _refuse_blend_to_blend(found, extension)
-    if len(found) > 1 and extension != BLEND:
-        raise MeshferryError(
-            f"{len(found)} files cannot become one {extension} file; say --to {extension.lstrip('.')} -o FOLDER"
-        )
-    return Job(tuple(file.path for file in found), target, in_folder=False)
+    _, format_ = _known_kind(target.suffix)
+    found = inputs.expand(paths[:-1], _searched(format_))
+    _refuse_blend_to_blend(found, format_)
+    sources = [file.path for file in found]
+    if len(sources) > 1 and format_ is not None:
+        sources = _embedded(sources, target.suffix.lower(), format_, embeds=embeds)
+    return Job(tuple(sources), target, format_, in_folder=False)
 
 
-def _refuse_blend_to_blend(found: Sequence[InputFile], extension: str) -> None:
-    if extension == BLEND:
+def _embedded(sources: Sequence[Path], extension: str, target: Format, *, embeds: bool) -> list[Path]:
+    """Return several files that become one: a mesh, and the animations that go into it."""
+    refusal = f"{len(sources)} files cannot become one {extension} file; say --to {extension.lstrip('.')} -o FOLDER"
+    meshes = [source for source in sources if not inputs.is_animation(source)]
+    holds = target.capabilities.meshes and target.capabilities.joint_clips
+    if not holds or len(meshes) != 1 or inputs.is_blend(meshes[0]):
+        raise MeshferryError(refusal)
+    if not embeds:
+        raise MeshferryError(f"{refusal}, or --embedded-animation to write the animations into {meshes[0]}")
+    return meshes + [source for source in sources if inputs.is_animation(source)]
+
+
+def _refuse_blend_to_blend(found: Sequence[InputFile], target: Format | None) -> None:
+    if target is None:
         for file in found:
             if inputs.is_blend(file.path):
                 raise MeshferryError(f"{file.path} is a .blend file already")

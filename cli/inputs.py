@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..io_formats import formats
 from ..io_formats.errors import MeshferryError
+from ..io_formats.formats import Format
 
 BLEND = ".blend"
 
@@ -90,3 +91,25 @@ def file_key(path: Path) -> str:
 def is_blend(path: Path) -> bool:
     """Tell whether a path is that of a .blend file."""
     return path.suffix.lower() == BLEND
+
+
+def formats_of(path: Path) -> list[Format]:
+    """Return the formats whose extension a path has."""
+    return [known for known in formats.FORMATS if path.suffix.lower() in known.extensions]
+
+
+def is_animation(path: Path) -> bool:
+    """Tell whether a path is that of a file which, by its extension, holds animations or bones but no mesh."""
+    named = formats_of(path)
+    return bool(named) and not any(known.capabilities.meshes for known in named)
+
+
+def may_hold_meshes(path: Path) -> bool:
+    """Tell from a file's content whether it is of a format with meshes; so is what its reading will refuse."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(formats.HEAD_SIZE)
+            size = os.fstat(stream.fileno()).st_size
+        return formats.by_content(head, size).capabilities.meshes
+    except (OSError, ValueError):
+        return True

@@ -35,9 +35,12 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     for file in inputs.expand(arguments.paths, inputs.known_extensions()):
         entry: dict[str, Any] = {"file": str(file.path)}
         try:
-            entry.update(_facts(file, verify=arguments.verify))
-            if entry.get("identical") is False:
-                raise FormatError("The file differs after decoding and encoding")
+            loaded = files.load(file.path)
+            entry |= {"format": loaded.format.name, **loaded.format.facts(loaded.document)}
+            if arguments.verify:
+                entry["identical"] = _is_identical(loaded)
+                if not entry["identical"]:
+                    raise FormatError("The file differs after decoding and encoding")
         except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
             failed += 1
             entry["error"] = reporter.fail(file.path, problem)
@@ -47,21 +50,21 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     return 1 if failed else 0
 
 
-def _facts(file: inputs.InputFile, *, verify: bool) -> dict[str, Any]:
-    loaded = files.load(file.path)
-    facts = {"format": loaded.format.name, **loaded.format.facts(loaded.document)}
-    if verify:
-        encoded = loaded.format.write(loaded.document)
-        facts["identical"] = encoded == loaded.data or loaded.format.same_content(loaded.data, encoded)
-    return facts
+def _is_identical(loaded: files.LoadedFile) -> bool:
+    """Encode a decoded file and compare, by content where the container may differ."""
+    encoded = loaded.format.write(loaded.document)
+    return encoded == loaded.data or loaded.format.same_content(loaded.data, encoded)
 
 
 def described(entry: dict[str, Any]) -> str:
     """Return the facts of a file as a few lines for people."""
-    label = formats.by_name(entry["format"]).label
-    form = f"{label} {entry['version']}" if entry["version"] else label
-    amounts = ", ".join(counted(entry[f"{noun}s"], noun) for noun in ("node", "triangle"))
-    amounts += f", {counted(entry['vertices'], 'vertex', 'vertices')}, {counted(entry['surfaces'], 'surface')}"
+    known = formats.by_name(entry["format"])
+    form = f"{known.label} {entry['version']}" if entry["version"] else known.label
+    lines = [f"{entry['file']}: {form}"]
+    if known.capabilities.meshes:
+        amounts = ", ".join(counted(entry[f"{noun}s"], noun) for noun in ("node", "triangle"))
+        amounts += f", {counted(entry['vertices'], 'vertex', 'vertices')}, {counted(entry['surfaces'], 'surface')}"
+        lines.append(f"  {amounts}")
     layers = [
         counted(entry[key], noun)
         for key, noun in (
@@ -73,10 +76,11 @@ def described(entry: dict[str, Any]) -> str:
         )
         if entry[key]
     ]
-    lines = [f"{entry['file']}: {form}", f"  {amounts}"]
     if layers:
         lines.append(f"  {', '.join(layers)}")
     lines += [f"  animation {clip_text(clip, with_kind=True)}" for clip in entry["clips"]]
+    if len(lines) == 1:
+        lines.append("  nothing")
     lines += [f"  warning: {text}" for text in grouped(entry["warnings"])]
     if "identical" in entry:
         lines.append("  identical after decoding and encoding" if entry["identical"] else "  NOT identical")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..io_formats.options import Option
+from ..io_formats.options import Choice, Option
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,49 @@ class OptionTable:
         Short name; put in front of a flag that another table already has for a different option.
     title:
         Heading in the help, which says when these options count.
+    action, label:
+        What is done with which files, e.g. "reading" and "Timbermesh", for the heading of options that tables share.
     """
 
     key: str
     title: str
     options: tuple[Option, ...]
+    action: str = ""
+    label: str = ""
+
+
+def format_table(action: str, key: str, label: str, options: tuple[Option, ...]) -> OptionTable:
+    """Return the table of a format's options for reading or for writing its files."""
+    return OptionTable(key, f"options for {action} {label} files", options, action, label)
 
 
 def add_arguments(parser: argparse.ArgumentParser, tables: Sequence[OptionTable]) -> None:
-    """Add an argument for every option of the tables; options left out by the user leave no trace."""
-    added = set()
+    """Add an argument for every option of the tables, once; options left out by the user leave no trace."""
+    owners: dict[str, list[OptionTable]] = {}
+    options: dict[str, Option] = {}
     for table in tables:
-        group = parser.add_argument_group(table.title)
         for option, flag in _flags(table, tables):
-            if flag not in added:
-                _add_argument(group, option, flag)
-                added.add(flag)
+            owners.setdefault(flag, []).append(table)
+            options[flag] = option
+    groups: dict[str, Any] = {}
+    for flag, option in options.items():
+        title = _heading(owners[flag])
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        _add_argument(groups[title], option, flag)
+
+
+def _heading(tables: Sequence[OptionTable]) -> str:
+    """Return the heading of an option that these tables have."""
+    if len(tables) == 1 or not all(table.label for table in tables):
+        return tables[0].title
+    actions = list(dict.fromkeys(table.action for table in tables))
+    labels = list(dict.fromkeys(table.label for table in tables))
+    return f"options for {_listed(actions)} {_listed(labels)} files"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def given_values(arguments: argparse.Namespace, table: OptionTable, tables: Sequence[OptionTable]) -> dict[str, Any]:
@@ -49,9 +76,9 @@ def given_values(arguments: argparse.Namespace, table: OptionTable, tables: Sequ
     }
 
 
-def given_flags(arguments: argparse.Namespace, table: OptionTable, tables: Sequence[OptionTable]) -> list[str]:
-    """Return the flags of one table that the user gave."""
-    return [f"--{flag}" for _option, flag in _flags(table, tables) if hasattr(arguments, _destination(flag))]
+def given_flags(arguments: argparse.Namespace, table: OptionTable, tables: Sequence[OptionTable]) -> dict[str, Option]:
+    """Return the flags of one table that the user gave, with their options."""
+    return {f"--{flag}": option for option, flag in _flags(table, tables) if hasattr(arguments, _destination(flag))}
 
 
 def _flags(wanted: OptionTable, tables: Sequence[OptionTable]) -> list[tuple[Option, str]]:
@@ -98,7 +125,7 @@ def _add_argument(group: argparse._ArgumentGroup, option: Option, flag: str) -> 
 def _help(option: Option) -> str:
     text = option.description
     if option.choices:
-        text += ". " + "; ".join(f"{choice.key.lower()}: {choice.description}" for choice in option.choices)
+        text += ". " + "; ".join(_described(choice) for choice in option.choices)
     default = option.default_for(headless=True)
     if isinstance(default, bool):
         said = "on" if default else "off"
@@ -107,6 +134,13 @@ def _help(option: Option) -> str:
     else:
         said = f"{default:g}" if isinstance(default, float) else str(default)
     return (text + (f" (default: {said})" if said else "")).replace("%", "%%")
+
+
+def _described(choice: Choice) -> str:
+    """Return ``ms13 (SDK 2.19): The richest`` of a choice whose label says more than its key, else ``key: text``."""
+    key = choice.key.lower()
+    known, colon, more = choice.label.partition(": ")
+    return f"{key} ({more}): {choice.description}" if colon and known == key else f"{key}: {choice.description}"
 
 
 def _choice_parser(option: Option) -> Callable[[str], str]:

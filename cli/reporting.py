@@ -159,20 +159,27 @@ def grouped(warnings: Sequence[str]) -> list[str]:
 
 
 def clip_text(clip: Mapping[str, Any], *, with_kind: bool = False) -> str:
-    """Return ``'Default', 60 frames at 24 fps``."""
+    """Return ``'Default', 60 frames at 24 fps``; the name and the rate are in the file or not said."""
     kind = f"{clip['kind']}, " if with_kind else ""
-    return f"'{clip['name']}', {kind}{counted(clip['frames'], 'frame')} at {clip['fps']:g} fps"
+    rate = f" at {clip['fps']:g} fps" if clip["fps"] else ""
+    name = f"'{clip['name']}'" if clip["name"] else "unnamed"
+    return f"{name}, {kind}{counted(clip['frames'], 'frame')}{rate}"
 
 
 def summary(facts: Mapping[str, Any]) -> str:
-    """Return ``5 objects, 1,284 triangles, 2 materials, 1 animation ('Default', 60 frames at 24 fps)``."""
-    parts = [
-        counted(facts["nodes"], "object"),
-        counted(facts["triangles"], "triangle"),
-        counted(facts["materials"], "material"),
-    ]
-    parts += [counted(facts[key], noun) for key, noun in (("bones", "bone"), ("shape_keys", "shape key")) if facts[key]]
+    """Return ``5 objects, 1,284 triangles, 2 materials, 1 animation ('Default', 60 frames at 24 fps)``.
+
+    Files that hold bones and animations alone are not said to have no objects, triangles and materials.
+    """
     clips: Sequence[Mapping[str, Any]] = facts["clips"]
+    parts = []
+    if facts["nodes"] or not (facts["bones"] or clips):
+        parts = [
+            counted(facts["nodes"], "object"),
+            counted(facts["triangles"], "triangle"),
+            counted(facts["materials"], "material"),
+        ]
+    parts += [counted(facts[key], noun) for key, noun in (("bones", "bone"), ("shape_keys", "shape key")) if facts[key]]
     if clips:
         named = "; ".join(clip_text(clip) for clip in clips[:CLIPS_NAMED])
         more = f" and {len(clips) - CLIPS_NAMED} more" if len(clips) > CLIPS_NAMED else ""

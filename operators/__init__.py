@@ -3,21 +3,33 @@
 
 def _modules():
     from . import (
+        checks,
         export_timbermesh,
+        export_unigine,
         import_timbermesh,
+        import_unigine,
         mesh_normals,
+        surfaces,
         timbermesh_check,
         timbermesh_objects,
         timbermesh_panel,
+        unigine_check,
+        unigine_panel,
     )
 
     return (
         import_timbermesh,
         export_timbermesh,
+        import_unigine,
+        export_unigine,
         mesh_normals,
+        surfaces,
+        checks,
         timbermesh_objects,
         timbermesh_check,
         timbermesh_panel,
+        unigine_check,
+        unigine_panel,
     )
 
 

@@ -1,7 +1,7 @@
 """What every export operator does: what to export, the file's name, options, and the summary at the end."""
 
-import re
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,17 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
-from ..blender_data import exporter
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
-from ..blender_data.export_options import EXPORT_OPTIONS
+from ..blender_data.exporting import exporter
+from ..blender_data.exporting.export_options import EXPORT_OPTIONS
+from ..io_formats.capabilities import losses
 from ..io_formats.errors import ExportError
-from ..io_formats.files import scene_name, write_scene
+from ..io_formats.files import encode_part, file_names, files_of, replace_file
 from ..io_formats.formats import Format
 from ..io_formats.options import Option
-from .option_properties import draw_options, option_values
+from ..io_formats.scene import Scene
+from .file_names import file_name, name_in_file, with_extension
+from .option_properties import SECTIONS, draw_options, option_values, values_for
 from .progress import progress
 from .reporting import Messages, conclude, counted
 
@@ -30,24 +33,26 @@ SCOPES = (
 
 
 @dataclass(frozen=True)
-class Exported:
-    """What a written file holds, and what to tell about it."""
+class Parts:
+    """What was read of Blender for a format: a scene for each file to be, and what there is to tell of the whole."""
 
-    nodes: int
-    triangles: int
-    said: list[str]
+    scenes: list[Scene]
+    lost: list[str]
 
 
 class ExportScene(ExportHelper):
-    """Mixin of export operators that write one file.
+    """Mixin of export operators.
 
-    A subclass is decorated with ``with_options`` of the general and the format's own options, and sets ``format``,
-    ``filename_ext``, ``panel_prefix`` and, where its files are named so by custom, ``name_suffix``.
+    A subclass is decorated with ``with_options`` of its ``option_table``, and sets ``format``, ``filename_ext``,
+    ``panel_prefix`` and, where its files are named so by custom, ``name_suffix``.
     """
 
     bl_options = {"PRESET"}
 
     format: Format
+    option_table: tuple[Option, ...] = ()
+    """The general options that mean something for the format, and its own."""
+    section_order = SECTIONS
     panel_prefix = ""
     """Name of the format in the names of its panels."""
     name_suffix = ""
@@ -98,24 +103,69 @@ class ExportScene(ExportHelper):
                 column.use_property_split = True
                 column.use_property_decorate = False
                 column.prop(self, "scope")
-        draw_options(layout, self, all_options(self.format), f"{self.panel_prefix}_export")
+        self.draw_files(context)
+        draw_options(layout, self, self.option_table, f"{self.panel_prefix}_export", self.section_order)
+
+    def draw_files(self, context: Any) -> None:
+        """Draw what is to be known of the files before they are written; of a single one, nothing."""
 
     def execute(self, context: Any) -> set[str]:
-        """Write the file; the checks of the format run before anything is written."""
+        """Write the file, or the files; the checks of the format run before any is written."""
         messages = Messages()
-        parts: tuple[str, ...] = ()
+        written: list[Scene] = []
+        replaced = 0
         given = bpy.path.abspath(self.filepath)
-        with progress(context, 1) as advance, messages.outcome(given or "?"):
-            path = self.target_path(given)
-            source, name = self.source(context, path)
-            exported = export_file(context, source, name, path, self.format, all_values(self, self.format))
-            messages.warn(Path(path).name, exported.said)
-            parts = (
-                counted(exported.nodes, "{} node", "{} nodes"),
-                counted(exported.triangles, "{} triangle", "{} triangles"),
-            )
-            advance(1)
-        return conclude(self, messages, parts, "Exported")
+        with progress(context, 2) as advance:
+            parts = Parts([], [])
+            with messages.outcome(given or "?"):
+                path = self.target_path(given)
+                source, name = self.source(context, path)
+                parts = read_parts(context, source, name, self.format, self.values())
+                advance(1)
+                if len(parts.scenes) == 1:
+                    said = write_part(parts.scenes[0], path, self.format, self.values())
+                    messages.warn(Path(path).name, dict.fromkeys(parts.lost + said))
+                    written = parts.scenes
+        if len(parts.scenes) > 1:
+            messages = Messages()
+            written, replaced = self.write_several(context, parts, Path(path).parent, messages)
+        phrases = (
+            *self.summary_parts(written),
+            counted(replaced, "{} file replaced", "{} files replaced") if replaced else "",
+        )
+        return conclude(self, messages, phrases, "Exported")
+
+    def write_several(self, context: Any, parts: Parts, folder: Path, messages: Messages) -> tuple[list[Scene], int]:
+        """Write a file for each scene, named after it; one that fails never stops the rest.
+
+        Returns what was written, and how many files were replaced.
+        """
+        values = self.values()
+        written = []
+        replaced = 0
+        messages.warnings.update((text, []) for text in parts.lost)
+        with progress(context, len(parts.scenes)) as advance:
+            for number, (scene, name) in enumerate(zip(parts.scenes, file_names(parts.scenes), strict=True)):
+                path = folder / (name + self.format.extensions[0])
+                with messages.outcome(str(path)):
+                    existed = refuse_existing(path, use_replace=bool(getattr(self, "use_replace", False)))
+                    messages.warn(path.name, write_part(scene, path, self.format, values))
+                    written.append(scene)
+                    replaced += existed
+                advance(number + 1)
+        return written, replaced
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the options."""
+        return option_values(self, self.option_table)
+
+    def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
+        """Return the phrases of the summary."""
+        written = tuple(written)
+        return (
+            counted(sum(len(scene.nodes) for scene in written), "{} node", "{} nodes"),
+            counted(sum(scene.triangle_count for scene in written), "{} triangle", "{} triangles"),
+        )
 
     def source(self, context: Any, path: str) -> tuple[Any, str]:
         """Return what to export and what to call it in the file."""
@@ -156,17 +206,17 @@ class ExportScene(ExportHelper):
         ExportError
             There is no name, or the name with its extension is that of a file nobody was asked about.
         """
-        if not Path(given).name or Path(given).is_dir():
+        if not Path(given).name or os.path.isdir(given):  # which, unlike Path's, takes names that no system does
             raise ExportError(rpt_("No file name was given"))
         path = with_extension(given, self.format)
-        if path != given and Path(path).exists():
+        if path != given and os.path.exists(path):
             text = rpt_("'{}' exists already; give the name with its extension to replace it")
             raise ExportError(text.format(Path(path).name))
         return path
 
 
-def export_file(context: Any, source: Any, name: str, path: str, target: Format, values: Mapping[str, Any]) -> Exported:
-    """Export to one file, whole or not at all.
+def read_parts(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Parts:
+    """Read from Blender what becomes one file or several.
 
     Parameters
     ----------
@@ -175,30 +225,46 @@ def export_file(context: Any, source: Any, name: str, path: str, target: Format,
     name:
         What the scene is called in the file.
     values:
-        Values of :func:`all_options` for the target format.
+        Values of options; those not given take their defaults.
+
+    Raises
+    ------
+    MeshferryError
+        There is nothing to write.
+    """
+    scene = exporter.export_scene(context, source, values_for(EXPORT_OPTIONS, values), name, target.capabilities)
+    scenes = files_of(scene, target, values_for(target.export_options, values))
+    lost = [*losses(scene, target.capabilities), *scene.warnings]
+    for part in scenes:
+        part.warnings = []  # theirs alone: the parts may share those of the whole
+    return Parts(scenes, lost)
+
+
+def write_part(scene: Scene, path: str | Path, target: Format, values: Mapping[str, Any]) -> list[str]:
+    """Write one scene to its file, whole or not at all; return what to tell.
 
     Raises
     ------
     MeshferryError
         Nothing was written.
     """
-    scene = exporter.export_scene(context, source, _part(values, EXPORT_OPTIONS), name, target.capabilities)
-    said = write_scene(scene, path, target, _part(values, target.export_options))
-    return Exported(len(scene.nodes), scene.triangle_count, said)
+    encoded = encode_part(scene, target, values_for(target.export_options, values))
+    replace_file(path, encoded.data)
+    return encoded.warnings
 
 
-def all_options(target: Format) -> tuple[Option, ...]:
-    """Return the general options and the format's own."""
-    return (*EXPORT_OPTIONS, *target.export_options)
+def refuse_existing(path: Path, *, use_replace: bool) -> bool:
+    """Tell whether a file exists.
 
-
-def all_values(owner: Any, target: Format) -> dict[str, Any]:
-    """Return the values of :func:`all_options` of an operator."""
-    return option_values(owner, all_options(target))
-
-
-def _part(values: Mapping[str, Any], table: tuple[Option, ...]) -> dict[str, Any]:
-    return {option.name: values[option.name] for option in table}
+    Raises
+    ------
+    ExportError
+        It does, and existing files are to stay.
+    """
+    exists = os.path.exists(path)
+    if exists and not use_replace:
+        raise ExportError(rpt_("'{}' exists already; choose Replace Files to write over it").format(path.name))
+    return exists
 
 
 def named_collection(context: Any, name: str) -> Any:
@@ -214,28 +280,3 @@ def named_collection(context: Any, name: str) -> Any:
     if found is None:
         raise ExportError(rpt_("There is no collection '{}'").format(name))
     return found
-
-
-def name_in_file(collection: Any) -> str:
-    """Return the collection's name, without the number that Blender gave it because its file was imported before."""
-    name: str = collection.name
-    plain = re.sub(r"\.\d{3,}$", "", name)
-    source = collection.meshferry.source_path
-    return plain if source and plain == scene_name(Path(source)) else name
-
-
-def file_name(name: str, target: Format, suffix: str = "") -> str:
-    """Return a collection's file name: the suffix and the extension once each, no forbidden characters."""
-    stem = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).strip(" .") or "Untitled"
-    for extension in target.extensions:
-        stem = stem.removesuffix(extension)
-    return stem.removesuffix(suffix) + suffix + target.extensions[0]
-
-
-def with_extension(path: str, target: Format) -> str:
-    """Return the path with the format's extension; what stands before it, dots and all, is kept."""
-    lower = path.lower()
-    for extension in target.extensions:
-        if lower.endswith(extension) and Path(path).name.lower() != extension:
-            return path[: -len(extension)] + target.extensions[0]
-    return path + target.extensions[0]

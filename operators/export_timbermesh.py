@@ -7,22 +7,25 @@ import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, StringProperty
 
-from ..blender_data import exporter
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
-from ..blender_data.export_options import EXPORT_OPTIONS
+from ..blender_data.exporting import exporter
 from ..io_formats.errors import ExportError
 from ..io_formats.formats import TIMBERMESH
-from .export_base import ExportScene, all_options, all_values, export_file, file_name, named_collection
+from .export_base import ExportScene, named_collection, read_parts, refuse_existing, write_part
+from .export_files import draw_file_names
+from .file_names import file_name
 from .menus import MenuEntry, collection_under_pointer, registration, selected_collections
-from .option_properties import draw_options, section_body, with_options
+from .option_properties import draw_options, export_table, option_values, section_body, with_options
 from .progress import progress
 from .reporting import Messages, conclude, counted
+
+OPTIONS = export_table(TIMBERMESH)
 
 MODEL_SUFFIX = ".Model"
 """The game's mods name the file of the collection ``Lodge.Folktails`` ``Lodge.Folktails.Model.timbermesh``."""
 
 
-@with_options(EXPORT_OPTIONS, TIMBERMESH.export_options)
+@with_options(OPTIONS)
 class EXPORT_SCENE_OT_timbermesh(ExportScene, bpy.types.Operator):
     """Write one Timbermesh file."""
 
@@ -31,6 +34,7 @@ class EXPORT_SCENE_OT_timbermesh(ExportScene, bpy.types.Operator):
     bl_description = "Export a model for the game Timberborn"
 
     format = TIMBERMESH
+    option_table = OPTIONS
     filename_ext = TIMBERMESH.extensions[0]
     panel_prefix = "TIMBERMESH"
     name_suffix = MODEL_SUFFIX
@@ -38,7 +42,7 @@ class EXPORT_SCENE_OT_timbermesh(ExportScene, bpy.types.Operator):
     filter_glob: StringProperty(default=f"*{TIMBERMESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
 
 
-@with_options(EXPORT_OPTIONS, TIMBERMESH.export_options)
+@with_options(OPTIONS)
 class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
     """Write a Timbermesh file for each of several collections."""
 
@@ -85,18 +89,10 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
         layout = self.layout
         body = section_body(layout, "TIMBERMESH_batch_files", counted(len(names), "{} File", "{} Files"))
         if body is not None:
-            column = body.column(align=True)
-            folder = browsed_folder(context)
-            for name in names[:20]:
-                row = column.row()
-                file = self.file_name(name)
-                row.alert = folder is not None and (folder / file).exists()
-                row.label(text=file, icon="FILE_REFRESH" if row.alert else "FILE", translate=False)
-            if len(names) > 20:
-                column.label(text=rpt_("and {} more").format(len(names) - 20))
+            draw_file_names(body, context, [self.file_name(name) for name in names])
             body.prop(self, "append_model_to_name")
             body.prop(self, "use_replace")
-        draw_options(layout, self, all_options(TIMBERMESH), "TIMBERMESH_export")
+        draw_options(layout, self, OPTIONS, "TIMBERMESH_export")
 
     def execute(self, context: Any) -> set[str]:
         """Export the collections one after the other; one that fails never stops the rest."""
@@ -107,7 +103,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
             self.report({"ERROR"}, missing if self.directory else rpt_("No folder was given"))
             return {"CANCELLED"}
         messages = Messages()
-        values = all_values(self, TIMBERMESH)
+        values = option_values(self, OPTIONS)
         written: set[Path] = set()
         triangles = replaced = 0
         with progress(context, len(names)) as advance:
@@ -116,10 +112,12 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
                 with messages.outcome(str(path), name):
                     existed = self.claim(path, written)
                     source = exporter.Source("COLLECTION", named_collection(context, name))
-                    exported = export_file(context, source, name, str(path), TIMBERMESH, values)
-                    messages.warn(name, exported.said)
+                    parts = read_parts(context, source, name, TIMBERMESH, values)
+                    (scene,) = parts.scenes
+                    said = write_part(scene, path, TIMBERMESH, values)
+                    messages.warn(name, dict.fromkeys(parts.lost + said))
                     written.add(path)
-                    triangles += exported.triangles
+                    triangles += scene.triangle_count
                     replaced += existed
                 advance(number + 1)
         parts = (
@@ -148,17 +146,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
         """
         if any(path.name.lower() == other.name.lower() for other in written):
             raise ExportError(rpt_("another collection was just written to '{}'; rename one").format(path.name))
-        exists = path.exists()
-        if exists and not self.use_replace:
-            raise ExportError(rpt_("'{}' exists already").format(path.name))
-        return exists
-
-
-def browsed_folder(context: Any) -> Path | None:
-    """Return the folder that the file browser shows, so that the names of files that exist there can be marked."""
-    parameters = getattr(context.space_data, "params", None)
-    folder = getattr(parameters, "directory", b"")
-    return Path(folder.decode(errors="replace")) if folder else None
+        return refuse_existing(path, use_replace=self.use_replace)
 
 
 def draw_export_entry(self: Any, _context: Any) -> None:

@@ -1,5 +1,6 @@
 """What every import operator does: several files, options, progress, and a bad file that never stops the rest."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,13 @@ import bpy
 from bpy.props import CollectionProperty, StringProperty
 from bpy_extras.io_utils import ImportHelper
 
-from ..blender_data import importer
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
-from ..blender_data.import_options import IMPORT_OPTIONS
+from ..blender_data.importing import armature_matching, importer
+from ..blender_data.importing.import_options import ARMATURE, IMPORT_OPTIONS
 from ..io_formats.files import read_scene
-from .option_properties import draw_options, option_values
+from ..io_formats.formats import HEAD_SIZE, by_content
+from ..io_formats.options import Option
+from .option_properties import draw_options, option_values, values_for
 from .progress import progress
 from .reporting import Messages, conclude, counted
 
@@ -20,12 +23,14 @@ from .reporting import Messages, conclude, counted
 class ImportFiles(ImportHelper):
     """Mixin of import operators; the content of each file, not the operator, decides what format it is.
 
-    A subclass is decorated with ``with_options(IMPORT_OPTIONS)``, sets ``panel_prefix`` and declares
+    A subclass is decorated with ``with_options`` of its ``option_table``, sets ``panel_prefix`` and declares
     its ``filter_glob``.
     """
 
     bl_options = {"UNDO", "PRESET"}
 
+    option_table: tuple[Option, ...] = ()
+    """Options that the dialog shows; a file of another operator's format takes the defaults of the rest."""
     panel_prefix = ""
     """Name of the format in the names of its panels."""
 
@@ -55,7 +60,7 @@ class ImportFiles(ImportHelper):
 
     def draw(self, context: Any) -> None:
         """Draw the options in sections."""
-        draw_options(self.layout, self, IMPORT_OPTIONS, f"{self.panel_prefix}_import")
+        draw_options(self.layout, self, self.option_table, f"{self.panel_prefix}_import")
 
     def execute(self, context: Any) -> set[str]:
         """Import every chosen file into a collection of its own."""
@@ -64,16 +69,13 @@ class ImportFiles(ImportHelper):
             self.report({"ERROR"}, "No file was chosen")
             return {"CANCELLED"}
         leave_edit_mode(context)
-        messages, results = import_files(context, paths, option_values(self, IMPORT_OPTIONS))
+        messages, results = import_files(context, paths, option_values(self, self.option_table))
         objects = [item for result in results for item in result.objects]
-        select_only(context, objects)
+        # What an armature deforms leads to the armature, not the other way round, so it is the better active object.
+        select_only(context, sorted(objects, key=lambda item: item.type == "ARMATURE"))
         if results:
             make_active(context, results[0].collection)
-        parts = (
-            counted(len(objects), "{} object", "{} objects"),
-            counted(sum(result.triangles for result in results), "{} triangle", "{} triangles"),
-        )
-        return conclude(self, messages, parts, "Imported")
+        return conclude(self, messages, summary_parts(results), "Imported")
 
     def paths(self) -> list[str]:
         """Return the absolute paths of the chosen files, in the order they were chosen, each once."""
@@ -86,20 +88,55 @@ class ImportFiles(ImportHelper):
 
 
 def import_files(context: Any, paths: Iterable[str], options: dict[str, Any]) -> tuple[Messages, list[Any]]:
-    """Import files one after the other; return what to tell and the results of those that succeeded."""
-    paths = tuple(paths)
+    """Import files one after the other; return what to tell and the results of those that succeeded.
+
+    Files with meshes come first, so that animations find the armatures of the same run.
+    """
+    paths = sorted(paths, key=lambda path: not may_hold_meshes(path))
+    general = values_for(IMPORT_OPTIONS, options)
     messages = Messages()
-    results = []
+    results: list[Any] = []
+    armatures: list[Any] = []
     with progress(context, 2 * len(paths)) as advance:
         for number, path in enumerate(paths):
             with messages.outcome(path) as name:
-                scene = read_scene(path)
+                scene = read_scene(path, options)
                 advance(2 * number + 1)
-                result = importer.import_scene(context, scene, options, path)
+                armature = armature_matching.choose_for_scene(context, scene, armatures, general[ARMATURE.name])
+                result = importer.import_scene(context, scene, general, path, armature=armature)
                 results.append(result)
+                armatures += [item for item in result.armatures if item not in armatures]
                 messages.warn(name, dict.fromkeys(result.warnings))
             advance(2 * number + 2)
     return messages, results
+
+
+def may_hold_meshes(path: str) -> bool:
+    """Tell whether a file is of a format with meshes; what is wrong with a bad one is said when its turn comes."""
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(HEAD_SIZE)
+            size = os.fstat(stream.fileno()).st_size
+        return by_content(head, size).capabilities.meshes
+    except (OSError, ValueError):
+        return True
+
+
+def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:
+    """Return the phrases of the summary of what came; armatures count by their bones."""
+    results = tuple(results)
+    others = sum(item.type != "ARMATURE" for result in results for item in result.objects)
+    triangles = sum(result.triangles for result in results)
+    with_armature = [result for result in results if result.armatures]
+    bones = sum(result.bones for result in with_armature)
+    actions = sum(result.actions for result in with_armature)
+    counts_meshes = bool(others) or not with_armature
+    return (
+        counted(others, "{} object", "{} objects") if counts_meshes else "",
+        counted(triangles, "{} triangle", "{} triangles") if counts_meshes else "",
+        counted(bones, "{} bone", "{} bones") if bones else "",
+        counted(actions, "{} action", "{} actions") if actions else "",
+    )
 
 
 def leave_edit_mode(context: Any) -> None:

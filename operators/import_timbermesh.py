@@ -6,14 +6,15 @@ import bpy
 from bpy.props import StringProperty
 from bpy_extras.io_utils import poll_file_object_drop
 
-from ..blender_data.import_options import IMPORT_OPTIONS
 from ..io_formats.formats import TIMBERMESH
 from .import_base import ImportFiles
 from .menus import MenuEntry, registration
-from .option_properties import with_options
+from .option_properties import import_table, with_options
+
+OPTIONS = import_table(TIMBERMESH)
 
 
-@with_options(IMPORT_OPTIONS)
+@with_options(OPTIONS)
 class IMPORT_SCENE_OT_timbermesh(ImportFiles, bpy.types.Operator):
     """Read Timbermesh files."""
 
@@ -22,6 +23,7 @@ class IMPORT_SCENE_OT_timbermesh(ImportFiles, bpy.types.Operator):
     bl_description = "Import models of the game Timberborn, each into a collection of its own"
 
     panel_prefix = "TIMBERMESH"
+    option_table = OPTIONS
 
     # A .prefab is what a tool makes of the game's own models; its text holds the same content.
     filter_glob: StringProperty(

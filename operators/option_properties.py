@@ -8,41 +8,102 @@ decorated with :func:`with_options`, draws them with :func:`draw_options` and re
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
-from ..blender_data import export_options, import_options
-from ..io_formats.options import Option
+from ..blender_data.exporting import export_options
+from ..blender_data.importing import import_options
+from ..io_formats.formats import Format
+from ..io_formats.options import Option, resolve
+from ..io_formats.unigine.mesh import options as unigine_mesh_options
 
 Values = Mapping[str, Any]
 Rule = Callable[[Values], bool]
 
+SECTIONS = ("Objects", "Geometry", "Armature", "Animation", "Materials", "File")
+"""Order of the sections of a dialog; sections of other names come last."""
+
+_EMBEDDED = unigine_mesh_options.EMBED_ANIMATION.name
+_HOLD_ANIMATIONS = frozenset({"MS10", "MS11", "MS12"})
+
+
+def _may_export_clips(values: Values) -> bool:
+    return bool(values.get(_EMBEDDED, True))
+
 
 def _exports_clips(values: Values) -> bool:
-    return values.get(export_options.CLIPS.name) != "NONE"
+    return _may_export_clips(values) and values.get(export_options.CLIPS.name) != "NONE"
 
 
 def _imports_animation(values: Values) -> bool:
-    return bool(values.get(import_options.NODE_ANIMATION.name)) or values.get("vertex_animation") != "NONE"
+    of_objects = bool(values.get(import_options.NODE_ANIMATION.name))
+    of_vertices = values.get(import_options.VERTEX_ANIMATION.name, "NONE") != "NONE"
+    return of_objects or of_vertices or _imports_joint_animation(values)
+
+
+def _imports_joint_animation(values: Values) -> bool:
+    return bool(values.get(import_options.JOINT_ANIMATION.name)) and _imports_bones(values)
+
+
+def _imports_bones(values: Values) -> bool:
+    return values.get(import_options.ARMATURE.name, "NONE") != "NONE"
 
 
 APPLIES: Mapping[str, Rule] = {
+    export_options.CLIPS.name: _may_export_clips,
     export_options.CLIP_FILTER.name: _exports_clips,
+    export_options.ANIMATED_BONES.name: _exports_clips,
     export_options.ANIMATION_KIND.name: _exports_clips,
     export_options.LOOP.name: _exports_clips,
     export_options.FRAME_RATE.name: _exports_clips,
+    import_options.BONE_DIRECTION.name: _imports_bones,
+    import_options.JOINT_ANIMATION.name: _imports_bones,
     import_options.FRAME_START.name: _imports_animation,
     import_options.SET_FRAME_RATE.name: _imports_animation,
+    unigine_mesh_options.ANIMATION_RATE.name: _imports_joint_animation,
 }
 """Options that are only shown where they have an effect; the rest are always shown."""
 
-NOTES: tuple[tuple[str, str, str], ...] = (
-    (import_options.VERTEX_ANIMATION.name, "CACHE", "Writes a .pc2 file beside each imported file"),
+NOTES: tuple[tuple[str, Rule, str], ...] = (
+    (
+        import_options.VERTEX_ANIMATION.name,
+        lambda values: values.get(import_options.VERTEX_ANIMATION.name) == "CACHE",
+        "Writes a .pc2 file beside each imported file",
+    ),
+    (
+        _EMBEDDED,
+        lambda values: (
+            bool(values.get(_EMBEDDED)) and values.get(unigine_mesh_options.VERSION.name) not in _HOLD_ANIMATIONS
+        ),
+        "Choose version ms10, ms11 or ms12",
+    ),
 )
-"""Option, value and the sentence shown below the option while it has that value."""
+"""Option, when it has something to say, and the sentence then shown below it."""
+
+
+def import_table(*formats: Format) -> tuple[Option, ...]:
+    """Return the options of an import of files of these formats, each once: the general ones and the formats' own."""
+    own = [option for known in formats for option in known.import_options]
+    general = import_options.import_options_for(known.capabilities for known in formats)
+    return tuple({option.name: option for option in (*general, *own)}.values())
+
+
+def export_table(target: Format) -> tuple[Option, ...]:
+    """Return the options of an export to a format: the general ones that mean something there, and its own."""
+    return (*export_options.export_options_for(target.capabilities), *target.export_options)
+
+
+def values_for(table: Iterable[Option], given: Values) -> dict[str, Any]:
+    """Return the value of every option of ``table``: the given one, else the command line's default.
+
+    What a dialog does not show takes the faithful way, as on the command line.
+    """
+    table = tuple(table)
+    names = {option.name for option in table}
+    return resolve(table, {name: value for name, value in given.items() if name in names}, headless=True)
 
 
 def property_of(option: Option) -> Any:
@@ -103,20 +164,25 @@ def option_values(owner: Any, table: Iterable[Option]) -> dict[str, Any]:
     return values
 
 
-def draw_options(layout: Any, owner: Any, table: Iterable[Option], prefix: str) -> None:
-    """Draw a table of options in foldable sections named ``<prefix>_<section>``.
+def draw_options(
+    layout: Any, owner: Any, table: Iterable[Option], prefix: str, order: Sequence[str] = SECTIONS
+) -> None:
+    """Draw a table of options in foldable sections named ``<prefix>_<section>``, in this order.
 
     Options that have no effect with the present values of the others are left out.
     """
     table = tuple(table)
     values = {option.name: getattr(owner, option.name) for option in table}
-    for section in dict.fromkeys(option.section for option in table):
+    for section in sorted(
+        dict.fromkeys(option.section for option in table),
+        key=lambda section: order.index(section) if section in order else len(order),
+    ):
         shown = [option for option in table if option.section == section and APPLIES.get(option.name, _always)(values)]
         body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section)
         if body is not None:
             for option in shown:
                 body.prop(owner, option.name, placeholder="Path" if option.is_path else "")
-                _draw_notes(body, option.name, values[option.name])
+                _draw_notes(body, option.name, values)
 
 
 def section_body(layout: Any, identifier: str, title: str) -> Any | None:
@@ -133,7 +199,7 @@ def _always(_values: Values) -> bool:
     return True
 
 
-def _draw_notes(layout: Any, name: str, value: Any) -> None:
-    for noted, key, text in NOTES:
-        if noted == name and value == key:
+def _draw_notes(layout: Any, name: str, values: Values) -> None:
+    for noted, has_to_be_said, text in NOTES:
+        if noted == name and has_to_be_said(values):
             layout.label(text=text, icon="INFO")

@@ -49,10 +49,13 @@ class Messages:
             self.warnings.setdefault(text, []).append(name)
 
     def lines(self) -> list[str]:
-        """Return one line for each different warning, with the names it concerns where there are several files."""
+        """Return one line for each different warning, with the names it concerns where there are several files.
+
+        A warning about no file in particular stands alone.
+        """
         if self.total <= 1:
             return list(self.warnings)
-        return [f"{_some(names)}: {text}" for text, names in self.warnings.items()]
+        return [f"{_some(names)}: {text}" if names else text for text, names in self.warnings.items()]
 
     @contextmanager
     def outcome(self, path: str, name: str | None = None) -> Iterator[str]:

@@ -1,29 +1,25 @@
 """The sidebar of the 3D view: what makes a model for Timberborn, in one place."""
 
-import textwrap
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 
 from ..io_formats.formats import TIMBERMESH
+from .checks import draw_findings
 from .mesh_normals import has_free_normals
-from .reporting import MOST_WARNINGS, REPORT_TEXT
+from .sidebar import Sidebar, actions_of, concerns, draw_actions, is_renamed
 from .timbermesh_objects import MARK
 
 
-class _Sidebar:
-    """Where the panels are."""
-
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "Meshferry"
-
-
-class TIMBERMESH_PT_sidebar(_Sidebar, bpy.types.Panel):
+class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
     """Objects that the game finds by their names."""
 
     bl_label = TIMBERMESH.label
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Stay away from what came from files of other formats."""
+        return concerns(context, TIMBERMESH)
 
     def draw(self, context: Any) -> None:
         """Draw what can be added."""
@@ -32,7 +28,7 @@ class TIMBERMESH_PT_sidebar(_Sidebar, bpy.types.Panel):
         column.operator_menu_enum("object.timbermesh_slot_add", "keyword", text="Add Slot", icon="USER")
 
 
-class TIMBERMESH_PT_object(_Sidebar, bpy.types.Panel):
+class TIMBERMESH_PT_object(Sidebar, bpy.types.Panel):
     """The active object as a node of the file."""
 
     bl_parent_id = "TIMBERMESH_PT_sidebar"
@@ -60,7 +56,7 @@ class TIMBERMESH_PT_object(_Sidebar, bpy.types.Panel):
             layout.operator("mesh.meshferry_editable_normals", icon="NORMALS_VERTEX_FACE")
 
 
-class TIMBERMESH_PT_kept(_Sidebar, bpy.types.Panel):
+class TIMBERMESH_PT_kept(Sidebar, bpy.types.Panel):
     """What the active object keeps of its file for the next export."""
 
     bl_parent_id = "TIMBERMESH_PT_object"
@@ -92,7 +88,7 @@ class TIMBERMESH_PT_kept(_Sidebar, bpy.types.Panel):
             layout.prop(layer, "name", text=layer.attribute, translate=False)
 
 
-class TIMBERMESH_PT_clip(_Sidebar, bpy.types.Panel):
+class TIMBERMESH_PT_clip(Sidebar, bpy.types.Panel):
     """The active object's actions as clips of the file."""
 
     bl_parent_id = "TIMBERMESH_PT_sidebar"
@@ -108,20 +104,10 @@ class TIMBERMESH_PT_clip(_Sidebar, bpy.types.Panel):
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
-        for action in actions_of(context.object):
-            box = layout.box().column()
-            box.label(text=action.name, icon="ACTION", translate=False)
-            clip = action.meshferry
-            box.prop(clip, "use_export", text="Export")
-            rest = box.column()
-            rest.active = clip.use_export
-            rest.prop(clip, "clip_name", text="Name")
-            rest.prop(clip, "fps")
-            if clip.frame_count:
-                rest.label(text=iface_("{} frames in the file").format(clip.frame_count))
+        draw_actions(layout, actions_of(context.object))
 
 
-class TIMBERMESH_PT_collection(_Sidebar, bpy.types.Panel):
+class TIMBERMESH_PT_collection(Sidebar, bpy.types.Panel):
     """The active collection as a file."""
 
     bl_parent_id = "TIMBERMESH_PT_sidebar"
@@ -142,46 +128,12 @@ class TIMBERMESH_PT_collection(_Sidebar, bpy.types.Panel):
         row = layout.row(align=True)
         row.operator("export_scene.timbermesh_check", text="Check", icon="CHECKMARK")
         row.operator("export_scene.timbermesh", text="Export…", icon="EXPORT").collection = collection.name
-        draw_findings(layout, context)
-
-
-def draw_findings(layout: Any, context: Any) -> None:
-    """Draw the findings of the last check; each leads to what it is about."""
-    check = context.window_manager.meshferry_check
-    if not check.collection or check.collection != context.collection.name:
-        return
-    if not check.findings:
-        layout.label(text="Nothing to mend", icon="CHECKMARK")
-    letters = max(20, int(context.region.width / (7.5 * context.preferences.system.ui_scale)) - 4)
-    for index, finding in enumerate(check.findings[:MOST_WARNINGS]):
-        column = layout.box().column(align=True)
-        title = finding.item or iface_("Error" if finding.is_error else "Warning")
-        row = column.row()
-        row.alert = finding.is_error
-        icon = "CANCEL" if finding.is_error else "ERROR"
-        row.operator("object.meshferry_finding_select", text=title, icon=icon, translate=False).index = index
-        for line in textwrap.wrap(finding.message, letters):
-            column.label(text=line, translate=False)
-    rest = len(check.findings) - MOST_WARNINGS
-    if rest > 0:
-        layout.label(text=iface_("and {} more in the text '{}'").format(rest, REPORT_TEXT))
-
-
-def is_renamed(item: Any) -> bool:
-    """Tell whether the file knows an object by another name than Blender."""
-    return bool(item.meshferry.source_name) and item.meshferry.given_name == item.name
+        draw_findings(layout, context, TIMBERMESH, collection.name)
 
 
 def custom_layers_of(item: Any) -> list[Any]:
     """Return the layers of an object's mesh that Blender has no place of its own for."""
     return list(item.data.meshferry.custom_layers) if item.type == "MESH" else []
-
-
-def actions_of(item: Any) -> list[Any]:
-    """Return the actions of an object and of its shape keys, each once."""
-    keys = getattr(item.data, "shape_keys", None)
-    owners = [item.animation_data, keys.animation_data if keys is not None else None]
-    return list(dict.fromkeys(owner.action for owner in owners if owner is not None and owner.action is not None))
 
 
 CLASSES = (

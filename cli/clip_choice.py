@@ -1,0 +1,75 @@
+"""``--clip-names`` and ``--rename-clip``: which animations of a file are taken, and what they are called then."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..io_formats.errors import MeshferryError
+from ..io_formats.scene import Scene
+
+
+@dataclass
+class ClipChoice:
+    """What the user said about animations; applied to every scene of a run."""
+
+    patterns: Sequence[str] = ()
+    """Names of the animations to take, with wildcards; none: all."""
+    new_names: Mapping[str, str] = field(default_factory=dict)
+    """By the name in the file."""
+    _renamed: set[str] = field(default_factory=set)
+    _seen: dict[str, None] = field(default_factory=dict)
+    """Names of all animations so far, in their order."""
+
+    def apply(self, scene: Scene, *, filtered: bool = False) -> None:
+        """Take the wanted clips of a scene and rename them.
+
+        Parameters
+        ----------
+        filtered:
+            The clips are those that are wanted already.
+
+        Raises
+        ------
+        MeshferryError
+            A new name is that of another clip.
+        """
+        if self.patterns and not filtered:
+            scene.clips = [
+                clip for clip in scene.clips if any(fnmatch.fnmatchcase(clip.name, wanted) for wanted in self.patterns)
+            ]
+        self._seen.update(dict.fromkeys(clip.name for clip in scene.clips))
+        names = [self.new_names.get(clip.name, clip.name) for clip in scene.clips]
+        for clip, name in zip(scene.clips, names, strict=True):
+            if name != clip.name and names.count(name) > 1:
+                raise MeshferryError(f"--rename-clip '{clip.name}={name}': there is another animation '{name}'")
+        for clip, name in zip(scene.clips, names, strict=True):
+            if clip.name in self.new_names:
+                self._renamed.add(clip.name)
+            clip.name = name
+
+    def is_renamed(self, name: str) -> bool:
+        """Tell whether a clip of this name has got it from the user."""
+        return any(self.new_names[old] == name for old in self._renamed)
+
+    def require_all(self) -> None:
+        """Raise for the first new name that no clip has got so far."""
+        for old in self.new_names:
+            if old not in self._renamed:
+                known = ", ".join(f"'{name}'" for name in self._seen) or "none"
+                raise MeshferryError(f"--rename-clip: there is no animation '{old}'; there are {known}")
+
+
+def parse_renaming(text: str) -> tuple[str, str]:
+    """Return the old and the new name of ``OLD=NEW``; the last ``=`` parts them, since names may hold others."""
+    old, equals, new = text.rpartition("=")
+    if not equals or not old or not new:
+        raise argparse.ArgumentTypeError(f"'{text}' is not OLD=NEW, the name of an animation and its new one")
+    return old, new
+
+
+def wanted_names(text: str) -> tuple[str, ...]:
+    """Return the patterns of a list with commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())

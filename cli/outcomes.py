@@ -1,0 +1,63 @@
+"""What a conversion was asked for, and what became of each file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..io_formats.errors import ExportError
+from .clip_choice import ClipChoice
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chose, by table; options left out are missing."""
+
+    import_options: dict[str, Any] = field(default_factory=dict)
+    export_options: Mapping[str, Any] = field(default_factory=dict)
+    blend_options: Mapping[str, Any] = field(default_factory=dict)
+    read_options: Mapping[str, Any] = field(default_factory=dict)
+    """Of all formats that are read; each takes its own."""
+    format_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By name of the format to write."""
+    clips: ClipChoice = field(default_factory=ClipChoice)
+    collections: tuple[str, ...] = ()
+    strict: bool = False
+
+
+@dataclass
+class Outcome:
+    """What became of one file, or of one collection of a .blend file."""
+
+    source: Path
+    target: Path
+    collection: str = ""
+    facts: dict[str, Any] | None = None
+    warnings: list[str] = field(default_factory=list)
+    problem: Exception | None = None
+
+    def attempt(self, work: Callable[[], None]) -> bool:
+        """Do some work; return whether it went well."""
+        try:
+            work()
+        except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest; the reporter tells defects apart)
+            self.problem = problem
+        return self.problem is None
+
+    def tell(self, said: Sequence[str], lost: Sequence[str], *, strict: bool) -> None:
+        """Keep the warnings, each once; those of a loss are the end of a strict conversion.
+
+        What the target program makes of a file is no loss: ``check`` is there for that.
+
+        Raises
+        ------
+        ExportError
+            The conversion is strict and something was lost.
+        """
+        self.warnings = list(dict.fromkeys(said))
+        lost = list(dict.fromkeys(lost))
+        if strict and lost:
+            more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+            raise ExportError(f"Not written, since the conversion is strict: {lost[0]}{more}")

@@ -1,0 +1,51 @@
+"""What the command line says of a scene, under the names that ``inspect`` uses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..io_formats.capabilities import Capabilities
+from ..io_formats.scene import Clip, Role, Scene
+
+
+def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]:
+    """Return the facts of a scene, or of as much of it as a format can hold, under the names that ``inspect`` uses."""
+    if can is not None:
+        nodes = scene.nodes if can.meshes else []
+        skeletons = scene.skeletons if can.skeletons else []
+        scene = replace(scene, nodes=nodes, skeletons=skeletons, clips=[c for c in scene.clips if _is_held(c, can)])
+    meshes = [node.mesh for node in scene.nodes if node.mesh is not None]
+    finest = [node.mesh for node in scene.nodes if node.mesh and node.lod == 0 and node.role is Role.RENDER]
+    return {
+        "nodes": len(scene.nodes),
+        "vertices": sum(len(mesh.points) for mesh in finest),
+        "triangles": sum(mesh.triangle_count for mesh in finest),
+        "surfaces": sum(len(mesh.materials) for mesh in finest),
+        "materials": len({name for mesh in meshes for name in mesh.materials if name}),
+        "uv_layers": max((len(mesh.uvs) for mesh in meshes), default=0),
+        "color_layers": max((len(mesh.colors) for mesh in meshes), default=0),
+        "bones": sum(len(skeleton.joints) for skeleton in scene.skeletons),
+        "shape_keys": 0 if can and not can.shape_keys else sum(len(mesh.shape_keys) for mesh in meshes),
+        "clips": [
+            {"name": clip.name, "kind": _kind(clip), "frames": clip.frame_count, "fps": clip.fps}
+            for clip in scene.clips
+        ],
+    }
+
+
+def _is_held(clip: Clip, can: Capabilities) -> bool:
+    """Tell whether a format can hold something of a clip, were it only its name."""
+    held = {"node": can.node_clips, "bone": can.joint_clips, "vertex": can.vertex_clips, "empty": can.clips}
+    return any(held[kind] for kind in _kind(clip).split(" and "))
+
+
+def _kind(clip: Clip) -> str:
+    kinds = []
+    if any(track.skeleton is None for track in clip.transforms):
+        kinds.append("node")
+    if any(track.skeleton is not None for track in clip.transforms):
+        kinds.append("bone")
+    if clip.vertices:
+        kinds.append("vertex")
+    return " and ".join(kinds) or "empty"

@@ -1,0 +1,238 @@
+"""Check against the rules of the program that will load the file, without writing one; lead to the objects found."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_iface as iface_
+from bpy.app.translations import pgettext_rpt as rpt_
+from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
+
+from ..io_formats.findings import Finding, Severity, warning
+from ..io_formats.formats import Format
+from ..io_formats.options import Option, resolve
+from .export_base import read_parts
+from .import_base import select_only
+from .option_properties import option_values, values_for
+from .reporting import MOST_WARNINGS, REPORT_TEXT, Messages, counted, report_lines
+from .sidebar import draw_wrapped
+
+
+class MeshferryFinding(bpy.types.PropertyGroup):
+    """One finding of the last check."""
+
+    item: StringProperty(name="Item", description="What the finding is about")
+    message: StringProperty(name="Message", description="What is wrong and what comes of it")
+    is_error: BoolProperty(name="Error", description="The file could not be loaded, so the export is refused")
+
+
+class MeshferryCheck(bpy.types.PropertyGroup):
+    """The last check, as the sidebar shows it."""
+
+    format: StringProperty(name="Format", description="Name of the format it was checked for")
+    subject: StringProperty(name="Subject", description="The collection or object that was checked")
+    findings: CollectionProperty(type=MeshferryFinding)
+
+
+class CheckScene:
+    """Mixin of operators that check without writing.
+
+    A subclass sets ``format``, the operator that exports it and its options, and says with :meth:`source` what to
+    check.
+    """
+
+    format: Format
+    option_table: tuple[Option, ...] = ()
+    export_operator = ""
+
+    def source(self, context: Any) -> tuple[Any, str]:
+        """Return what to check and what to call it.
+
+        Raises
+        ------
+        ExportError
+            It is not there.
+        """
+        raise NotImplementedError
+
+    def subject(self, context: Any) -> str:
+        """Return the name under which the sidebar shows the findings."""
+        raise NotImplementedError
+
+    def execute(self, context: Any) -> set[str]:
+        """List the findings in the sidebar and in the Info editor."""
+        name = self.subject(context)
+        messages = Messages()
+        findings: list[Finding] = []
+        with messages.outcome(name):
+            findings = self.findings(context)
+        findings += [Finding(Severity.ERROR, "", cause) for _name, cause in messages.failures]
+        keep_findings(context, self.format, name, findings)
+        report_lines(self, [str(finding) for finding in findings])
+        errors = sum(finding.severity is Severity.ERROR for finding in findings)
+        parts = [
+            counted(errors, "{} error", "{} errors") if errors else "",
+            counted(len(findings) - errors, "{} warning", "{} warnings") if len(findings) > errors else "",
+        ]
+        text = ", ".join(part for part in parts if part) or rpt_("nothing to mend")
+        self.report({"WARNING"} if findings else {"INFO"}, f"{name}: {text}")
+        return {"FINISHED"}
+
+    def findings(self, context: Any) -> list[Finding]:
+        """Export as far as the document, with the options of the last export, and apply the rules; errors first.
+
+        Raises
+        ------
+        MeshferryError
+            It cannot be exported at all.
+        """
+        values = self.last_values(context)
+        source, name = self.source(context)
+        parts = read_parts(context, source, name, self.format, values)
+        found: list[Finding] = []
+        said = list(parts.lost)
+        for scene in parts.scenes:
+            document = self.format.from_scene(scene, values_for(self.format.export_options, values))
+            found += self.format.check(document)
+            said += scene.warnings
+        found += [warning("", text) for text in dict.fromkeys(said)]
+        return sorted(found, key=lambda finding: finding.severity is not Severity.ERROR)
+
+    def last_values(self, context: Any) -> dict[str, Any]:
+        """Return the options of the last export, or their defaults in the window."""
+        last = context.window_manager.operator_properties_last(self.export_operator)
+        if last is None:
+            return resolve(self.option_table, headless=False)
+        return option_values(last, self.option_table)
+
+
+def keep_findings(context: Any, target: Format, subject: str, findings: list[Finding]) -> None:
+    """Keep the findings of a check for the sidebar."""
+    shown = context.window_manager.meshferry_check
+    shown.format = target.name
+    shown.subject = subject
+    shown.findings.clear()
+    for finding in findings:
+        entry = shown.findings.add()
+        entry.item, entry.message = finding.item, finding.message
+        entry.is_error = finding.severity is Severity.ERROR
+
+
+def draw_findings(layout: Any, context: Any, target: Format, subject: str) -> None:
+    """Draw the findings of the last check if it was about this; each leads to what it is about."""
+    check = context.window_manager.meshferry_check
+    if not subject or (check.format, check.subject) != (target.name, subject):
+        return
+    if not check.findings:
+        layout.label(text="Nothing to mend", icon="CHECKMARK")
+    for index, finding in enumerate(check.findings[:MOST_WARNINGS]):
+        column = layout.box().column(align=True)
+        title = finding.item or iface_("Error" if finding.is_error else "Warning")
+        row = column.row()
+        row.alert = finding.is_error
+        icon = "CANCEL" if finding.is_error else "ERROR"
+        row.operator("object.meshferry_finding_select", text=title, icon=icon, translate=False).index = index
+        draw_wrapped(column, context, finding.message)
+    rest = len(check.findings) - MOST_WARNINGS
+    if rest > 0:
+        layout.label(text=iface_("and {} more in the text '{}'").format(rest, REPORT_TEXT))
+
+
+class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
+    """Lead from a finding to its objects."""
+
+    bl_idname = "object.meshferry_finding_select"
+    bl_label = "Select What Was Found"
+    bl_options = {"INTERNAL", "UNDO"}
+
+    index: IntProperty(name="Finding", description="Number of the finding in the list", min=0)
+
+    @classmethod
+    def description(cls, context: Any, properties: Any) -> str:
+        """Return the whole finding, which the sidebar may be too narrow for."""
+        findings = context.window_manager.meshferry_check.findings
+        if properties.index >= len(findings):
+            return rpt_("Select the objects that this finding is about")
+        return rpt_("Select what this is about: {}").format(findings[properties.index].message)
+
+    def execute(self, context: Any) -> set[str]:
+        """Select them alone."""
+        findings = context.window_manager.meshferry_check.findings
+        if self.index >= len(findings):
+            return {"CANCELLED"}
+        finding = findings[self.index]
+        found = objects_about(context, finding.item) or objects_about(context, finding.message)
+        visible = [item for item in found if item.visible_get(view_layer=context.view_layer)]
+        if not visible:
+            text = rpt_("'{}' is hidden").format(found[0].name) if found else rpt_("This is not about a single object")
+            self.report({"INFO"}, text)
+            return {"CANCELLED"}
+        select_only(context, visible)
+        for item in visible:
+            show_material(item, finding.item)
+        return {"FINISHED"}
+
+
+def objects_about(context: Any, text: str) -> list[Any]:
+    """Return the objects that a text names in quotes: by their own name, else by surface, material or action."""
+    for names_of in (_object_names, _surface_names, _material_names, _action_names):
+        found = [item for item in context.view_layer.objects if any(f"'{name}'" in text for name in names_of(item))]
+        if found:
+            return found
+    named = [item for item in context.blend_data.collections if f"'{item.name}'" in text]
+    return [item for collection in named for item in collection.all_objects]
+
+
+def show_material(item: Any, text: str) -> None:
+    """Make the surface and the material slot active that the text names."""
+    for index, surface in enumerate(item.meshferry.surfaces):
+        if f"'{surface.name}'" in text:
+            item.meshferry.active_surface = index
+            break
+    for index, slot in enumerate(item.material_slots):
+        if slot.material is not None and f"'{slot.material.name}'" in text:
+            item.active_material_index = index
+            return
+
+
+def _object_names(item: Any) -> Iterator[str]:
+    yield item.name
+    if item.meshferry.source_name and item.meshferry.given_name == item.name:
+        yield item.meshferry.source_name
+
+
+def _surface_names(item: Any) -> Iterator[str]:
+    for surface in item.meshferry.surfaces:
+        yield surface.name
+
+
+def _material_names(item: Any) -> Iterator[str]:
+    for slot in item.material_slots:
+        if slot.material is not None:
+            yield slot.material.name
+
+
+def _action_names(item: Any) -> Iterator[str]:
+    if item.animation_data is not None and item.animation_data.action is not None:
+        yield item.animation_data.action.name
+
+
+CLASSES = (
+    MeshferryFinding,
+    MeshferryCheck,
+    OBJECT_OT_meshferry_finding_select,
+)
+
+register_classes, unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+
+
+def register() -> None:
+    """Register the operator and the place where the last check is kept."""
+    register_classes()
+    bpy.types.WindowManager.meshferry_check = bpy.props.PointerProperty(type=MeshferryCheck)
+
+
+def unregister() -> None:
+    """Take them off again, in reverse."""
+    del bpy.types.WindowManager.meshferry_check
+    unregister_classes()

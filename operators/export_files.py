@@ -1,0 +1,101 @@
+"""What export operators do that may write several files at once: name them beforehand, and keep what is there."""
+
+from pathlib import Path
+from typing import Any
+
+from bpy.app.translations import pgettext_iface as iface_
+from bpy.props import BoolProperty
+
+from ..blender_data.exporting import exporter
+from ..io_formats.errors import MeshferryError
+from ..io_formats.files import file_names
+from ..io_formats.scene import Scene
+from .export_base import ExportScene
+from .file_names import file_name
+from .option_properties import section_body
+from .reporting import counted
+from .sidebar import draw_wrapped
+
+MOST_NAMES = 20
+"""Names of files that are listed; of the rest, the number is told."""
+
+
+class ExportFiles(ExportScene):
+    """Mixin of export operators that write a file for each object, clip and so on.
+
+    A single file goes to the chosen path; several go to the chosen folder, named after what they hold. A subclass
+    says with :meth:`names` what there is.
+    """
+
+    use_replace: BoolProperty(
+        name="Replace Files",
+        description="Where several files are written, write over those that are there already (marked in red); "
+        "otherwise they stay as they are, with a warning",
+        default=False,
+    )
+
+    def names(self, context: Any, source: Any) -> list[str]:
+        """Return the names of the scenes that become files of an ``exporter.Source``.
+
+        Raises
+        ------
+        ExportError
+            Nothing does.
+        """
+        raise NotImplementedError
+
+    def suggest_name(self, context: Any) -> str:
+        """Return a file name after the only thing that is written, else after the active object or collection."""
+        if self.collection:
+            return super().suggest_name(context)
+        try:
+            names = self.names(context, self.source(context, "")[0])
+        except MeshferryError:
+            names = []
+        if len(names) == 1:
+            return file_name(names[0], self.format)
+        if self.scope == "SELECTION" and context.object is not None:
+            return file_name(context.object.name, self.format)
+        return super().suggest_name(context)
+
+    def draw_files(self, context: Any) -> None:
+        """Draw the names of the files where there are several, and what keeps there from being any.
+
+        Among the exporters of a collection, that is what is exported, though nobody has told the operator yet.
+        """
+        try:
+            if context.space_data is not None and context.space_data.type == "PROPERTIES":
+                source = exporter.Source("COLLECTION", context.collection)
+            else:
+                source, _name = self.source(context, "")
+            names = self.names(context, source)
+        except MeshferryError as problem:
+            draw_wrapped(self.layout.column(align=True), context, str(problem), "ERROR")
+            return
+        if len(names) < 2:
+            return
+        title = counted(len(names), "{} File", "{} Files in This Folder")
+        body = section_body(self.layout, f"{self.panel_prefix}_export_files", title)
+        if body is not None:
+            files = [name + self.format.extensions[0] for name in file_names([Scene(name) for name in names])]
+            draw_file_names(body, context, files)
+            body.prop(self, "use_replace")
+
+
+def draw_file_names(layout: Any, context: Any, names: list[str]) -> None:
+    """List files that will be written; those that exist are red."""
+    column = layout.column(align=True)
+    folder = browsed_folder(context)
+    for name in names[:MOST_NAMES]:
+        row = column.row()
+        row.alert = folder is not None and (folder / name).exists()
+        row.label(text=name, icon="FILE_REFRESH" if row.alert else "FILE", translate=False)
+    if len(names) > MOST_NAMES:
+        column.label(text=iface_("and {} more").format(len(names) - MOST_NAMES))
+
+
+def browsed_folder(context: Any) -> Path | None:
+    """Return the folder that the file browser shows, so that the names of files that exist there can be marked."""
+    parameters = getattr(context.space_data, "params", None)
+    folder = getattr(parameters, "directory", b"")
+    return Path(folder.decode(errors="replace")) if folder else None

@@ -1,0 +1,33 @@
+"""Names of the files that exports write."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from ..io_formats import files
+from ..io_formats.formats import Format
+
+
+def name_in_file(collection: Any) -> str:
+    """Return the collection's name, without the number that Blender gave it because its file was imported before."""
+    name: str = collection.name
+    plain = re.sub(r"\.\d{3,}$", "", name)
+    source = collection.meshferry.source_path
+    return plain if source and plain == files.scene_name(Path(source)) else name
+
+
+def file_name(name: str, target: Format, suffix: str = "") -> str:
+    """Return a collection's file name: the suffix and the extension once each, no forbidden characters."""
+    stem = files.file_name(name.strip(" .") or "Untitled")
+    for extension in target.extensions:
+        stem = stem.removesuffix(extension)
+    return stem.removesuffix(suffix) + suffix + target.extensions[0]
+
+
+def with_extension(path: str, target: Format) -> str:
+    """Return the path with the format's extension; what stands before it, dots and all, is kept."""
+    lower = path.lower()
+    for extension in target.extensions:
+        if lower.endswith(extension) and Path(path).name.lower() != extension:
+            return path[: -len(extension)] + target.extensions[0]
+    return path + target.extensions[0]

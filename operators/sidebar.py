@@ -1,0 +1,62 @@
+"""What the sidebars of all formats share: their place, and what they say of objects and actions."""
+
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+from bpy.app.translations import pgettext_iface as iface_
+
+from ..io_formats.formats import Format
+
+
+class Sidebar:
+    """Where the panels are."""
+
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "Meshferry"
+
+
+def concerns(context: Any, *formats: Format) -> bool:
+    """Tell whether what is active may become a file of these formats: not what was imported from one of another."""
+    item = context.object
+    collections = item.users_collection if item is not None else [context.collection]
+    origins = {collection.meshferry.file_format for collection in collections} - {""}
+    return not origins or bool(origins & {known.name for known in formats})
+
+
+def draw_wrapped(layout: Any, context: Any, text: str, icon: str = "NONE") -> None:
+    """Draw a text over as many lines as the width of the region asks for."""
+    letters = max(20, int(context.region.width / (7.5 * context.preferences.system.ui_scale)) - 4)
+    for line in textwrap.wrap(text, letters):
+        layout.label(text=line, icon=icon, translate=False)
+        icon = "NONE" if icon == "NONE" else "BLANK1"
+
+
+def draw_actions(layout: Any, actions: Iterable[Any], *, root_motion: bool = False) -> None:
+    """Draw of each action its clip's name, rate and whether it is exported."""
+    for action in actions:
+        box = layout.box().column()
+        box.label(text=action.name, icon="ACTION", translate=False)
+        clip = action.meshferry
+        box.prop(clip, "use_export", text="Export")
+        rest = box.column()
+        rest.active = clip.use_export
+        rest.prop(clip, "clip_name", text="Name")
+        rest.prop(clip, "fps")
+        if root_motion:
+            rest.prop(clip, "root_motion")
+        if clip.frame_count:
+            rest.label(text=iface_("{} frames in the file").format(clip.frame_count))
+
+
+def is_renamed(item: Any) -> bool:
+    """Tell whether the file knows an object by another name than Blender."""
+    return bool(item.meshferry.source_name) and item.meshferry.given_name == item.name
+
+
+def actions_of(item: Any) -> list[Any]:
+    """Return the actions of an object and of its shape keys, each once."""
+    keys = getattr(item.data, "shape_keys", None)
+    owners = [item.animation_data, keys.animation_data if keys is not None else None]
+    return list(dict.fromkeys(owner.action for owner in owners if owner is not None and owner.action is not None))
