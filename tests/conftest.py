@@ -15,16 +15,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from load_package import ROOT, load_package
+from load_package import SAMPLES, load_package
 
-SAMPLES = Path(os.environ.get("MESHFERRY_SAMPLES") or ROOT.parent / "shared" / "samples")
 HAS_BPY = importlib.util.find_spec("bpy") is not None
 
 

@@ -12,6 +12,9 @@ from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 
+SAMPLES = Path(os.environ.get("MESHFERRY_SAMPLES") or ROOT.parent / "shared" / "samples")
+"""The folder of real files."""
+
 
 def load_package() -> ModuleType:
     """Return the package under its fixed name, whatever the checkout folder is called and whatever pip has installed.

@@ -22,8 +22,11 @@ from meshbench.measure import Row, machine, table
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "bench"
-FORMATS = ("timbermesh",)
-GROUPS = ("import", "export", "memory", "growth")
+GROUPS = {
+    "timbermesh": ("import", "export", "memory", "growth"),
+    "unigine": ("read", "import", "export", "rigged", "animation"),
+}
+"""What is measured, by family of formats: the groups of ``meshbench/<family>_rows.py``."""
 SIZES = (10_000, 40_000, 100_000, 400_000, 1_000_000, 4_000_000)
 _TIMEOUT = 1800
 
@@ -37,25 +40,27 @@ def main(arguments: list[str] | None = None) -> int:
     about = machine()
     rows: list[Row] = []
     notes: list[str] = []
-    for name in FORMATS:
-        for group in [group for group in GROUPS if group in (options.only or GROUPS)]:
+    for name in options.format or GROUPS:
+        for group in [group for group in GROUPS[name] if group in (options.only or GROUPS[name])]:
             found, about["blender"], note = _group(name, group, options)
             rows += found
-            notes = [note]
+            notes = [*notes, *([note] if note not in notes else [])]
     if options.json:
         print(json.dumps({"machine": about, "rows": [row.as_dict() for row in rows], "options": notes}, indent=2))
     else:
         print("; ".join(f"{key} {value}" for key, value in about.items()))
         print(f"{options.triangles:,} triangles, medians of {options.rounds} after one to warm up\n")
         print(table(rows))
-        print("\n" + "\n".join(notes))
+        print("\n" + "\n\n".join(notes))
     return 1 if any(row.missed for row in rows) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="100,000 triangles: to see that it runs")
-    parser.add_argument("--only", action="append", choices=GROUPS, help="this group alone; may be repeated")
+    every = tuple(dict.fromkeys(group for groups in GROUPS.values() for group in groups))
+    parser.add_argument("--format", action="append", choices=GROUPS, help="this family alone; may be repeated")
+    parser.add_argument("--only", action="append", choices=every, help="this group alone; may be repeated")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, with every single time")
     parser.add_argument("--triangles", type=int, default=0, help="size of the model (1,000,000)")
     parser.add_argument("--rounds", type=int, default=5)

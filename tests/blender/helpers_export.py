@@ -363,8 +363,8 @@ def drive(owner: Any, path: str, expression: str, index: int = -1) -> None:
 
 def export(source: Any = None, **options: Any) -> Exported:
     """Export a collection (``Model`` unless given), or a kind of source, and decode the file."""
-    from meshferry.blender_data import exporter
-    from meshferry.blender_data.export_options import EXPORT_OPTIONS
+    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
     from meshferry.io_formats import files, formats
     from meshferry.io_formats.options import resolve
 

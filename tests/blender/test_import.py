@@ -18,8 +18,8 @@ pytestmark = pytest.mark.needs_bpy
 
 def run(scene: Any, source_path: str = "", **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data import importer
-    from meshferry.blender_data.import_options import IMPORT_OPTIONS
+    from meshferry.blender_data.importing import importer
+    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.io_formats.options import resolve
 
     return importer.import_scene(bpy.context, scene, resolve(IMPORT_OPTIONS, options), source_path)
@@ -208,7 +208,7 @@ CUSTOM = {
 @pytest.mark.parametrize("name", CUSTOM)
 def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
     import bpy
-    from meshferry.blender_data import export_options, exporter
+    from meshferry.blender_data.exporting import export_options, exporter
     from meshferry.io_formats.formats import TIMBERMESH
     from meshferry.io_formats.options import resolve
     from meshferry.io_formats.scene import Layer
@@ -326,7 +326,7 @@ def test_vertex_animation_can_be_left_out() -> None:
 @pytest.mark.parametrize("existed", [False, True])
 def test_a_failure_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, existed: bool) -> None:
     import bpy
-    from meshferry.blender_data import actions, importer
+    from meshferry.blender_data.importing import actions, importer
 
     clip, _ = wave_clip()
     clip.transforms = moving_clip(frames=6).transforms
@@ -350,7 +350,7 @@ def test_a_failure_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_steady_colours() -> None:
-    from meshferry.blender_data.materials import steady_color
+    from meshferry.blender_data.importing.materials import steady_color
 
     assert steady_color("BaseWood_DarkBrown.Folktails") == steady_color("Plaster_DarkBrown.X")
     assert steady_color("BaseWood_White.Folktails")[0] > 0.5

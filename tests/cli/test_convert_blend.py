@@ -164,7 +164,7 @@ def test_strict_leaves_the_old_file(meshferry, windmill, broken, tmp_path):
 
 
 def test_a_failure_leaves_the_old_file(meshferry, windmill, tmp_path, monkeypatch):
-    from meshferry.blender_data import importer
+    from meshferry.blender_data.importing import importer
 
     def fail(*arguments, **options):
         raise ZeroDivisionError

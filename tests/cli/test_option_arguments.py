@@ -3,7 +3,7 @@
 import argparse
 
 import pytest
-from meshferry.cli.option_arguments import OptionTable, add_arguments, given_flags, given_values
+from meshferry.cli.option_arguments import OptionTable, add_arguments, format_table, given_flags, given_values
 from meshferry.io_formats.options import Choice, Option
 
 SHAPE = Option(
@@ -77,7 +77,7 @@ def test_tables_share_an_option_and_part_where_only_the_name_is_shared():
     argv = ["--no-weld", "--count", "3", "--two-count", "4"]
     assert values(*argv) == {"use_weld": False, "count": 3}
     assert values(*argv, table=OTHER) == {"use_weld": False, "count": 4}
-    assert given_flags(parse(*argv), OTHER, TABLES) == ["--weld", "--two-count"]
+    assert given_flags(parse(*argv), OTHER, TABLES) == {"--weld": WELD, "--two-count": OTHER_COUNT}
 
 
 def test_help_tells_descriptions_choices_and_the_default_of_the_command_line(capsys):
@@ -89,14 +89,45 @@ def test_help_tells_descriptions_choices_and_the_default_of_the_command_line(cap
     assert "second options" in said
 
 
+def test_an_option_that_formats_share_stands_once_under_all_their_names(capsys):
+    tables = [
+        format_table("reading", "read-a", "Alpha", (WELD,)),
+        format_table("writing", "a", "Alpha", (SHAPE, WELD)),
+        format_table("reading", "read-b", "Beta", (WELD,)),
+    ]
+    parser = argparse.ArgumentParser()
+    add_arguments(parser, tables)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--help"])
+    said = capsys.readouterr().out
+    assert said.count("Join") == 1
+    assert "options for reading and writing Alpha and Beta files:\n  --weld" in said
+    assert "options for writing Alpha files:\n  --shape" in said
+    arguments = parser.parse_args(["--no-weld"])
+    assert [given_values(arguments, table, tables) for table in tables] == [{"use_weld": False}] * 3
+
+
+def test_a_choice_says_what_its_label_adds_to_its_key(capsys):
+    parser = argparse.ArgumentParser()
+    versions = (Choice("MS13", "ms13: SDK 2.19", "The richest"), Choice("MS12", "Old", "The oldest"))
+    add_arguments(parser, [OptionTable("one", "options", (Option("version", "MS13", "V", "Of it", choices=versions),))])
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--help"])
+    assert "ms13 (SDK 2.19): The richest; ms12: The oldest" in " ".join(capsys.readouterr().out.split())
+
+
 def test_every_real_option_is_an_argument():
-    from meshferry.blender_data.export_options import EXPORT_OPTIONS
-    from meshferry.blender_data.import_options import IMPORT_OPTIONS
+    from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
+    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.cli.main import build_parser
     from meshferry.io_formats.formats import FORMATS
 
     parser = build_parser()
-    for options in (IMPORT_OPTIONS, EXPORT_OPTIONS, *(known.export_options for known in FORMATS)):
+    for options in (
+        IMPORT_OPTIONS,
+        EXPORT_OPTIONS,
+        *(o for f in FORMATS for o in (f.import_options, f.export_options)),
+    ):
         for option in options:
             flag = "--" + option.name.removeprefix("use_").replace("_", "-")
             argv = ["convert", "a", "b", flag]

@@ -321,6 +321,7 @@ def rich_scene() -> sc.Scene:
     mesh.joint_weights = np.zeros((len(mesh.points), 5), np.float32)
     mesh.joint_weights[:7] = 0.2
     mesh.joint_weights[7:, :4] = 0.25
+    mesh.surfaces = [sc.Surface("Bark", properties={"lightmap_resolution": 3}), sc.Surface("Bark")]
     track = sc.TransformTrack(0, *(np.zeros((1, k), np.float32) for k in (3, 4, 3)))
     bone_track = sc.TransformTrack(0, *(np.zeros((1, k), np.float32) for k in (3, 4, 3)), skeleton=0)
     return sc.Scene(
@@ -347,6 +348,8 @@ def test_a_format_that_holds_nothing_loses_everything() -> None:
         "4 materials not carried over: 'Body', 'Far'",
         "2 shape keys not carried over: 'Body'",
         "1 weighted mesh not carried over: 'Body'",
+        "1 surface apart from others of its name not carried over: 'Body'",
+        "1 lightmap setting not carried over: 'Body'",
         "3 parent relations not carried over: 'Far', 'Farther', 'Hull'",
         "2 lower levels of detail not carried over: 'Far', 'Farther'",
         "1 physics shape not carried over: 'Hull'",
@@ -372,6 +375,7 @@ def test_a_format_that_holds_everything_loses_nothing() -> None:
         joint_clips=True,
         vertex_clips=True,
         levels_of_detail=True,
+        surfaces=True,
         physics=True,
     )
     assert losses(rich_scene(), everything) == []
@@ -391,7 +395,10 @@ def test_many_names_are_cut_short() -> None:
 
 
 def test_plurals_name_kinds_that_exist() -> None:
-    known = " ".join(losses(rich_scene(), Capabilities()) + losses(rich_scene(), Capabilities(influences=1)))
+    crowded = rich_scene()
+    if crowded.nodes[0].mesh:
+        crowded.nodes[0].mesh.surfaces *= 2
+    known = " ".join(losses(crowded, Capabilities()) + losses(rich_scene(), Capabilities(influences=1)))
     for kind, plural in capabilities._PLURALS.items():
         assert kind in known or plural in known
 
@@ -400,6 +407,8 @@ def test_what_timbermesh_cannot_hold() -> None:
     assert losses(rich_scene(), TIMBERMESH.capabilities) == [
         "2 shape keys not carried over: 'Body'",
         "1 weighted mesh not carried over: 'Body'",
+        "1 surface apart from others of its name not carried over: 'Body'",
+        "1 lightmap setting not carried over: 'Body'",
         "2 lower levels of detail not carried over: 'Far', 'Farther'",
         "1 physics shape not carried over: 'Hull'",
         "2 bones not carried over: 'Rig'",

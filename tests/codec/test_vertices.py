@@ -66,6 +66,23 @@ def test_split_is_what_unique_rows_give(given_corners: Any) -> None:
     np.testing.assert_array_equal(corner_point[found.vertex_corner][: len(used)], used)
 
 
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+@pytest.mark.parametrize("differing", [1, 3, 30, 60])
+@pytest.mark.parametrize("tolerance", [0.0, 1e-3])
+def test_nearly_equal_corners_are_one_vertex(width: int, differing: int, tolerance: float) -> None:
+    """Few of them or many, and in the last of several blocks: bits that differ are compared as numbers."""
+    count = 20_000
+    values = np.zeros((60, width), np.float32)
+    values[-differing:, -1] = 9e-4 if tolerance else -0.0
+    values = np.concatenate((np.zeros((count - 60, width), np.float32), values))
+    values[-1, -1] = 0
+    found = split(np.arange(count, dtype=np.int32) // 10, count // 10, [SplitKey(values, tolerance)])
+    assert len(found.vertex_corner) == count // 10
+    values[-2, -1] = 3e-3
+    found = split(np.arange(count, dtype=np.int32) // 10, count // 10, [SplitKey(values, tolerance)])
+    assert len(found.vertex_corner) == count // 10 + 1
+
+
 @settings(max_examples=300, deadline=None)
 @given(cornered(), st.sampled_from([0.0, 0.5, 1.0, 3.0]), st.integers(0, 2**32 - 1))
 def test_split_with_tolerance_and_wild_corners(given_corners: Any, tolerance: float, seed: int) -> None:

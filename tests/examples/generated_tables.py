@@ -1,4 +1,4 @@
-"""The tables in README.md and docs/timbermesh.md that are made of the code's own tables, so that they cannot go stale.
+"""The tables in README.md and docs that are made of the code's own tables, so that they cannot go stale.
 
     .venv/bin/python tests/examples/generated_tables.py     puts them in place
 
@@ -13,10 +13,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from meshferry.blender_data.export_options import EXPORT_OPTIONS
-from meshferry.blender_data.import_options import IMPORT_OPTIONS
+from meshferry.blender_data.exporting.export_options import export_options_for
+from meshferry.blender_data.importing.import_options import import_options_for
 from meshferry.io_formats.capabilities import Capabilities
-from meshferry.io_formats.formats import FORMATS, TIMBERMESH
+from meshferry.io_formats.formats import FORMATS, TIMBERMESH, UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON, Format
 from meshferry.io_formats.options import Option
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -26,7 +26,9 @@ CARRIES = {
     "uv_layers": "UV maps",
     "color_layers": "Vertex colours",
     "custom_layers": "Other vertex attributes",
+    "splits_vertices": "",
     "materials": "Materials",
+    "surfaces": "Surfaces with lightmap settings",
     "node_hierarchy": "Hierarchy of objects",
     "node_clips": "Object animation",
     "vertex_clips": "Vertex animation",
@@ -37,7 +39,7 @@ CARRIES = {
     "levels_of_detail": "Levels of detail",
     "physics": "Physics shapes",
 }
-"""Each field of a format's capabilities, as artists call it, in the order of the table."""
+"""Each field of a format's capabilities, as artists call it (empty: of no concern to them), in the table's order."""
 
 
 def formats_table() -> str:
@@ -50,7 +52,7 @@ def formats_table() -> str:
     assert {field.name for field in fields(Capabilities)} == set(CARRIES), "a capability is missing in CARRIES"
     for name, label in CARRIES.items():
         amounts = [getattr(known.capabilities, name) for known in FORMATS]
-        if any(amounts):
+        if label and any(amounts):
             rows.append([label, *map(_amount, amounts)])
     return _table(rows)
 
@@ -61,14 +63,15 @@ def _amount(value: bool | int) -> str:
     return str(value) if value else "–"
 
 
-def import_table() -> str:
-    """Return the options of an import."""
-    return _options(IMPORT_OPTIONS)
+def import_table(*formats: Format) -> str:
+    """Return the options of an import of these formats."""
+    own = (option for known in formats for option in known.import_options)
+    return _options(dict.fromkeys((*import_options_for(known.capabilities for known in formats), *own)))
 
 
-def export_table() -> str:
-    """Return the options of an export to Timbermesh."""
-    return _options((*EXPORT_OPTIONS, *TIMBERMESH.export_options))
+def export_table(target: Format) -> str:
+    """Return the options of an export to a format."""
+    return _options((*export_options_for(target.capabilities), *target.export_options))
 
 
 def _options(options: Iterable[Option]) -> str:
@@ -105,8 +108,11 @@ def _table(rows: list[list[str]]) -> str:
 
 TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("README.md", "formats"): formats_table,
-    ("docs/timbermesh.md", "import options"): import_table,
-    ("docs/timbermesh.md", "export options"): export_table,
+    ("docs/timbermesh.md", "import options"): lambda: import_table(TIMBERMESH),
+    ("docs/timbermesh.md", "export options"): lambda: export_table(TIMBERMESH),
+    ("docs/unigine.md", "import options"): lambda: import_table(UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON),
+    ("docs/unigine.md", "mesh export options"): lambda: export_table(UNIGINE_MESH),
+    ("docs/unigine.md", "animation export options"): lambda: export_table(UNIGINE_ANIMATION),
 }
 """File and name of a table, and what makes it."""
 

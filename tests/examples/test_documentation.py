@@ -78,11 +78,12 @@ def test_nothing_of_one_machine(page: Path) -> None:
     assert max(map(len, prose)) <= 120
 
 
-def test_troubleshooting_quotes_what_the_code_says() -> None:
+@pytest.mark.parametrize("guide", ["docs/timbermesh.md", "docs/unigine.md"])
+def test_troubleshooting_quotes_what_the_code_says(guide: str) -> None:
     source = "\n".join(path.read_text("utf-8") for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))
-    _, _, troubleshooting = text_of(ROOT / "docs/timbermesh.md").partition("## Troubleshooting")
-    rows = re.findall(r"^\| (`.*?`) \|", troubleshooting, re.MULTILINE)
-    assert len(rows) > 20
+    _, _, troubleshooting = text_of(ROOT / guide).partition("## Troubleshooting")
+    rows = re.findall(r"^\| (`.*?`.*?) \|", troubleshooting, re.MULTILINE)
+    assert len(rows) > 15
     for row in rows:
         for quoted in re.findall(r"`([^`]+)`", row):
             assert quoted.rstrip(" …") in source, quoted
@@ -101,6 +102,18 @@ def test_docstrings_refer_to_sections_that_exist() -> None:
                 found += 1
                 assert section.strip().lower() in sections, f"{path.name}: {section}"
     assert found > 8
+
+
+def test_docstrings_refer_to_numbered_sections_that_exist() -> None:
+    page = ROOT / "docs/formats/unigine.md"
+    sections = {heading.split()[0].rstrip(".") for heading in headings(text_of(page))}
+    found = 0
+    for path in (ROOT / "io_formats" / "unigine").rglob("*.py"):
+        for several in re.findall(r"[Ss]ections? ((?:\d+(?:\.\d+)?(?:, | and | to )?)+)", path.read_text("utf-8")):
+            for section in re.findall(r"\d+(?:\.\d+)?", several):
+                found += 1
+                assert section in sections, f"{path.name}: section {section}"
+    assert found > 20
 
 
 def test_the_architecture_names_modules_that_exist() -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from meshfuzz import timbermesh_seeds
+from meshfuzz import timbermesh_seeds, unigine_mutations, unigine_seeds
 from meshfuzz.cases import Case, CaseMaker
 from meshfuzz.judge import Judge
 from meshfuzz.timbermesh_crowds import CROWDS
 from meshfuzz.timbermesh_wrappings import BOMBS
+from meshfuzz.tokens import encode
 from meshfuzz.wire import BYTES, FIXED32, Field
 from meshfuzz.wire import number as number_field
 
@@ -30,21 +32,45 @@ def judge() -> Iterator[Judge]:
         yield Judge()
 
 
-def expect_clean(judge: Judge, case: Case) -> None:
+def expect_clean(judge: Judge, case: Case) -> str:
+    """Judge a case and return how it ended."""
     verdict = judge.judge(case)
     if verdict.finding and verdict.finding.kind == "slow":
-        verdict = judge.judge(case)  # other work on the machine is not the reader's fault
+        verdict = judge.judge(case)  # other work on the machine empties its caches
     assert verdict.finding is None, f"case {case.number} of seed {SEED}, {case.recipe}: {verdict.finding.detail}"
+    return verdict.outcome
 
 
-def test_only_success_or_refusal(judge: Judge) -> None:
-    maker = CaseMaker(SEED, use_samples=False)
+@pytest.mark.parametrize("name", ["timbermesh", "unigine_mesh", "unigine_animation", "unigine_skeleton"])
+def test_only_success_or_refusal(judge: Judge, name: str) -> None:
+    maker = CaseMaker(SEED, name, use_samples=False)
     outcomes = set()
     for number in range(CASES):
-        case = maker.make(number)
-        expect_clean(judge, case)
-        outcomes.add(judge.judge(case).outcome)
+        outcomes.add(expect_clean(judge, maker.make(number)))
     assert {"refused", "accepted, whole"} <= outcomes, "the cases exercise one side alone"
+
+
+@pytest.mark.parametrize("group", [unigine_seeds.meshes, unigine_seeds.animations, unigine_seeds.skeletons])
+def test_whole_files_are_read(judge: Judge, group: Callable[[], dict[str, unigine_seeds.Row]]) -> None:
+    """The seeds are put together from the format page alone; versions that are only read cannot be written."""
+    for name, row in group().items():
+        only_read = name.startswith(("sk10", "an12"))
+        assert expect_clean(judge, Case(0, encode(row), name)) == (
+            "accepted, in part" if only_read else "accepted, whole"
+        ), name
+
+
+@pytest.mark.parametrize("kind", sorted(unigine_seeds.CROWDS))
+def test_very_many_parts_of_a_mesh_or_an_animation(judge: Judge, kind: str) -> None:
+    for count in (1_500, 40_000):
+        expect_clean(judge, Case(0, encode(unigine_seeds.CROWDS[kind](count)), kind))
+
+
+def test_blocks_that_promise_more_than_they_hold(judge: Judge) -> None:
+    rng = random.Random(SEED)
+    for _ in range(20):
+        data, recipe = unigine_mutations.bomb(rng)
+        expect_clean(judge, Case(0, data, recipe))
 
 
 def test_cases_repeat() -> None:

@@ -10,11 +10,12 @@ import pytest
 pytest.importorskip("google.protobuf")
 
 
+@pytest.mark.parametrize("name", ["timbermesh", "unigine_mesh", "unigine_animation"])
 @pytest.mark.parametrize("codec", [True, False], ids=["codec", "operator"])
-def test_killed_export_leaves_a_whole_file(tmp_path: Path, codec: bool) -> None:
+def test_killed_export_leaves_a_whole_file(tmp_path: Path, name: str, codec: bool) -> None:
     if not codec:
         bpy = pytest.importorskip("bpy")
         if bpy.app.binary_path:
             pytest.skip("the child processes need Blender as a Python module; this is the program")
-    killed = kill_export.run(tmp_path, 8 if codec else 3, seed=3, codec=codec)
+    killed = kill_export.run(tmp_path, 8 if codec else 3, 3, name, codec=codec)
     assert killed.temporaries <= killed.kills

@@ -95,9 +95,9 @@ def test_options_reach_the_importer(clean_blender, make_file, monkeypatch):
 
     seen = []
 
-    def import_scene(context, scene, options, source_path):
+    def import_scene(context, scene, options, source_path, armature):
         seen.append((options, source_path))
-        return imported(context, scene, options, source_path)
+        return imported(context, scene, options, source_path, armature)
 
     imported = import_base.importer.import_scene
     monkeypatch.setattr(import_base.importer, "import_scene", import_scene)
@@ -110,7 +110,7 @@ def test_options_reach_the_importer(clean_blender, make_file, monkeypatch):
 
 
 def test_a_script_gets_the_defaults_of_the_window(clean_blender):
-    from meshferry.blender_data.import_options import NORMALS, WELD
+    from meshferry.blender_data.importing.import_options import NORMALS, WELD
 
     properties = clean_blender.ops.import_scene.timbermesh.get_rna_type().properties
     assert properties["normals"].default == NORMALS.default != NORMALS.headless_default

@@ -6,19 +6,68 @@ import pytest
 
 pytestmark = pytest.mark.needs_bpy
 
-OPERATORS = {
-    "import_scene.timbermesh": "import",
-    "export_scene.timbermesh": "export",
-    "export_scene.timbermesh_batch": "export",
+OPERATORS = (
+    "import_scene.timbermesh",
+    "export_scene.timbermesh",
+    "export_scene.timbermesh_batch",
+    "import_scene.unigine",
+    "export_scene.unigine_mesh",
+    "export_scene.unigine_anim",
+)
+
+TIMBERMESH_OPTIONS = {
+    "import": "normals use_weld use_node_animation vertex_animation frame_start use_file_frame_rate "
+    "use_existing_materials material_library",
+    "export": "merging use_hidden use_instances use_modifiers tolerance clips clip_names animation_kind loop "
+    "frame_rate compression use_strip_suffixes",
 }
+"""What presets of artists hold; none of it may get lost."""
 
 
-def _table(kind):
-    from meshferry.blender_data.export_options import EXPORT_OPTIONS
-    from meshferry.blender_data.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.formats import TIMBERMESH
+def _table(operator):
+    from meshferry.operators import export_timbermesh, export_unigine, import_timbermesh, import_unigine
 
-    return IMPORT_OPTIONS if kind == "import" else (*EXPORT_OPTIONS, *TIMBERMESH.export_options)
+    return {
+        "import_scene.timbermesh": import_timbermesh.OPTIONS,
+        "export_scene.timbermesh": export_timbermesh.OPTIONS,
+        "export_scene.timbermesh_batch": export_timbermesh.OPTIONS,
+        "import_scene.unigine": import_unigine.OPTIONS,
+        "export_scene.unigine_mesh": export_unigine.MESH_OPTIONS,
+        "export_scene.unigine_anim": export_unigine.ANIMATION_OPTIONS,
+    }[operator]
+
+
+@pytest.mark.parametrize("kind", ["import", "export"])
+def test_timbermesh_shows_its_own_options_and_no_others(clean_blender, kind):
+    assert [option.name for option in _table(f"{kind}_scene.timbermesh")] == TIMBERMESH_OPTIONS[kind].split()
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_an_option_stands_in_a_table_once(clean_blender, operator):
+    names = [option.name for option in _table(operator)]
+    assert len(names) == len(set(names))
+
+
+def test_what_unigine_files_lack_is_no_option_of_theirs(clean_blender):
+    names = {option.name for option in _table("import_scene.unigine")}
+    assert {"normals", "armature", "use_turn", "use_lod_objects", "assumed_frame_rate"} <= names
+    assert not names & {"use_weld", "vertex_animation", "use_node_animation"}
+    names = {option.name for option in _table("export_scene.unigine_mesh")}
+    assert {"mesh_version", "mesh_files", "space", "use_shape_keys"} <= names
+    assert not names & {"merging", "animation_kind"}
+    names = {option.name for option in _table("export_scene.unigine_anim")}
+    assert {"animation_version", "clips", "animated_bones"} <= names
+    assert not names & {"use_modifiers", "tolerance", "mesh_version", "mesh_files"}
+
+
+def test_options_that_a_dialog_does_not_show_are_those_of_the_command_line(clean_blender):
+    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
+    from meshferry.operators.option_properties import values_for
+
+    values = values_for(IMPORT_OPTIONS, {"normals": "NONE", "not_of_this_table": 1})
+    assert values["normals"] == "NONE"
+    assert values["use_weld"] is False
+    assert set(values) == {option.name for option in IMPORT_OPTIONS}
 
 
 def _properties(bpy, operator):
@@ -29,7 +78,7 @@ def _properties(bpy, operator):
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_every_option_is_a_property_with_the_same_text_default_and_limits(clean_blender, operator):
     properties = _properties(clean_blender, operator)
-    for option in _table(OPERATORS[operator]):
+    for option in _table(operator):
         found = properties[option.name]
         assert found.name == option.label
         assert found.description == option.description
@@ -56,7 +105,7 @@ def test_presets_hold_the_options_and_no_files(clean_blender, operator):
     module, name = operator.split(".")
     assert "PRESET" in getattr(clean_blender.types, f"{module.upper()}_OT_{name}").bl_options
     kept = {name for name, found in properties.items() if name != "rna_type" and not _skips_preset(found)}
-    assert {option.name for option in _table(OPERATORS[operator])} <= kept
+    assert {option.name for option in _table(operator)} <= kept
     assert not kept & {"filepath", "directory", "files", "collection", "collections", "filter_glob", "suggested_name"}
 
 
@@ -83,41 +132,69 @@ class Layout:
         self.labels.append(text)
 
 
-def _drawn(kind, **values):
+def _drawn(operator, **values):
     from meshferry.operators.option_properties import draw_options
 
-    table = _table(kind)
+    table = _table(operator)
     owner = SimpleNamespace(**{option.name: option.default for option in table} | values)
     layout = Layout()
-    draw_options(layout, owner, table, f"TIMBERMESH_{kind}")
+    draw_options(layout, owner, table, "PREFIX")
     return layout
 
 
-@pytest.mark.parametrize("kind", ["import", "export"])
-def test_all_options_are_drawn_once_in_sections_of_the_format(clean_blender, kind):
-    layout = _drawn(kind)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_all_options_are_drawn_once_in_sections_of_the_format(clean_blender, operator):
+    layout = _drawn(operator, use_embedded_animation=True)
     assert not layout.props
-    assert all(name.startswith(f"TIMBERMESH_{kind}_") for name in layout.sections)
+    assert all(name.startswith("PREFIX_") for name in layout.sections)
     drawn = [name for section in layout.sections.values() for name in section.props]
-    assert sorted(drawn) == sorted(option.name for option in _table(kind))
+    assert sorted(drawn) == sorted(option.name for option in _table(operator))
+
+
+def test_sections_stand_in_the_order_of_the_work(clean_blender):
+    assert list(_drawn("export_scene.timbermesh").sections) == [
+        f"PREFIX_{section}" for section in ("objects", "geometry", "animation", "file")
+    ]
+    assert list(_drawn("import_scene.timbermesh").sections) == [
+        f"PREFIX_{section}" for section in ("geometry", "animation", "materials")
+    ]
+    assert list(_drawn("import_scene.unigine").sections) == [
+        f"PREFIX_{section}" for section in ("objects", "geometry", "armature", "animation", "materials")
+    ]
 
 
 def test_options_without_effect_are_hidden(clean_blender):
-    section = _drawn("export", clips="NONE").sections["TIMBERMESH_export_animation"]
+    section = _drawn("export_scene.timbermesh", clips="NONE").sections["PREFIX_animation"]
     assert section.props == ["clips"]
-    section = _drawn("import", use_node_animation=False, vertex_animation="NONE").sections[
-        "TIMBERMESH_import_animation"
+    section = _drawn("import_scene.timbermesh", use_node_animation=False, vertex_animation="NONE").sections[
+        "PREFIX_animation"
     ]
     assert section.props == ["use_node_animation", "vertex_animation"]
+    layout = _drawn("import_scene.unigine", armature="NONE")
+    assert layout.sections["PREFIX_armature"].props == ["armature"]
+    assert layout.sections["PREFIX_animation"].props == []
+    section = _drawn("import_scene.unigine", use_joint_animation=False).sections["PREFIX_animation"]
+    assert section.props == ["use_joint_animation"]
+    section = _drawn("export_scene.unigine_mesh").sections["PREFIX_animation"]
+    assert section.props == ["use_embedded_animation"]
 
 
 def test_a_note_says_where_caches_go(clean_blender):
-    section = _drawn("import", vertex_animation="CACHE").sections["TIMBERMESH_import_animation"]
+    section = _drawn("import_scene.timbermesh", vertex_animation="CACHE").sections["PREFIX_animation"]
     assert any(".pc2" in label for label in section.labels)
 
 
+def test_a_note_says_which_versions_hold_animations(clean_blender):
+    def noted(version):
+        layout = _drawn("export_scene.unigine_mesh", use_embedded_animation=True, mesh_version=version)
+        return layout.sections["PREFIX_animation"].labels
+
+    assert any("ms12" in label for label in noted("MS13"))
+    assert noted("MS12") == []
+
+
 def test_paths_are_absolute_and_without_quotes(clean_blender):
-    from meshferry.blender_data.import_options import MATERIAL_LIBRARY
+    from meshferry.blender_data.importing.import_options import MATERIAL_LIBRARY
     from meshferry.operators.option_properties import option_values
 
     owner = SimpleNamespace(material_library=' "/models/wood.blend" ')

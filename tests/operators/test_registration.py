@@ -7,9 +7,13 @@ pytestmark = pytest.mark.needs_bpy
 
 def _traces(bpy):
     menus = ("TOPBAR_MT_file_import", "TOPBAR_MT_file_export", "OUTLINER_MT_collection")
-    owners = ("Object", "Collection", "Action", "Material", "Mesh", "WindowManager")
+    owners = ("Object", "Collection", "Action", "Material", "Mesh", "Bone", "WindowManager")
     return {
-        "types": {name for name in dir(bpy.types) if "meshferry" in name.lower() or "timbermesh" in name.lower()},
+        "types": {
+            name
+            for name in dir(bpy.types)
+            if any(own in name.lower() for own in ("meshferry", "timbermesh", "unigine"))
+        },
         "entries": {
             name: sum(draw.__module__.startswith("meshferry") for draw in getattr(bpy.types, name).draw._draw_funcs)
             for name in menus
@@ -24,7 +28,8 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
     bpy = clean_blender
     registered = _traces(bpy)
     assert {"IMPORT_SCENE_OT_timbermesh", "EXPORT_SCENE_OT_timbermesh", "IO_FH_timbermesh"} <= registered["types"]
-    assert set(registered["entries"].values()) == {1}
+    assert {"IMPORT_SCENE_OT_unigine", "EXPORT_SCENE_OT_unigine_mesh", "IO_FH_unigine"} <= registered["types"]
+    assert set(registered["entries"].values()) == {2}
     try:
         for _ in range(2):
             registered_addon.unregister()
@@ -39,26 +44,42 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
             registered_addon.register()
 
 
-def test_file_handler_names_the_operators_and_extensions(clean_blender):
-    from meshferry.io_formats.formats import TIMBERMESH
-
-    handler = clean_blender.types.IO_FH_timbermesh
-    assert handler.bl_file_extensions == ";".join(TIMBERMESH.extensions)
+@pytest.mark.parametrize(
+    ("name", "extensions"),
+    [("IO_FH_timbermesh", ".timbermesh;.meshy"), ("IO_FH_unigine", ".mesh;.mesh_skinned;.anim;.skeleton")],
+)
+def test_file_handler_names_the_operators_and_extensions(clean_blender, name, extensions):
+    handler = getattr(clean_blender.types, name)
+    assert handler.bl_file_extensions == extensions
     for idname in (handler.bl_import_operator, handler.bl_export_operator):
         module, name = idname.split(".")
         assert getattr(getattr(clean_blender.ops, module), name).get_rna_type()
 
 
+def test_no_two_file_handlers_share_an_extension(clean_blender):
+    handlers = [cls for name, cls in vars(clean_blender.types).items() if name.startswith("IO_FH_")]
+    handlers = handlers or [getattr(clean_blender.types, name) for name in dir(clean_blender.types) if "IO_FH_" in name]
+    taken = [extension for cls in handlers for extension in cls.bl_file_extensions.split(";")]
+    assert {".mesh", ".anim", ".timbermesh"} <= set(taken)
+    assert len(taken) == len(set(taken))
+
+
 @pytest.mark.parametrize(
     ("operator", "label"),
-    [("import_scene.timbermesh", "Import Timbermesh"), ("export_scene.timbermesh", "Export Timbermesh")],
+    [
+        ("import_scene.timbermesh", "Import Timbermesh"),
+        ("export_scene.timbermesh", "Export Timbermesh"),
+        ("import_scene.unigine", "Import UNIGINE"),
+        ("export_scene.unigine_mesh", "Export UNIGINE Mesh"),
+        ("export_scene.unigine_anim", "Export UNIGINE Animation"),
+    ],
 )
 def test_search_finds_operators_by_their_format(clean_blender, operator, label):
     module, name = operator.split(".")
     assert getattr(getattr(clean_blender.ops, module), name).get_rna_type().name == label
 
 
-@pytest.mark.parametrize("group", ["Object", "Collection", "Action", "Material", "Mesh"])
+@pytest.mark.parametrize("group", ["Object", "Collection", "Action", "Material", "Mesh", "Bone"])
 def test_every_kept_property_says_what_it_is(clean_blender, group):
     pointer = getattr(clean_blender.types, group).bl_rna.properties["meshferry"]
     for identifier, kept in pointer.fixed_type.properties.items():

@@ -1,5 +1,6 @@
 """What the sidebar offers: marks, slots, checks and normals."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -122,7 +123,7 @@ def test_a_check_lists_findings_and_leads_to_them(lodge, clean_blender, tmp_path
     bpy.ops.object.timbermesh_attachment_add(point_name="Slot#Sofa")
     assert bpy.ops.export_scene.timbermesh_check() == {"FINISHED"}
     check = bpy.context.window_manager.meshferry_check
-    assert check.collection == "Lodge"
+    assert (check.format, check.subject) == ("timbermesh", "Lodge")
     index = next(number for number, found in enumerate(check.findings) if "#Slot#Sofa" in found.item)
     assert not check.findings[index].is_error
     bpy.data.objects["#Slot#Sofa"].select_set(False)
@@ -141,7 +142,7 @@ def test_a_check_of_what_cannot_be_exported_says_so(clean_blender):
 
 
 def test_a_finding_about_a_material_leads_to_its_users(lodge, clean_blender):
-    from meshferry.operators.timbermesh_check import objects_about, show_material
+    from meshferry.operators.checks import objects_about, show_material
 
     bpy = clean_blender
     roof = bpy.data.objects["Roof"]
@@ -232,3 +233,23 @@ def test_the_outliner_offers_batches_for_several_collections(lodge, clean_blende
     other = clean_blender.data.collections.new("Other")
     assert drawn([lodge]) == ["export_scene.timbermesh"]
     assert drawn([lodge, other]) == ["export_scene.timbermesh", "export_scene.timbermesh_batch"]
+
+
+def test_what_came_from_a_file_shows_the_panels_of_its_format_alone(clean_blender):
+    bpy = clean_blender
+    examples = Path(__file__).resolve().parents[2] / "examples"
+    shown = {}
+    for importer, path in (
+        (bpy.ops.import_scene.timbermesh, examples / "windmill.timbermesh"),
+        (bpy.ops.import_scene.unigine, examples / "lamp.mesh"),
+    ):
+        importer(filepath=str(path))
+        shown[path.stem] = (
+            bpy.types.TIMBERMESH_PT_sidebar.poll(bpy.context),
+            bpy.types.UNIGINE_PT_sidebar.poll(bpy.context),
+        )
+    assert shown == {"windmill": (True, False), "lamp": (False, True)}
+    own = bpy.data.objects.new("own", bpy.data.meshes.new("own"))
+    bpy.context.scene.collection.objects.link(own)
+    bpy.context.view_layer.objects.active = own
+    assert bpy.types.TIMBERMESH_PT_sidebar.poll(bpy.context) and bpy.types.UNIGINE_PT_sidebar.poll(bpy.context)

@@ -1,6 +1,6 @@
-"""Install a built package into an empty Blender profile, import a file with it and see which protobuf it took.
+"""Install a built package into an empty Blender profile, import files with it and see which protobuf it took.
 
-    python check_install.py PACKAGE.zip FILE.timbermesh
+    python check_install.py PACKAGE.zip FOLDER_OF_EXAMPLES
 
 Runs under a Python with bpy and without protobuf, in a process of its own: one that has loaded another protobuf, or has
 Meshferry from somewhere else, would prove nothing. Started by scripts/run_packaged_tests.
@@ -24,7 +24,7 @@ def check(condition: bool, message: str) -> None:
 
 def main() -> None:
     """Install, use, remove."""
-    package, example = (str(Path(argument).resolve()) for argument in sys.argv[1:3])
+    package, examples = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2]).resolve()
     check(importlib.util.find_spec("google") is None, "this Python has no protobuf of its own")
     check(importlib.util.find_spec("meshferry") is None, "nor an installed Meshferry")
 
@@ -43,7 +43,7 @@ def main() -> None:
 
             bpy.ops.wm.read_homefile(use_empty=True)  # factory settings would disable the extension
             check(module in sys.modules and not bpy.data.objects, "the scene is empty, the extension still enabled")
-            result = bpy.ops.import_scene.timbermesh(filepath=example)
+            result = bpy.ops.import_scene.timbermesh(filepath=str(examples / "windmill.timbermesh"))
             meshes = [thing.data for thing in bpy.data.objects if thing.type == "MESH"]
             check(result == {"FINISHED"}, "the import finished")
             check(bool(meshes) and all(len(mesh.polygons) > 0 for mesh in meshes), f"{len(meshes)} mesh objects came")
@@ -56,6 +56,16 @@ def main() -> None:
                 Path(google.protobuf.__file__).resolve().is_relative_to(Path(profile).resolve()),
                 f"and comes from the extension ({google.protobuf.__version__})",
             )
+
+            bpy.ops.wm.read_homefile(use_empty=True)
+            lamp = [{"name": "lamp_nod.anim"}, {"name": "lamp.mesh"}]
+            result = bpy.ops.import_scene.unigine(directory=str(examples), files=lamp)
+            rigs = [thing for thing in bpy.data.objects if thing.type == "ARMATURE"]
+            check(result == {"FINISHED"} and len(rigs) == 1, "a rigged mesh and its animation share an armature")
+            check(len(rigs[0].data.bones) == 7 and rigs[0].animation_data.action is not None, "which moves")
+            written = Path(profile) / "lamp.mesh"
+            result = bpy.ops.export_scene.unigine_mesh(filepath=str(written), collection="lamp")
+            check(result == {"FINISHED"} and written.read_bytes()[:4] == b"ms13", "and goes back to a file")
         finally:
             # Classes left registered crash Blender 4.2 at exit.
             bpy.ops.preferences.addon_disable(module=module)

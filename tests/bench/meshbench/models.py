@@ -51,7 +51,7 @@ def empty_file() -> None:
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
 
 
-def build(triangles: int) -> bpy.types.Object:
+def build(triangles: int, *, uv_maps: int = 1, use_colors: bool = True) -> bpy.types.Object:
     """Build the model in a collection of its own, linked to the scene; return the object."""
     grid = grid_for(triangles)
     mesh = bpy.data.meshes.new(OBJECT_NAME)
@@ -69,9 +69,13 @@ def build(triangles: int) -> bpy.types.Object:
     bands = np.arange(grid.rows, dtype=np.int32) * 7 // grid.rows % 2
     mesh.polygons.foreach_set("material_index", np.repeat(bands, 2 * grid.columns))
     mesh.update(calc_edges=True)
-    mesh.uv_layers.new(name="UVMap").uv.foreach_set("vector", _uvs(grid).ravel())
-    colors = mesh.color_attributes.new("Color", "BYTE_COLOR", "CORNER")
-    colors.data.foreach_set("color_srgb", _colors(points)[corners].ravel())
+    uvs = _uvs(grid)
+    for number in range(uv_maps):  # the further ones as lightmaps have them: the same islands, squeezed
+        name = "UVMap" if not number else f"UVMap {number + 1}"
+        mesh.uv_layers.new(name=name).uv.foreach_set("vector", (uvs / np.float32(number + 1)).ravel())
+    if use_colors:
+        colors = mesh.color_attributes.new("Color", "BYTE_COLOR", "CORNER")
+        colors.data.foreach_set("color_srgb", _colors(points)[corners].ravel())
     mesh.shade_smooth()
     mesh.normals_split_custom_set_from_vertices(normals)
     thing = bpy.data.objects.new(OBJECT_NAME, mesh)

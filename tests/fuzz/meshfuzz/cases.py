@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import raw, timbermesh_mutations, timbermesh_seeds, timbermesh_wrappings
+from . import raw, timbermesh_mutations, timbermesh_seeds, timbermesh_wrappings, unigine_mutations, unigine_seeds
 from .checkout import SAMPLES, load_package
+from .tokens import encode
+from .unigine_seeds import Row
 
 _LARGEST_SAMPLE = 4 * 1024 * 1024
 _BOMBS = 0.004
@@ -34,11 +36,17 @@ class Corpus:
     """Inflated contents, for the makers that know the structure."""
     files: dict[str, bytes] = field(default_factory=dict)
     """Whole files as they are."""
+    rows: dict[str, Row] = field(default_factory=dict)
+    """Files as rows of values, for the makers that know them."""
+
+
+_FOLDERS = {"unigine_mesh": "unigine", "unigine_animation": "unigine", "unigine_skeleton": "unigine"}
+"""Where the samples of a format lie, if not in a folder of its name."""
 
 
 def sample_files(name: str, extensions: tuple[str, ...]) -> dict[str, bytes]:
     """Return the real files of a format that are here, by name; none in a fresh clone."""
-    folder = SAMPLES / name
+    folder = SAMPLES / _FOLDERS.get(name, name)
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions) if folder.is_dir() else []
     return {path.name: path.read_bytes() for path in paths if path.stat().st_size <= _LARGEST_SAMPLE}
 
@@ -73,6 +81,25 @@ def make_raw(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
     return raw.mutate(data, rng), f"raw changes to {name}"
 
 
+def unigine_corpus(rows: dict[str, Row]) -> Callable[[dict[str, bytes]], Corpus]:
+    return lambda files: Corpus(files=files, rows=rows)
+
+
+def make_unigine(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+    choice = rng.random()
+    if choice < _BOMBS:
+        return unigine_mutations.bomb(rng)
+    if corpus.files and choice < 0.15:
+        name, data = pick(corpus.files, rng)
+        return raw.mutate(data, rng), f"raw changes to {name}"
+    name = rng.choice(list(corpus.rows))
+    row = corpus.rows[name]
+    if choice < 0.8:
+        return unigine_mutations.mutate(row, rng), f"{name}, changed values"
+    data = encode(row)
+    return (raw.mutate(data, rng), f"{name}, raw changes") if choice < 0.96 else (data, f"{name}, unchanged")
+
+
 def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
     """Choose a file, small ones more often: a hundred small cases find more than one large one."""
     names = list(files)
@@ -82,7 +109,10 @@ def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
 
 Maker = Callable[[Corpus, random.Random], tuple[bytes, str]]
 _MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
-    "timbermesh": (timbermesh_corpus, make_timbermesh)
+    "timbermesh": (timbermesh_corpus, make_timbermesh),
+    "unigine_mesh": (unigine_corpus(unigine_seeds.meshes()), make_unigine),
+    "unigine_animation": (unigine_corpus(unigine_seeds.animations()), make_unigine),
+    "unigine_skeleton": (unigine_corpus(unigine_seeds.skeletons()), make_unigine),
 }
 
 
@@ -109,4 +139,6 @@ class CaseMaker:
 
 
 def from_file(path: Path) -> Case:
-    return Case(-1, path.read_bytes(), f"file {path.name}")
+    """Return a saved case; its number, which chooses the options, is the end of its name."""
+    number = path.stem.rpartition("-")[2]
+    return Case(int(number) if number.isdigit() else -1, path.read_bytes(), f"file {path.name}")

@@ -102,7 +102,8 @@ class _Worker:
         return bool(self.numbers)
 
     def stuck(self) -> bool:
-        return self.clock[1] > 0 and time.monotonic() - self.clock[1] > HANG_SECONDS
+        began = self.clock[1]  # read once: the worker sets it to 0 whenever a case ends
+        return began > 0 and time.monotonic() - began > HANG_SECONDS
 
     def end(self) -> None:
         self.process.kill()

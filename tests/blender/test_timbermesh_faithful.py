@@ -31,9 +31,10 @@ WAYS: dict[str, dict[str, Any]] = {
 def through_blender(path: Path, import_options: dict[str, Any]) -> tuple[bytes, list[str]]:
     """Import a file, export what came, and return the new file with what the import said."""
     import bpy
-    from meshferry.blender_data import export_options as exporting
-    from meshferry.blender_data import exporter, importer
-    from meshferry.blender_data import import_options as importing
+    from meshferry.blender_data.exporting import export_options as exporting
+    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.importing import import_options as importing
+    from meshferry.blender_data.importing import importer
     from meshferry.io_formats import files, formats
     from meshferry.io_formats.options import resolve
 

@@ -1,0 +1,162 @@
+"""UNIGINE's meshes and animations to and from .blend files."""
+
+import pytest
+import rigs
+
+pytestmark = pytest.mark.needs_bpy
+
+
+def opened(path):
+    """Open a .blend file and return Blender."""
+    import bpy
+
+    bpy.ops.wm.open_mainfile(filepath=str(path), load_ui=False)
+    return bpy
+
+
+def scene_of(path):
+    from meshferry.io_formats import files
+
+    return files.read_scene(path)
+
+
+def names_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def crane(tmp_path):
+    return rigs.write_mesh(tmp_path / "in" / "crane.mesh")
+
+
+@pytest.fixture
+def moves(tmp_path):
+    return [
+        rigs.write_animation(tmp_path / "in" / f"{name}.anim", frames) for name, frames in (("lift", 4), ("swing", 7))
+    ]
+
+
+@pytest.fixture
+def blend(meshferry, crane, moves, tmp_path):
+    """A .blend file of a mesh with its two animations; the animations were named first."""
+    path = tmp_path / "crane.blend"
+    done = meshferry("convert", *moves, crane, path)
+    assert (done.status, done.err) == (0, "")
+    return path
+
+
+def test_animations_go_onto_the_armature_of_the_mesh(meshferry, crane, moves, tmp_path):
+    path = tmp_path / "crane.blend"
+    done = meshferry("convert", *moves, crane, path, "--json")
+    assert done.status == 0, done.err
+    assert [entry["input"] for entry in done.entries] == [str(source) for source in (*moves, crane)]
+    assert [entry["facts"]["nodes"] for entry in done.entries] == [0, 0, 1]
+    bpy = opened(path)
+    (rig,) = [thing for thing in bpy.data.objects if thing.type == "ARMATURE"]
+    assert {bone.name for bone in rig.data.bones} == set(rigs.BONES)
+    assert {action.name for action in bpy.data.actions} == {"lift", "swing"}
+    assert [one.name for one in bpy.context.scene.collection.children] == ["crane"]
+
+
+def test_new_names_are_those_of_actions(meshferry, crane, moves, tmp_path):
+    path = tmp_path / "crane.blend"
+    assert meshferry("convert", crane, *moves, path, "--rename-clip", "lift=Raise").status == 0
+    assert {action.name for action in opened(path).data.actions} == {"Raise", "swing"}
+    path.unlink()
+    done = meshferry("convert", crane, *moves, path, "--rename-clip", "wave=Raise")
+    assert done.status == 1
+    assert not path.exists()
+
+
+def test_each_file_its_own_armature_where_asked_for(meshferry, crane, moves, tmp_path):
+    path = tmp_path / "crane.blend"
+    assert meshferry("convert", crane, *moves, path, "--armature", "new").status == 0
+    assert sum(thing.type == "ARMATURE" for thing in opened(path).data.objects) == 3
+
+
+def test_a_folder_gives_a_mesh_and_the_animation_of_its_name_one_file(meshferry, crane, moves, tmp_path):
+    moves[0].rename(crane.with_suffix(".anim"))
+    done = meshferry("convert", tmp_path / "in", "--to", "blend", "-o", tmp_path / "out")
+    assert done.status == 0, done.err
+    assert names_in(tmp_path / "out") == ["crane.blend", "swing.blend"]
+    bpy = opened(tmp_path / "out" / "crane.blend")
+    assert [action.name for action in bpy.data.actions] == ["crane"]
+    assert any(thing.type == "MESH" for thing in bpy.data.objects)
+
+
+def test_back_to_a_mesh(meshferry, blend, crane, tmp_path):
+    target = tmp_path / "back.mesh"
+    done = meshferry("convert", blend, target, "--clips", "none", "--strict")
+    assert done.status == 0, done.err
+    assert done.out.startswith(
+        f"{blend} (collection 'crane') -> {target}: 1 object, 12 triangles, 2 materials, 2 bones\n"
+    )
+    assert target.read_bytes()[:4] == b"ms13"
+    before, after = scene_of(crane), scene_of(target)
+    assert (before.nodes[0].mesh.points == after.nodes[0].mesh.points).all()
+    assert before.skeletons[0].joints == after.skeletons[0].joints
+
+
+def test_back_to_animations(meshferry, blend, tmp_path):
+    done = meshferry("convert", blend, tmp_path / "one.anim", "--clips", "actions")
+    assert done.status == 1
+    assert "2 animations (" in done.err
+    assert "cannot become one file" in done.err
+    to_folder = ["--to", "anim", "-o", tmp_path / "out", "--clips", "actions", "--rename-clip", "lift=Raise"]
+    done = meshferry("convert", blend, *to_folder)
+    assert (done.status, done.err) == (0, "")
+    assert names_in(tmp_path / "out") == ["Raise.anim", "swing.anim"]
+    assert scene_of(tmp_path / "out" / "swing.anim").clips[0].frame_count == 7
+    assert scene_of(tmp_path / "out" / "Raise.anim").clips[0].transforms[-1].translation[-1, 2] == pytest.approx(3)
+
+
+def test_back_into_one_mesh_with_its_animations(meshferry, blend, tmp_path):
+    target = tmp_path / "back.mesh"
+    inside = ["--clips", "actions", "--mesh-version", "ms12", "--embedded-animation"]
+    done = meshferry("convert", blend, target, *inside)
+    assert done.status == 0, done.err
+    assert sorted((clip.name, clip.frame_count) for clip in scene_of(target).clips) == [("lift", 4), ("swing", 7)]
+
+
+def test_several_objects_become_several_files_or_one_joined(meshferry, tmp_path):
+    import bpy
+
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    for name, place in (("Wall", 0), ("Roof", 5)):
+        bpy.ops.mesh.primitive_cube_add(location=(0, 0, place))
+        bpy.context.object.name = name
+    source = tmp_path / "house.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(source), check_existing=False)
+    done = meshferry("convert", source, tmp_path / "house.mesh")
+    assert done.status == 1
+    assert "cannot become one file; say --mesh-files joined to join them, or --to mesh -o FOLDER" in done.err
+    assert meshferry("convert", source, "--to", "mesh", "-o", tmp_path / "out").status == 0
+    assert names_in(tmp_path / "out") == ["Roof.mesh", "Wall.mesh"]
+    joined = ["--mesh-files", "joined", "--space", "world"]
+    assert meshferry("convert", source, tmp_path / "house.mesh", *joined).status == 0
+    (node,) = scene_of(tmp_path / "house.mesh").nodes
+    assert node.mesh.triangle_count == 24
+    assert node.mesh.points[:, 2].max() == 6
+
+
+def test_options_of_files_that_are_not_there_are_pointed_out(meshferry, crane, tmp_path):
+    done = meshferry("convert", crane, tmp_path / "out.blend", "--weld", "--turn", "--lod-objects")
+    assert done.status == 0
+    assert done.err == "convert: warning: --weld has no effect when writing .blend files\n"
+
+
+def test_every_real_mesh_there_and_back(meshferry, samples, tmp_path):
+    source = samples / "unigine"
+    there = meshferry("convert", "--json", source, "--to", "blend", "-o", tmp_path / "blends")
+    assert there.status == 0, there.err
+    folder = ["--to", "mesh", "-o", tmp_path / "back", "--clips", "none"]
+    back = meshferry("convert", "--json", *sorted((tmp_path / "blends").glob("m*.blend")), *folder)
+    assert back.status == 0, back.err
+    before = {entry["file"].split("/")[-1]: entry for entry in meshferry("inspect", "--json", source).entries}
+    after = meshferry("inspect", "--json", tmp_path / "back").entries
+    assert len(after) == 32
+    for entry in after:
+        original = before[entry["file"].split("/")[-1]]
+        for key in ("nodes", "surfaces", "uv_layers", "color_layers", "bones", "shape_keys"):
+            assert entry[key] == original[key], (entry["file"], key)
+        assert 0 <= original["triangles"] - entry["triangles"] <= 126, entry["file"]  # those with a repeated corner

@@ -1,0 +1,41 @@
+"""Timbermesh in a Blender window: menus, import dialog, drops of one file and of many, undo."""
+
+import bpy
+from window import FOLDER, Steps, check, drop, file_dialog, open_menu, picture, undo
+
+
+def menus() -> Steps:
+    """File > Import and File > Export list the entries."""
+    yield from open_menu("TOPBAR_MT_file_import", "menu-import", ("import_scene.timbermesh", "import_scene.unigine"))
+    yield from open_menu(
+        "TOPBAR_MT_file_export",
+        "menu-export",
+        ("export_scene.timbermesh", "export_scene.unigine_mesh", "export_scene.unigine_anim"),
+    )
+
+
+def import_dialog() -> Steps:
+    """File > Import > Timbermesh opens the file dialog with its options; cancelling it imports nothing."""
+    before = set(bpy.data.objects.keys())
+    yield from file_dialog(lambda: bpy.ops.import_scene.timbermesh("INVOKE_DEFAULT"), "import-dialog")
+    check(set(bpy.data.objects.keys()) == before, "cancelled, nothing was imported")
+
+
+def drops() -> Steps:
+    """A drop imports, undo takes all of it back; of many files the broken one alone is missing."""
+    before = set(bpy.data.objects.keys())
+    meshes = set(bpy.data.meshes.keys())
+    yield from drop(FOLDER / "one", "drop-one")
+    objects_of_one = len(set(bpy.data.objects.keys()) - before)
+    check(objects_of_one > 0, f"one dropped file gave {objects_of_one} objects")
+    yield from undo(before, "the objects of one file")
+    check(set(bpy.data.meshes.keys()) == meshes, "after undo no mesh is left behind")
+    yield from picture("drop-one-undone")
+
+    many = len(list((FOLDER / "many").iterdir()))
+    yield from drop(FOLDER / "many", "drop-many")
+    came = len(set(bpy.data.objects.keys()) - before)
+    check(
+        came == objects_of_one * (many - 1), f"{many} dropped, one broken: {came / max(objects_of_one, 1):g} imported"
+    )
+    yield from undo(before, "all files")
