@@ -17,7 +17,7 @@ from bpy.props import (
 )
 
 from .compat import BLEND_RELATIVE_PATHS
-from .exporting.export_options import MERGING
+from .exporting.export_options import MERGING, PHYSICS_SHAPE
 
 
 class MeshferryBone(bpy.types.PropertyGroup):
@@ -114,6 +114,57 @@ class MeshferrySurface(bpy.types.PropertyGroup):
     base_name: StringProperty(
         name="Base Shape in File", description="Name that the surface's base shape has in the file, mostly empty"
     )
+    has_domains: BoolProperty(
+        name="Has Ranges", description="The ranges below are those of the file", default=False
+    )
+    position_domain: FloatVectorProperty(
+        name="Position Range",
+        description="Least and most coordinates that the file stores the surface's points between",
+        size=6,
+    )
+    uv_domain: FloatVectorProperty(
+        name="UV Range", description="Least and most UVs that the file stores the surface's UVs between", size=4
+    )
+
+
+class MeshferrySkinJoint(bpy.types.PropertyGroup):
+    """A joint that the file binds a mesh to."""
+
+    name: StringProperty(name="Name", description="Name of the joint in the file")
+    inverse_bind: FloatVectorProperty(
+        name="Inverse Bind Matrix", description="From the space of the armature to the joint's, row by row", size=16
+    )
+    alt_inverse_bind: FloatVectorProperty(
+        name="Alternative Inverse Bind Matrix", description="Second matrix that the file has, row by row", size=16
+    )
+    position: FloatVectorProperty(
+        name="Joint Position", description="Wanted position relative to the joint's parent, in metres", size=3
+    )
+
+
+class MeshferrySkin(bpy.types.PropertyGroup):
+    """How the file binds a mesh to an armature; exported as it is with Keep as Imported."""
+
+    joints: CollectionProperty(type=MeshferrySkinJoint, name="Joints", description="Joints in the order of the file")
+    bind_shape: FloatVectorProperty(
+        name="Bind Shape Matrix", description="From the mesh's own space to the armature's, row by row", size=16
+    )
+    given_matrix: FloatVectorProperty(
+        name="Matrix on Import",
+        description="Matrix relative to the armature that Blender gave the object on import, row by row; "
+        "while it is the same, the bind shape matrix holds",
+        size=16,
+    )
+    has_positions: BoolProperty(name="Joint Positions", description="The file moves joints", default=False)
+    has_pelvis_offset: BoolProperty(name="Has Pelvis Offset", description="The file gives one", default=False)
+    pelvis_offset: FloatProperty(
+        name="Pelvis Offset", description="Metres by which the whole avatar is lifted", default=0.0
+    )
+    lock_scale: BoolProperty(
+        name="Lock Scale",
+        description="Body shape sliders do not scale joints whose positions are overridden",
+        default=False,
+    )
 
 
 class MeshferryObject(bpy.types.PropertyGroup):
@@ -172,6 +223,44 @@ class MeshferryObject(bpy.types.PropertyGroup):
         type=bpy.types.Object,
         name="Coarser Version Of",
         description="The finest object of which this is a coarser level of detail; both are exported to one file",
+    )
+    medium_level: PointerProperty(
+        type=bpy.types.Object, name="Medium LOD", description="Object that is the medium level of detail of this one"
+    )
+    low_level: PointerProperty(
+        type=bpy.types.Object, name="Low LOD", description="Object that is the low level of detail of this one"
+    )
+    lowest_level: PointerProperty(
+        type=bpy.types.Object, name="Lowest LOD", description="Object that is the lowest level of detail of this one"
+    )
+    physics_object: PointerProperty(
+        type=bpy.types.Object, name="Physics", description="Object that others collide with in place of this one"
+    )
+    physics_shape: EnumProperty(
+        name="Physics Shape",
+        description="What others collide with in place of this object",
+        items=[
+            ("DEFAULT", "As Exported", "What the export says for all objects"),
+            *((choice.key, choice.label, choice.description) for choice in PHYSICS_SHAPE.choices),
+        ],
+        default="DEFAULT",
+    )
+    role: EnumProperty(
+        name="Role",
+        description="What the object is for in its file",
+        items=[
+            ("RENDER", "Shown", "A model, or a level of detail of one"),
+            ("PHYSICS", "Physics", "What others collide with in place of the object it belongs to"),
+            ("HULL", "Hull", "One of the convex hulls that others collide with"),
+            ("BASE_HULL", "Base Hull", "The one convex hull around everything"),
+        ],
+        default="RENDER",
+    )
+    shape_of: PointerProperty(
+        type=bpy.types.Object, name="Shape Of", description="The object of which this is the physics shape or a hull"
+    )
+    skin: PointerProperty(
+        type=MeshferrySkin, name="Binding", description="How the file binds the mesh to its armature"
     )
     skeleton_guid: StringProperty(
         name="Skeleton",
@@ -314,6 +403,8 @@ CLASSES = (
     MeshferryBone,
     MeshferrySurfaceShape,
     MeshferrySurface,
+    MeshferrySkinJoint,
+    MeshferrySkin,
     MeshferryObject,
     MeshferryMaterial,
     MeshferryAction,

@@ -53,10 +53,10 @@ class SceneWriter:
             written = Outcome(outcome.source, path, outcome.collection, facts)
 
             def encode(part: Scene = part, written: Outcome = written) -> None:
-                encoded = files.encode_part(part, target, options)
+                encoded = files.encode_part(part, target, options, stem=files.scene_name(written.target))
                 written.tell([*lost, *encoded.warnings], [*lost, *encoded.losses], strict=self._settings.strict)
                 make_folder(job)
-                files.replace_file(written.target, encoded.data)
+                files.write_outputs(written.target, encoded.outputs)
 
             written.attempt(encode)
             yield written

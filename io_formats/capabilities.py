@@ -31,6 +31,9 @@ class Capabilities:
     surfaces: bool = False
     """Whether slots are kept apart that share a name, each with settings of its own."""
     physics: bool = False
+    placed_models: bool = False
+    """Whether each object is a model of its own that keeps its place and size beside its mesh, with levels of detail,
+    physics shapes and a binding to a skeleton."""
 
     @property
     def meshes(self) -> bool:

@@ -16,6 +16,7 @@ from .capabilities import losses
 from .errors import ExportError, FormatError
 from .findings import errors_of, warnings_of
 from .formats import Document, Format
+from .output_files import OutputFile
 from .scene import Scene
 
 _LONGEST_NAME = 200
@@ -98,7 +99,8 @@ class EncodedFile:
 
     scene: Scene
     """What became of it, named as the file is to be."""
-    data: bytes
+    outputs: list[OutputFile]
+    """The files that it becomes, the chosen one last."""
     warnings: list[str]
     """All that the user is told."""
     losses: list[str]
@@ -151,9 +153,19 @@ def file_name(name: str) -> str:
 
 
 def encode_part(
-    scene: Scene, target: Format, options: Mapping[str, Any] | None = None, *, ignore_errors: bool = False
+    scene: Scene,
+    target: Format,
+    options: Mapping[str, Any] | None = None,
+    *,
+    stem: str = "",
+    ignore_errors: bool = False,
 ) -> EncodedFile:
     """Encode one of :func:`files_of`; warnings of the whole scene are not repeated.
+
+    Parameters
+    ----------
+    stem:
+        Name of the file to be without its extension, after which a set of files is named; default: the scene's.
 
     Raises
     ------
@@ -170,13 +182,14 @@ def encode_part(
         )
     lost = list(dict.fromkeys(scene.warnings))
     said = lost + [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
-    return EncodedFile(scene, target.write(document), list(dict.fromkeys(said)), lost)
+    outputs = target.write_files(document, stem or file_name(scene.name))
+    return EncodedFile(scene, outputs, list(dict.fromkeys(said)), lost)
 
 
 def encode_scene(
     scene: Scene, target: Format, options: Mapping[str, Any] | None = None, *, ignore_errors: bool = False
 ) -> tuple[bytes, list[str]]:
-    """Encode a scene that is one file of a format; return the file's bytes and what to tell the user.
+    """Encode a scene that is one file of a format; return the chosen file's bytes and what to tell the user.
 
     Raises
     ------
@@ -185,14 +198,30 @@ def encode_scene(
     """
     lost = losses(scene, target.capabilities)
     encoded = encode_part(scene, target, options, ignore_errors=ignore_errors)
-    return encoded.data, list(dict.fromkeys(lost + encoded.warnings))
+    return encoded.outputs[-1].data, list(dict.fromkeys(lost + encoded.warnings))
 
 
 def write_scene(scene: Scene, path: str | Path, target: Format, options: Mapping[str, Any] | None = None) -> list[str]:
     """Encode a scene and put it in place of ``path``, whole or not at all; return what to tell the user."""
-    data, said = encode_scene(scene, target, options)
-    replace_file(path, data)
-    return said
+    lost = losses(scene, target.capabilities)
+    encoded = encode_part(scene, target, options, stem=scene_name(Path(path)))
+    said = write_outputs(path, encoded.outputs)
+    return list(dict.fromkeys(lost + encoded.warnings + said))
+
+
+def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
+    """Put the files of a set in place, the last as ``path``, the others beside it; return what to tell the user.
+
+    Raises
+    ------
+    ExportError
+        The system refuses; what was there is as it was.
+    """
+    path = Path(path)
+    for output in outputs:
+        place = path if output is outputs[-1] else path.with_name(output.name)
+        replace_file(place, output.copy_of.read_bytes() if output.copy_of else output.data)
+    return []
 
 
 def replace_file(path: str | Path, data: bytes) -> None:

@@ -15,25 +15,38 @@ class Severity(Enum):
 
 
 @dataclass(frozen=True)
+class Elements:
+    """Parts of a node's mesh or skeleton that a finding is about."""
+
+    kind: str
+    """``triangles`` or ``vertices`` (numbers in the node's ``Mesh``: of triangles and of points), or ``bones`` (names)."""
+    node: str
+    """Name of the node; for bones, of the skeleton."""
+    members: tuple[int, ...] | tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Finding:
     """One broken rule: ``item`` names node, mesh, material or animation, ``message`` says what happens."""
 
     severity: Severity
     item: str
     message: str
+    elements: Elements | None = None
+    """What exactly, where it can be pointed at."""
 
     def __str__(self) -> str:
         return f"{self.item}: {self.message}" if self.item else self.message
 
 
-def error(item: str, message: str) -> Finding:
+def error(item: str, message: str, elements: Elements | None = None) -> Finding:
     """Say that the target program fails here."""
-    return Finding(Severity.ERROR, item, message)
+    return Finding(Severity.ERROR, item, message, elements)
 
 
-def warning(item: str, message: str) -> Finding:
+def warning(item: str, message: str, elements: Elements | None = None) -> Finding:
     """Say that the target program surprises here."""
-    return Finding(Severity.WARNING, item, message)
+    return Finding(Severity.WARNING, item, message, elements)
 
 
 def errors_of(findings: Iterable[Finding]) -> list[Finding]:

@@ -19,6 +19,7 @@ from .errors import UnsupportedFormatError
 from .findings import Finding
 from .foreign import looks_like
 from .options import Option
+from .output_files import OutputFile
 from .scene import Scene
 
 HEAD_SIZE = 4096
@@ -52,14 +53,18 @@ class Format:
     """With the dot, in lower case; the first is the one to write."""
     capabilities: Capabilities
     only_read: tuple[str, ...] = ()
-    """Those of ``extensions`` that stand for a version which is not written."""
+    """Those of ``extensions`` that stand for a version, or belong to a format, which is written under another."""
+    is_read: bool = True
+    """False: such files are only written; there is neither ``sniff`` nor ``read`` nor ``to_scene``."""
+    is_set: bool = False
+    """Whether a document becomes several files (``write_files``)."""
 
     def _room(self, room: str) -> ModuleType:
         return importlib.import_module(f".{self.package}.{room}", __package__)
 
     def sniff(self, head: bytes, size: int) -> bool:
         """Tell from the first 4,096 bytes and the file size whether the content is of this format."""
-        return bool(self._room("sniffing").sniff(head, size))
+        return self.is_read and bool(self._room("sniffing").sniff(head, size))
 
     def read(self, data: bytes, *, inflated_limit: int | None = None) -> Document:
         """Decode a file's bytes into the format's document.
@@ -78,6 +83,16 @@ class Format:
         """Encode a document; ``write(read(data))`` has the content of ``data``."""
         encoded: bytes = self._room("writer").write(document)
         return encoded
+
+    def write_files(self, document: Document, stem: str) -> list[OutputFile]:
+        """Encode a document as the files that it becomes beside each other, the chosen one last.
+
+        ``stem`` is the chosen file's name without its extension.
+        """
+        if self.is_set:
+            outputs: list[OutputFile] = self._room("writer").write_files(document, stem)
+            return outputs
+        return [OutputFile(stem + self.extensions[0], self.write(document))]
 
     def same_content(self, one: bytes, other: bytes) -> bool:
         """Tell whether two files hold the same (compressed containers: the same inflated content)."""
@@ -117,7 +132,7 @@ class Format:
     @property
     def import_options(self) -> tuple[Option, ...]:
         """Options of ``to_scene``."""
-        options: tuple[Option, ...] = self._room("options").IMPORT_OPTIONS
+        options: tuple[Option, ...] = self._room("options").IMPORT_OPTIONS if self.is_read else ()
         return options
 
     @property
@@ -179,7 +194,55 @@ UNIGINE_SKELETON = Format(
     capabilities=Capabilities(skeletons=True),
 )
 
-FORMATS: tuple[Format, ...] = (TIMBERMESH, UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON)
+_SECOND_LIFE = Capabilities(
+    uv_layers=1,
+    normals=True,
+    splits_vertices=True,
+    materials=True,
+    skeletons=True,
+    influences=4,
+    levels_of_detail=True,
+    surfaces=True,
+    physics=True,
+    placed_models=True,
+)
+SECOND_LIFE_MESH = Format(
+    name="second_life_mesh",
+    label="Second Life Mesh",
+    package="second_life.mesh",
+    extensions=(".llmesh", ".mesh"),
+    capabilities=_SECOND_LIFE,
+    only_read=(".mesh",),
+)
+SECOND_LIFE_BUNDLE = Format(
+    name="second_life_bundle",
+    label="Second Life Model Bundle",
+    package="second_life.bundle",
+    extensions=(".slm",),
+    capabilities=_SECOND_LIFE,
+    is_set=True,
+)
+SECOND_LIFE_UPLOAD = Format(
+    name="second_life_upload",
+    label="Second Life Upload Set",
+    package="second_life.upload_set",
+    extensions=(".dae",),
+    capabilities=_SECOND_LIFE,
+    is_read=False,
+    is_set=True,
+)
+SECOND_LIFE_REQUEST = Format(
+    name="second_life_request",
+    label="Second Life Upload Request",
+    package="second_life.request",
+    extensions=(".llsd",),
+    capabilities=_SECOND_LIFE,
+    is_read=False,
+    is_set=True,
+)
+SECOND_LIFE = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_UPLOAD, SECOND_LIFE_REQUEST)
+
+FORMATS: tuple[Format, ...] = (TIMBERMESH, UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON, *SECOND_LIFE)
 
 
 def by_name(name: str) -> Format:
@@ -210,5 +273,5 @@ def by_content(head: bytes, size: int) -> Format:
     for candidate in FORMATS:
         if candidate.sniff(head, size):
             return candidate
-    known = ", ".join(f"{f.label} ({', '.join(f.extensions)})" for f in FORMATS)
+    known = ", ".join(f"{f.label} ({', '.join(f.extensions)})" for f in FORMATS if f.is_read)
     raise UnsupportedFormatError(f"{looks_like(head, size)}. Meshferry reads {known}")

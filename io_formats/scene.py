@@ -91,7 +91,9 @@ class Surface:
     """Names of the mesh's shape keys that the surface holds, each with its name in the file; None: those that
     move one of its points."""
     properties: dict[str, Any] = field(default_factory=dict)
-    """``lightmap_channel`` (int), ``lightmap_resolution`` (int), ``base_name`` (name of the base shape), …"""
+    """``lightmap_channel`` (int), ``lightmap_resolution`` (int), ``base_name`` (name of the base shape);
+    ``position_domain`` (6 floats: least, then most) and ``uv_domain`` (4 floats) that a file quantised the surface's
+    values over, in the axes of the mesh; …"""
 
 
 @dataclass
@@ -158,6 +160,51 @@ class Mesh:
 
 
 @dataclass
+class Skin:
+    """The binding of one node's mesh to joints: v_posed = sum of w_j * pose_j * inverse_bind_j * bind_shape * v.
+
+    Matrices are for column vectors, (4, 4) float64, in the space of the skeleton.
+    """
+
+    joint_names: list[str]
+    """The joints that the file lists, in its order; not all need move something."""
+    inverse_bind: npt.NDArray[np.float64]
+    """(n, 4, 4)."""
+    bind_shape: npt.NDArray[np.float64]
+    """(4, 4): from the mesh's own space into the skeleton's; the node's transform says the same where it can."""
+    joint_positions: npt.NDArray[np.float64] | None = None
+    """(n, 3) wanted positions of the joints relative to their parents, in metres, where the file overrides them."""
+    properties: dict[str, Any] = field(default_factory=dict)
+    """``pelvis_offset`` (float), ``lock_scale`` (bool), ``alt_inverse_bind`` (n, 4, 4), …"""
+
+
+@dataclass
+class Texture:
+    """An image file on a material."""
+
+    name: str
+    path: str = ""
+    """Where the file lies; empty: it is packed, or was never saved."""
+    data: bytes | None = None
+    """The file's bytes where it is packed."""
+    width: int = 0
+    height: int = 0
+
+
+@dataclass
+class Material:
+    """What is known of a material beside its name."""
+
+    name: str
+    color: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 1.0)
+    """Linear RGB and alpha."""
+    emission: float = 0.0
+    """Mean of the emitted colour times its strength."""
+    texture: Texture | None = None
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
 class Node:
     """An object of the scene; its transform is relative to ``parent`` (index, -1 = root)."""
 
@@ -170,9 +217,13 @@ class Node:
     skeleton: int | None = None
     role: Role = Role.RENDER
     lod: int = 0
+    skin: Skin | None = None
+    """How the mesh is bound to ``skeleton``, where the file says more than the joints' own rest."""
     properties: dict[str, Any] = field(default_factory=dict)
-    """``lod_of`` (int): number of the node of which this is a coarser level; ``world`` (4, 4): where a mesh that is
-    written around an origin of its own stands among the others, for those that join them; …"""
+    """``lod_of`` (int): number of the node of which this is a coarser level; ``shape_of`` (int): number of the node
+    of which this is the physics shape or a hull; ``is_base_hull`` (bool): of a hull, that it is the one around
+    everything; ``source`` (str): name of the object that a made level or shape comes from; ``world`` (4, 4): where a
+    mesh that is written around an origin of its own stands among the others, for those that join them; …"""
 
 
 @dataclass
@@ -186,6 +237,10 @@ class Joint:
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
     inverse_bind: FloatArray | None = None
     """(4, 4) float32 where the file has one."""
+    tail: tuple[float, float, float] | None = None
+    """Where the joint ends, from its place, in the axes of the skeleton, where that is known: bones are drawn so."""
+    group: str = ""
+    """Name of the bone collection it belongs to; empty: none."""
 
 
 @dataclass
@@ -256,6 +311,8 @@ class Scene:
     nodes: list[Node] = field(default_factory=list)
     skeletons: list[Skeleton] = field(default_factory=list)
     clips: list[Clip] = field(default_factory=list)
+    materials: list[Material] = field(default_factory=list)
+    """What is known of materials that meshes name; those of which nothing is known are not here."""
     properties: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 

@@ -16,7 +16,7 @@ from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import EXPORT_OPTIONS
 from ..io_formats.capabilities import losses
 from ..io_formats.errors import ExportError
-from ..io_formats.files import encode_part, file_names, files_of, replace_file
+from ..io_formats.files import encode_part, file_names, files_of, scene_name, write_outputs
 from ..io_formats.formats import Format
 from ..io_formats.options import Option
 from ..io_formats.scene import Scene
@@ -248,9 +248,8 @@ def write_part(scene: Scene, path: str | Path, target: Format, values: Mapping[s
     MeshferryError
         Nothing was written.
     """
-    encoded = encode_part(scene, target, values_for(target.export_options, values))
-    replace_file(path, encoded.data)
-    return encoded.warnings
+    encoded = encode_part(scene, target, values_for(target.export_options, values), stem=scene_name(Path(path)))
+    return [*encoded.warnings, *write_outputs(path, encoded.outputs)]
 
 
 def refuse_existing(path: Path, *, use_replace: bool) -> bool:

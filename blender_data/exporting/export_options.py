@@ -151,7 +151,76 @@ TOLERANCE = Option(
     maximum=0.1,
 )
 
+KEEP_IMPORTED = Option(
+    name="use_as_imported",
+    default=False,
+    label="Keep as Imported",
+    description="Write what came from a file as it came: nothing is filled in or made, numbers keep the ranges of the "
+    "file, and what the checks find is reported without stopping the export",
+    section="File",
+)
+MISSING_LEVELS = Option(
+    name="missing_levels",
+    default="MAKE",
+    label="Missing LODs",
+    description="What becomes of levels of detail for which there is no object",
+    section="Levels of Detail",
+    choices=(
+        Choice("MAKE", "Make", "Made of the next finer one with Blender's Decimate, at the ratios below"),
+        Choice("COPY", "Repeat", "The next finer one stands in for them"),
+    ),
+)
+MEDIUM_RATIO = Option(
+    name="medium_ratio",
+    default=0.4,
+    label="Medium",
+    description="Triangles of a made medium level, as a share of the highest",
+    section="Levels of Detail",
+    minimum=0.0,
+    maximum=1.0,
+)
+LOW_RATIO = Option(
+    name="low_ratio",
+    default=0.15,
+    label="Low",
+    description="Triangles of a made low level, as a share of the highest",
+    section="Levels of Detail",
+    minimum=0.0,
+    maximum=1.0,
+)
+LOWEST_RATIO = Option(
+    name="lowest_ratio",
+    default=0.05,
+    label="Lowest",
+    description="Triangles of a made lowest level, as a share of the highest",
+    section="Levels of Detail",
+    minimum=0.0,
+    maximum=1.0,
+)
+OPEN_BORDERS = Option(
+    name="use_open_borders",
+    default=True,
+    label="Keep Open Borders",
+    description="Leave the open edges of a mesh as they are where levels are made, so that necks and wrists do not "
+    "tear where two meshes meet",
+    section="Levels of Detail",
+)
+PHYSICS_SHAPE = Option(
+    name="physics_shape",
+    default="AUTO",
+    label="Shape",
+    description="What others collide with, for objects that say nothing of their own",
+    section="Physics",
+    choices=(
+        Choice("AUTO", "Object or Hull", "The physics object that belongs to the model, else one convex hull"),
+        Choice("CUBE", "Cube", "A box around the model"),
+        Choice("HULL", "Convex Hull", "One convex hull around the model"),
+        Choice("PARTS", "Hull for Each Part", "A convex hull around each loose part of the model or physics object"),
+    ),
+)
+
 EXPORT_OPTIONS: tuple[Option, ...] = (
+    KEEP_IMPORTED,
     MERGING,
     HIDDEN,
     INSTANCES,
@@ -159,6 +228,12 @@ EXPORT_OPTIONS: tuple[Option, ...] = (
     MODIFIERS,
     SHAPE_KEYS,
     TOLERANCE,
+    MISSING_LEVELS,
+    MEDIUM_RATIO,
+    LOW_RATIO,
+    LOWEST_RATIO,
+    OPEN_BORDERS,
+    PHYSICS_SHAPE,
     DEFORM_BONES,
     CLIPS,
     CLIP_FILTER,
@@ -169,14 +244,21 @@ EXPORT_OPTIONS: tuple[Option, ...] = (
 )
 
 _NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
+    KEEP_IMPORTED.name: lambda can: can.placed_models,
     MERGING.name: lambda can: can.node_hierarchy,
     HIDDEN.name: lambda _can: True,
     INSTANCES.name: lambda can: can.meshes,
-    SPACE.name: lambda can: not can.node_hierarchy,
+    SPACE.name: lambda can: not can.node_hierarchy and not can.placed_models,
     MODIFIERS.name: lambda can: can.meshes,
     SHAPE_KEYS.name: lambda can: can.shape_keys,
     TOLERANCE.name: lambda can: can.meshes,
-    DEFORM_BONES.name: lambda can: can.skeletons,
+    MISSING_LEVELS.name: lambda can: can.placed_models,
+    MEDIUM_RATIO.name: lambda can: can.placed_models,
+    LOW_RATIO.name: lambda can: can.placed_models,
+    LOWEST_RATIO.name: lambda can: can.placed_models,
+    OPEN_BORDERS.name: lambda can: can.placed_models,
+    PHYSICS_SHAPE.name: lambda can: can.placed_models,
+    DEFORM_BONES.name: lambda can: can.skeletons and not can.placed_models,
     CLIPS.name: lambda can: can.clips,
     CLIP_FILTER.name: lambda can: can.clips,
     ANIMATED_BONES.name: lambda can: can.joint_clips,

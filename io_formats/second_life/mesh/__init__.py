@@ -1,0 +1,1 @@
+"""The native mesh asset, as region archives and caches hold it."""

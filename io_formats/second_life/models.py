@@ -1,0 +1,69 @@
+"""A scene as models: each with its levels of detail, physics and skeleton, as all four kinds of file hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..scene import Mesh, Node, Role, Scene, Skeleton
+
+LEVELS = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
+"""Names of the levels of detail, the finest (``lod`` 0) first."""
+
+LEVEL_LABELS = ("High", "Medium", "Low", "Lowest")
+LEVEL_SUFFIXES = ("", "_LOD2", "_LOD1", "_LOD0")
+"""What the viewer puts behind the names of files and objects, the finest first."""
+PHYSICS_SUFFIX = "_PHYS"
+
+
+@dataclass
+class Model:
+    """One object to be: nodes of a scene that belong together. All share the transform of the finest."""
+
+    name: str
+    levels: list[Node | None]
+    """Four; the finest is always there."""
+    physics: Node | None = None
+    hulls: list[Node] = field(default_factory=list)
+    base_hull: Node | None = None
+    skeleton: Skeleton | None = None
+    """That of a rigged model."""
+
+    @property
+    def finest(self) -> Node:
+        node = self.levels[0]
+        assert node is not None
+        return node
+
+    @property
+    def mesh(self) -> Mesh:
+        mesh = self.finest.mesh
+        assert mesh is not None
+        return mesh
+
+
+def models_of(scene: Scene) -> list[Model]:
+    """Return the models of a scene in the order of their nodes: the first is the root of the linkset.
+
+    Levels beyond the fourth, and levels and shapes of nodes that have no mesh, are left to the caller's checks.
+    """
+    found: dict[int, Model] = {}
+    for number, node in enumerate(scene.nodes):
+        if node.mesh is not None and node.role is Role.RENDER and "lod_of" not in node.properties:
+            skeleton = scene.skeletons[node.skeleton] if node.skeleton is not None else None
+            found[number] = Model(node.name, [node, None, None, None], skeleton=skeleton)
+    for node in scene.nodes:
+        if node.mesh is None:
+            continue
+        owner = found.get(node.properties.get("lod_of", node.properties.get("shape_of", -1)))
+        if owner is None:
+            continue
+        if node.role is Role.PHYSICS:
+            owner.physics = owner.physics or node
+        elif node.role is Role.HULL:
+            if node.properties.get("is_base_hull"):
+                owner.base_hull = owner.base_hull or node
+            else:
+                owner.hulls.append(node)
+        elif 0 < node.lod < len(LEVELS) and owner.levels[node.lod] is None:
+            owner.levels[node.lod] = node
+    return list(found.values())

@@ -1,0 +1,73 @@
+"""Options of reading and writing Second Life files, whatever their kind."""
+
+from __future__ import annotations
+
+from ..options import Choice, Option
+
+SIZE = Option(
+    name="assumed_size",
+    default=1.0,
+    label="Assumed Size",
+    description="Longest that an object whose asset says nothing of its size can be along each axis, in metres: assets "
+    "hold a mesh squeezed into a unit cube, and the object it hangs on stretches it",
+    section="Objects",
+    minimum=0.001,
+    maximum=256.0,
+)
+JOINTS = Option(
+    name="skeleton_joints",
+    default="AVATAR",
+    label="Bones",
+    description="Which bones the armature of a rigged mesh has",
+    section="Armature",
+    choices=(
+        Choice("AVATAR", "Whole Avatar", "All bones of the avatar, and the collision volumes that move the mesh"),
+        Choice("USED", "Used Ones", "Only bones that the file lists, and those they hang on"),
+    ),
+)
+REST = Option(
+    name="skeleton_rest",
+    default="FILE",
+    label="Rest Pose",
+    description="Where the bones of a rigged mesh lie",
+    section="Armature",
+    choices=(
+        Choice("FILE", "As in the File", "Where the file binds them, with the joint positions it overrides"),
+        Choice("TABLE", "Standard Avatar", "Where the standard avatar has them; the mesh keeps its own shape"),
+    ),
+)
+
+IMPORT_OPTIONS: tuple[Option, ...] = (SIZE, JOINTS, REST)
+
+MANY_MATERIALS = Option(
+    name="many_materials",
+    default="SPLIT",
+    label="Over 8 Materials",
+    description="A mesh in Second Life has at most 8 faces",
+    section="File",
+    choices=(
+        Choice("SPLIT", "Split", "Into several objects of 8 materials each, as the viewer does"),
+        Choice("REFUSE", "Refuse", "Stop with an error that names the object"),
+    ),
+)
+JOINT_POSITIONS = Option(
+    name="joint_positions",
+    default="AUTO",
+    label="Joint Positions",
+    description="Whether the file moves the avatar's joints to where the armature has them",
+    section="Armature",
+    choices=(
+        Choice("AUTO", "Where They Differ", "If a joint that is used lies more than 0.1 mm off the standard avatar's"),
+        Choice("NEVER", "Never", "The mesh is bound to the joints of the armature, the avatar keeps its own"),
+        Choice("ALWAYS", "Always", "All joints that are used"),
+    ),
+)
+LOCK_SCALE = Option(
+    name="use_lock_scale",
+    default=False,
+    label="Lock Scale",
+    description="Body shape sliders do not scale joints that the file moves",
+    section="Armature",
+)
+
+EXPORT_OPTIONS: tuple[Option, ...] = (MANY_MATERIALS, JOINT_POSITIONS, LOCK_SCALE)

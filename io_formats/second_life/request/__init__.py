@@ -1,0 +1,1 @@
+"""The bodies of an upload: the fee request and what follows it."""

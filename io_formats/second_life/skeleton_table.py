@@ -1,0 +1,174 @@
+"""The avatar's skeleton: names, rest places and axes of its joints (formats page, sections 4.3, 4.4 and 7).
+
+Space of this module: the avatar's own, metres, Z up, X forward, Y to the left, origin on the ground between the feet.
+Matrices are for column vectors.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+import numpy.typing as npt
+
+Matrix = npt.NDArray[np.float64]
+
+MOST_JOINTS = 110
+"""Joints that one mesh may be bound to."""
+
+ROOT = "mPelvis"
+
+
+@dataclass(frozen=True)
+class TableJoint:
+    """One row of the table."""
+
+    name: str
+    parent: str
+    """Empty for the root."""
+    kind: str
+    """``bone``, ``collision_volume`` or ``attachment``."""
+    is_connected: bool
+    position: tuple[float, float, float]
+    """Relative to the parent, in metres."""
+    degrees: tuple[float, float, float]
+    """Rotation about x, then y, then z; bones have none."""
+    scale: tuple[float, float, float]
+    end: tuple[float, float, float]
+    """Where the joint ends, from its place."""
+    aliases: tuple[str, ...]
+    group: str
+    is_base: bool
+    """Whether avatars had the joint from the beginning, rather than since 2016."""
+
+    @property
+    def is_bone(self) -> bool:
+        return self.kind == "bone"
+
+    @property
+    def is_collision_volume(self) -> bool:
+        return self.kind == "collision_volume"
+
+    @property
+    def local(self) -> Matrix:
+        """(4, 4): scale, then turn, then move; children take over the move of a bone alone, having no other."""
+        x, y, z = np.radians(self.degrees)
+        about_x = np.array([[1, 0, 0], [0, np.cos(x), -np.sin(x)], [0, np.sin(x), np.cos(x)]])
+        about_y = np.array([[np.cos(y), 0, np.sin(y)], [0, 1, 0], [-np.sin(y), 0, np.cos(y)]])
+        about_z = np.array([[np.cos(z), -np.sin(z), 0], [np.sin(z), np.cos(z), 0], [0, 0, 1]])
+        matrix = np.identity(4)
+        matrix[:3, :3] = about_z @ about_y @ about_x @ np.diag(self.scale)
+        matrix[:3, 3] = self.position
+        return matrix
+
+
+@functools.cache
+def table() -> dict[str, TableJoint]:
+    """Return all joints by name, parents before children; without attachments to the screen."""
+    text = resources.files(__package__).joinpath("skeleton.csv").read_text("utf-8")
+    found: dict[str, TableJoint] = {}
+    for row in csv.DictReader(text.splitlines()):
+        if row["kind"] == "attachment_hud":
+            continue  # places on the screen, which no mesh can be bound to
+
+        def three(key: str, default: float = 0.0, row: dict[str, str] = row) -> tuple[float, float, float]:
+            x, y, z = (float(row[f"{key}_{axis}"] or default) for axis in "xyz")
+            return (x, y, z)
+
+        found[row["name"]] = TableJoint(
+            row["name"],
+            row["parent"],
+            row["kind"],
+            row["connected"] == "true",
+            three("pos"),
+            three("rot"),
+            three("scale", 1.0),
+            three("end"),
+            tuple(row["aliases"].split()),
+            row["group"],
+            row["support"] == "base",
+        )
+    return found
+
+
+@functools.cache
+def _names() -> dict[str, str]:
+    """Return the joint of each name that stands for one: its own, its aliases, ``_`` for a space."""
+    found: dict[str, str] = {}
+    for joint in table().values():
+        for name in (*joint.aliases, joint.name.replace(" ", "_")):
+            found.setdefault(name, joint.name)
+    found.update((name, name) for name in table())
+    return found
+
+
+def canonical(name: str) -> str | None:
+    """Return the table's name of a joint, given that or an alias; None: the viewer does not know it."""
+    return _names().get(name)
+
+
+@functools.cache
+def rest_matrices() -> dict[str, Matrix]:
+    """Return each joint's rest matrix in avatar space, (4, 4): of bones a pure translation."""
+    found: dict[str, Matrix] = {}
+    for joint in table().values():
+        above = found.get(joint.parent, np.identity(4))  # attachments to mRoot hang on the avatar as a whole
+        matrix = above @ joint.local
+        matrix.setflags(write=False)
+        found[joint.name] = matrix
+    return found
+
+
+def ancestors(name: str) -> list[str]:
+    """Return a joint and those above it, the root last."""
+    chain = [name]
+    while (parent := table()[chain[-1]].parent) in table():
+        chain.append(parent)
+    return chain
+
+
+def other_side(name: str) -> str | None:
+    """Return the joint on the other side of the body; None: it is in the middle, or unknown."""
+    for left, right in (("Left", "Right"), ("LEFT", "RIGHT"), ("L_", "R_")):
+        for one, other in ((left, right), (right, left)):
+            swapped = name.replace(one, other, 1) if one != "L_" and one != "R_" else _swapped_start(name, one, other)
+            if swapped != name and swapped in table():
+                return swapped
+    return None
+
+
+def _swapped_start(name: str, one: str, other: str) -> str:
+    return other + name[len(one) :] if name.startswith(one) else name
+
+
+def is_left(name: str) -> bool:
+    """Tell whether a joint is one of a pair, on the avatar's left."""
+    return other_side(name) is not None and ("Left" in name or "LEFT" in name or name.startswith("L_"))
+
+
+def left_of(heads: Mapping[str, Matrix]) -> Matrix | None:
+    """Return which way the avatar's left is: the mean of left joints minus their right ones, (3,); None: no pair.
+
+    ``heads`` are the places of joints by canonical name, in any space. In avatar space the answer is +Y, whatever
+    the lengths of the limbs.
+    """
+    pairs = [
+        np.asarray(heads[name]) - np.asarray(heads[other])
+        for name in heads
+        if name in table() and is_left(name) and (other := other_side(name)) in heads
+    ]
+    if not pairs:
+        return None
+    mean: Matrix = np.mean(pairs, axis=0)
+    return mean if np.linalg.norm(mean) > 1e-6 else None
+
+
+def symmetric_names() -> Iterator[tuple[str, str]]:
+    """Yield the pairs of joints, the left one first."""
+    for name in table():
+        if is_left(name):
+            yield name, other_side(name) or ""

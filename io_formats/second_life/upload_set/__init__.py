@@ -1,0 +1,1 @@
+"""What the upload window takes: Collada files of each level of detail and physics, with textures."""

@@ -1,0 +1,16 @@
+"""Options of writing an upload set."""
+
+from __future__ import annotations
+
+from ...options import Option
+from ..options import EXPORT_OPTIONS as SHARED
+
+TEXTURES = Option(
+    name="use_textures",
+    default=True,
+    label="Copy Textures",
+    description="Put the textures of the materials beside the files; packed ones are written out",
+    section="File",
+)
+
+EXPORT_OPTIONS: tuple[Option, ...] = (*SHARED, TEXTURES)
