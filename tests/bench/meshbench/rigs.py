@@ -32,9 +32,9 @@ def build_armature(bones: int, length: float = 20.0, branches: int = 6) -> bpy.t
     return thing
 
 
-def bind(thing: bpy.types.Object, armature: bpy.types.Object) -> None:
-    """Weigh every vertex to four bones and put the mesh under the armature."""
-    names = [bone.name for bone in armature.data.bones]
+def bind(thing: bpy.types.Object, armature: bpy.types.Object, bones: list[str] | None = None) -> None:
+    """Weigh every vertex to four of these bones (default: all) and put the mesh under the armature."""
+    names = bones or [bone.name for bone in armature.data.bones]
     for name in names:
         thing.vertex_groups.new(name=name)
     count = len(thing.data.vertices)
