@@ -16,7 +16,17 @@ from typing import Any
 from meshferry.blender_data.exporting.export_options import export_options_for
 from meshferry.blender_data.importing.import_options import import_options_for
 from meshferry.io_formats.capabilities import Capabilities
-from meshferry.io_formats.formats import FORMATS, TIMBERMESH, UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON, Format
+from meshferry.io_formats.formats import (
+    FORMATS,
+    SECOND_LIFE_BUNDLE,
+    SECOND_LIFE_MESH,
+    SECOND_LIFE_UPLOAD,
+    TIMBERMESH,
+    UNIGINE_ANIMATION,
+    UNIGINE_MESH,
+    UNIGINE_SKELETON,
+    Format,
+)
 from meshferry.io_formats.options import Option
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -28,7 +38,7 @@ CARRIES = {
     "custom_layers": "Other vertex attributes",
     "splits_vertices": "",
     "materials": "Materials",
-    "surfaces": "Surfaces with lightmap settings",
+    "surfaces": "Slots of one material kept apart",
     "node_hierarchy": "Hierarchy of objects",
     "node_clips": "Object animation",
     "vertex_clips": "Vertex animation",
@@ -38,6 +48,7 @@ CARRIES = {
     "joint_clips": "Bone animation",
     "levels_of_detail": "Levels of detail",
     "physics": "Physics shapes",
+    "placed_models": "Several models, each with its place",
 }
 """Each field of a format's capabilities, as artists call it (empty: of no concern to them), in the table's order."""
 
@@ -47,7 +58,7 @@ def formats_table() -> str:
     rows = [
         ["", *(f"**{known.label}**" for known in FORMATS)],
         ["Files", *(", ".join(f"`{extension}`" for extension in known.extensions) for known in FORMATS)],
-        ["Direction", *("import and export" for _ in FORMATS)],
+        ["Direction", *("import and export" if known.is_read else "export" for known in FORMATS)],
     ]
     assert {field.name for field in fields(Capabilities)} == set(CARRIES), "a capability is missing in CARRIES"
     for name, label in CARRIES.items():
@@ -113,6 +124,8 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/unigine.md", "import options"): lambda: import_table(UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON),
     ("docs/unigine.md", "mesh export options"): lambda: export_table(UNIGINE_MESH),
     ("docs/unigine.md", "animation export options"): lambda: export_table(UNIGINE_ANIMATION),
+    ("docs/second_life.md", "import options"): lambda: import_table(SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE),
+    ("docs/second_life.md", "export options"): lambda: export_table(SECOND_LIFE_UPLOAD),
 }
 """File and name of a table, and what makes it."""
 

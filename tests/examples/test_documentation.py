@@ -78,7 +78,7 @@ def test_nothing_of_one_machine(page: Path) -> None:
     assert max(map(len, prose)) <= 120
 
 
-@pytest.mark.parametrize("guide", ["docs/timbermesh.md", "docs/unigine.md"])
+@pytest.mark.parametrize("guide", ["docs/timbermesh.md", "docs/unigine.md", "docs/second_life.md"])
 def test_troubleshooting_quotes_what_the_code_says(guide: str) -> None:
     source = "\n".join(path.read_text("utf-8") for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))
     _, _, troubleshooting = text_of(ROOT / guide).partition("## Troubleshooting")
@@ -104,11 +104,12 @@ def test_docstrings_refer_to_sections_that_exist() -> None:
     assert found > 8
 
 
-def test_docstrings_refer_to_numbered_sections_that_exist() -> None:
-    page = ROOT / "docs/formats/unigine.md"
+@pytest.mark.parametrize("family", ["unigine", "second_life"])
+def test_docstrings_refer_to_numbered_sections_that_exist(family: str) -> None:
+    page = ROOT / f"docs/formats/{family}.md"
     sections = {heading.split()[0].rstrip(".") for heading in headings(text_of(page))}
     found = 0
-    for path in (ROOT / "io_formats" / "unigine").rglob("*.py"):
+    for path in (ROOT / "io_formats" / family).rglob("*.py"):
         for several in re.findall(r"[Ss]ections? ((?:\d+(?:\.\d+)?(?:, | and | to )?)+)", path.read_text("utf-8")):
             for section in re.findall(r"\d+(?:\.\d+)?", several):
                 found += 1
