@@ -1,18 +1,21 @@
 """The oracle proven on real files, from what others counted in them; then our reader against the oracle.
 
-``second_life_oracle`` shares no line with the codec. It is held against the samples' ``expected.json`` and README, which
-a decoder made apart from ours has filled, and against Linden Lab's own ``llsd``.
+``second_life_oracle`` shares no line with the codec. It is held against the samples' ``expected.json`` and README,
+which a decoder made apart from ours has filled, and against Linden Lab's own ``llsd``.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import second_life_judge as judge
 import second_life_oracle as oracle
 
 ROW = re.compile(r"^\| `(\w+\.(?:ll)?mesh)` \|" + r" ([^|]*) \|" * 7, re.MULTILINE)
@@ -176,7 +179,9 @@ def test_the_oracle_finds_what_the_made_files_hold(folder: Path, decoded: dict[s
     bundle = oracle.decode_bundle((folder / "synthetic" / "synth_scene.slm").read_bytes())
     assert len(bundle.assets) == len(bundle.instances) == 3
     assert [asset.header.get("submodel_id") for asset in bundle.assets].count(None) == 2
-    assert [asset.hulls is None for asset in bundle.assets] == [bool(a.header.get("submodel_id")) for a in bundle.assets]
+    assert [asset.hulls is None for asset in bundle.assets] == [
+        bool(a.header.get("submodel_id")) for a in bundle.assets
+    ]
     crate = next(instance for instance in bundle.instances if instance.label == "crate")
     positions = np.concatenate([face.positions for face in bundle.assets[crate.mesh].levels["high_lod"]])
     world = np.hstack((positions, np.ones((len(positions), 1)))) @ crate.transform
@@ -226,3 +231,86 @@ def test_the_oracle_refuses_what_is_damaged(damage: int, folder: Path) -> None:
         return
     with pytest.raises(oracle.WrongFile):
         oracle.decode(broken)
+
+
+def test_the_judge_finds_nothing_in_a_file_and_itself(decoded: dict[str, oracle.Asset]) -> None:
+    for name, asset in decoded.items():
+        after = copy.deepcopy(asset)
+        after.prefix_size = 0
+        verdict = judge.same_asset(asset, after, weights=0, normals=0)
+        assert (verdict.repeated, verdict.reordered, verdict.normal, verdict.weight, verdict.matrix) == (0, 0, 0, 0, 0)
+        assert verdict.triangles == sum(
+            len(face.triangles) for faces in (*asset.levels.values(), asset.physics_mesh or []) for face in faces
+        ), name
+
+
+def one_step(stored: oracle.Ints | None) -> None:
+    assert stored is not None
+    stored[0, 0] ^= 2
+
+
+def other_order(face: oracle.Face) -> None:
+    """Swap two vertices, and say so everywhere."""
+    order = np.arange(len(face.stored))
+    order[[0, 1]] = 1, 0
+    face.stored = face.stored[order]
+    face.stored_normals = face.stored_normals[order]
+    face.stored_uvs = face.stored_uvs[order]
+    face.weights = [face.weights[number] for number in order]
+    face.triangles = order[face.triangles.astype(int)].astype(np.uint16)
+
+
+DAMAGE: dict[str, Callable[[oracle.Asset], object]] = {
+    "positions": lambda asset: one_step(asset.levels["low_lod"][0].stored),
+    "domain of positions": lambda asset: asset.levels["low_lod"][0].domain.__setitem__((0, 0), -0.50001),
+    "normals": lambda asset: one_step(asset.levels["high_lod"][0].stored_normals),
+    "UV": lambda asset: one_step(asset.levels["high_lod"][0].stored_uvs),
+    "domain of UV": lambda asset: asset.levels["high_lod"][0].uv_domain.__setitem__((1, 1), 1.01),
+    "weights": lambda asset: asset.levels["high_lod"][0].weights[0].__setitem__(0, (0, 65500)),
+    "another joint": lambda asset: asset.levels["high_lod"][0].weights[0].__setitem__(0, (1, 65535)),
+    "joints": lambda asset: asset.skin.joints.reverse(),
+    "bind shape": lambda asset: asset.skin.bind_shape.__setitem__((3, 2), 1.30003),
+    "inverse bind": lambda asset: asset.skin.inverse_bind.__setitem__((1, 3, 2), 0.5),
+    "joint positions": lambda asset: asset.skin.overrides.__setitem__((1, 3, 2), 0.5),
+    "no joint positions": lambda asset: setattr(asset.skin, "overrides", None),
+    "pelvis offset": lambda asset: setattr(asset.skin, "pelvis_offset", 0.06),
+    "lock scale": lambda asset: setattr(asset.skin, "lock_scale", False),
+    "no skin": lambda asset: setattr(asset, "skin", None),
+    "base hull": lambda asset: one_step(asset.hulls.base),
+    "domain of hulls": lambda asset: asset.hulls.domain.__setitem__((0, 0), -0.4),
+    "a hull more": lambda asset: asset.hulls.hulls.append(asset.hulls.base),
+    "no hulls": lambda asset: setattr(asset, "hulls", None),
+    "a level less": lambda asset: asset.levels.pop("low_lod"),
+    "a face more": lambda asset: asset.levels["low_lod"].append(oracle.Face(no_geometry=True)),
+    "an empty face": lambda asset: setattr(asset.levels["low_lod"][0], "no_geometry", True),
+    "a physics mesh": lambda asset: setattr(asset, "physics_mesh", asset.levels["low_lod"]),
+    "a triangle turned": lambda asset: setattr(
+        asset.levels["high_lod"][0], "triangles", np.roll(asset.levels["high_lod"][0].triangles, 1, axis=1)
+    ),
+    "another first triangle": lambda asset: setattr(
+        asset.levels["high_lod"][0], "triangles", np.roll(asset.levels["high_lod"][0].triangles, 1, axis=0)
+    ),
+    "another order": lambda asset: other_order(asset.levels["high_lod"][0]),
+    "a submodel": lambda asset: asset.header.__setitem__("submodel_id", 1),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_the_judge_finds_each_damage(damage: str, decoded: dict[str, oracle.Asset]) -> None:
+    asset = decoded["synthetic/synth_rig_overrides.llmesh"]
+    after = copy.deepcopy(asset)
+    DAMAGE[damage](after)
+    with pytest.raises(AssertionError):
+        judge.same_asset(asset, after)
+    if damage == "another order":
+        assert judge.same_asset(asset, after, in_order=False).reordered == 1
+
+
+def test_the_judge_leaves_out_triangles_that_blender_does_not_take(decoded: dict[str, oracle.Asset]) -> None:
+    after = decoded["synthetic/synth_rig_overrides.llmesh"]
+    before = copy.deepcopy(after)
+    (face,) = before.levels["high_lod"]
+    face.triangles = np.vstack((face.triangles[:3], [[4, 4, 5]], face.triangles[3:])).astype(np.uint16)
+    assert judge.same_asset(before, after).repeated == 1
+    with pytest.raises(AssertionError):
+        judge.same_asset(after, before)

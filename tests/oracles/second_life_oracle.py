@@ -8,6 +8,7 @@ raises ``WrongFile``; every block has to be used up to its last byte, and every 
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 import uuid
@@ -452,7 +453,7 @@ def decode_bundle(data: bytes) -> Bundle:
 def streaming_cost(sizes: dict[str, int], size: tuple[float, float, float]) -> float:
     """Section 11.1, not below 0.06."""
     sizes = dict(sizes)
-    for finer, coarser in zip(LEVELS, LEVELS[1:], strict=False):
+    for finer, coarser in itertools.pairwise(LEVELS):
         sizes.setdefault(coarser, sizes[finer])
     charged = {level: max(sizes[level] - 384, 16) / 16 for level in LEVELS}
     radius = math.sqrt(sum(side * side for side in size)) / 2
@@ -470,7 +471,7 @@ def streaming_cost(sizes: dict[str, int], size: tuple[float, float, float]) -> f
 def animesh_cost(sizes: dict[str, int]) -> float:
     """Section 11.2: 1.5 for each 1,000 charged triangles."""
     sizes = dict(sizes)
-    for finer, coarser in zip(LEVELS, LEVELS[1:], strict=False):
+    for finer, coarser in itertools.pairwise(LEVELS):
         sizes.setdefault(coarser, sizes[finer])
     triangles = [max(sizes[level] - 384, 16) / 16 for level in LEVELS]
     charged = allowed = triangles[0]
