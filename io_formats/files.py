@@ -1,11 +1,8 @@
-"""Files on disk <-> documents and scenes: the only module of this floor that opens files."""
+"""Files on disk <-> documents and scenes; with ``file_sets`` and ``replacing``, all of this floor that opens files."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +11,29 @@ from typing import Any
 from . import formats
 from .capabilities import losses
 from .errors import ExportError, FormatError
+from .file_sets import write_outputs
 from .findings import errors_of, warnings_of
 from .formats import Document, Format
 from .output_files import OutputFile
+from .replacing import refusal, replace_file
 from .scene import Scene
+
+__all__ = [
+    "EncodedFile",
+    "LoadedFile",
+    "encode_part",
+    "encode_scene",
+    "file_name",
+    "file_names",
+    "files_of",
+    "load",
+    "read_bytes",
+    "read_scene",
+    "replace_file",
+    "scene_name",
+    "write_outputs",
+    "write_scene",
+]
 
 _LONGEST_NAME = 200
 """Bytes of a file's name in UTF-8; systems take 255, of which extension, number and armature need some."""
@@ -41,11 +57,7 @@ def read_bytes(path: str | Path) -> bytes:
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as problem:  # ValueError: a path that no system takes
-        raise FormatError(f"The file cannot be read: {_refusal(problem)}", file=str(path)) from None
-
-
-def _refusal(problem: Exception) -> str:
-    return getattr(problem, "strerror", None) or str(problem)
+        raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(path)) from None
 
 
 def load(path: str | Path, *, inflated_limit: int | None = None) -> LoadedFile:
@@ -207,58 +219,3 @@ def write_scene(scene: Scene, path: str | Path, target: Format, options: Mapping
     encoded = encode_part(scene, target, options, stem=scene_name(Path(path)))
     said = write_outputs(path, encoded.outputs)
     return list(dict.fromkeys(lost + encoded.warnings + said))
-
-
-def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
-    """Put the files of a set in place, the last as ``path``, the others beside it; return what to tell the user.
-
-    Raises
-    ------
-    ExportError
-        The system refuses; what was there is as it was.
-    """
-    path = Path(path)
-    for output in outputs:
-        place = path if output is outputs[-1] else path.with_name(output.name)
-        replace_file(place, output.copy_of.read_bytes() if output.copy_of else output.data)
-    return []
-
-
-def replace_file(path: str | Path, data: bytes) -> None:
-    """Write ``data`` so that ``path`` is, at any moment, the old file or the new one.
-
-    Raises
-    ------
-    ExportError
-        The system refuses; the old file is as it was.
-    """
-    path = Path(path)
-    try:
-        # Through a link the file behind it is replaced, not the link.
-        place = Path(os.path.realpath(path)) if path.is_symlink() else path
-        handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:50]}.", suffix=".part", dir=place.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            _copy_mode(place, temporary)
-            os.replace(temporary, place)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-    except (OSError, ValueError) as problem:
-        raise ExportError(f"{path}: the file cannot be written: {_refusal(problem)}") from None
-
-
-def _copy_mode(place: Path, temporary: str) -> None:
-    """Give the new file the rights of the old one, or those a plain new file would get (mkstemp gives 0600)."""
-    try:
-        mode = place.stat().st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        mode = 0o666 & ~mask
-    with contextlib.suppress(OSError):
-        os.chmod(temporary, mode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
     def fails(*_arguments: object, **_more: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, function, fails)
+    monkeypatch.setattr(os, function, fails)
     if function == "chmod":  # rights that cannot be set are no reason to fail
         files.replace_file(path, b"new")
         assert path.read_bytes() == b"new"
@@ -67,7 +68,7 @@ def test_an_interruption_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest
     def interrupted(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(files.os, "replace", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         files.replace_file(path, b"new")
     assert path.read_bytes() == b"old"
@@ -142,7 +143,7 @@ def test_refusals_of_the_system_become_one_sentence(tmp_path: Path, monkeypatch:
     def refuses(*_arguments: object, **_more: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(files.tempfile, "mkstemp", refuses)
+    monkeypatch.setattr(tempfile, "mkstemp", refuses)
     with pytest.raises(ExportError, match="the file cannot be written: Permission denied"):
         files.replace_file(tmp_path / "a.timbermesh", b"")
 

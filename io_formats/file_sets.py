@@ -1,0 +1,307 @@
+"""Several files put in place together.
+
+All are written to a folder of their own beside where they belong, flushed, and renamed one after the other, the chosen
+file last: a set whose chosen file is new is whole. Each file is, at any moment, the old one or the new one. The folder
+holds a plan of the renaming while that goes on; a plan whose process is gone tells the next export that the last one
+was interrupted, and what has not left the folder is what had not been renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from .errors import ExportError
+from .output_files import OutputFile
+from .replacing import copy_mode, real_place, refusal, replace_file, temporary_file
+
+_PLAN = "plan.json"
+_UNPLANNED_AGE = 60.0
+"""Seconds after which a folder without a plan belongs to nobody: its process makes both in one breath."""
+
+
+def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
+    """Put the files of a set in place, the last as ``path``, the others beside it; return what to tell the user.
+
+    Raises
+    ------
+    ExportError
+        The system refuses; what was there is as it was, or the text names what is not.
+    """
+    path = Path(path)
+    try:
+        interrupted = _interrupted_sets(path)
+        if len(outputs) == 1 and outputs[0].copy_of is None:
+            replace_file(path, outputs[0].data)
+        else:
+            _write_set(path, outputs)
+    except (OSError, ValueError) as problem:
+        if isinstance(problem, ExportError):
+            raise
+        raise ExportError(f"{path}: the files cannot be written: {refusal(problem)}") from None
+    written = {output.name for output in outputs} | {path.name}
+    said = [found.described(written) for found in interrupted]
+    for found in interrupted:
+        found.remove()
+    return [text for text in said if text]
+
+
+@dataclass
+class _Member:
+    """A file on its way."""
+
+    name: str
+    place: Path
+    """Where it belongs, behind links."""
+    staged: Path
+    kept: Path | None = None
+    """What was at ``place``, for the case that a later member cannot be renamed."""
+
+
+def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
+    places = _places(path, outputs)
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", suffix=".part", dir=path.parent))
+    members: list[_Member] = []
+    try:
+        with (folder / _PLAN).open("w", encoding="utf-8") as plan:
+            _lock(plan)
+            newest = time.time()
+            longest = max(output.delay for output in outputs)
+            for number, (output, place) in enumerate(zip(outputs, places, strict=True)):
+                if output.copy_of is not None and _are_same(output.copy_of, place):
+                    continue
+                member = _Member(place.name, place, _staged_path(folder, number, place))
+                members.append(member)
+                _stage(output, member, newest - longest + output.delay if longest else None)
+            for number, member in enumerate(members):
+                _keep(member, folder / f"{number}.old")
+            plan.write(json.dumps({"chosen": path.name, "members": [[m.name, str(m.staged)] for m in members]}))
+            plan.flush()
+            os.fsync(plan.fileno())
+            _flush_folder(folder)
+            try:
+                _rename(members)
+            finally:
+                plan.seek(0)
+                plan.truncate()  # nothing is left to tell the next export
+        _flush_folder(path.parent)
+    finally:
+        for member in members:
+            with contextlib.suppress(OSError):
+                member.staged.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
+    """Return where each output belongs; extensions follow the chosen file's in case, as programs that look for them do.
+
+    Raises
+    ------
+    ExportError
+        A folder is in the way, or two are the same file.
+    """
+    usual = Path(outputs[-1].name).suffix
+    places: list[Path] = []
+    for output in outputs[:-1]:
+        name = Path(output.name)
+        if path.suffix.lower() == usual.lower() == name.suffix.lower():
+            name = name.with_suffix(path.suffix)
+        places.append(real_place(path.parent / name.name))
+    places.append(real_place(path))
+    taken: set[str] = set()
+    for place in places:
+        if place.is_dir():
+            raise ExportError(f"{place}: the file cannot be written: a folder has its name")
+        key = str(place).casefold()
+        if key in taken:
+            raise ExportError(f"{place}: the files cannot be written: two of them would be this one")
+        taken.add(key)
+    return places
+
+
+def _are_same(source: Path, place: Path) -> bool:
+    """Tell whether a file would be copied onto itself."""
+    try:
+        return os.path.samefile(source, place)
+    except OSError:
+        return False
+
+
+def _staged_path(folder: Path, number: int, place: Path) -> Path:
+    """Return where a member is written: in the folder, or beside the file that a link leads to, to be renamed there."""
+    if place.parent == folder.parent:
+        return folder / str(number)
+    handle, name = temporary_file(place)
+    os.close(handle)
+    return Path(name)
+
+
+def _stage(output: OutputFile, member: _Member, modified: float | None) -> None:
+    with member.staged.open("wb") as stream:
+        if output.copy_of is None:
+            stream.write(output.data)
+        else:
+            try:
+                with output.copy_of.open("rb") as source:
+                    shutil.copyfileobj(source, stream, 1 << 20)
+            except OSError as problem:
+                raise ExportError(
+                    f"{output.copy_of}: the file cannot be copied to {member.name}: {refusal(problem)}"
+                ) from None
+        stream.flush()
+        os.fsync(stream.fileno())
+    copy_mode(member.place, member.staged)
+    if modified is not None:
+        os.utime(member.staged, (modified, modified))
+
+
+def _keep(member: _Member, kept: Path) -> None:
+    """Keep the old file reachable: by a second name, which costs nothing, where the disk has such."""
+    if not member.place.exists():
+        return
+    try:
+        os.link(member.place, kept)
+    except OSError:
+        shutil.copy2(member.place, kept)
+    member.kept = kept
+
+
+def _rename(members: Sequence[_Member]) -> None:
+    """Rename all members; where the system refuses one, take back those before it."""
+    done: list[_Member] = []
+    try:
+        for member in members:
+            os.replace(member.staged, member.place)
+            done.append(member)
+    except BaseException as problem:
+        stuck = [member.name for member in reversed(done) if not _take_back(member)]
+        if not isinstance(problem, OSError):
+            raise
+        text = f"{members[len(done)].place}: the file cannot be written: {refusal(problem)}"
+        raise ExportError(text + (f"; of the same set, new already: {', '.join(stuck)}" if stuck else "")) from None
+
+
+def _take_back(member: _Member) -> bool:
+    """Put the old file back, or take away what was not there; tell whether that went well."""
+    try:
+        if member.kept is None:
+            member.place.unlink()
+        elif member.place.parent == member.kept.parent.parent:
+            os.replace(member.kept, member.place)
+        else:  # behind a link, maybe on another disk
+            replace_file(member.place, member.kept.read_bytes())
+    except (OSError, ExportError):
+        return False
+    return True
+
+
+@dataclass
+class _Interrupted:
+    """What an export left that was killed."""
+
+    folder: Path
+    chosen: str
+    done: list[str]
+    """Members that were renamed."""
+    older: list[str]
+    """Members that were not renamed, before which there were files of their names."""
+    absent: list[str]
+    """Members that were not renamed, and are not there."""
+    staged: list[Path]
+    """What was written of them."""
+
+    def described(self, written: set[str]) -> str:
+        """Say which files were of the interrupted export, and which of all were not replaced now."""
+        if not self.done or not self.staged:  # nothing was changed, or everything
+            return ""
+        states = ((self.done, "from it"), (self.older, "older"), (self.absent, "missing"))
+        what = "; ".join(f"{word}: {', '.join(names)}" for names, word in states if names)
+        left = [name for name in (*self.done, *self.older) if name not in written]
+        now = f"not replaced now: {', '.join(left)}" if left else "all are replaced now"
+        return f"The last export of '{self.chosen}' was interrupted: its files did not fit together ({what}); {now}"
+
+    def remove(self) -> None:
+        for path in self.staged:
+            if path.suffix != ".part":
+                continue  # goes with the folder
+            with contextlib.suppress(OSError):
+                path.unlink()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _interrupted_sets(path: Path) -> list[_Interrupted]:
+    """Find what killed exports of this chosen file left; folders that a living process writes are left alone."""
+    pattern = re.compile(rf"\.{re.escape(path.name[:50])}\.\w{{8}}\.part")
+    found: list[_Interrupted] = []
+    try:
+        folders = sorted(entry.path for entry in os.scandir(path.parent) if pattern.fullmatch(entry.name))
+    except OSError:
+        return []  # who may not list the folder is told so by the writing, if it matters
+    for folder in map(Path, folders):
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            if folder.is_dir() and (interrupted := _interrupted(folder, path.name)) is not None:
+                found.append(interrupted)
+    return found
+
+
+def _interrupted(folder: Path, chosen: str) -> _Interrupted | None:
+    plan = folder / _PLAN
+    if not plan.exists():
+        if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:
+            shutil.rmtree(folder, ignore_errors=True)
+        return None
+    with plan.open("r+", encoding="utf-8") as stream:
+        if not _lock(stream):
+            return None
+        text = stream.read()
+    content = json.loads(text) if text.strip() else {"chosen": chosen, "members": []}
+    if content["chosen"] != chosen:
+        return None
+    result = _Interrupted(folder, chosen, [], [], [], [])
+    for name, staged in content["members"]:
+        if not Path(staged).exists():
+            result.done.append(name)
+            continue
+        result.staged.append(Path(staged))
+        (result.older if (folder.parent / name).exists() else result.absent).append(name)
+    return result
+
+
+def _lock(stream: IO[str]) -> bool:
+    """Hold a file until it is closed or its process ends; tell whether another process does."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        pass  # a disk without locks: an export to the same place at the same time is not to be expected
+    return True
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have the system write down the names in a folder, where it can."""
+    if sys.platform == "win32":
+        return
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
