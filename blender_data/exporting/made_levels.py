@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from ...io_formats.scene import Mesh
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.connectivity import open_points, sewn
+from ...io_formats.normals import face_normals, unit, vertex_normals
+from ...io_formats.scene import FloatArray, IntArray, Layer, Mesh, Surface
+
+_FILE_DOMAINS = ("position_domain", "uv_domain")
+_NORMAL = "level_normal"
+_GROUP = "level_fixed"
+_Flags = npt.NDArray[np.bool_]
 
 
 def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
@@ -14,8 +29,215 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
         Triangles with any layers, in any space; it is not changed. UVs, normals and joint weights are interpolated,
         materials and surfaces kept; tangents, colours, custom layers and shape keys are left out.
     keep_borders:
-        Leave points of open edges where they are.
+        Leave points of open edges where they are. Seams of UVs and normals are no open edges, even where the points
+        of the triangles on both sides only stand in the same place.
 
-    The user's scene is not touched, and nothing stays behind in the .blend file.
+    Returns
+    -------
+    Mesh
+        Of fewer triangles where borders leave room for that; a material slot loses its last triangle only where
+        there are more slots than triangles wanted. A mesh with infinite points comes back as it is.
+
+    The user's scene is not touched, and nothing stays behind in the .blend file. Data of evaluated objects that was
+    not copied yet may become invalid: first read all objects, then make levels of what was read.
     """
-    raise NotImplementedError
+    count = mesh.triangle_count
+    wanted = max(1, round(ratio * count))
+    if wanted >= count or not np.isfinite(mesh.points).all():
+        return mesh
+    source = replace(sewn(mesh), tangent=None, colors=[], custom=[])
+    if not source.triangle_count:
+        return mesh
+    fixed = np.zeros(len(source.points), bool)
+    if keep_borders:
+        fixed |= open_points(source.corner_point, len(source.points))
+    made = _decimated(source, wanted, fixed)
+    used = np.unique(source.material_index)
+    if len(used) <= wanted:
+        lost = np.setdiff1d(used, made.material_index)
+    else:
+        lost = used[:0] if made.triangle_count else np.array([-1])
+    if len(lost):
+        # Nothing collapses whose end is fixed, so that a triangle of fixed points stays.
+        for slot in lost.tolist():
+            fixed[_largest(source, slot)] = True
+        made = _decimated(source, wanted, fixed)
+    return made
+
+
+def _largest(mesh: Mesh, slot: int) -> IntArray:
+    """Return the points of the largest triangle of a slot, of any where it is negative."""
+    area = np.linalg.norm(face_normals(mesh.points, mesh.corner_point), axis=1)
+    if slot >= 0:
+        area = np.where(mesh.material_index == slot, area, -1.0)
+    corners: IntArray = mesh.corner_point.reshape(-1, 3)[int(np.argmax(area))]
+    return corners
+
+
+def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
+    """Collapse edges of a sewn mesh, none of them at a fixed point, until ``wanted`` triangles are left."""
+    joints = int(source.joint_indices.max()) + 1 if source.joint_indices is not None and len(source.points) else 0
+    with _workshop() as (scene, thing):
+        data = thing.data
+        _fill(data, source, joints)
+        modifier = thing.modifiers.new("Decimate", "DECIMATE")
+        modifier.ratio = wanted / source.triangle_count
+        if fixed.any():
+            group = thing.vertex_groups.new(name=_GROUP)
+            group.add(np.flatnonzero(fixed).tolist(), 1.0, "REPLACE")
+            modifier.vertex_group = _GROUP
+            modifier.invert_vertex_group = True
+        layer = scene.view_layers[0]
+        layer.update()
+        evaluated = thing.evaluated_get(layer.depsgraph)
+        return _read(evaluated.data, source, joints)
+
+
+@contextlib.contextmanager
+def _workshop() -> Iterator[tuple[bpy.types.Scene, bpy.types.Object]]:
+    """Give a scene with one object of an empty mesh, and take them away again whatever happens."""
+    made: list[bpy.types.ID] = []
+    try:
+        data = bpy.data.meshes.new("level")
+        made.append(data)
+        thing = bpy.data.objects.new("level", data)
+        made.append(thing)
+        scene = bpy.data.scenes.new("level")
+        made.append(scene)
+        scene.collection.objects.link(thing)
+        yield scene, thing
+    finally:
+        bpy.data.batch_remove(reversed(made))
+
+
+def _fill(data: bpy.types.Mesh, mesh: Mesh, joints: int) -> None:
+    """Give a mesh data block the triangles, with what is to be interpolated in layers that Decimate interpolates.
+
+    Of the layers of corners it blends those of UVs and float colours only, so normals travel as colours.
+    """
+    corners, triangles = len(mesh.corner_point), mesh.triangle_count
+    data.vertices.add(len(mesh.points))
+    data.attributes["position"].data.foreach_set("vector", np.ascontiguousarray(mesh.points, np.float32).reshape(-1))
+    data.loops.add(corners)
+    data.polygons.add(triangles)
+    data.attributes[".corner_vert"].data.foreach_set("value", np.ascontiguousarray(mesh.corner_point, np.int32))
+    data.polygons.foreach_set("loop_start", np.arange(0, corners, 3, dtype=np.int32))
+    for _slot in range(max(len(mesh.materials), int(mesh.material_index.max()) + 1)):
+        data.materials.append(None)
+    slots = data.attributes.new("material_index", "INT", "FACE")
+    slots.data.foreach_set("value", np.ascontiguousarray(mesh.material_index, np.int32))
+    for number, uv in enumerate(mesh.uvs):
+        attribute = data.attributes.new(_uv_name(number), "FLOAT2", "CORNER")
+        attribute.data.foreach_set("vector", _flat(uv.at_corners(mesh.corner_point)))
+    if mesh.normal is not None:
+        normals = mesh.normal.at_corners(mesh.corner_point)
+        attribute = data.attributes.new(_NORMAL, "FLOAT_COLOR", "CORNER")
+        attribute.data.foreach_set("color", _flat(np.column_stack([normals, np.zeros(corners, np.float32)])))
+    if joints:
+        weights = _weight_of_joints(mesh, joints)
+        for start in range(0, weights.shape[1], 4):
+            attribute = data.attributes.new(_weights_name(start), "FLOAT_COLOR", "POINT")
+            attribute.data.foreach_set("color", _flat(weights[:, start : start + 4]))
+    data.update(calc_edges=True)
+
+
+def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
+    """Return the collapsed mesh with the layers of the source."""
+    points = _values(data, "position", "vector", 3)
+    corner_point = np.empty(len(data.loops), np.int32)
+    if len(corner_point):
+        data.attributes[".corner_vert"].data.foreach_get("value", corner_point)
+    slots = data.attributes.get("material_index")
+    material_index = np.zeros(len(data.polygons), np.int32)
+    if slots is not None and len(material_index):
+        slots.data.foreach_get("value", material_index)
+    made = Mesh(
+        points,
+        corner_point,
+        material_index,
+        list(source.materials),
+        uvs=[
+            Layer(uv.name, _values(data, _uv_name(number), "vector", 2), per_corner=True)
+            for number, uv in enumerate(source.uvs)
+        ],
+        surfaces=[_without_domains(surface) for surface in source.surfaces],
+    )
+    if source.normal is not None:
+        normals = _values(data, _NORMAL, "color", 4)[:, :3]
+        made.normal = Layer(source.normal.name, _mended(normals, made, source), per_corner=True)
+    if joints and source.joint_weights is not None:
+        blocks = [_values(data, _weights_name(start), "color", 4) for start in range(0, joints, 4)]
+        made.joint_indices, made.joint_weights = _strongest(
+            np.concatenate(blocks, axis=1)[:, :joints], source.joint_weights.shape[1]
+        )
+    return made
+
+
+def _uv_name(number: int) -> str:
+    return f"level_uv_{number}"
+
+
+def _weights_name(start: int) -> str:
+    return f"level_weights_{start}"
+
+
+def _flat(values: npt.NDArray[np.generic]) -> FloatArray:
+    return np.ascontiguousarray(values, np.float32).reshape(-1)
+
+
+def _values(data: bpy.types.Mesh, name: str, field: str, width: int) -> FloatArray:
+    """Return the values of an attribute, (n, width); an empty mesh has no attributes."""
+    attribute = data.attributes.get(name)
+    values = np.empty(len(attribute.data) * width if attribute is not None else 0, np.float32)
+    if len(values):
+        attribute.data.foreach_get(field, values)
+    return values.reshape(-1, width)
+
+
+def _weight_of_joints(mesh: Mesh, joints: int) -> FloatArray:
+    """Return the weight of each joint for each point, (P, joints rounded up to fours)."""
+    assert mesh.joint_indices is not None and mesh.joint_weights is not None
+    weights = np.zeros((len(mesh.points), (joints + 3) // 4 * 4), np.float32)
+    rows = np.arange(len(mesh.points))
+    for column in range(mesh.joint_weights.shape[1]):
+        # A joint that is named twice for a point gets the sum.
+        weights[rows, mesh.joint_indices[:, column]] += np.maximum(mesh.joint_weights[:, column], 0)
+    return weights
+
+
+def _strongest(weights: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
+    """Return the joints (P, most) of the greatest weights, the strongest first, and these, with their old sum."""
+    most = min(most, weights.shape[1])
+    order = np.argsort(-weights, axis=1, kind="stable")[:, :most]
+    chosen = np.take_along_axis(weights, order, axis=1)
+    before, after = weights.sum(axis=1), chosen.sum(axis=1)
+    chosen *= np.where(after > 0, before / np.where(after > 0, after, 1), 1)[:, None].astype(np.float32)
+    return order.astype(np.int32), chosen
+
+
+def _mended(normals: FloatArray, made: Mesh, source: Mesh) -> FloatArray:
+    """Return unit normals (C, 3); those that collapsing turned to the back or to nothing are their triangle's."""
+    faces = unit(face_normals(made.points, made.corner_point))
+    of_face = np.repeat(faces, 3, axis=0)
+    length = np.linalg.norm(normals, axis=1)
+    broken = ~(length > 1e-3)
+    if _facing(source) > 0:
+        broken |= np.einsum("ij,ij->i", normals, of_face) < 0
+    normals = np.where(broken[:, None], of_face, normals)
+    flat = np.linalg.norm(normals, axis=1) < 1e-6  # of triangles without area
+    if flat.any():
+        normals[flat] = vertex_normals(made.points, made.corner_point)[made.corner_point[flat]]
+    return unit(np.ascontiguousarray(normals, np.float32))
+
+
+def _facing(mesh: Mesh) -> float:
+    """Return the mean agreement of a mesh's normals with its triangles: below 0, they point backwards."""
+    assert mesh.normal is not None
+    of_face = np.repeat(unit(face_normals(mesh.points, mesh.corner_point)), 3, axis=0)
+    return float(np.nan_to_num(np.einsum("ij,ij->i", mesh.normal.at_corners(mesh.corner_point), of_face)).mean())
+
+
+def _without_domains(surface: Surface) -> Surface:
+    """Return a surface without the ranges of its values in a file, which are those of the level it was read from."""
+    kept = {name: value for name, value in surface.properties.items() if name not in _FILE_DOMAINS}
+    return replace(surface, properties=kept)
