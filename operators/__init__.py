@@ -3,9 +3,12 @@
 
 def _modules():
     from . import (
+        add_avatar,
         checks,
+        export_second_life,
         export_timbermesh,
         export_unigine,
+        import_second_life,
         import_timbermesh,
         import_unigine,
         mesh_normals,
@@ -22,6 +25,9 @@ def _modules():
         export_timbermesh,
         import_unigine,
         export_unigine,
+        import_second_life,
+        export_second_life,
+        add_avatar,
         mesh_normals,
         surfaces,
         checks,

@@ -1,7 +1,8 @@
 """What every export operator does: what to export, the file's name, options, and the summary at the end."""
 
+import filecmp
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ..io_formats.errors import ExportError
 from ..io_formats.files import encode_part, file_names, files_of, scene_name, write_outputs
 from ..io_formats.formats import Format
 from ..io_formats.options import Option
+from ..io_formats.output_files import OutputFile
 from ..io_formats.scene import Scene
 from .file_names import file_name, name_in_file, with_extension
 from .option_properties import SECTIONS, draw_options, option_values, values_for
@@ -123,7 +125,7 @@ class ExportScene(ExportHelper):
                 parts = read_parts(context, source, name, self.format, self.values())
                 advance(1)
                 if len(parts.scenes) == 1:
-                    said = write_part(parts.scenes[0], path, self.format, self.values())
+                    said = self.write(parts.scenes[0], path)
                     messages.warn(Path(path).name, dict.fromkeys(parts.lost + said))
                     written = parts.scenes
         if len(parts.scenes) > 1:
@@ -140,7 +142,6 @@ class ExportScene(ExportHelper):
 
         Returns what was written, and how many files were replaced.
         """
-        values = self.values()
         written = []
         replaced = 0
         messages.warnings.update((text, []) for text in parts.lost)
@@ -149,11 +150,21 @@ class ExportScene(ExportHelper):
                 path = folder / (name + self.format.extensions[0])
                 with messages.outcome(str(path)):
                     existed = refuse_existing(path, use_replace=bool(getattr(self, "use_replace", False)))
-                    messages.warn(path.name, write_part(scene, path, self.format, values))
+                    messages.warn(path.name, self.write(scene, path))
                     written.append(scene)
                     replaced += existed
                 advance(number + 1)
         return written, replaced
+
+    def write(self, scene: Scene, path: str | Path) -> list[str]:
+        """Write one scene to its file, whole or not at all; return what to tell.
+
+        Raises
+        ------
+        MeshferryError
+            Nothing was written.
+        """
+        return write_part(scene, path, self.format, self.values())
 
     def values(self) -> dict[str, Any]:
         """Return the values of the options."""
@@ -240,8 +251,16 @@ def read_parts(context: Any, source: Any, name: str, target: Format, values: Map
     return Parts(scenes, lost)
 
 
-def write_part(scene: Scene, path: str | Path, target: Format, values: Mapping[str, Any]) -> list[str]:
-    """Write one scene to its file, whole or not at all; return what to tell.
+def write_part(
+    scene: Scene, path: str | Path, target: Format, values: Mapping[str, Any], *, use_replace: bool = True
+) -> list[str]:
+    """Write one scene to its file or set of files, whole or not at all; return what to tell.
+
+    Parameters
+    ----------
+    use_replace:
+        Whether a new set may replace files that stand beside its chosen one. Where that one is there already,
+        whoever chose it was asked about the set as a whole.
 
     Raises
     ------
@@ -249,7 +268,36 @@ def write_part(scene: Scene, path: str | Path, target: Format, values: Mapping[s
         Nothing was written.
     """
     encoded = encode_part(scene, target, values_for(target.export_options, values), stem=scene_name(Path(path)))
+    if not use_replace and not os.path.exists(path):
+        refuse_others(Path(path), encoded.outputs)
     return [*encoded.warnings, *write_outputs(path, encoded.outputs)]
+
+
+def refuse_others(path: Path, outputs: Sequence[OutputFile]) -> None:
+    """See that the files of a set, all but the last, replace nothing; a file that would stay as it is does not count.
+
+    Raises
+    ------
+    ExportError
+        There are such files already, and they are to stay.
+    """
+    there = [output.name for output in outputs[:-1] if would_change(path.with_name(output.name), output)]
+    if there:
+        more = rpt_(" and {} more").format(len(there) - 1) if len(there) > 1 else ""
+        text = rpt_("'{}'{} exists already; choose Replace Files to write over it, or another name")
+        raise ExportError(text.format(there[0], more))
+
+
+def would_change(place: Path, output: OutputFile) -> bool:
+    """Tell whether writing a file would change one that is there."""
+    try:
+        if not place.exists():
+            return False
+        if output.copy_of is not None:
+            return not filecmp.cmp(output.copy_of, place, shallow=False)
+        return place.read_bytes() != output.data
+    except OSError:
+        return True
 
 
 def refuse_existing(path: Path, *, use_replace: bool) -> bool:

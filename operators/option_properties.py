@@ -18,6 +18,7 @@ from ..blender_data.exporting import export_options
 from ..blender_data.importing import import_options
 from ..io_formats.formats import Format
 from ..io_formats.options import Option, resolve
+from ..io_formats.second_life import options as second_life_options
 from ..io_formats.unigine.mesh import options as unigine_mesh_options
 
 Values = Mapping[str, Any]
@@ -52,7 +53,31 @@ def _imports_bones(values: Values) -> bool:
     return values.get(import_options.ARMATURE.name, "NONE") != "NONE"
 
 
+def _imports_new_bones(values: Values) -> bool:
+    return values.get(import_options.ARMATURE.name, "NONE") not in {"NONE", "ACTIVE"}
+
+
+def _is_made_new(values: Values) -> bool:
+    return not values.get(export_options.KEEP_IMPORTED.name)
+
+
+def _makes_levels(values: Values) -> bool:
+    return _is_made_new(values) and values.get(export_options.MISSING_LEVELS.name) == "MAKE"
+
+
+def _moves_joints(values: Values) -> bool:
+    return _is_made_new(values) and values.get(second_life_options.JOINT_POSITIONS.name) != "NEVER"
+
+
 APPLIES: Mapping[str, Rule] = {
+    export_options.MISSING_LEVELS.name: _is_made_new,
+    export_options.MEDIUM_RATIO.name: _makes_levels,
+    export_options.LOW_RATIO.name: _makes_levels,
+    export_options.LOWEST_RATIO.name: _makes_levels,
+    export_options.OPEN_BORDERS.name: _makes_levels,
+    export_options.PHYSICS_SHAPE.name: _is_made_new,
+    second_life_options.JOINT_POSITIONS.name: _is_made_new,
+    second_life_options.LOCK_SCALE.name: _moves_joints,
     export_options.CLIPS.name: _may_export_clips,
     export_options.CLIP_FILTER.name: _exports_clips,
     export_options.ANIMATED_BONES.name: _exports_clips,
@@ -60,6 +85,8 @@ APPLIES: Mapping[str, Rule] = {
     export_options.LOOP.name: _exports_clips,
     export_options.FRAME_RATE.name: _exports_clips,
     import_options.BONE_DIRECTION.name: _imports_bones,
+    second_life_options.JOINTS.name: _imports_new_bones,
+    second_life_options.REST.name: _imports_bones,
     import_options.JOINT_ANIMATION.name: _imports_bones,
     import_options.FRAME_START.name: _imports_animation,
     import_options.SET_FRAME_RATE.name: _imports_animation,
@@ -178,6 +205,8 @@ def draw_options(
         key=lambda section: order.index(section) if section in order else len(order),
     ):
         shown = [option for option in table if option.section == section and APPLIES.get(option.name, _always)(values)]
+        if not shown:
+            continue
         body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section)
         if body is not None:
             for option in shown:

@@ -6,13 +6,13 @@ pytestmark = pytest.mark.needs_bpy
 
 
 def _traces(bpy):
-    menus = ("TOPBAR_MT_file_import", "TOPBAR_MT_file_export", "OUTLINER_MT_collection")
+    menus = ("TOPBAR_MT_file_import", "TOPBAR_MT_file_export", "OUTLINER_MT_collection", "VIEW3D_MT_armature_add")
     owners = ("Object", "Collection", "Action", "Material", "Mesh", "Bone", "WindowManager")
     return {
         "types": {
             name
             for name in dir(bpy.types)
-            if any(own in name.lower() for own in ("meshferry", "timbermesh", "unigine"))
+            if any(own in name.lower() for own in ("meshferry", "timbermesh", "unigine", "second_life"))
         },
         "entries": {
             name: sum(draw.__module__.startswith("meshferry") for draw in getattr(bpy.types, name).draw._draw_funcs)
@@ -29,7 +29,8 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
     registered = _traces(bpy)
     assert {"IMPORT_SCENE_OT_timbermesh", "EXPORT_SCENE_OT_timbermesh", "IO_FH_timbermesh"} <= registered["types"]
     assert {"IMPORT_SCENE_OT_unigine", "EXPORT_SCENE_OT_unigine_mesh", "IO_FH_unigine"} <= registered["types"]
-    assert set(registered["entries"].values()) == {2}
+    assert {"IMPORT_SCENE_OT_second_life", "EXPORT_SCENE_OT_second_life_upload"} <= registered["types"]
+    assert list(registered["entries"].values()) == [3, 3, 3, 1]
     try:
         for _ in range(2):
             registered_addon.unregister()
@@ -46,7 +47,12 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
 
 @pytest.mark.parametrize(
     ("name", "extensions"),
-    [("IO_FH_timbermesh", ".timbermesh;.meshy"), ("IO_FH_unigine", ".mesh;.mesh_skinned;.anim;.skeleton")],
+    [
+        ("IO_FH_timbermesh", ".timbermesh;.meshy"),
+        ("IO_FH_unigine", ".mesh;.mesh_skinned;.anim;.skeleton"),
+        ("IO_FH_second_life", ".llmesh"),
+        ("IO_FH_second_life_bundle", ".slm"),
+    ],
 )
 def test_file_handler_names_the_operators_and_extensions(clean_blender, name, extensions):
     handler = getattr(clean_blender.types, name)
@@ -54,6 +60,13 @@ def test_file_handler_names_the_operators_and_extensions(clean_blender, name, ex
     for idname in (handler.bl_import_operator, handler.bl_export_operator):
         module, name = idname.split(".")
         assert getattr(getattr(clean_blender.ops, module), name).get_rna_type()
+
+
+@pytest.mark.parametrize(("name", "extension"), [("upload", ".dae"), ("request", ".llsd")])
+def test_collections_are_exported_to_files_that_are_not_read(clean_blender, name, extension):
+    handler = getattr(clean_blender.types, f"IO_FH_second_life_{name}")
+    assert (handler.bl_file_extensions, getattr(handler, "bl_import_operator", "")) == (extension, "")
+    assert getattr(clean_blender.ops.export_scene, handler.bl_export_operator.split(".")[1]).get_rna_type()
 
 
 def test_no_two_file_handlers_share_an_extension(clean_blender):
@@ -72,6 +85,12 @@ def test_no_two_file_handlers_share_an_extension(clean_blender):
         ("import_scene.unigine", "Import UNIGINE"),
         ("export_scene.unigine_mesh", "Export UNIGINE Mesh"),
         ("export_scene.unigine_anim", "Export UNIGINE Animation"),
+        ("import_scene.second_life", "Import Second Life Mesh"),
+        ("export_scene.second_life_upload", "Export Second Life Upload Set"),
+        ("export_scene.second_life_mesh", "Export Second Life Mesh"),
+        ("export_scene.second_life_bundle", "Export Second Life Model Bundle"),
+        ("export_scene.second_life_request", "Export Second Life Upload Request"),
+        ("object.second_life_avatar_add", "Add Second Life Avatar"),
     ],
 )
 def test_search_finds_operators_by_their_format(clean_blender, operator, label):

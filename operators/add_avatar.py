@@ -1,0 +1,68 @@
+"""Add > Armature > Second Life Avatar."""
+
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty
+
+from ..blender_data.importing import armatures
+from .import_base import leave_edit_mode
+from .menus import MenuEntry, registration
+
+NAME = "Avatar"
+
+
+class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
+    """Add the skeleton that everybody wears in Second Life."""
+
+    bl_idname = "object.second_life_avatar_add"
+    bl_label = "Add Second Life Avatar"
+    bl_description = (
+        "Add the avatar's armature at the 3D cursor, in its rest pose: what is bound to it, every avatar can wear. "
+        "It faces -Y, as characters in Blender do"
+    )
+    bl_options = {"REGISTER", "UNDO", "PRESET"}
+
+    use_collision_volumes: BoolProperty(
+        name="Collision Volumes",
+        description="Add the 26 volumes that the body shape sliders move, for meshes that are to follow the wearer's "
+        "figure (fitted mesh)",
+        default=True,
+    )
+    use_attachments: BoolProperty(
+        name="Attachment Points",
+        description="Add the points that objects are worn on, as bones",
+        default=False,
+    )
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need a scene of this file to add to."""
+        if not context.scene.is_editable:
+            cls.poll_message_set("The scene is linked from another file")
+            return False
+        return True
+
+    def execute(self, context: Any) -> set[str]:
+        """Add it in object mode, selected and active."""
+        from ..io_formats.second_life import skeletons
+
+        leave_edit_mode(context)
+        skeleton = skeletons.avatar_skeleton(
+            with_attachments=self.use_attachments, with_collision_volumes=self.use_collision_volumes
+        )
+        armatures.add_skeleton(context, skeleton, name=NAME)
+        return {"FINISHED"}
+
+
+def draw_add_entry(self: Any, _context: Any) -> None:
+    """Draw the entry in Add > Armature."""
+    self.layout.operator(
+        OBJECT_OT_second_life_avatar_add.bl_idname, text="Second Life Avatar", icon="OUTLINER_OB_ARMATURE"
+    )
+
+
+CLASSES = (OBJECT_OT_second_life_avatar_add,)
+ENTRIES = (MenuEntry("VIEW3D_MT_armature_add", draw_add_entry),)
+
+register, unregister = registration(CLASSES, ENTRIES)

@@ -1,0 +1,281 @@
+"""File > Export > Second Life: upload set, mesh asset, model bundle, upload request; the Outliner's entry."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
+from bpy.props import EnumProperty, StringProperty
+
+from ..blender_data.exporting import exporter
+from ..blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
+from ..blender_data.exporting.object_selection import select
+from ..blender_data.names import file_name as name_of
+from ..io_formats.errors import ExportError, MeshferryError
+from ..io_formats.files import scene_name
+from ..io_formats.formats import (
+    SECOND_LIFE_BUNDLE,
+    SECOND_LIFE_MESH,
+    SECOND_LIFE_REQUEST,
+    SECOND_LIFE_UPLOAD,
+    Format,
+)
+from ..io_formats.options import Option
+from ..io_formats.scene import Scene
+from ..io_formats.second_life.models import LEVEL_SUFFIXES, PHYSICS_SUFFIX, models_of
+from .export_base import SCOPES, write_part
+from .export_files import ExportFiles, draw_file_names
+from .menus import MenuEntry, collection_under_pointer, registration
+from .option_properties import export_table, section_body, with_options
+from .reporting import counted
+from .second_life_objects import chosen_models, models_among
+from .sidebar import draw_wrapped
+
+SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "File")
+"""What decides about the weight of an object in the world comes first."""
+
+OBJECT_SCOPES = tuple(sorted(SCOPES, key=lambda scope: scope[0] != "SELECTION"))
+
+
+def options_of(target: Format) -> tuple[Option, ...]:
+    """Return the options of an export: Keep as Imported, which makes many others idle, last in its section."""
+    return tuple(sorted(export_table(target), key=lambda option: option is KEEP_IMPORTED))
+
+
+UPLOAD_OPTIONS = options_of(SECOND_LIFE_UPLOAD)
+MESH_OPTIONS = options_of(SECOND_LIFE_MESH)
+BUNDLE_OPTIONS = options_of(SECOND_LIFE_BUNDLE)
+REQUEST_OPTIONS = options_of(SECOND_LIFE_REQUEST)
+
+
+class ExportSecondLife(ExportFiles):
+    """What the exports have in common: which objects become models, and what is told at the end.
+
+    Of the selection, an object stands for the model that it is a level or the physics of, and an armature for all
+    that it deforms.
+    """
+
+    section_order = SECTION_ORDER
+
+    def source(self, context: Any, path: str) -> tuple[Any, str]:
+        """Return what to export and what to call it."""
+        source, name = super().source(context, path)
+        if source.kind == "SELECTION":
+            source = exporter.Source("OBJECTS", objects=tuple(chosen_models(context)))
+            if not source.objects:
+                raise ExportError(rpt_("No mesh is selected; select what is to be exported"))
+        return source, name
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the options; what is selected is exported even while another level is looked at."""
+        values = super().values()
+        return {**values, HIDDEN.name: True} if self.scope == "SELECTION" and not self.collection else values
+
+    def names(self, context: Any, source: Any) -> list[str]:
+        """Return the names of the models."""
+        use_hidden = bool(self.values()[HIDDEN.name])
+        found = models_among(select(context, source, use_hidden=use_hidden, with_empties=False).objects)
+        if not found:
+            raise ExportError(rpt_("There is no mesh to export"))
+        return [name_of(item) for item in found]
+
+    def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
+        """Return the phrases of the summary; levels and physics count with their model."""
+        models = [model for scene in written for model in models_of(scene)]
+        return (
+            counted(len(models), "{} object", "{} objects"),
+            counted(sum(model.mesh.triangle_count for model in models), "{} triangle", "{} triangles"),
+        )
+
+
+class ExportSet(ExportSecondLife):
+    """An export to several files that belong together, named after the chosen one."""
+
+    def names(self, context: Any, source: Any) -> list[str]:
+        """Return the only name: that of the first model, after which the file is named."""
+        return super().names(context, source)[:1]
+
+    def set_names(self, stem: str) -> list[str]:
+        """Return the names of the files that are written, the chosen one first."""
+        raise NotImplementedError
+
+    def draw_files(self, context: Any) -> None:
+        """Draw the names of the files, those that exist in red, and what keeps there from being any."""
+        in_exporters = context.space_data is not None and context.space_data.type == "PROPERTIES"
+        try:
+            source = exporter.Source("COLLECTION", context.collection) if in_exporters else self.source(context, "")[0]
+            self.names(context, source)
+        except MeshferryError as problem:
+            draw_wrapped(self.layout.column(align=True), context, str(problem), "ERROR")
+            return
+        names = self.set_names(scene_name(Path(self.filepath)) if Path(self.filepath).name else "…")
+        body = section_body(
+            self.layout, f"{self.panel_prefix}_export_files", counted(len(names), "{} File", "{} Files")
+        )
+        if body is not None:
+            draw_file_names(body, context, names)
+            self.draw_notes(body, context)
+            if not in_exporters:
+                body.prop(self, "use_replace")
+
+    def draw_notes(self, layout: Any, context: Any) -> None:
+        """Draw what else there is to say of the files."""
+
+    def write(self, scene: Scene, path: str | Path) -> list[str]:
+        """Write the set, all of it or nothing."""
+        return write_part(scene, path, self.format, self.values(), use_replace=bool(self.use_replace))
+
+
+@with_options(UPLOAD_OPTIONS)
+class EXPORT_SCENE_OT_second_life_upload(ExportSet, bpy.types.Operator):
+    """Write the files that the viewer's upload window takes."""
+
+    bl_idname = "export_scene.second_life_upload"
+    bl_label = "Export Second Life Upload Set"
+    bl_description = (
+        "Export objects to what the viewer's upload window takes: a Collada file for each level of detail and for "
+        "the physics, with the textures beside them"
+    )
+
+    format = SECOND_LIFE_UPLOAD
+    option_table = UPLOAD_OPTIONS
+    filename_ext = SECOND_LIFE_UPLOAD.extensions[0]
+    panel_prefix = "SECOND_LIFE_upload"
+
+    filter_glob: StringProperty(default=f"*{SECOND_LIFE_UPLOAD.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
+    scope: EnumProperty(
+        name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="SELECTION"
+    )
+
+    def set_names(self, stem: str) -> list[str]:
+        """Return the names of the files of all levels and of the physics."""
+        return [f"{stem}{suffix}{self.filename_ext}" for suffix in (*LEVEL_SUFFIXES, PHYSICS_SUFFIX)]
+
+    def draw_notes(self, layout: Any, context: Any) -> None:
+        """Say that the textures come, too."""
+        if self.use_textures:
+            layout.label(text="and the textures", icon="TEXTURE")
+
+
+@with_options(MESH_OPTIONS)
+class EXPORT_SCENE_OT_second_life_mesh(ExportSecondLife, bpy.types.Operator):
+    """Write mesh assets, one for each object."""
+
+    bl_idname = "export_scene.second_life_mesh"
+    bl_label = "Export Second Life Mesh"
+    bl_description = (
+        "Export each object, with levels of detail, physics and rig, to a mesh asset as the grid stores it: for "
+        "OpenSim archives and tools. The viewer's upload window does not take it"
+    )
+
+    format = SECOND_LIFE_MESH
+    option_table = MESH_OPTIONS
+    filename_ext = SECOND_LIFE_MESH.extensions[0]
+    panel_prefix = "SECOND_LIFE_mesh"
+
+    filter_glob: StringProperty(default=f"*{SECOND_LIFE_MESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
+
+
+@with_options(BUNDLE_OPTIONS)
+class EXPORT_SCENE_OT_second_life_bundle(ExportSet, bpy.types.Operator):
+    """Write a model bundle with its companion."""
+
+    bl_idname = "export_scene.second_life_bundle"
+    bl_label = "Export Second Life Model Bundle"
+    bl_description = (
+        "For experts: export to a model as the viewer's upload window saves it. Set MeshImportUseSLM to TRUE in the "
+        "viewer's debug settings, then choose the .dae beside it: the viewer opens the bundle in its place"
+    )
+
+    format = SECOND_LIFE_BUNDLE
+    option_table = BUNDLE_OPTIONS
+    filename_ext = SECOND_LIFE_BUNDLE.extensions[0]
+    panel_prefix = "SECOND_LIFE_bundle"
+
+    filter_glob: StringProperty(default=f"*{SECOND_LIFE_BUNDLE.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
+
+    def set_names(self, stem: str) -> list[str]:
+        """Return the names of the bundle and of the file that is chosen in the viewer."""
+        return [stem + self.filename_ext, stem + SECOND_LIFE_UPLOAD.extensions[0]]
+
+    def draw_notes(self, layout: Any, context: Any) -> None:
+        """Say what to do with them."""
+        text = rpt_("In the viewer: debug setting MeshImportUseSLM to TRUE, then choose the .dae")
+        draw_wrapped(layout.column(align=True), context, text, "INFO")
+
+
+@with_options(REQUEST_OPTIONS)
+class EXPORT_SCENE_OT_second_life_request(ExportSet, bpy.types.Operator):
+    """Write the bodies of an upload request."""
+
+    bl_idname = "export_scene.second_life_request"
+    bl_label = "Export Second Life Upload Request"
+    bl_description = (
+        "Export objects to what a tool posts to the NewFileAgentInventory capability of a grid: the question for the "
+        "fee, and the upload itself"
+    )
+
+    format = SECOND_LIFE_REQUEST
+    option_table = REQUEST_OPTIONS
+    filename_ext = SECOND_LIFE_REQUEST.extensions[0]
+    panel_prefix = "SECOND_LIFE_request"
+
+    filter_glob: StringProperty(default=f"*{SECOND_LIFE_REQUEST.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
+
+    def set_names(self, stem: str) -> list[str]:
+        """Return the names of both bodies."""
+        return [stem + self.filename_ext, f"{stem}.fee{self.filename_ext}"]
+
+
+class IO_FH_second_life_upload(bpy.types.FileHandler):
+    """The exporter of collections; such files are not read."""
+
+    bl_idname = "IO_FH_second_life_upload"
+    bl_label = SECOND_LIFE_UPLOAD.label
+    bl_export_operator = "export_scene.second_life_upload"
+    bl_file_extensions = SECOND_LIFE_UPLOAD.extensions[0]
+
+
+class IO_FH_second_life_request(bpy.types.FileHandler):
+    """The exporter of collections; such files are not read."""
+
+    bl_idname = "IO_FH_second_life_request"
+    bl_label = SECOND_LIFE_REQUEST.label
+    bl_export_operator = "export_scene.second_life_request"
+    bl_file_extensions = SECOND_LIFE_REQUEST.extensions[0]
+
+
+EXPORTERS = (
+    EXPORT_SCENE_OT_second_life_upload,
+    EXPORT_SCENE_OT_second_life_mesh,
+    EXPORT_SCENE_OT_second_life_bundle,
+    EXPORT_SCENE_OT_second_life_request,
+)
+
+
+def draw_export_entries(self: Any, _context: Any) -> None:
+    """Draw the entries in File > Export."""
+    for operator in EXPORTERS:
+        target = operator.format
+        self.layout.operator(operator.bl_idname, text=f"{target.label} ({target.extensions[0]})")
+
+
+def draw_collection_entry(self: Any, context: Any) -> None:
+    """Draw the entry in the context menu of collections."""
+    collection = collection_under_pointer(context)
+    if collection is not None:
+        self.layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
+        entry = self.layout.operator(
+            EXPORT_SCENE_OT_second_life_upload.bl_idname, text="Export Second Life Upload Set…"
+        )
+        entry.collection = collection.name
+
+
+CLASSES = (*EXPORTERS, IO_FH_second_life_upload, IO_FH_second_life_request)
+ENTRIES = (
+    MenuEntry("TOPBAR_MT_file_export", draw_export_entries),
+    MenuEntry("OUTLINER_MT_collection", draw_collection_entry),
+)
+
+register, unregister = registration(CLASSES, ENTRIES)

@@ -1,0 +1,107 @@
+"""File > Import > Second Life, and the handlers that let Second Life files be dropped into a window."""
+
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, StringProperty
+from bpy_extras.io_utils import poll_file_object_drop
+
+from ..blender_data.importing.import_options import BONE_DIRECTION
+from ..io_formats.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from .import_base import ImportFiles
+from .menus import MenuEntry, registration
+from .option_properties import import_table, with_options
+
+FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE)
+OPTIONS = tuple(option for option in import_table(*FORMATS) if option is not BONE_DIRECTION)
+"""The skeleton says where its bones point."""
+
+UUID = "-".join("?" * letters for letters in (8, 4, 4, 4, 12))
+"""Assets are often kept under their identity alone, without an extension."""
+
+USUAL_NAMES = ";".join(
+    [*dict.fromkeys(f"*{extension}" for known in FORMATS for extension in known.extensions), UUID, f"{UUID}_mesh"]
+)
+
+
+@with_options(OPTIONS)
+class IMPORT_SCENE_OT_second_life(ImportFiles, bpy.types.Operator):
+    """Read Second Life and OpenSim mesh assets and model bundles, in any mixture."""
+
+    bl_idname = "import_scene.second_life"
+    bl_label = "Import Second Life Mesh"
+    bl_description = (
+        "Import mesh assets and model bundles of Second Life and OpenSim, with levels of detail, physics and rig"
+    )
+
+    panel_prefix = "SECOND_LIFE"
+    option_table = OPTIONS
+
+    filter_glob: StringProperty(default=USUAL_NAMES, options={"HIDDEN", "SKIP_SAVE"})
+    use_all_files: BoolProperty(
+        name="Show All Files",
+        description="List files of any name, with or without an extension; what a file is, its content decides",
+        default=False,
+        options={"SKIP_PRESET"},
+    )
+
+    def check(self, context: Any) -> bool:
+        """Let the file browser list what was chosen."""
+        parameters = getattr(context.space_data, "params", None)
+        wanted = "" if self.use_all_files else USUAL_NAMES
+        if parameters is None or parameters.filter_glob == wanted:
+            return False
+        parameters.filter_glob = wanted
+        parameters.use_filter = not self.use_all_files
+        return True
+
+    def draw(self, context: Any) -> None:
+        """Draw which files are listed, where there is a list, and the options in sections."""
+        if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
+            self.layout.prop(self, "use_all_files")
+        super().draw(context)
+
+
+class IO_FH_second_life(bpy.types.FileHandler):
+    """Drops of assets, and the exporter of collections.
+
+    An asset that is called ``.mesh`` comes by the handler of that extension, whose operator goes by the content.
+    """
+
+    bl_idname = "IO_FH_second_life"
+    bl_label = SECOND_LIFE_MESH.label
+    bl_import_operator = "import_scene.second_life"
+    bl_export_operator = "export_scene.second_life_mesh"
+    bl_file_extensions = SECOND_LIFE_MESH.extensions[0]
+
+    @classmethod
+    def poll_drop(cls, context: Any) -> bool:
+        """Take drops into the 3D view and the Outliner."""
+        return poll_file_object_drop(context)
+
+
+class IO_FH_second_life_bundle(bpy.types.FileHandler):
+    """Drops of model bundles, and the exporter of collections."""
+
+    bl_idname = "IO_FH_second_life_bundle"
+    bl_label = SECOND_LIFE_BUNDLE.label
+    bl_import_operator = "import_scene.second_life"
+    bl_export_operator = "export_scene.second_life_bundle"
+    bl_file_extensions = SECOND_LIFE_BUNDLE.extensions[0]
+
+    @classmethod
+    def poll_drop(cls, context: Any) -> bool:
+        """Take drops into the 3D view and the Outliner."""
+        return poll_file_object_drop(context)
+
+
+def draw_import_entry(self: Any, _context: Any) -> None:
+    """Draw the entry in File > Import."""
+    shown = ", ".join(known.extensions[0] for known in FORMATS)
+    self.layout.operator(IMPORT_SCENE_OT_second_life.bl_idname, text=f"{SECOND_LIFE_MESH.label} ({shown})")
+
+
+CLASSES = (IMPORT_SCENE_OT_second_life, IO_FH_second_life, IO_FH_second_life_bundle)
+ENTRIES = (MenuEntry("TOPBAR_MT_file_import", draw_import_entry),)
+
+register, unregister = registration(CLASSES, ENTRIES)
