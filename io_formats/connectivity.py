@@ -94,9 +94,7 @@ def sewn(mesh: Mesh) -> Mesh:
     cosine = np.einsum("ij,ij->i", normals[one // 3], normals[other // 3])
     meets = (from_place[one] == to_place[other]) & (from_place[one] != to_place[one]) & (cosine > _FOLDED)
     one, other = one[meets], other[meets]
-    label = labels(
-        count, np.concatenate([start[one], end[one]]), np.concatenate([end[other], start[other]])
-    )
+    label = labels(count, np.concatenate([start[one], end[one]]), np.concatenate([end[other], start[other]]))
     kept = np.unique(label[mesh.corner_point])
     number = np.zeros(count, np.int32)
     number[kept] = np.arange(len(kept), dtype=np.int32)
