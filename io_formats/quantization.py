@@ -34,3 +34,65 @@ def linear_to_srgb(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     with np.errstate(over="ignore", invalid="ignore"):
         encoded[:, :3] = np.where(linear <= 0.0031308, linear * 12.92, 1.055 * np.power(linear, 1 / 2.4) - 0.055)
     return encoded
+
+
+U16_STEPS = 65535
+
+
+def dequantise(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Map 0..65535 onto a range: ``u / 65535 * (most - least) + least``, each operation in single precision.
+
+    Parameters
+    ----------
+    steps:
+        (n, k) uint16.
+    domain:
+        (2, k): least, most.
+    """
+    least, most = np.asarray(domain, np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.asarray(steps).astype(np.float32)
+        values /= np.float32(U16_STEPS)
+        values *= most - least
+        values += least
+    return values
+
+
+def quantise(values: npt.ArrayLike, domain: npt.ArrayLike) -> npt.NDArray[np.uint16]:
+    """Map a range onto 0..65535, rounded to nearest and clamped; where the range is nothing, onto 0.
+
+    ``dequantise`` of the same ``domain``, (2, k), gives values (n, k) within half a step.
+    """
+    least, most = np.asarray(domain, np.float32)
+    extent = most - least
+    flat = extent == 0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        scaled = np.asarray(values, np.float32) - least
+        scaled /= np.where(flat, np.float32(1), extent)
+        scaled *= np.float32(U16_STEPS)
+        scaled[..., flat] = 0
+        return _rounded(scaled)
+
+
+def dequantise_normals(steps: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
+    """Map 0..65535 to -1..1 in single precision, (n, 3); not of unit length after rounding."""
+    values = np.asarray(steps).astype(np.float32)
+    values /= np.float32(U16_STEPS)
+    values *= np.float32(2)
+    values -= np.float32(1)
+    return values
+
+
+def quantise_normals(normals: npt.ArrayLike) -> npt.NDArray[np.uint16]:
+    """Map -1..1 to 0..65535, rounded to nearest and clamped, (n, 3)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.asarray(normals, np.float32) + np.float32(1)
+        scaled *= np.float32(0.5 * U16_STEPS)
+        return _rounded(scaled)
+
+
+def _rounded(scaled: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """Round to nearest within 0..65535, in place; what is no number becomes 0."""
+    np.fmax(scaled, np.float32(0), out=scaled)
+    np.fmin(scaled, np.float32(U16_STEPS), out=scaled)
+    return np.rint(scaled, out=scaled).astype(np.uint16)

@@ -8,6 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import FormatError
+from ..domains import NoNumber, domain_map, domain_of
+from ..llsd_binary import as_bytes, as_reals, singles, sorted_map
+from .weights import decode as decode_weights
+from .weights import encode as encode_weights
+
 Integers = npt.NDArray[np.uint16]
 Reals = npt.NDArray[np.float64]
 
@@ -39,3 +45,167 @@ class Face:
     """The face has nothing in this level; all arrays are empty."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Keys that nobody knows."""
+
+
+MOST_FACES = 8
+"""Faces of a mesh that Second Life takes."""
+_MOST_FACES_READ = 1024
+
+_UNIT = np.array(((-0.5, -0.5, -0.5), (0.5, 0.5, 0.5)))
+_KNOWN = {
+    "NoGeometry",
+    "Normal",
+    "NormalizedScale",
+    "Position",
+    "PositionDomain",
+    "TexCoord0",
+    "TexCoord0Domain",
+    "TriangleList",
+    "Weights",
+}
+
+
+def empty_face() -> Face:
+    """Return a face that has nothing in its level."""
+    return Face(np.empty((0, 3), np.uint16), np.zeros((2, 3)), np.empty((0, 3), np.uint16), no_geometry=True)
+
+
+def faces_of(value: Any, *, where: str, warnings: list[str]) -> list[Face]:
+    """Decode a block of triangles (formats page, sections 3 and 4.1).
+
+    What is wrong with a face is mended or left out and said in ``warnings``, after ``where``, the block's name for
+    people. Triangles that name a vertex which is not there, and placeholders (0, 0, 0), are dropped. A face whose
+    positions are no numbers, or that has fewer than three vertices, is empty: faces keep their numbers.
+
+    Raises
+    ------
+    FormatError
+        The block is no list of faces, or has far more than any mesh can.
+    """
+    if not isinstance(value, list):
+        raise FormatError("The data is damaged: it is no list of faces", item=where)
+    if len(value) > _MOST_FACES_READ:
+        raise FormatError(f"The data is damaged: it has {len(value):,} faces; a mesh has at most 8", item=where)
+    if len(value) > MOST_FACES:
+        warnings.append(f"{where}: {len(value)} faces; Second Life takes at most {MOST_FACES}")
+    return [_face(face, f"{where}, face {number}", warnings) for number, face in enumerate(value, 1)]
+
+
+def _face(value: Any, where: str, warnings: list[str]) -> Face:
+    def empty(why: str) -> Face:
+        if why:
+            warnings.append(f"{where}: {why}; it is left out")
+        return empty_face()
+
+    if not isinstance(value, dict):
+        return empty("it is no map")
+    if "NoGeometry" in value:
+        return empty("")
+    positions = _rows(value.get("Position"), 3)
+    if positions is None or len(positions) < 3:
+        return empty("it has fewer than three vertices")
+    try:
+        domain = domain_of(value.get("PositionDomain"), 3)
+    except NoNumber:
+        return empty("the range of its positions is no number")
+    if domain is None:
+        domain = _UNIT
+        warnings.append(f"{where}: the range of its positions is missing, taken as -0.5 to 0.5")
+    face = Face(positions, domain, _triangles(value.get("TriangleList"), len(positions), where, warnings))
+    face.normals = _layer(value, "Normal", 3, len(positions), where, warnings)
+    face.uvs = _layer(value, "TexCoord0", 2, len(positions), where, warnings)
+    if face.uvs is not None:
+        _set_uv_domain(face, value.get("TexCoord0Domain"), where, warnings)
+    weights = as_bytes(value.get("Weights"))
+    if weights:
+        face.joint_indices, face.joint_weights, face.influences, oddity = decode_weights(weights, len(positions))
+        if oddity:
+            warnings.append(f"{where}: {oddity}")
+    scale = as_reals(value.get("NormalizedScale"), 3)
+    if scale is not None:
+        if np.isfinite(scale).all() and (scale > 0).all():
+            face.normalized_scale = (float(scale[0]), float(scale[1]), float(scale[2]))
+        else:
+            warnings.append(f"{where}: its size is no positive number and is left out")
+    face.extra = {key: inner for key, inner in value.items() if key not in _KNOWN}
+    return face
+
+
+def _rows(value: Any, width: int) -> Integers | None:
+    """Return 16-bit numbers in rows, (n, width); a part of a row at the end is left out. None: no binary data."""
+    data = as_bytes(value)
+    if data is None:
+        return None
+    count = len(data) // (2 * width)
+    return np.frombuffer(data, "<u2", count * width).reshape(count, width)
+
+
+def _layer(value: dict[str, Any], key: str, width: int, count: int, where: str, warnings: list[str]) -> Integers | None:
+    rows = _rows(value.get(key), width)
+    if rows is None or len(rows) == count:
+        return rows
+    what = {"Normal": "normals", "TexCoord0": "UV coordinates"}[key]
+    if len(rows) > count:
+        warnings.append(f"{where}: {len(rows):,} {what} for {count:,} vertices; those left over are ignored")
+        return rows[:count]
+    warnings.append(f"{where}: {len(rows):,} {what} for {count:,} vertices; they are left out")
+    return None
+
+
+def _set_uv_domain(face: Face, value: Any, where: str, warnings: list[str]) -> None:
+    try:
+        face.uv_domain = domain_of(value, 2)
+    except NoNumber:
+        face.uvs = None
+        warnings.append(f"{where}: the range of its UV coordinates is no number; they are left out")
+        return
+    if face.uv_domain is None:
+        face.uv_domain = np.array(((0.0, 0.0), (1.0, 1.0)))
+        warnings.append(f"{where}: the range of its UV coordinates is missing, taken as 0 to 1")
+
+
+def _triangles(value: Any, vertices: int, where: str, warnings: list[str]) -> Integers:
+    data = as_bytes(value) or b""
+    if len(data) % 6:
+        warnings.append(f"{where}: the list of triangles ends in the middle of one, which is left out")
+    triangles = np.frombuffer(data, "<u2", len(data) // 6 * 3).reshape(-1, 3)
+    beyond = (triangles >= vertices).any(axis=1) if vertices <= 0xFFFF else np.zeros(len(triangles), bool)
+    if beyond.any():
+        count = np.count_nonzero(beyond)
+        names = "triangle names a vertex" if count == 1 else "triangles name vertices"
+        warnings.append(f"{where}: {count:,} {names} beyond the last one, left out")
+    dropped = beyond | ~triangles.any(axis=1)  # (0, 0, 0) stands for "nothing"
+    return triangles[~dropped] if dropped.any() else triangles
+
+
+def block_of(faces: list[Face]) -> list[Any]:
+    """Encode faces as a block: keys sorted, ranges in numbers of single precision.
+
+    A face without triangles is written as ``NoGeometry``.
+    """
+    return [_map_of(face) for face in faces]
+
+
+def _map_of(face: Face) -> dict[str, Any]:
+    if face.no_geometry or not len(face.triangles):
+        return {"NoGeometry": True}
+    values: dict[str, Any] = {
+        **face.extra,
+        "Position": _little(face.positions),
+        "PositionDomain": domain_map(face.position_domain),
+        "TriangleList": _little(face.triangles),
+    }
+    if face.normals is not None:
+        values["Normal"] = _little(face.normals)
+    if face.uvs is not None and face.uv_domain is not None:
+        values["TexCoord0"] = _little(face.uvs)
+        values["TexCoord0Domain"] = domain_map(face.uv_domain)
+    if face.joint_indices is not None and face.joint_weights is not None and face.influences is not None:
+        values["Weights"] = encode_weights(face.joint_indices, face.joint_weights, face.influences)
+    if face.normalized_scale is not None:
+        values["NormalizedScale"] = singles(face.normalized_scale)
+    return sorted_map(values)
+
+
+def _little(values: Integers) -> bytes:
+    return np.ascontiguousarray(values, "<u2").tobytes()

@@ -1,0 +1,51 @@
+"""Ranges over which values are quantised: ``{Min, Max}`` of a block <-> arrays (formats page, sections 3 and 5.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .llsd_binary import as_reals, singles
+
+Reals = npt.NDArray[np.float64]
+
+
+class NoNumber(ValueError):
+    """A range with an end that is no number of single precision."""
+
+
+def domain_of(value: Any, axes: int) -> Reals | None:
+    """Return a range (2, axes), least then most, in numbers of single precision; None: there is none.
+
+    Raises
+    ------
+    NoNumber
+        An end, or the length, is no finite number of single precision.
+    """
+    if not isinstance(value, dict):
+        return None
+    least, most = (as_reals(value.get(key), axes) for key in ("Min", "Max"))
+    if least is None or most is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        ends = np.array((least, most)).astype(np.float32)
+        finite = np.isfinite(ends).all() and np.isfinite(ends[1] - ends[0]).all()
+    if not finite:
+        raise NoNumber
+    return ends.astype(np.float64)
+
+
+def domain_map(domain: npt.ArrayLike) -> dict[str, list[float]]:
+    """Return ``{Max, Min}`` of a range (2, axes)."""
+    least, most = singles(domain)
+    return {"Max": most, "Min": least}
+
+
+def bounds(points: npt.ArrayLike) -> Reals:
+    """Return the range of points (n, axes), (2, axes), in numbers of single precision; of none: zeros."""
+    values = np.asarray(points, np.float32)
+    if not len(values):
+        return np.zeros((2, values.shape[1]))
+    return np.stack((values.min(axis=0), values.max(axis=0))).astype(np.float64)

@@ -1,0 +1,341 @@
+"""Binary LLSD, the value tree in which Second Life keeps everything (formats page, section 1).
+
+A codec of our own rather than a library's: strings may be raw bytes (model bundles keep whole assets in them), the
+header of an asset needs to know where it ends, and counts and lengths of hostile files have to be refused before
+anything is allocated for them.
+
+Values are Python's: None, bool, int, float, str, bytes (binary), ``uuid.UUID``, list and dict with its order, and
+:class:`RawString`, :class:`URI`, :class:`Date`. Integers and reals stay apart. Of keys given twice the last counts.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ExportError, FormatError
+
+DEEPEST = 96
+"""Levels of arrays and maps within each other; the viewer takes no more."""
+
+MOST_VALUES = 100_000
+"""Values of one block: the largest real ones, skins, have some thousand. More would only take time."""
+
+_INTEGER, _REAL, _LENGTH, _DATE = struct.Struct(">i"), struct.Struct(">d"), struct.Struct(">I"), struct.Struct("<d")
+_QUOTES = b"'\""
+_ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+
+
+class RawString(bytes):
+    """A string whose bytes are no UTF-8: whole assets lie so in model bundles."""
+
+
+class URI(str):
+    """An address."""
+
+
+class Date(float):
+    """Seconds since the beginning of 1970."""
+
+
+@dataclass
+class Allowance:
+    """What reading may still take; shared by all blocks of a file."""
+
+    values: int = MOST_VALUES
+
+
+def read(data: bytes, *, start: int = 0, allowance: Allowance | None = None, item: str = "") -> tuple[Any, int]:
+    """Decode one value.
+
+    Parameters
+    ----------
+    data, start:
+        Bytes, and where in them the value begins; what follows it is not looked at.
+    allowance:
+        Counted down by each value; default: :data:`MOST_VALUES`.
+    item:
+        What the value is, for errors.
+
+    Returns
+    -------
+    value, end:
+        The value, and the position behind it.
+
+    Raises
+    ------
+    FormatError
+        The bytes end too early, a marker is unknown, or there are too many values or too many levels of them.
+    """
+    reader = _Reader(data, start, allowance or Allowance(), item)
+    return reader.value(1), reader.position
+
+
+def first_pairs(data: bytes) -> tuple[dict[str, Any], tuple[str, str] | None]:
+    """Decode as much of a map as the beginning of a file shows.
+
+    Returns
+    -------
+    pairs, cut:
+        The pairs that are whole, and the key and marker of the first value that is not, None if there is no such.
+    """
+    reader = _Reader(data, 0, Allowance(), "")
+    pairs: dict[str, Any] = {}
+    key = ""
+    place = len(data)
+    try:
+        reader.expect(b"{")
+        for _ in range(reader.length()):
+            key, place = "", len(data)
+            key = reader.key()
+            place = reader.position
+            pairs[key] = reader.value(2)
+    except FormatError:
+        return pairs, (key, chr(data[place])) if place < len(data) else None
+    return pairs, None
+
+
+class _Reader:
+    """A cursor that never reads past the end."""
+
+    def __init__(self, data: bytes, start: int, allowance: Allowance, item: str) -> None:
+        self.data = data
+        self.position = start
+        self.allowance = allowance
+        self.item = item
+        self.plain: dict[int, Callable[[], Any]] = {
+            ord("!"): lambda: None,
+            ord("1"): lambda: True,
+            ord("0"): lambda: False,
+            ord("i"): lambda: self.number(_INTEGER),
+            ord("r"): lambda: self.number(_REAL),
+            ord("u"): lambda: uuid.UUID(bytes=self.take(16)),
+            ord("b"): lambda: self.take(self.length()),
+            ord("s"): lambda: _text(self.take(self.length())),
+            ord("l"): lambda: URI(self.take(self.length()).decode("utf-8", "surrogateescape")),
+            ord("d"): lambda: Date(self.number(_DATE)),
+        }
+
+    def error(self, message: str, offset: int) -> FormatError:
+        return FormatError(message, offset=offset, item=self.item)
+
+    def take(self, size: int) -> bytes:
+        start = self.position
+        if size > len(self.data) - start:
+            raise self.error(
+                f"The data is cut off or damaged: {size:,} bytes are due, {len(self.data) - start:,} are left", start
+            )
+        self.position = start + size
+        return self.data[start : self.position]
+
+    def number(self, kind: struct.Struct) -> Any:
+        return kind.unpack(self.take(kind.size))[0]
+
+    def length(self) -> int:
+        """Read how much follows; what cannot be there is refused by whoever takes it, or here for counts."""
+        found: int = _LENGTH.unpack(self.take(4))[0]
+        return found
+
+    def expect(self, wanted: bytes) -> None:
+        start = self.position
+        found = self.take(1)
+        if found != wanted:
+            raise self.error(f"The data is damaged: '{wanted.decode()}' is due, not byte {found[0]}", start)
+
+    def spend(self, place: int) -> None:
+        """Count one value down."""
+        self.allowance.values -= 1
+        if self.allowance.values < 0:
+            raise self.error("The data has too many values; it is damaged or hostile", place)
+
+    def value(self, depth: int) -> Any:
+        start = self.position
+        marker = self.take(1)[0]
+        self.spend(start)
+        plain = self.plain.get(marker)
+        if plain is not None:
+            return plain()
+        if marker in _QUOTES:
+            return _text(self.quoted(marker))
+        if marker not in b"[{":
+            raise self.error(f"The data is damaged: no value starts with byte {marker}", start)
+        if depth > DEEPEST:
+            raise self.error(f"The data is damaged: values lie more than {DEEPEST} levels within each other", start)
+        return self.array(depth) if marker == ord("[") else self.map(depth)
+
+    def count(self, least: int) -> int:
+        """Read a number of values, each of at least so many bytes."""
+        start = self.position
+        found = self.length()
+        if found * least > len(self.data) - self.position:
+            left = len(self.data) - self.position
+            raise self.error(f"The data is damaged: {found:,} values do not fit into the {left:,} bytes left", start)
+        return found
+
+    def array(self, depth: int) -> list[Any]:
+        values = [self.value(depth + 1) for _ in range(self.count(1))]
+        self.expect(b"]")
+        return values
+
+    def map(self, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for _ in range(self.count(3)):
+            key = self.key()
+            values[key] = self.value(depth + 1)
+        self.expect(b"}")
+        return values
+
+    def key(self) -> str:
+        start = self.position
+        marker = self.take(1)[0]
+        if marker == ord("k"):
+            content = self.take(self.length())
+        elif marker in _QUOTES:
+            content = self.quoted(marker)
+        else:
+            raise self.error(f"The data is damaged: a key is due, not byte {marker}", start)
+        return content.decode("utf-8", "surrogateescape")
+
+    def quoted(self, quote: int) -> bytes:
+        """Read a string in the style of old servers, up to its closing quote; backslashes escape."""
+        start = at = self.position
+        pieces: list[bytes] = []
+        end = self.data.find(quote, at)
+        while end >= 0:
+            escape = self.data.find(b"\\", at, end)
+            if escape < 0:
+                self.position = end + 1
+                return b"".join((*pieces, self.data[at:end]))
+            self.spend(escape)
+            byte, after = self._escaped(escape + 1)
+            pieces += [self.data[at:escape], byte]
+            at = after
+            if end < at:
+                end = self.data.find(quote, at)
+        raise self.error("The data is cut off or damaged: a string does not end", start)
+
+    def _escaped(self, at: int) -> tuple[bytes, int]:
+        """Return what stands for an escape, and where it ends: a letter of C, ``x`` and two digits, or the next byte."""
+        letter = self.data[at : at + 1]
+        if letter != b"x":
+            return _ESCAPES.get(letter, letter), at + 1
+        try:
+            return bytes.fromhex(self.data[at + 1 : at + 3].decode("ascii").rjust(2, "?")), at + 3
+        except ValueError:
+            raise self.error("The data is damaged: an escape in a string is broken", at) from None
+
+
+def _text(content: bytes) -> str | RawString:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return RawString(content)
+
+
+def write(value: Any) -> bytes:
+    """Encode one value; maps in the order given (see :func:`sorted_map`), numbers of NumPy as Python's.
+
+    Raises
+    ------
+    ExportError
+        LLSD has no such value, an integer does not fit into 32 bits, or the levels are too many.
+    """
+    parts: list[bytes] = []
+    _write(value, parts, 1)
+    return b"".join(parts)
+
+
+def _write(value: Any, parts: list[bytes], depth: int) -> None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        parts.append({None: b"!", True: b"1", False: b"0"}[value])
+    elif isinstance(value, int):
+        if not -(2**31) <= value < 2**31:
+            raise ExportError(f"The number {value:,} does not fit into 32 bits")
+        parts.append(b"i" + _INTEGER.pack(value))
+    elif isinstance(value, Date):
+        parts.append(b"d" + _DATE.pack(value))
+    elif isinstance(value, float):
+        parts.append(b"r" + _REAL.pack(value))
+    elif isinstance(value, uuid.UUID):
+        parts.append(b"u" + value.bytes)
+    elif isinstance(value, str):
+        content = encoded(value)
+        parts += [b"l" if isinstance(value, URI) else b"s", _LENGTH.pack(len(content)), content]
+    elif isinstance(value, bytes | bytearray | memoryview):
+        parts += [b"s" if isinstance(value, RawString) else b"b", _LENGTH.pack(len(value)), bytes(value)]
+    elif isinstance(value, list | tuple | dict):
+        _write_many(value, parts, depth)
+    else:
+        raise ExportError(f"A value of type {type(value).__name__} cannot be stored")
+
+
+def _write_many(value: Any, parts: list[bytes], depth: int) -> None:
+    if depth > DEEPEST:
+        raise ExportError(f"Values lie more than {DEEPEST} levels within each other")
+    if isinstance(value, dict):
+        parts.append(b"{" + _LENGTH.pack(len(value)))
+        for key, inner in value.items():
+            name = encoded(key)
+            parts += [b"k", _LENGTH.pack(len(name)), name]
+            _write(inner, parts, depth + 1)
+        parts.append(b"}")
+        return
+    parts.append(b"[" + _LENGTH.pack(len(value)))
+    for inner in value:
+        _write(inner, parts, depth + 1)
+    parts.append(b"]")
+
+
+def encoded(text: str) -> bytes:
+    """Return a text as UTF-8; bytes that were none when it was read as they were, half characters as ``?``."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
+
+
+def sorted_map(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a map with its keys in the order in which the viewer writes them: that of their bytes."""
+    return {key: values[key] for key in sorted(values, key=encoded)}
+
+
+def singles(values: npt.ArrayLike) -> list[Any]:
+    """Return numbers as the viewer writes them: rounded to single precision, then widened."""
+    with np.errstate(over="ignore"):
+        widened: list[Any] = np.asarray(values, np.float32).astype(np.float64).tolist()
+    return widened
+
+
+def as_real(value: Any) -> float | None:
+    """Return a number where an integer or a real stands, as the viewer does; None: it is neither."""
+    return float(value) if isinstance(value, int | float) else None
+
+
+def as_integer(value: Any) -> int | None:
+    """Return a whole number where an integer or a real stands, as the viewer does; None: it is neither."""
+    if isinstance(value, float) and not abs(value) < 2**31:  # no number, or beyond what an integer holds
+        return None
+    return int(value) if isinstance(value, int | float) else None
+
+
+def as_reals(value: Any, count: int) -> npt.NDArray[np.float64] | None:
+    """Return an array of ``count`` numbers, (count,) float64; None: it is something else. Any number may be NaN."""
+    if not isinstance(value, list) or len(value) != count:
+        return None
+    numbers = [as_real(number) for number in value]
+    if any(number is None for number in numbers):
+        return None
+    return np.array(numbers, np.float64)
+
+
+def as_bytes(value: Any) -> bytes | None:
+    """Return binary data; None: it is something else."""
+    return value if isinstance(value, bytes) and not isinstance(value, RawString) else None

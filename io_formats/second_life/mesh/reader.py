@@ -1,0 +1,100 @@
+"""Bytes -> a mesh asset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import FormatError
+from ..models import LEVELS
+from .container import Inflater, Parts, block_of_key, inflater, take_apart
+from .document import Asset
+
+BLOCK_LABELS = {
+    "skin": "rig",
+    "physics_convex": "physics hulls",
+    "lowest_lod": "lowest level of detail",
+    "low_lod": "low level of detail",
+    "medium_lod": "medium level of detail",
+    "high_lod": "high level of detail",
+    "physics_mesh": "physics mesh",
+}
+"""What people call the blocks."""
+
+
+def read(data: bytes, *, inflated_limit: int | None = None) -> Asset:
+    """Decode a mesh asset (formats page, section 2).
+
+    Parameters
+    ----------
+    data:
+        The file.
+    inflated_limit:
+        Most bytes that all blocks may inflate to (default: the larger of 64 MiB and 64 times the file).
+
+    Raises
+    ------
+    FormatError
+        The header or a block is damaged, or no level of detail has a triangle.
+    """
+    return read_within(data, inflater(len(data), inflated_limit))
+
+
+def read_within(data: bytes, inflating: Inflater, *, item: str = "") -> Asset:
+    """Decode a mesh asset that is a part of a file, ``item``; ``inflating`` bounds the file as a whole."""
+    parts = take_apart(data, item=item)
+    asset = Asset(
+        parts.header,
+        trailing=parts.trailing,
+        header_size=parts.header_size,
+        prefix_size=parts.prefix_size,
+        warnings=parts.warnings,
+    )
+    for key, stored in parts.stored.items():
+        block = block_of_key(parts.header, key)
+        if block:
+            label = BLOCK_LABELS[block]
+            asset.blocks[block] = inflating.value(stored, f"{item}, {label}" if item else label)
+            asset.stored_sizes[block] = len(stored)
+        else:
+            asset.opaque[key] = stored
+    if not any(_has_triangles(asset.blocks.get(level)) for level in LEVELS):
+        raise FormatError("The mesh has no geometry: no level of detail has a triangle", item=item)
+    return asset
+
+
+def _has_triangles(block: Any) -> bool:
+    """Tell whether a face of a level has a triangle and the vertices for it."""
+    return isinstance(block, list) and any(
+        isinstance(face, dict)
+        and "NoGeometry" not in face
+        and isinstance(face.get("Position"), bytes)
+        and isinstance(face.get("TriangleList"), bytes)
+        and min(len(face["Position"]) // 3, len(face["TriangleList"])) >= 6
+        for face in block
+    )
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Tell whether two assets hold the same: keys of the header in the same order, each block the same inflated.
+
+    Places and compressed sizes of blocks, the order of the blocks on disk, and the old prefix do not count.
+    """
+    return one == other or contents_of(one) == contents_of(other)
+
+
+def contents_of(data: bytes) -> tuple[Any, ...]:
+    """Return what of an asset has to survive: to be compared."""
+    parts = take_apart(data)
+    inflating = inflater(len(data), None)
+    contents = {key: _content(parts, key, inflating) for key in parts.stored}
+    header = [(key, _without_place(entry) if key in contents else repr(entry)) for key, entry in parts.header.items()]
+    return header, contents, parts.trailing
+
+
+def _content(parts: Parts, key: str, inflating: Inflater) -> bytes:
+    stored = parts.stored[key]
+    return inflating.inflate(stored, key) if block_of_key(parts.header, key) else stored
+
+
+def _without_place(entry: dict[str, Any]) -> list[str]:
+    return [name if name in ("offset", "size") else f"{name}: {value!r}" for name, value in entry.items()]

@@ -1,0 +1,129 @@
+"""The skin block <-> arrays (formats page, sections 4.2, 4.5 and 4.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..llsd_binary import as_real, as_reals, singles, sorted_map
+
+Reals = npt.NDArray[np.float64]
+
+_IDENTITY = np.identity(4).reshape(16)
+
+
+@dataclass
+class SkinBlock:
+    """How a mesh is bound to joints; n joints. Matrices as in the file: 16 numbers, rows of a matrix for row vectors.
+
+    ``reshape(-1, 4, 4).transpose(0, 2, 1)`` are those for column vectors.
+    """
+
+    joint_names: list[str]
+    """In the order that the weights' indices count."""
+    inverse_bind: Reals
+    """(n, 16); of joints that are not usable the identity."""
+    bind_shape: Reals
+    """(16,)."""
+    alt_inverse_bind: Reals | None = None
+    """(n, 16): its translation is the wanted position of a joint relative to its parent, in metres."""
+    pelvis_offset: float = 0.0
+    lock_scale: bool = False
+    usable: npt.NDArray[np.bool_] | None = None
+    """(n,) whether a joint's matrix can be used; weights to others are to be left out. None: all."""
+
+
+def skin_of(value: Any, warnings: list[str]) -> SkinBlock | None:
+    """Decode a skin block; what is wrong is said in ``warnings``.
+
+    None: the binding is useless as a whole (numbers of matrices and joints differ, the bind shape is no matrix that
+    can be inverted, or no joint's is); the mesh is then to be shown without a rig.
+    """
+    if not isinstance(value, dict):
+        return _dropped("it is no map", warnings)
+    names = value.get("joint_names")
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        return _dropped("the names of its joints are missing or damaged", warnings)
+    inverse_bind = _matrices(value.get("inverse_bind_matrix"))
+    if inverse_bind is None or len(inverse_bind) != len(names):
+        count = "no" if inverse_bind is None else f"{len(inverse_bind):,}"
+        return _dropped(f"it has {count} bind matrices for {len(names):,} joints", warnings)
+    bind_shape = _matrices([value.get("bind_shape_matrix")])
+    if bind_shape is None or not _usable(bind_shape)[0]:
+        return _dropped("its bind shape is no matrix that can be used", warnings)
+    usable = _usable(inverse_bind)
+    if not usable.all():
+        broken = [name for name, good in zip(names, usable, strict=True) if not good]
+        if len(broken) == len(names):
+            return _dropped("the bind matrix of no joint can be used", warnings)
+        named = ", ".join(f"'{name}'" for name in broken[:5]) + (f" and {len(broken) - 5} more" * (len(broken) > 5))
+        warnings.append(f"Rig: joints are left out whose bind matrix cannot be used: {named}")
+        inverse_bind[~usable] = _IDENTITY
+    block = SkinBlock(list(names), inverse_bind, bind_shape[0], usable=None if usable.all() else usable)
+    _set_overrides(block, value, warnings)
+    return block
+
+
+def _dropped(why: str, warnings: list[str]) -> None:
+    warnings.append(f"The rig is left out: {why}")
+
+
+def _set_overrides(block: SkinBlock, value: dict[str, Any], warnings: list[str]) -> None:
+    if "alt_inverse_bind_matrix" not in value:
+        return
+    count = len(block.joint_names)
+    matrices = _matrices(value["alt_inverse_bind_matrix"])
+    if matrices is None or len(matrices) != count or not np.isfinite(matrices.astype(np.float32)).all():
+        warnings.append(f"Rig: joint positions are ignored, they are not {count:,} matrices of finite numbers")
+        return
+    block.alt_inverse_bind = matrices
+    block.lock_scale = value.get("lock_scale_if_joint_position") is True
+    offset = as_real(value.get("pelvis_offset", 0.0))
+    if offset is not None and abs(offset) < np.finfo(np.float32).max:
+        block.pelvis_offset = offset
+    else:
+        warnings.append("Rig: the height of the pelvis is no number and is ignored")
+
+
+def _matrices(value: Any) -> Reals | None:
+    """Return (n, 16) numbers, any of which may be no number; None: the value is no list of matrices."""
+    if not isinstance(value, list):
+        return None
+    rows = [as_reals(matrix, 16) for matrix in value]
+    found = [row for row in rows if row is not None]
+    return np.stack(found) if found and len(found) == len(rows) else None
+
+
+def _usable(matrices: Reals) -> npt.NDArray[np.bool_]:
+    """Tell of each matrix (n, 16) whether it is finite, in single precision too, affine, and can be inverted."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite: npt.NDArray[np.bool_] = np.isfinite(matrices.astype(np.float32)).all(axis=1)
+    square = np.where(finite[:, None], matrices, _IDENTITY).reshape(-1, 4, 4)
+    axes = square[:, :3, :3]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        lengths = np.linalg.norm(axes, axis=2)
+        # Of the directions alone: a rig in another unit has small axes, which is no reason to refuse it.
+        directions = axes / np.where(lengths > 0, lengths, 1)[:, :, None]
+        flat = np.abs(np.linalg.det(directions)) < 1e-6
+    singular = (lengths < 1e-12).any(axis=1) | flat
+    affine = np.abs(square[:, :3, 3]).max(axis=1) <= 1e-4
+    affine &= np.abs(square[:, 3, 3] - 1) <= 1e-4
+    return finite & ~singular & affine
+
+
+def block_of(skin: SkinBlock) -> dict[str, Any]:
+    """Encode a skin block: keys sorted, numbers of single precision."""
+    values: dict[str, Any] = {
+        "joint_names": list(skin.joint_names),
+        "inverse_bind_matrix": singles(skin.inverse_bind),
+        "bind_shape_matrix": singles(skin.bind_shape),
+    }
+    if skin.alt_inverse_bind is not None:
+        values["alt_inverse_bind_matrix"] = singles(skin.alt_inverse_bind)
+        values["pelvis_offset"] = singles(skin.pelvis_offset)
+        if skin.lock_scale:
+            values["lock_scale_if_joint_position"] = True
+    return sorted_map(values)
