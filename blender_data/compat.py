@@ -41,6 +41,12 @@ def enable_nodes(material: bpy.types.Material) -> None:
         material.use_nodes = True
 
 
+def draw_thin(bone: bpy.types.Bone) -> None:
+    """Draw a bone as a stick, whatever its armature is drawn as; before 4.5 bones have no say in it."""
+    if hasattr(bone, "display_type"):
+        bone.display_type = "STICK"
+
+
 class ActionCurves:
     """An action that is being filled, and the f-curves in it for each data block.
 

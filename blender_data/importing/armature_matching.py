@@ -20,6 +20,9 @@ _ENOUGH = 0.5
 _SAME_BIND = 1e-4
 """Largest difference of bind transforms that is no other bind pose: of axes, and of places relative to the size."""
 
+_SAME_PLACE = 1e-4
+"""Metres between the rest places of two joints that are one."""
+
 _NAMED = 3
 """Missing bones that are named; the rest are counted."""
 
@@ -31,7 +34,12 @@ def choose_for_scene(
     if not scene.skeletons:
         return None
     has_meshes = any(node.mesh is not None for node in scene.nodes)
-    return choose(context, scene.skeletons[0], candidates, mode, has_meshes=has_meshes)
+    return choose(context, scene.skeletons[0], candidates, mode, has_meshes=has_meshes, is_bound=is_bound(scene))
+
+
+def is_bound(scene: Scene) -> bool:
+    """Tell whether the file says of a mesh how it is bound, so that all that lies alike may hang on one armature."""
+    return any(node.skin is not None for node in scene.nodes)
 
 
 def choose(
@@ -41,6 +49,7 @@ def choose(
     mode: str,
     *,
     has_meshes: bool = False,
+    is_bound: bool = False,
 ) -> bpy.types.Object | None:
     """Return the armature that a skeleton's weights and animations go to, None for one of its own.
 
@@ -52,6 +61,8 @@ def choose(
         A choice of ``import_options.ARMATURE``.
     has_meshes:
         Whether the file holds meshes; they get an armature of their own unless the active one is asked for.
+    is_bound:
+        Whether it says how they are bound: then they share an armature that has all joints where they have them.
 
     Raises
     ------
@@ -65,6 +76,8 @@ def choose(
         if active.library is not None:
             raise MeshferryError(f"Armature '{active.name}' is linked from another file; make a library override of it")
         return active
+    if mode == "AUTO" and has_meshes and is_bound:
+        return alike(skeleton, candidates)
     if mode != "AUTO" or has_meshes:
         return None
     found = _best(skeleton, candidates)
@@ -96,6 +109,25 @@ def _best(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.typ
             same = alike and not match(candidate, skeleton, lambda _text: None).differs
             ranked.append((share, same, names.file_name(candidate) == skeleton.name, -age, candidate))
     return max(ranked, key=lambda entry: entry[:4])[4] if ranked else None
+
+
+def alike(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
+    """Return the first armature that has all joints of a skeleton, under the same parents and at the same rest."""
+    heads = joint_poses.world_matrices(bind_matrices(skeleton), parents_of(skeleton))[:, :3, 3]
+    for candidate in candidates:
+        if candidate.library is not None or not skeleton.joints:
+            continue
+        there = read_skeleton(candidate)
+        found = _find(there, skeleton)
+        if min(found) < 0:
+            continue
+        parents = [found[parent] if parent >= 0 else -1 for parent in parents_of(skeleton)]
+        if [there.parents[number] for number in found] != parents:
+            continue
+        apart: Array = np.linalg.norm(there.rest[found, :3, 3] - heads, axis=1)
+        if apart.max() <= _SAME_PLACE and not _differs(there, skeleton, found):
+            return candidate
+    return None
 
 
 class MatchedBones(BoneMap):

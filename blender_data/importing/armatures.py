@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
@@ -19,6 +19,7 @@ from ...io_formats.errors import MeshferryError
 from ...io_formats.scene import Joint, Skeleton
 from .. import joint_poses, names
 from ..joint_poses import Array
+from . import drawn_bones
 from .selection import Selection
 
 _STICKS_FROM = 100
@@ -105,9 +106,52 @@ def build(
     _require_finite(skeleton, world)
     given = names.fit_all([joint.name for joint in skeleton.joints], "Bone")
     with _edit_mode(context, made):
-        given = _edit_bones(data, given, parents, joint_poses.rest_matrix(world), size, to_children=to_children)
+        given = _edit_bones(
+            data, given, skeleton.joints, parents, joint_poses.rest_matrix(world), size, to_children=to_children
+        )
+    drawn_bones.sort(data, skeleton.joints, given)
     rest = _remember(data, skeleton.joints, given, world)
     return BoneMap(made, list(given), joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))
+
+
+def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -> bpy.types.Object:
+    """Add an armature object to the active collection, at the 3D cursor; it alone is selected, and active.
+
+    Parameters
+    ----------
+    skeleton:
+        In Blender's space; the armature is not scaled or turned.
+    name:
+        Name of the object, whatever the skeleton is called.
+
+    Raises
+    ------
+    MeshferryError
+        A joint lies beyond any measure. Whatever is raised, nothing is left.
+    """
+    made: list[bpy.types.ID] = []
+
+    def keep(block: Any) -> Any:
+        made.append(block)
+        return block
+
+    layer = context.view_layer
+    try:
+        thing = build(context, name, replace(skeleton, name=""), 0.0, to_children=False, keep=keep).armature
+        thing.location = context.scene.cursor.location
+        context.collection.objects.link(thing)
+        layer.update()  # otherwise what was just linked is not there yet
+        if thing.name not in layer.objects:  # the active collection is excluded from the view layer
+            context.scene.collection.objects.link(thing)
+            layer.update()
+    except BaseException:
+        bpy.data.batch_remove(made)
+        raise
+    for other in tuple(layer.objects.selected):
+        other.select_set(False, view_layer=layer)
+    thing.select_set(True, view_layer=layer)
+    layer.objects.active = thing
+    return thing
 
 
 def extent(rest: Array) -> float:
@@ -142,14 +186,26 @@ def _edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[
 
 
 def _edit_bones(
-    data: bpy.types.Armature, wanted: Sequence[str], parents: list[int], rest: Array, size: float, *, to_children: bool
+    data: bpy.types.Armature,
+    wanted: Sequence[str],
+    joints: Sequence[Joint],
+    parents: list[int],
+    rest: Array,
+    size: float,
+    *,
+    to_children: bool,
 ) -> list[str]:
     """Make the edit bones; return their names."""
     tails = _tails(parents, rest, size, to_children=to_children)
+    drawn = drawn_bones.vectors(joints, parents)
     bones = []
     for joint, name in enumerate(wanted):
         bone = data.edit_bones.new(name)
         bones.append(bone)
+        vector = drawn[joint]
+        if vector is not None:
+            drawn_bones.draw(bone, rest[joint, :3, 3], vector)
+            continue
         along = Vector(tails[joint] - rest[joint, :3, 3])
         bone.head, bone.tail = (0.0, 0.0, 0.0), (0.0, along.length, 0.0)
         bone.matrix = Matrix(rest[joint].tolist())
@@ -159,6 +215,7 @@ def _edit_bones(
     for bone, parent in zip(bones, parents, strict=True):
         if parent >= 0:
             bone.parent = bones[parent]
+    drawn_bones.connect(bones, parents, rest[:, :3, 3], drawn)
     return [bone.name for bone in bones]
 
 

@@ -73,8 +73,9 @@ ARMATURE = Option(
         Choice(
             "AUTO",
             "Matching",
-            "A mesh gets an armature of its own; an animation goes onto one imported in the same run or the active "
-            "one, where the names of its bones match, and else gets its own",
+            "A mesh gets an armature of its own, unless its file says how it is bound and one imported in the same "
+            "run has all its bones at the same places; an animation goes onto one imported in the same run or the "
+            "active one, where the names of its bones match, and else gets its own",
         ),
         Choice("ACTIVE", "Active", "Everything goes onto the active armature, by the names of its bones"),
         Choice("NEW", "New", "Each file gets an armature of its own"),

@@ -1,0 +1,161 @@
+"""Armatures whose joints say where they end: places, directions, mirrored rolls, groups; several meshes on one.
+
+The truth is the table of joints, summed up here, and what Blender itself does with the bones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import avatar_table
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+LEGS = ("mHip", "mKnee", "mAnkle", "mFoot", "mToe", "UPPER_LEG", "LOWER_LEG", "FOOT")
+"""The table has these a few millimetres apart from being mirrored."""
+
+
+def added(skeleton: Any = None) -> Any:
+    import bpy
+    from meshferry.blender_data.importing import armatures
+
+    return armatures.add_skeleton(bpy.context, skeleton or avatar_table.skeleton(), name="Avatar")
+
+
+def mirrored(matrix: Any) -> Any:
+    """Return a bone's matrix as that of its partner has to be: X is mirrored, and the bone stays right-handed."""
+    mirror = np.diag((-1.0, 1.0, 1.0, 1.0))
+    return mirror @ np.array(matrix, np.float64) @ mirror
+
+
+def test_every_bone_lies_where_the_table_has_it() -> None:
+    avatar = added()
+    table, heads = avatar_table.rows(), avatar_table.heads()
+    assert [bone.name for bone in avatar.data.bones if bone.name not in table] == []
+    assert sum(row["kind"] == "bone" for row in table.values()) == 133
+    assert sum(row["kind"] == "collision_volume" for row in table.values()) == 26
+    assert len(avatar.data.bones) == 159
+    for bone in avatar.data.bones:
+        np.testing.assert_allclose(bone.head_local, heads[bone.name], atol=1e-6, err_msg=bone.name)
+        end = heads[bone.name] + avatar_table.turned(avatar_table.three(table[bone.name], "end"))
+        np.testing.assert_allclose(bone.tail_local, end, atol=2e-6, err_msg=bone.name)
+        assert (bone.parent.name if bone.parent else "") == table[bone.name]["parent"]
+        assert bone.use_deform
+    # Toes lie before the ankles, and before is -Y; left is +X.
+    assert avatar.data.bones["mToeLeft"].head_local.y < avatar.data.bones["mAnkleLeft"].head_local.y - 0.05
+    assert avatar.data.bones["mWristLeft"].head_local.x > 0.3
+
+
+def test_joints_that_end_where_they_begin_go_on_from_the_one_above() -> None:
+    avatar = added(avatar_table.skeleton(attachments=True))
+    table = avatar_table.rows(attachments=True)
+    assert len(avatar.data.bones) == len(table) > 190
+    short = [name for name, row in table.items() if not avatar_table.three(row, "end").any() and row["parent"] in table]
+    assert len(short) > 30
+    for name in short:
+        bone = avatar.data.bones[name]
+        assert bone.length == pytest.approx(0.01, abs=1e-5)
+        along, above = (one.tail_local - one.head_local for one in (bone, bone.parent))
+        assert along.normalized().dot(above.normalized()) > 0.99999, name
+        np.testing.assert_allclose(bone.head_local, avatar_table.heads(attachments=True)[name], atol=1e-6)
+
+
+def test_joints_keep_their_own_axes_and_scale_beside_the_bones() -> None:
+    avatar = added()
+    from meshferry.blender_data.exporting.armature_reading import read_skeleton
+
+    given = avatar_table.skeleton().joints
+    for one, other in zip(read_skeleton(avatar).skeleton.joints, given, strict=True):
+        assert (one.name, one.parent) == (other.name, other.parent)
+        np.testing.assert_allclose(one.translation, other.translation, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(one.scale, other.scale, rtol=1e-6)
+        assert one.rotation == (1.0, 0.0, 0.0, 0.0)
+
+
+def test_left_and_right_are_named_and_rolled_as_mirror_images() -> None:
+    import bpy
+
+    avatar = added()
+    paired = 0
+    for bone in avatar.data.bones:
+        name = bpy.utils.flip_name(bone.name)
+        words = ("Left", "Right", "LEFT", "RIGHT")
+        assert (name != bone.name) == (any(word in bone.name for word in words) or bone.name[:2] in ("L_", "R_"))
+        if name == bone.name:
+            continue
+        paired += 1
+        partner = avatar.data.bones[name]
+        close = 0.02 if any(part in bone.name for part in LEGS) else 1e-5
+        np.testing.assert_allclose(mirrored(bone.matrix_local), partner.matrix_local, atol=close, err_msg=bone.name)
+    assert paired > 90
+
+
+@pytest.mark.parametrize("name", ["mElbowLeft", "mHandIndex1Right", "L_HAND", "mWing1Left", "mKneeLeft"])
+def test_a_mirrored_pose_moves_the_partner_alike(name: str) -> None:
+    import bpy
+
+    avatar = added()
+    avatar.pose.use_mirror_x = True
+    bpy.ops.object.mode_set(mode="POSE")
+    for posed in avatar.pose.bones:
+        chosen = posed if hasattr(posed, "select") else posed.bone  # 5.0 moved it
+        chosen.select = posed.name == name
+    avatar.data.bones.active = avatar.data.bones[name]
+    assert bpy.ops.transform.rotate(value=0.5, orient_axis="X", orient_type="GLOBAL") == {"FINISHED"}
+    assert bpy.ops.transform.rotate(value=0.4, orient_axis="Z", orient_type="GLOBAL") == {"FINISHED"}
+    bpy.context.view_layer.update()
+    one, other = (avatar.pose.bones[which] for which in (name, bpy.utils.flip_name(name)))
+    assert one.rotation_quaternion.angle > 0.3
+    close = 0.005 if "Knee" in name else 1e-5
+    np.testing.assert_allclose(mirrored(one.matrix), other.matrix, atol=close)
+
+
+def test_bones_that_touch_are_connected_and_no_others() -> None:
+    avatar = added()
+    for bone in avatar.data.bones:
+        touches = bone.parent is not None and (bone.head_local - bone.parent.tail_local).length < 5e-6
+        assert bone.use_connect == touches, bone.name
+    assert avatar.data.bones["mTorso"].use_connect
+    assert not avatar.data.bones["mElbowLeft"].use_connect  # a millimetre apart
+
+
+def test_groups_and_volumes() -> None:
+    avatar = added()
+    table = avatar_table.rows()
+    groups = {group.name: {bone.name for bone in group.bones} for group in avatar.data.collections}
+    assert groups["Collision Volumes"] == {name for name in table if table[name]["kind"] == "collision_volume"}
+    assert groups["Hand"] == {name for name in table if table[name]["group"] == "Hand"}
+    assert sum(len(members) for members in groups.values()) == len(avatar.data.bones)
+    colored = {bone.name for bone in avatar.data.bones if bone.color.palette != "DEFAULT"}
+    assert colored == groups["Collision Volumes"]
+
+
+def test_add_is_at_the_cursor_selected_and_leaves_nothing_when_it_fails() -> None:
+    import bpy
+    from meshferry.io_formats.errors import MeshferryError
+
+    other = bpy.data.objects.new("Other", None)
+    bpy.context.scene.collection.objects.link(other)
+    other.select_set(True)
+    bpy.context.view_layer.objects.active = other
+    home = bpy.data.collections.new("Home")
+    bpy.context.scene.collection.children.link(home)
+    bpy.context.view_layer.active_layer_collection = bpy.context.view_layer.layer_collection.children["Home"]
+    bpy.context.scene.cursor.location = (1.0, 2.0, 3.0)
+    far = avatar_table.skeleton()
+    far.joints[5] = replace(far.joints[5], translation=(1e30, 0.0, 0.0))
+    with pytest.raises(MeshferryError):
+        added(far)
+    assert not bpy.data.armatures and list(bpy.data.objects) == [other]
+    assert bpy.context.view_layer.objects.active == other and other.select_get()
+    avatar = added()
+    assert list(avatar.location) == [1.0, 2.0, 3.0]
+    assert list(home.objects) == [avatar] and avatar.users_collection == (home,)
+    assert bpy.context.selected_objects == [avatar] and bpy.context.object == avatar
+    assert avatar.name == "Avatar" and bpy.context.mode == "OBJECT"
+    bpy.context.view_layer.layer_collection.children["Home"].exclude = True
+    second = added()
+    assert second.select_get() and second.name == "Avatar.001"
