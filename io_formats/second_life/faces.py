@@ -1,0 +1,271 @@
+"""A scene's mesh -> faces, one a material slot, each with vertices of its own (formats page, sections 3 and 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ExportError
+from ..mesh_parts import pool
+from ..normals import face_normals, unit, vertex_normals
+from ..scene import FloatArray, IntArray, Mesh, Surface
+from ..vertices import Split, drop_repeated_corners, layer_keys, split
+from .wording import Warn, counted, unheard
+
+MOST_FACES = 8
+"""Faces that a mesh may have."""
+MOST_VERTICES = 65_500
+"""Vertices that a face may have (section 12)."""
+MOST_INFLUENCES = 4
+NORMAL_TOLERANCE = 5e-4
+"""Corners of a point whose normals differ by no more are one vertex, if nothing else says how much."""
+
+OFF_ONE = 5 / 65535
+"""Sums of weights that miss 1 by no more are those of files, where each of four weights is truncated."""
+
+Places = npt.NDArray[np.intp]
+
+
+@dataclass
+class FaceArrays:
+    """One face: V vertices, T triangles, in the axes and units of the mesh."""
+
+    slot: int
+    """Place among the material slots."""
+    part: int
+    """0; of a slot with more vertices than a face may have, the number of the further face."""
+    material: str
+    """Name of the slot's material; may be empty."""
+    positions: FloatArray
+    """(V, 3) float32."""
+    normals: FloatArray
+    """(V, 3) float32, of unit length."""
+    uvs: FloatArray | None
+    """(V, 2) float32, v upwards; None: the slot has no UVs."""
+    triangles: IntArray
+    """(T, 3) int32 into the V vertices, counter-clockwise, no two corners the same."""
+    points: IntArray
+    """(V,) int32: the point in ``Mesh.points`` of each vertex."""
+    source_triangles: Places
+    """(T,): the triangle in the mesh of each triangle."""
+    joint_indices: IntArray | None = None
+    """(V, 4) int32 into the joints of the scene's skeleton, the strongest first; None: the mesh has no weights."""
+    joint_weights: FloatArray | None = None
+    """(V, 4) float32, 0 behind the last; a row adds up to 1 (as near as a file's do), or to 0 without any."""
+    surface: Surface | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self.triangles)
+
+
+def faces_of(
+    mesh: Mesh, *, tolerance: float = NORMAL_TOLERANCE, name: str = "", warn: Warn = unheard
+) -> list[FaceArrays]:
+    """Return the faces of a mesh in the order of its slots, one for each slot, also for those without triangles.
+
+    A mesh in which every point has one normal and one UV keeps its vertices in their order, even those that are
+    equal; points of others are split along seams and sorted by their first use. Points without triangles go.
+
+    Parameters
+    ----------
+    tolerance:
+        How far the normals of one vertex' corners may be apart.
+    name:
+        Of the object, for errors.
+    warn:
+        Is told what was mended or left out, without the object's name.
+
+    Raises
+    ------
+    ExportError
+        Points or UVs that are no numbers.
+    """
+    mesh = replace(mesh, tangent=None, uvs=mesh.uvs[:1], colors=[], custom=[], shape_keys=[])
+    source = _sound_triangles(mesh)
+    mesh, dropped = drop_repeated_corners(mesh)
+    if dropped:
+        warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
+    _refuse_what_is_no_number(mesh, name)
+    found = split(mesh.corner_point, len(mesh.points), layer_keys(mesh, tolerance))
+    vertices = _Vertices(mesh, found, warn)
+    names = mesh.materials or [""]
+    slot = np.clip(mesh.material_index, 0, len(names) - 1)
+    faces: list[FaceArrays] = []
+    for number, material in enumerate(names):
+        chosen = np.flatnonzero(slot == number) if len(names) > 1 else np.arange(len(slot))
+        surface = mesh.surfaces[number] if number < len(mesh.surfaces) else None
+        parts = list(_parts(found.corner_vertex.reshape(-1, 3)[chosen]))
+        if len(parts) > 1:
+            owner = f"material '{material}'" if material else f"material slot {number + 1}"
+            warn(f"{owner} has more than {MOST_VERTICES:,} vertices; split into {len(parts)} faces")
+        for part, triangles in enumerate(parts):
+            corners = found.corner_vertex.reshape(-1, 3)[chosen[triangles]]
+            faces.append(vertices.face(number, part, material, surface, corners, source[chosen[triangles]]))
+    return faces
+
+
+def _sound_triangles(mesh: Mesh) -> Places:
+    """Return the triangles with three different corners."""
+    a, b, c = mesh.corner_point.reshape(-1, 3).T
+    return np.flatnonzero((a != b) & (b != c) & (c != a))
+
+
+def _refuse_what_is_no_number(mesh: Mesh, name: str) -> None:
+    """Refuse NaN and infinity where they reach the file (section 12)."""
+    owner = f"{name}: " if name else ""
+    used = mesh.points[mesh.corner_point]
+    broken = int(np.count_nonzero(~np.isfinite(used).all(axis=1)))
+    if broken:
+        raise ExportError(
+            f"{owner}{counted(broken, 'corner has', 'corners have')} no place (coordinates that are no numbers); "
+            "delete or mend these vertices"
+        )
+    if mesh.uvs:
+        broken = int(np.count_nonzero(~np.isfinite(mesh.uvs[0].values).all(axis=1)))
+        if broken:
+            raise ExportError(
+                f"{owner}{counted(broken, 'UV is', 'UVs are')} no number in '{mesh.uvs[0].name}'; "
+                "unwrap these faces anew"
+            )
+
+
+class _Vertices:
+    """The vertices of a whole mesh, of which each face takes some."""
+
+    def __init__(self, mesh: Mesh, found: Split, warn: Warn) -> None:
+        self.mesh = mesh
+        corner = found.vertex_corner
+        self.point: IntArray = mesh.corner_point[corner]
+        used = np.zeros(len(mesh.points), bool)
+        used[self.point] = True
+        self.is_split = len(corner) > int(np.count_nonzero(used))
+        self.normals = self._normals(corner, warn)
+        self.uvs = mesh.uvs[0].at_vertices(corner, self.point).astype(np.float32, copy=False) if mesh.uvs else None
+        self.weights = strongest(mesh.joint_indices, mesh.joint_weights, warn)
+
+    def _normals(self, corner: Places, warn: Warn) -> FloatArray:
+        """Return unit normals of all vertices; those that are missing or without direction, of the triangles."""
+        mesh = self.mesh
+        if mesh.normal is None:
+            return vertex_normals(mesh.points, mesh.corner_point)[self.point]
+        normals = mesh.normal.at_vertices(corner, self.point).astype(np.float32, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squared = np.einsum("ij,ij->i", normals, normals)
+            broken = ~((squared > 1e-12) & (squared < 1e30))
+        if broken.any():
+            normals = normals.copy()
+            triangles = mesh.corner_point.reshape(-1, 3)[corner[broken] // 3].reshape(-1)
+            of_triangles = unit(np.nan_to_num(face_normals(mesh.points, triangles)))
+            of_triangles[~of_triangles.any(axis=1)] = (0, 0, 1)
+            normals[broken] = of_triangles
+            number = counted(int(np.count_nonzero(broken)), "normal has", "normals have")
+            warn(f"{number} no direction; computed from the triangles")
+        return unit(normals)
+
+    def face(
+        self, slot: int, part: int, material: str, surface: Surface | None, corners: IntArray, source: Places
+    ) -> FaceArrays:
+        """Return the face of some triangles, (T, 3) of the mesh's vertices."""
+        mesh = self.mesh
+        used = pool(np.ascontiguousarray(corners).reshape(-1))
+        chosen, index = np.arange(len(self.point))[used.chosen], used.index
+        if self.is_split:
+            chosen, index = _by_first_use(chosen, index)
+        points = self.point[chosen]
+        holds_uvs = self.uvs is not None and (surface is None or not surface.uvs or surface.uvs[0])
+        face = FaceArrays(
+            slot,
+            part,
+            material,
+            np.ascontiguousarray(mesh.points[points], np.float32),
+            self.normals[chosen],
+            self.uvs[chosen] if self.uvs is not None and holds_uvs else None,
+            index.reshape(-1, 3),
+            points,
+            source,
+            surface=surface,
+        )
+        if self.weights is not None:
+            face.joint_indices, face.joint_weights = self.weights[0][points], self.weights[1][points]
+        return face
+
+
+def _by_first_use(chosen: Places, index: IntArray) -> tuple[Places, IntArray]:
+    """Sort vertices by the first triangle that uses them: neighbours in the list are neighbours in the mesh.
+
+    Processors' caches and zlib both like that.
+    """
+    first = np.empty(len(chosen), np.intp)
+    first[index[::-1]] = np.arange(len(index) - 1, -1, -1)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return chosen[order], rank[index]
+
+
+def _parts(triangles: IntArray) -> Iterator[slice]:
+    """Cut triangles (T, 3) into runs with at most ``MOST_VERTICES`` different vertices; at least one run."""
+    start = 0
+    while True:
+        rest = np.ascontiguousarray(triangles[start:]).reshape(-1)
+        if len(rest) <= MOST_VERTICES:
+            yield slice(start, len(triangles))
+            return
+        first = np.full(int(rest.max()) + 1, -1, np.intp)
+        first[rest[::-1]] = np.arange(len(rest) - 1, -1, -1)
+        is_new = np.zeros(len(rest), bool)
+        is_new[first[first >= 0]] = True
+        seen = np.cumsum(is_new.reshape(-1, 3).sum(axis=1))
+        fitting = int(np.searchsorted(seen, MOST_VERTICES, side="right"))
+        yield slice(start, start + fitting)
+        start += fitting
+        if start == len(triangles):
+            return
+
+
+def strongest(
+    indices: IntArray | None, weights: FloatArray | None, warn: Warn = unheard
+) -> tuple[IntArray, FloatArray] | None:
+    """Return the four strongest weights of each point, the strongest first, adding up to 1; None: there are none.
+
+    Parameters
+    ----------
+    indices, weights:
+        (P, k) int32 and float32.
+    warn:
+        Is told how many points had more, or weights that are none.
+
+    Returns
+    -------
+    (P, 4) int32 and (P, 4) float32; what has no weight names joint 0.
+    """
+    if indices is None or weights is None:
+        return None
+    usable = (weights >= 0) & (weights < 1e9)
+    if not usable.all():
+        number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
+        warn(f"{number} that are negative or no numbers; left out")
+        weights = np.where(usable, weights, np.float32(0))
+    if weights.shape[1] < MOST_INFLUENCES:
+        missing = ((0, 0), (0, MOST_INFLUENCES - weights.shape[1]))
+        indices, weights = np.pad(indices, missing), np.pad(weights, missing)
+    over = int(np.count_nonzero((weights > 0).sum(axis=1) > MOST_INFLUENCES))
+    if over:
+        warn(f"{counted(over, 'vertex has', 'vertices have')} more than {MOST_INFLUENCES} weights; the strongest stay")
+    if np.any(weights[:, :-1] < weights[:, 1:]):
+        order = np.argsort(-weights, axis=1, kind="stable")[:, :MOST_INFLUENCES]
+        indices, weights = np.take_along_axis(indices, order, axis=1), np.take_along_axis(weights, order, axis=1)
+    indices, weights = indices[:, :MOST_INFLUENCES], weights[:, :MOST_INFLUENCES]
+    total = weights.sum(axis=1, dtype=np.float64)
+    off = (np.abs(total - 1) > OFF_ONE) & (total > 0)
+    if off.any():
+        weights = weights.copy()
+        weights[off] = weights[off] / total[off, None]
+    return (
+        np.where(weights > 0, indices, 0).astype(np.int32),
+        np.ascontiguousarray(weights, np.float32),
+    )

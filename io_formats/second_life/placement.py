@@ -1,0 +1,197 @@
+"""Where a model stands: the box that its unit cube fills, and its way into the world (formats page, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ExportError
+from ..flattening import moved
+from ..scene import FloatArray, Mesh, Node
+from .models import LEVEL_LABELS, Model
+from .wording import Warn, unheard
+
+Matrix = npt.NDArray[np.float64]
+
+FLAT = 1e-5
+"""Metres: along an axis where a model extends no more, it is as long as 1 metre."""
+_INSIDE = 1e-6
+"""Share of the box by which points may lie outside it: rounding."""
+_WORTH_SAYING = 1e-3
+"""Share of the highest level's box by which others may stick out before it is told."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The box of a model, in the space of its points, and where its unit cube comes to lie."""
+
+    centre: Matrix
+    """(3,) float64."""
+    size: Matrix
+    """(3,) float64, all above 0."""
+    transform: Matrix
+    """(4, 4) float64, for column vectors, from the unit cube (±0.5) into the world in metres; of a rigged model, into
+    the avatar's space (Z up, X forward): its bind shape matrix, without rotation."""
+
+    def normalised(self, points: npt.NDArray[np.floating]) -> FloatArray:
+        """Return points (n, 3) in the unit cube, ±0.5, float32."""
+        return ((points - self.centre) / self.size).astype(np.float32)
+
+    def normals(self, normals: npt.NDArray[np.floating]) -> FloatArray:
+        """Return unit normals (n, 3) as they are in the unit cube, float32."""
+        turned = normals * self.size
+        length = np.linalg.norm(turned, axis=1, keepdims=True)
+        unit: FloatArray = (turned / np.where(length > 0, length, 1)).astype(np.float32)
+        return unit
+
+    @property
+    def metres(self) -> Matrix:
+        """(3,): the size of the object that the unit cube becomes."""
+        return np.linalg.norm(self.transform[:3, :3], axis=0)
+
+    @property
+    def position(self) -> Matrix:
+        """(3,): the place of the box's centre."""
+        return self.transform[:3, 3]
+
+    @property
+    def rotation(self) -> Matrix:
+        """(3, 3): the rotation of the object."""
+        turn: Matrix = self.transform[:3, :3] / self.metres
+        return turn
+
+
+def matrix_of(node: Node) -> Matrix:
+    """Return a node's (4, 4) transform, for column vectors."""
+    w, x, y, z = np.array(node.rotation, np.float64) / (np.linalg.norm(node.rotation) or 1.0)
+    matrix = np.identity(4)
+    matrix[:3, :3] = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+    matrix[:3, :3] *= node.scale
+    matrix[:3, 3] = node.translation
+    return matrix
+
+
+def nodes_of(model: Model) -> Iterator[Node]:
+    """Yield a model's nodes: levels from the finest, physics, hulls, base hull."""
+    yield from (node for node in (*model.levels, model.physics, *model.hulls, model.base_hull) if node is not None)
+
+
+def settled(model: Model, turn: Matrix | None = None) -> Model:
+    """Return a model as a file can hold it, its meshes changed where its transform cannot stay.
+
+    Parameters
+    ----------
+    turn:
+        (4, 4): of a rigged model, from the space of its skeleton into the avatar's. Then all of the transform goes
+        into the points, and the nodes have none; points are metres in avatar space.
+        None: a static model. Mirroring scales go into the points, since nothing there can be mirrored.
+
+    Raises
+    ------
+    ExportError
+        A scale is 0 or no number.
+    """
+    finest = model.finest
+    world = matrix_of(finest)
+    if not np.isfinite(world).all() or min(abs(factor) for factor in finest.scale) < 1e-9:
+        raise ExportError(f"{model.name}: its scale is 0 or its place is no number; give it a size along each axis")
+    if turn is not None:
+        change = turn @ world
+        return _changed(
+            model, change, translation=(0.0, 0.0, 0.0), rotation=(1.0, 0.0, 0.0, 0.0), scale=(1.0, 1.0, 1.0)
+        )
+    signs = np.sign(finest.scale)
+    if (signs > 0).all():
+        return model
+    x, y, z = (abs(factor) for factor in finest.scale)
+    return _changed(
+        model, np.diag((*signs, 1.0)), translation=finest.translation, rotation=finest.rotation, scale=(x, y, z)
+    )
+
+
+def _changed(model: Model, change: Matrix, **transform: tuple[float, ...]) -> Model:
+    """Return a model whose points went through ``change`` and whose nodes have the given transform."""
+
+    def change_node(node: Node | None) -> Node | None:
+        if node is None or node.mesh is None:
+            return node
+        mesh = node.mesh if np.array_equal(change, np.identity(4)) else moved(node.mesh, change)
+        return replace(node, mesh=mesh, **transform)  # type: ignore[arg-type]
+
+    hulls = [change_node(node) for node in model.hulls]
+    return replace(
+        model,
+        levels=[change_node(node) for node in model.levels],
+        physics=change_node(model.physics),
+        hulls=[node for node in hulls if node is not None],
+        base_hull=change_node(model.base_hull),
+    )
+
+
+def is_as_imported(model: Model) -> bool:
+    """Tell whether a model's points still lie in the unit cube of the file that it came from."""
+    return any("position_domain" in surface.properties for surface in model.mesh.surfaces)
+
+
+def placement_of(model: Model, *, as_imported: bool = False, warn: Warn = unheard) -> Placement:
+    """Return where a model's unit cube is: the box of its highest level, enlarged where others stick out of it.
+
+    Parameters
+    ----------
+    model:
+        As :func:`settled` returns it.
+    as_imported:
+        The points of a model that came from a file are in the unit cube as they are.
+    warn:
+        Is told what sticks out, without the model's name.
+    """
+    world = matrix_of(model.finest)
+    if as_imported and is_as_imported(model):
+        return Placement(np.zeros(3), np.ones(3), world)
+    least, most = box = _box(model.mesh)
+    for node in nodes_of(model):
+        if node is model.finest or node.mesh is None or not len(node.mesh.points):
+            continue
+        low, high = _box(node.mesh)
+        out = np.maximum(least - low, high - most)
+        extent = most - least
+        if np.any(out > _INSIDE * extent.max()):
+            if np.any(out > _WORTH_SAYING * extent.max()):
+                warn(
+                    f"its {_part_name(model, node)} sticks out of the highest level by "
+                    f"{float((out * model.finest.scale).max()):.3g} m; the box that all share was enlarged"
+                )
+            box = np.stack((np.minimum(box[0], low), np.maximum(box[1], high)))
+    scale = np.abs(model.finest.scale)
+    extent = (box[1] - box[0]).astype(np.float64)
+    size = np.where(extent * scale < FLAT, 1 / scale, extent)
+    centre = (box[0] + box[1]) / 2
+    unit = np.diag((*size, 1.0))
+    unit[:3, 3] = centre
+    return Placement(centre, size, world @ unit)
+
+
+def _part_name(model: Model, node: Node) -> str:
+    for label, level in zip(LEVEL_LABELS, model.levels, strict=True):
+        if node is level:
+            return f"{label.lower()} level"
+    return "physics mesh" if node is model.physics else f"hull '{node.name}'"
+
+
+def _box(mesh: Mesh) -> Matrix:
+    """Return the bounds (2, 3) of the points that triangles use; of all points where there are no triangles."""
+    points = mesh.points
+    if len(mesh.corner_point):
+        used = np.zeros(len(points), bool)
+        used[mesh.corner_point] = True
+        points = points[used]
+    if not len(points):
+        return np.zeros((2, 3))
+    return np.stack((points.min(axis=0), points.max(axis=0))).astype(np.float64)
