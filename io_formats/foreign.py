@@ -19,7 +19,7 @@ _STARTS = (
     (b"\x00\x10[Serializer_v", "an OGRE skeleton"),
     (b"\x10\x00[Serializer_v", "an OGRE skeleton"),
     (b"@@b@", "a Paradox mesh or animation (Clausewitz engine)"),
-    (b"<? LLSD/Binary ?>", "a Second Life mesh asset"),
+    (b"<? LLSD/Binary ?>", "a Second Life file, but no mesh"),
 )
 _TEXT_STARTS = (
     (b"<!DOCTYPE html", "a web page; the download went wrong"),
@@ -27,7 +27,8 @@ _TEXT_STARTS = (
 )
 _UNITY_CLASSES = ((b"AnimationClip:", "a Unity animation clip"), (b"Mesh:", "a Unity mesh asset"))
 _UNIGINE_KINDS = {b"mr": "mesh", b"ms": "mesh", b"sk": "skinned mesh", b"sn": "skeleton", b"an": "animation"}
-_LLSD_KEYS = (b"high_lod", b"medium_lod", b"low_lod", b"lowest_lod", b"physics_convex", b"physics_mesh")
+_VIEWER_CACHE = re.compile(rb"\1\0\0\0.{8}\{\0\0\0.k\0\0\0", re.DOTALL)
+"""A version, the size of the header and flags in front of a mesh asset."""
 
 
 def looks_like(head: bytes, size: int) -> str:
@@ -40,7 +41,7 @@ def looks_like(head: bytes, size: int) -> str:
     said = (
         _unigine_version(head)
         or _text(head)
-        or _second_life_mesh(head)
+        or _second_life_data(head)
         or _second_life_motion(head)
         or _unity_mesh(head, size)
     )
@@ -81,12 +82,13 @@ def _unity_class(head: bytes) -> str:
     return next((said for name, said in _UNITY_CLASSES if found and found[1] == name), "")
 
 
-def _second_life_mesh(head: bytes) -> str:
-    """Recognise an LLSD map without a prefix: a number of keys, the first key, and keys that only a mesh asset has."""
-    if head[:4] != b"{\x00\x00\x00" or head[5:9] != b"k\x00\x00\x00":
-        return ""
-    known = any(b"k\x00\x00\x00" + bytes([len(key)]) + key + b"{" in head for key in _LLSD_KEYS)
-    return "This is a Second Life mesh asset" if known else ""
+def _second_life_data(head: bytes) -> str:
+    """Recognise an LLSD map that is none of the files that are read: a number of keys, and the first key."""
+    if head[:3] == b"{\x00\x00" and head[5:8] == b"k\x00\x00":
+        return "This is a Second Life file, but no mesh"
+    if _VIEWER_CACHE.match(head):
+        return "This is a mesh in the cache of a Second Life viewer, where parts of it may be missing"
+    return ""
 
 
 def _second_life_motion(head: bytes) -> str:

@@ -221,7 +221,7 @@ class _Reader:
         raise self.error("The data is cut off or damaged: a string does not end", start)
 
     def _escaped(self, at: int) -> tuple[bytes, int]:
-        """Return what stands for an escape, and where it ends: a letter of C, ``x`` and two digits, or the next byte."""
+        """Return what an escape means, and where it ends: a letter of C, ``x`` and two digits, or the next byte."""
         letter = self.data[at : at + 1]
         if letter != b"x":
             return _ESCAPES.get(letter, letter), at + 1

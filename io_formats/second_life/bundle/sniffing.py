@@ -1,12 +1,17 @@
-"""Recognise a model bundle by content: an LLSD map without a prefix whose first keys only it has."""
+"""Recognise a model bundle by content: an LLSD map without a prefix that lists meshes or their instances."""
 
 from __future__ import annotations
 
-import re
-
-_KEYS = re.compile(rb"\A\{\0\0\0[\x02-\x10](?:k\0\0\0\x08instance\[|k\0\0\0\x04mesh\[)")
+from ..llsd_binary import first_pairs
+from .document import INSTANCES, MESHES
 
 
 def sniff(head: bytes, size: int) -> bool:
     """Tell from the first bytes whether a file is a model bundle; keys are sorted, so one of two comes first."""
-    return bool(_KEYS.match(head))
+    if not head.startswith(b"{\0\0"):
+        return False
+    pairs, cut = first_pairs(head)
+    return any(isinstance(pairs.get(key), list) for key in (MESHES, INSTANCES)) or cut in (
+        (MESHES, "["),
+        (INSTANCES, "["),
+    )

@@ -121,12 +121,7 @@ def _face(value: Any, where: str, warnings: list[str]) -> Face:
         face.joint_indices, face.joint_weights, face.influences, oddity = decode_weights(weights, len(positions))
         if oddity:
             warnings.append(f"{where}: {oddity}")
-    scale = as_reals(value.get("NormalizedScale"), 3)
-    if scale is not None:
-        if np.isfinite(scale).all() and (scale > 0).all():
-            face.normalized_scale = (float(scale[0]), float(scale[1]), float(scale[2]))
-        else:
-            warnings.append(f"{where}: its size is no positive number and is left out")
+    _set_size(face, value.get("NormalizedScale"), where, warnings)
     face.extra = {key: inner for key, inner in value.items() if key not in _KNOWN}
     return face
 
@@ -162,6 +157,18 @@ def _set_uv_domain(face: Face, value: Any, where: str, warnings: list[str]) -> N
     if face.uv_domain is None:
         face.uv_domain = np.array(((0.0, 0.0), (1.0, 1.0)))
         warnings.append(f"{where}: the range of its UV coordinates is missing, taken as 0 to 1")
+
+
+def _set_size(face: Face, value: Any, where: str, warnings: list[str]) -> None:
+    size = as_reals(value, 3)
+    if size is None:
+        return
+    with np.errstate(over="ignore"):
+        usable = np.isfinite(size.astype(np.float32)).all() and (size > 0).all()
+    if usable:
+        face.normalized_scale = (float(size[0]), float(size[1]), float(size[2]))
+    else:
+        warnings.append(f"{where}: its size is no positive number and is left out")
 
 
 def _triangles(value: Any, vertices: int, where: str, warnings: list[str]) -> Integers:

@@ -1,0 +1,43 @@
+"""What ``meshferry inspect`` says of a model bundle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import facts as shared
+from .document import VERSION, Bundle
+from .instances import instances_of
+
+
+def facts(bundle: Bundle) -> dict[str, Any]:
+    """Count what is stored, once for each instance of a mesh; ``lods`` are sums, ``download_weight`` of them all."""
+    warnings = list(bundle.warnings)
+    instances = instances_of(bundle, warnings)
+    decoded = [shared.decode(asset) for asset in bundle.meshes]
+    for number, mesh in enumerate(decoded, 1):
+        said = mesh.warnings[len(bundle.meshes[number - 1].warnings) :]  # those of its reading are in the bundle's
+        warnings += [f"Mesh {number}: {text}" for text in said]
+    total: dict[str, int] = {}
+    lods: dict[str, dict[str, int]] = {}
+    weight = 0.0
+    for instance in instances:
+        mesh = decoded[instance.mesh]
+        for key, count in shared.counts(mesh).items():
+            total[key] = max(total.get(key, 0), count) if key == "uv_layers" else total.get(key, 0) + count
+        for level, counted in shared.level_facts(mesh).items():
+            sums = lods.setdefault(level, dict.fromkeys(counted, 0))
+            for key, count in counted.items():
+                sums[key] += count
+        axes = np.linalg.norm(instance.transform[:3, :3], axis=0)
+        weight += mesh.download_weight((float(axes[0]), float(axes[1]), float(axes[2])))
+    return {
+        "version": str(VERSION),
+        **total,
+        "materials": len({material.binding for instance in instances for material in instance.materials}),
+        "lods": lods,
+        "hulls": sum(decoded[instance.mesh].hulls for instance in instances),
+        "download_weight": round(weight, 4),
+        "warnings": warnings,
+    }

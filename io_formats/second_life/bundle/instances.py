@@ -1,0 +1,131 @@
+"""The instances of a bundle <-> objects: which mesh stands where, in which materials (formats page, section 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..llsd_binary import as_integer, as_reals, encoded, singles, sorted_map
+from .document import INSTANCES, VERSION, Bundle
+
+_MOST = 1024
+"""Instances that are read; a linkset has at most 512 objects."""
+
+
+@dataclass
+class BundleMaterial:
+    """A material of an instance."""
+
+    binding: str
+    """The name in the ``material_list`` of the mesh."""
+    color: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
+    """RGB and alpha as the viewer has them, 0 to 1, sRGB-encoded."""
+    filename: str = ""
+    """Path of the texture as the uploader is to open it; empty: none."""
+    label: str = ""
+    fullbright: bool = False
+
+
+@dataclass
+class Instance:
+    """A mesh in its place."""
+
+    mesh: int
+    """Number of the mesh."""
+    label: str
+    transform: npt.NDArray[np.float64]
+    """(4, 4) for column vectors: from the unit cube into the world, in metres, Z up."""
+    materials: list[BundleMaterial] = field(default_factory=list)
+
+
+def instances_of(bundle: Bundle, warnings: list[str]) -> list[Instance]:
+    """Decode the instances; those that cannot be shown are left out and said in ``warnings``."""
+    found: list[Instance] = []
+    values = bundle.values.get(INSTANCES)
+    for number, value in enumerate(values if isinstance(values, list) else [], 1):
+        if len(found) == _MOST:
+            warnings.append(f"Only the first {_MOST:,} objects are read")
+            break
+        if not isinstance(value, dict):
+            warnings.append(f"Object {number} is left out: it is no map")
+            continue
+        label = _text(value.get("label")) or f"object {number}"
+        mesh = as_integer(value.get("mesh_id"))
+        matrix = as_reals(value.get("transform"), 16)
+        if mesh is None or not 0 <= mesh < len(bundle.meshes):
+            warnings.append(f"'{label}' is left out: it names a mesh that is not in the file")
+            continue
+        if matrix is None or not _is_place(matrix):
+            warnings.append(f"'{label}' is left out: its place is no matrix of numbers")
+            continue
+        materials = value.get("material")
+        read = [_material(inner) for inner in materials if isinstance(inner, dict)] if materials else []
+        found.append(Instance(mesh, label, matrix.reshape(4, 4).T, read))
+    return found
+
+
+def _is_place(matrix: npt.NDArray[np.float64]) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(matrix.astype(np.float32)).all())
+
+
+def _material(value: dict[str, Any]) -> BundleMaterial:
+    found = BundleMaterial(_text(value.get("binding")), fullbright=value.get("fullbright") is True)
+    diffuse = value.get("diffuse")
+    if isinstance(diffuse, dict):
+        found.filename, found.label = _text(diffuse.get("filename")), _text(diffuse.get("label"))
+        color = as_reals(diffuse.get("color"), 4)
+        if color is not None:
+            red, green, blue, alpha = np.nan_to_num(np.clip(color, 0.0, 1.0), nan=1.0).tolist()
+            found.color = (red, green, blue, alpha)
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else ""
+
+
+def bundle_of(name: str, meshes: list[Any], instances: list[Instance]) -> Bundle:
+    """Return a bundle of assets and their places as the viewer saves it: keys sorted, materials by their binding."""
+    values: dict[str, Any] = {
+        "instance": [_value(instance) for instance in instances],
+        "mesh": None,
+        "name": name,
+        "version": VERSION,
+    }
+    if not name:
+        del values["name"]
+    return Bundle(values, meshes)
+
+
+def _value(instance: Instance) -> dict[str, Any]:
+    materials = [
+        sorted_map(
+            {
+                "binding": material.binding,
+                "fullbright": material.fullbright,
+                "diffuse": sorted_map(
+                    {
+                        "filename": material.filename,
+                        "label": material.label,
+                        "color": singles(material.color),
+                    }
+                ),
+            }
+        )
+        for material in sorted(instance.materials, key=lambda material: encoded(material.binding))
+    ]
+    transform = np.asarray(instance.transform, np.float64).reshape(4, 4).T.reshape(16)
+    return sorted_map(
+        {
+            "label": instance.label,
+            "material": materials,
+            "mesh_id": int(instance.mesh),
+            "transform": singles(transform),
+        }
+    )

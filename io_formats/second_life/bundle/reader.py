@@ -1,0 +1,85 @@
+"""Bytes -> a model bundle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import FormatError, UnsupportedFormatError
+from ..llsd_binary import MOST_VALUES, Allowance, RawString, as_integer, encoded
+from ..llsd_binary import read as read_value
+from ..mesh.container import inflater
+from ..mesh.reader import contents_of, read_within
+from .document import INSTANCES, MESHES, VERSION, Bundle
+
+_MOST_MESHES = 1024
+
+
+def read(data: bytes, *, inflated_limit: int | None = None) -> Bundle:
+    """Decode a model bundle (formats page, section 8).
+
+    Parameters
+    ----------
+    data:
+        The file.
+    inflated_limit:
+        Most bytes that all blocks of all meshes may inflate to (default: the larger of 64 MiB and 64 times the file).
+
+    Raises
+    ------
+    FormatError
+        The map or a mesh in it is damaged, or the version is not 3.
+    """
+    values, end = _map(data)
+    version = as_integer(values.get("version"))
+    if version != VERSION:
+        said = "no version" if version is None else f"version {version:,}"
+        raise UnsupportedFormatError(f"The model bundle is of {said}; viewers take version {VERSION} alone")
+    if not isinstance(values.get(INSTANCES), list):
+        raise FormatError("The model bundle is damaged: it has no list of instances")
+    bundle = Bundle({**values, MESHES: None})
+    if end < len(data):
+        bundle.warnings.append(f"{len(data) - end:,} bytes after the end are ignored")
+    inflating = inflater(len(data), inflated_limit)
+    for number, asset in enumerate(_assets(values), 1):
+        if not isinstance(asset, RawString | str):
+            bundle.warnings.append(f"Mesh {number} is stored as binary data, which viewers take for nothing")
+        item = f"mesh {number}"
+        mesh = read_within(_raw(asset, item), inflating, item=item)
+        bundle.warnings += [f"Mesh {number}: {text}" for text in mesh.warnings]
+        bundle.meshes.append(mesh)
+    return bundle
+
+
+def _map(data: bytes) -> tuple[dict[str, Any], int]:
+    values, end = read_value(data, allowance=Allowance(2 * MOST_VALUES), item="the model bundle")
+    if not isinstance(values, dict):
+        raise FormatError("The file is no model bundle: it does not hold a map", offset=0)
+    return values, end
+
+
+def _assets(values: dict[str, Any]) -> list[Any]:
+    found = values.get(MESHES)
+    if not isinstance(found, list) or not found:
+        raise FormatError("There is no mesh in the model bundle")
+    if len(found) > _MOST_MESHES:
+        raise FormatError(f"The model bundle is damaged: it has {len(found):,} meshes")
+    return found
+
+
+def _raw(asset: Any, item: str) -> bytes:
+    if isinstance(asset, str):
+        return encoded(asset)
+    if isinstance(asset, bytes):
+        return bytes(asset)
+    raise FormatError("The model bundle is damaged: this is no mesh asset", item=item)
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Tell whether two bundles hold the same: the same keys and values in the same order, the same assets inside."""
+    return one == other or _contents_of(one) == _contents_of(other)
+
+
+def _contents_of(data: bytes) -> tuple[Any, ...]:
+    values, _ = _map(data)
+    assets = [contents_of(_raw(asset, f"mesh {number}")) for number, asset in enumerate(_assets(values), 1)]
+    return [(key, repr(value)) for key, value in values.items() if key != MESHES], list(values), assets

@@ -1,0 +1,32 @@
+"""A model bundle -> bytes."""
+
+from __future__ import annotations
+
+from ...output_files import OutputFile
+from ..llsd_binary import RawString, sorted_map
+from ..llsd_binary import write as write_value
+from ..mesh.writer import write as write_asset
+from .document import MESHES, Bundle
+
+_LONGEST_HEADER = 1 << 20
+"""Bytes of the header of an asset inside: it is not fetched in pieces, and holds names of materials."""
+_DELAY = 2.0
+"""Seconds by which a bundle has to be newer than the file beside it, to the viewer; one would do."""
+
+
+def write(bundle: Bundle) -> bytes:
+    """Encode a bundle (formats page, section 8); keys in their order, or sorted where ``mesh`` is not among them.
+
+    Raises
+    ------
+    ExportError
+        A value cannot be stored.
+    """
+    meshes = [RawString(write_asset(asset, longest_header=_LONGEST_HEADER)) for asset in bundle.meshes]
+    values = {**bundle.values, MESHES: meshes}
+    return write_value(values if MESHES in bundle.values else sorted_map(values))
+
+
+def write_files(bundle: Bundle, stem: str) -> list[OutputFile]:
+    """Encode a bundle as a file that is newer than what lies beside it."""
+    return [OutputFile(f"{stem}.slm", write(bundle), delay=_DELAY)]

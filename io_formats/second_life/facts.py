@@ -1,0 +1,95 @@
+"""What ``meshferry inspect`` says of mesh assets, alone or in a bundle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .costs import download_weight
+from .mesh.document import Asset
+from .mesh.lod_block import Face, faces_of
+from .mesh.physics_block import hulls_of
+from .mesh.reader import BLOCK_LABELS
+from .mesh.skin_block import SkinBlock, skin_of
+from .mesh.writer import block_sizes
+from .models import LEVELS
+
+Size = tuple[float, float, float]
+
+PHYSICS_MESH = "physics_mesh"
+
+
+@dataclass
+class DecodedAsset:
+    """All that an asset says, in arrays."""
+
+    levels: dict[str, list[Face]]
+    """Of the levels that there are, the finest first."""
+    physics: list[Face]
+    hulls: int
+    has_base_hull: bool
+    skin: SkinBlock | None
+    sizes: dict[str, int]
+    """Compressed bytes of each block."""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def faces(self) -> list[Face]:
+        """The faces of the finest level that there is."""
+        return next(iter(self.levels.values()), [])
+
+    @property
+    def size(self) -> Size | None:
+        """How long the object is along each axis, in metres, where the asset says it."""
+        if self.skin is not None:
+            axes = np.linalg.norm(self.skin.bind_shape.reshape(4, 4)[:3, :3], axis=1)
+            return (float(axes[0]), float(axes[1]), float(axes[2]))
+        return next((face.normalized_scale for face in self.faces if face.normalized_scale is not None), None)
+
+    def download_weight(self, size: Size | None = None) -> float:
+        """Return the download weight at a size, else at that of the asset, else at one metre."""
+        return download_weight(self.sizes, size or self.size or (1.0, 1.0, 1.0))
+
+
+def decode(asset: Asset) -> DecodedAsset:
+    """Decode all blocks of an asset; what is odd about them is in the warnings, with those of its reading."""
+    warnings = list(asset.warnings)
+
+    def faces(block: str) -> list[Face]:
+        label = BLOCK_LABELS[block].capitalize()
+        return faces_of(asset.blocks[block], where=label, warnings=warnings) if block in asset.blocks else []
+
+    levels = {level: faces(level) for level in LEVELS if level in asset.blocks}
+    physics = faces(PHYSICS_MESH)
+    found = hulls_of(asset.blocks.get("physics_convex"), warnings)
+    skin = skin_of(asset.blocks["skin"], warnings) if "skin" in asset.blocks else None
+    sizes = asset.stored_sizes or block_sizes(asset)
+    return DecodedAsset(levels, physics, len(found.hulls), found.base is not None, skin, sizes, warnings)
+
+
+def level_facts(decoded: DecodedAsset) -> dict[str, dict[str, int]]:
+    """Return triangles, vertices and compressed bytes of each level that there is, the finest first."""
+    return {
+        level: {
+            "triangles": sum(len(face.triangles) for face in faces),
+            "vertices": sum(len(face.positions) for face in faces),
+            "bytes": decoded.sizes[level],
+        }
+        for level, faces in decoded.levels.items()
+    }
+
+
+def counts(decoded: DecodedAsset) -> dict[str, int]:
+    """Return what is counted of every kind of file, of the finest level; objects are those that an import makes."""
+    faces = decoded.faces
+    shapes = bool(decoded.physics) + decoded.hulls + decoded.has_base_hull
+    return {
+        "nodes": len(decoded.levels) + shapes,
+        "vertices": sum(len(face.positions) for face in faces),
+        "triangles": sum(len(face.triangles) for face in faces),
+        "surfaces": len(faces),
+        "materials": len(faces),
+        "uv_layers": int(any(face.uvs is not None for face in faces)),
+        "bones": len(decoded.skin.joint_names) if decoded.skin else 0,
+    }

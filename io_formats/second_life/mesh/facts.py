@@ -1,0 +1,27 @@
+"""What ``meshferry inspect`` says of a mesh asset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import facts as shared
+from ..llsd_binary import as_integer
+from .document import Asset
+
+
+def facts(asset: Asset) -> dict[str, Any]:
+    """Count what is stored. Vertices and triangles are those of the finest level, ``lods`` has them all.
+
+    ``hulls`` are convex hulls beside the one around everything; ``download_weight`` is that of section 11.1, at the
+    size that the asset says, else at one metre.
+    """
+    decoded = shared.decode(asset)
+    version = as_integer(asset.header.get("version"))
+    return {
+        "version": "" if version is None else str(version),
+        **shared.counts(decoded),
+        "lods": shared.level_facts(decoded),
+        "hulls": decoded.hulls,
+        "download_weight": round(decoded.download_weight(), 4),
+        "warnings": decoded.warnings,
+    }
