@@ -27,7 +27,7 @@ _TEXT_STARTS = (
 )
 _UNITY_CLASSES = ((b"AnimationClip:", "a Unity animation clip"), (b"Mesh:", "a Unity mesh asset"))
 _UNIGINE_KINDS = {b"mr": "mesh", b"ms": "mesh", b"sk": "skinned mesh", b"sn": "skeleton", b"an": "animation"}
-_VIEWER_CACHE = re.compile(rb"\1\0\0\0.{8}\{\0\0\0.k\0\0\0", re.DOTALL)
+_VIEWER_CACHE = re.compile(rb"\x01\0\0\0.{8}\{\0\0\0.k\0\0\0", re.DOTALL)
 """A version, the size of the header and flags in front of a mesh asset."""
 
 

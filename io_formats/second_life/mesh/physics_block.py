@@ -33,7 +33,7 @@ class Hulls:
 
 
 def hulls_of(value: Any, warnings: list[str] | None = None) -> Hulls:
-    """Decode a block; what is wrong is left out and said in ``warnings``. Undef, as parts of split models have: none."""
+    """Decode a block; what is wrong is left out and said in ``warnings``. Parts of split models have undef: none."""
     said = [] if warnings is None else warnings
     found = Hulls()
     if value is None:
