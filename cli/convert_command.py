@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..blender_data.exporting.export_options import CLIP_FILTER, EXPORT_OPTIONS, export_options_for
+from ..blender_data.exporting.export_options import CLIP_FILTER, EXPORT_OPTIONS, KEEP_IMPORTED, export_options_for
 from ..blender_data.importing.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY, import_options_for
 from ..io_formats.errors import MeshferryError
 from ..io_formats.formats import FORMATS, Format
@@ -37,6 +37,9 @@ Convert files between the formats, and to and from .blend files.
   convert gun.mesh --to anim -o out               the animations in a mesh; several by their names
   convert gun.mesh idle.anim out.mesh --mesh-version ms12 --embedded-animation
                                                   animations into a mesh
+  convert house.blend house.dae                   an upload set for Second Life: with house_LOD2.dae and so on
+  convert 98a6e63e-12e2-481a-93db-93e6fa4f8b6d ear.blend
+                                                  a file without extension: the content decides
 
 A folder gives meshes where meshes are written, and animations where those are; a mesh and the animation of its name
 become one .blend file. --to takes a format's name, too.
@@ -172,6 +175,8 @@ def _useless(arguments: argparse.Namespace, plan: Plan) -> list[str]:
         counting[_BLEND.key] = _names(BLEND_OPTIONS)
     elif from_blend:
         counting[_EXPORT.key] = _names(export_options_for(target.capabilities))
+    elif target.capabilities.placed_models and any(known.capabilities.placed_models for known in read.values()):
+        counting[_EXPORT.key] = {KEEP_IMPORTED.name}
     if any(known.capabilities.clips for known in read.values()):
         counting.setdefault(_EXPORT.key, set()).add(CLIP_FILTER.name)
     for table, known in owned:
@@ -196,6 +201,8 @@ def _without_effect(flags: Sequence[str], *, into_blend: bool) -> list[str]:
 
 def _report(outcome: Outcome, reporter: Reporter) -> None:
     entry: dict[str, Any] = {"input": str(outcome.source), "output": str(outcome.target)}
+    if outcome.files:
+        entry["files"] = [str(path) for path in outcome.files]
     if outcome.collection:
         entry["collection"] = outcome.collection
     if outcome.facts is not None:
@@ -205,7 +212,8 @@ def _report(outcome: Outcome, reporter: Reporter) -> None:
         entry["error"] = reporter.fail(outcome.source, outcome.problem)
     elif outcome.facts is not None:
         part = f" (collection '{outcome.collection}')" if outcome.collection and inputs.is_blend(outcome.source) else ""
-        reporter.say(f"{outcome.source}{part} -> {outcome.target}: {summary(outcome.facts)}")
+        beside = f" and {counted(len(outcome.files) - 1, 'file')} beside it" if len(outcome.files) > 1 else ""
+        reporter.say(f"{outcome.source}{part} -> {outcome.target}{beside}: {summary(outcome.facts)}")
         for text in grouped(outcome.warnings):
             reporter.warn(outcome.source, text)
     reporter.record(entry)

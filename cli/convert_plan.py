@@ -92,7 +92,8 @@ def _known_kind(text: str) -> tuple[str, Format | None]:
 
 
 def _writable() -> tuple[str, ...]:
-    return (*(one for one in inputs.known_extensions() if formats.by_extension(one) is not None), BLEND)
+    named = dict.fromkeys(extension for known in formats.FORMATS for extension in known.extensions)
+    return (*(extension for extension in named if formats.by_extension(extension) is not None), BLEND)
 
 
 def _folder_jobs(paths: Sequence[str], extension: str, target: Format | None, folder: Path) -> list[Job]:
@@ -121,7 +122,7 @@ def _searched(target: Format | None) -> tuple[str, ...]:
     """Return what counts in a folder: meshes where meshes are written, animations where those are."""
     if target is None:
         return inputs.known_extensions()
-    alike = [known for known in formats.FORMATS if known.capabilities.meshes == target.capabilities.meshes]
+    alike = [f for f in formats.FORMATS if f.is_read and f.capabilities.meshes == target.capabilities.meshes]
     return (*dict.fromkeys(extension for known in alike for extension in known.extensions), BLEND)
 
 

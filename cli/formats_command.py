@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..io_formats.capabilities import Capabilities
-from ..io_formats.formats import FORMATS
+from ..io_formats.formats import FORMATS, Format
 from .reporting import Reporter, counted
 
 _NAMES = {
@@ -22,6 +22,7 @@ _NAMES = {
     "vertex_clips": "vertex animation",
     "levels_of_detail": "levels of detail",
     "physics": "physics shapes",
+    "placed_models": "place and size of each object",
 }
 
 
@@ -41,11 +42,27 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG0
                 "name": known.name,
                 "label": known.label,
                 "extensions": known.extensions,
+                "reads": list(known.extensions) if known.is_read else [],
+                "writes": [extension for extension in known.extensions if extension not in known.only_read],
+                "is_set": known.is_set,
                 "holds": asdict(known.capabilities),
             }
         )
-        reporter.result(f"{known.label} ({', '.join(known.extensions)})\n  holds {described(known.capabilities)}")
+        reporter.result(
+            f"{known.label} ({', '.join(known.extensions)})\n  {_use(known)}\n  holds {described(known.capabilities)}"
+        )
     return 0
+
+
+def _use(known: Format) -> str:
+    """Say what is done with the files of a format, and with which of its extensions."""
+    if not known.is_read:
+        use = "written only"
+    elif known.only_read:
+        use = f"read and written; {', '.join(known.only_read)} read only"
+    else:
+        use = "read and written"
+    return f"{use}; several files beside each other" if known.is_set else use
 
 
 def described(capabilities: Capabilities) -> str:

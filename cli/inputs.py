@@ -26,8 +26,9 @@ class InputFile:
 
 
 def known_extensions() -> tuple[str, ...]:
-    """Return the extensions of all formats, with the dot."""
-    return tuple(extension for known in formats.FORMATS for extension in known.extensions)
+    """Return the extensions of all formats that are read, each once, with the dot."""
+    named = (extension for known in formats.FORMATS if known.is_read for extension in known.extensions)
+    return tuple(dict.fromkeys(named))
 
 
 def expand(paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path | None = None) -> list[InputFile]:
@@ -39,7 +40,7 @@ def expand(paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path |
         Files, folders (searched to the bottom) and patterns such as ``models/*.timbermesh``. A file that is
         not there stays in the list: its reading says so, and the rest goes on.
     extensions:
-        What counts in a folder.
+        What counts in a folder; so do files without any extension whose content is that of such a file.
     leave_out:
         A folder whose files do not count in a search, unless it is the one searched.
 
@@ -76,10 +77,26 @@ def _files_below(folder: Path, extensions: Sequence[str], leave_out: Path | None
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not skipped or file_key(Path(parent, name)) != skipped)
         for name in sorted(names):
-            if name.lower().endswith(tuple(extensions)):
-                path = Path(parent, name)
+            path = Path(parent, name)
+            if name.lower().endswith(tuple(extensions)) or (not path.suffix and _is_one_of(path, extensions)):
                 files.append(InputFile(path, path.relative_to(folder)))
     return files
+
+
+def _is_one_of(path: Path, extensions: Sequence[str]) -> bool:
+    """Tell whether the content of a file is of a format that has one of these extensions."""
+    found = _format_by_content(path)
+    return found is not None and not set(extensions).isdisjoint(found.extensions)
+
+
+def _format_by_content(path: Path) -> Format | None:
+    """Return the format of a file's content; None: nobody knows it, or it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(formats.HEAD_SIZE)
+            return formats.by_content(head, os.fstat(stream.fileno()).st_size)
+    except (OSError, ValueError):
+        return None
 
 
 def file_key(path: Path) -> str:
@@ -94,22 +111,19 @@ def is_blend(path: Path) -> bool:
 
 
 def formats_of(path: Path) -> list[Format]:
-    """Return the formats whose extension a path has."""
-    return [known for known in formats.FORMATS if path.suffix.lower() in known.extensions]
+    """Return the formats whose extension a path has; where nobody has it, the one of its content."""
+    named = [known for known in formats.FORMATS if known.is_read and path.suffix.lower() in known.extensions]
+    found = None if named or is_blend(path) else _format_by_content(path)
+    return [found] if found else named
 
 
 def is_animation(path: Path) -> bool:
     """Tell whether a path is that of a file which, by its extension, holds animations or bones but no mesh."""
-    named = formats_of(path)
+    named = [known for known in formats.FORMATS if path.suffix.lower() in known.extensions]
     return bool(named) and not any(known.capabilities.meshes for known in named)
 
 
 def may_hold_meshes(path: Path) -> bool:
     """Tell from a file's content whether it is of a format with meshes; so is what its reading will refuse."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(formats.HEAD_SIZE)
-            size = os.fstat(stream.fileno()).st_size
-        return formats.by_content(head, size).capabilities.meshes
-    except (OSError, ValueError):
-        return True
+    found = _format_by_content(path)
+    return found is None or found.capabilities.meshes

@@ -37,6 +37,8 @@ class Outcome:
     facts: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
     problem: Exception | None = None
+    files: list[Path] = field(default_factory=list)
+    """All files of a set, the target last; empty: there is the target alone."""
 
     def attempt(self, work: Callable[[], None]) -> bool:
         """Do some work; return whether it went well."""
@@ -45,6 +47,10 @@ class Outcome:
         except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest; the reporter tells defects apart)
             self.problem = problem
         return self.problem is None
+
+    def add(self, said: Sequence[str]) -> None:
+        """Keep more warnings, each once."""
+        self.warnings = list(dict.fromkeys([*self.warnings, *said]))
 
     def tell(self, said: Sequence[str], lost: Sequence[str], *, strict: bool) -> None:
         """Keep the warnings, each once; those of a loss are the end of a strict conversion.

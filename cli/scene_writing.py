@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..blender_data.exporting.export_options import KEEP_IMPORTED
 from ..io_formats import files
 from ..io_formats.capabilities import losses
 from ..io_formats.errors import ExportError
-from ..io_formats.flattening import flatten
-from ..io_formats.formats import Format
+from ..io_formats.flattening import fit
+from ..io_formats.formats import Format, by_name
 from ..io_formats.options import resolve
+from ..io_formats.output_files import OutputFile
 from ..io_formats.scene import Scene
 from .convert_plan import Job
 from .inputs import file_key, is_blend
@@ -19,6 +21,8 @@ from .scene_facts import scene_facts
 
 EMBEDDED = "use_embedded_animation"
 """Option of formats whose meshes may have animations inside."""
+JOINED = "mesh_files"
+"""Option of formats that can put several objects into one file."""
 
 
 class SceneWriter:
@@ -27,6 +31,8 @@ class SceneWriter:
     def __init__(self, settings: Settings, taken: frozenset[str]) -> None:
         self._settings = settings
         self._taken = set(taken)
+        self._members: dict[str, OutputFile] = {}
+        """What was written beside chosen files, such as a texture that several sets bring along."""
 
     def write(self, scene: Scene, outcome: Outcome, job: Job, target: Format) -> Iterator[Outcome]:
         """Write the file or the files that a scene becomes; yield an outcome for each."""
@@ -38,8 +44,12 @@ class SceneWriter:
             if not target.capabilities.meshes:
                 scene.nodes = []  # who asks for an animation loses no mesh
             lost.extend([*losses(scene, target.capabilities), *scene.warnings])
-            if not target.capabilities.node_hierarchy:
-                flatten(scene)
+            source = scene.properties.get("format")
+            came_from = by_name(source).capabilities if source else None
+            if came_from is not None and came_from.placed_models and target.capabilities.placed_models:
+                # Scenes out of Blender say it themselves.
+                scene.properties["as_imported"] = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
+            fit(scene, target.capabilities, came_from)
             found = files.files_of(scene, target, options)
             parts.extend(zip(found, self._targets(found, outcome, job, target), strict=True))
 
@@ -53,14 +63,49 @@ class SceneWriter:
             written = Outcome(outcome.source, path, outcome.collection, facts)
 
             def encode(part: Scene = part, written: Outcome = written) -> None:
-                encoded = files.encode_part(part, target, options, stem=files.scene_name(written.target))
+                encoded = files.encode_part(
+                    part,
+                    target,
+                    options,
+                    stem=files.scene_name(written.target),
+                    ignore_errors=bool(scene.properties.get("as_imported")),
+                )
                 written.tell([*lost, *encoded.warnings], [*lost, *encoded.losses], strict=self._settings.strict)
+                paths = self._claim(written.target, encoded.outputs)
                 make_folder(job)
-                files.write_outputs(written.target, encoded.outputs)
+                written.add(files.write_outputs(written.target, encoded.outputs))
+                written.files = paths if target.is_set else []
 
             written.attempt(encode)
             yield written
             lost.clear()  # said once
+
+    def _claim(self, target: Path, outputs: Sequence[OutputFile]) -> list[Path]:
+        """Return the paths of a set's files, the chosen one last, so that nothing else of the run writes to them.
+
+        Raises
+        ------
+        ExportError
+            Some of them are read, or belong to another set. The same texture may come with several sets.
+        """
+        beside = {_path_beside(target, output): output for output in outputs[:-1]}
+        clashing = []
+        for path, output in beside.items():
+            key = file_key(path)
+            if key in self._members:
+                clashing += [path.name] if not _is_same(self._members[key], output) else []
+            elif key in self._taken and not (output.copy_of and file_key(output.copy_of) == key):
+                clashing.append(path.name)
+        if clashing:
+            they = "It belongs" if len(clashing) == 1 else "They belong"
+            raise ExportError(
+                f"{target} would also write {', '.join(clashing)}. {they} to other files of this run; rename one of "
+                "them or convert into another folder"
+            )
+        for path, output in beside.items():
+            self._taken.add(file_key(path))
+            self._members[file_key(path)] = output
+        return [*beside, target]
 
     def _targets(self, parts: Sequence[Scene], outcome: Outcome, job: Job, target: Format) -> list[Path]:
         """Name the files that one source becomes, so that none is written twice in a run.
@@ -92,14 +137,27 @@ class SceneWriter:
         return targets
 
 
+def _path_beside(target: Path, output: OutputFile) -> Path:
+    """Return where a file of a set goes; extensions like that of the chosen one are spelt as its is."""
+    path = target.with_name(output.name)
+    return path.with_suffix(target.suffix) if path.suffix.lower() == target.suffix.lower() else path
+
+
+def _is_same(one: OutputFile, other: OutputFile) -> bool:
+    """Tell whether two files of sets have the same content."""
+    if one.copy_of is not None and other.copy_of is not None:
+        return file_key(one.copy_of) == file_key(other.copy_of)
+    return one.copy_of is None and other.copy_of is None and one.data == other.data
+
+
 def _too_many(parts: Sequence[Scene], job: Job, target: Format) -> str:
     """Say why several parts are not one file, and what to do."""
     some = ", ".join(f"'{part.name}'" for part in parts[:5]) + (" …" if len(parts) > 5 else "")
     folder = f"--to {job.target.suffix.lstrip('.').lower()} -o FOLDER to write a file for each"
     if target.capabilities.meshes:
-        return (
-            f"{len(parts)} objects ({some}) cannot become one file; say --mesh-files joined to join them, or {folder}"
-        )
+        joins = any(option.name == JOINED for option in target.export_options)
+        way = f"say --mesh-files joined to join them, or {folder}" if joins else f"say {folder}"
+        return f"{len(parts)} objects ({some}) cannot become one file; {way}"
     return f"{len(parts)} animations ({some}) cannot become one file; choose one with --clip-names, or say {folder}"
 
 

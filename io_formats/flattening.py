@@ -1,4 +1,4 @@
-"""Node trees for formats without one: every mesh a root, in the space of the scene."""
+"""Node trees for formats without one: every mesh a root, in the space of the scene or with a place of its own."""
 
 from __future__ import annotations
 
@@ -8,17 +8,133 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from .scene import AnyArray, Layer, Mesh, Node, Scene
+from .capabilities import Capabilities
+from .levels_of_detail import separate
+from .quaternions import matrices_to_quaternions
+from .scene import AnyArray, Layer, Mesh, Node, Role, Scene, Surface
 
 Matrix = npt.NDArray[np.float64]
 _IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+_DOMAINS = frozenset({"position_domain", "uv_domain"})
+_ALIGNED = 1e-6
+"""Matrices that differ by less are the same: they come out of divisions."""
+
+
+def fit(scene: Scene, can: Capabilities, came_from: Capabilities | None = None) -> None:
+    """Bring the nodes of a scene into the shape that a format can hold.
+
+    Coarser levels of detail and physics shapes go where it holds none. For a format without node trees the rest is
+    flattened, or placed where each of its objects keeps a place. What is lost is said by
+    :func:`.capabilities.losses`, which has to be asked before.
+
+    Parameters
+    ----------
+    came_from:
+        What the format of the file holds that the scene was read from; None: it came out of Blender.
+    """
+    _leave_out(
+        scene,
+        [(node.lod == 0 or can.levels_of_detail) and (node.role is Role.RENDER or can.physics) for node in scene.nodes],
+    )
+    if can.placed_models:
+        if came_from is not None and not came_from.placed_models:
+            # There, names of surfaces tell levels of detail apart; here, each is an object.
+            scene.nodes = separate(scene).nodes
+        place(scene)
+    elif not can.node_hierarchy:
+        flatten(scene)
+
+
+def _leave_out(scene: Scene, kept: Sequence[bool]) -> None:
+    """Take nodes out of a scene; one on which others hang stays, without its mesh."""
+    if all(kept):
+        return
+    parents = {node.parent for node, stays in zip(scene.nodes, kept, strict=True) if stays}
+    places: dict[int, int] = {}
+    left: list[Node] = []
+    for number, node in enumerate(scene.nodes):
+        if kept[number] or number in parents:
+            places[number] = len(left)
+            left.append(node if kept[number] else replace(node, mesh=None, skeleton=None, skin=None))
+    scene.nodes = [_renumbered(replace(node, parent=places.get(node.parent, -1)), places) for node in left]
+    for clip in scene.clips:
+        clip.vertices = [replace(t, target=places[t.target]) for t in clip.vertices if t.target in places]
+        clip.transforms = [
+            track if track.skeleton is not None else replace(track, target=places[track.target])
+            for track in clip.transforms
+            if track.skeleton is not None or track.target in places
+        ]
+
+
+def _renumbered(node: Node, places: dict[int, int]) -> Node:
+    """Return a node that names others by their new numbers."""
+    properties = dict(node.properties)
+    for key in ("lod_of", "shape_of"):
+        number = properties.pop(key, None)
+        if number in places:
+            properties[key] = places[number]
+    return replace(node, properties=properties)
+
+
+def place(scene: Scene) -> None:
+    """Make every mesh of a scene a root that stands where its node stood, for formats that place each object.
+
+    What no place, rotation and positive scale can say (shear, a mirroring) goes into the points. Coarser levels of
+    detail and physics shapes get the transform of their finest and are brought into its space. Skinned meshes stay as
+    they are: their transform leads into the space of their skeleton. Nodes without a mesh go, and tracks of nodes.
+    """
+    if any(node.parent >= 0 or min(node.scale) <= 0 for node in scene.nodes):
+        scene.nodes = _placed(scene.nodes)
+    _leave_out(scene, [node.mesh is not None for node in scene.nodes])
+
+
+def _placed(nodes: Sequence[Node]) -> list[Node]:
+    worlds = _worlds(nodes)
+    placed: list[Node] = []
+    for number, node in enumerate(nodes):
+        if node.mesh is None or node.skeleton is not None:
+            placed.append(replace(node, parent=-1))
+            continue
+        owner = node.properties.get("lod_of", node.properties.get("shape_of", number))
+        if not (0 <= owner < len(nodes)) or nodes[owner].mesh is None:
+            owner = number
+        frame = _frame(nodes[owner], worlds[owner])
+        rest = np.linalg.inv(_local(frame)) @ worlds[number]
+        aligned = np.allclose(rest, np.identity(4), rtol=0, atol=_ALIGNED)
+        placed.append(
+            replace(
+                node,
+                parent=-1,
+                translation=frame.translation,
+                rotation=frame.rotation,
+                scale=frame.scale,
+                mesh=node.mesh if aligned else moved(node.mesh, rest),
+            )
+        )
+    return placed
+
+
+def _frame(node: Node, world: Matrix) -> Node:
+    """Return a bare node with as much of a world matrix as place, rotation and positive scale can say."""
+    if node.parent < 0 and min(node.scale) > 0:
+        return Node(node.name, -1, node.translation, node.rotation, node.scale)
+    x, y, z = world[:3, 3].tolist()
+    linear = world[:3, :3]
+    scale = np.linalg.norm(linear, axis=0)
+    if scale.min() > 0 and np.linalg.det(linear) > 0:
+        turn = linear / scale
+        if np.allclose(turn.T @ turn, np.identity(3), rtol=0, atol=_ALIGNED):
+            w, i, j, k = matrices_to_quaternions(turn[None])[0].tolist()
+            return Node(node.name, -1, (x, y, z), (w, i, j, k), tuple(scale.tolist()))
+    return Node(node.name, -1, (x, y, z))
 
 
 def flatten(scene: Scene) -> None:
     """Put the meshes of a scene's nodes where the nodes stand, and make all nodes with a mesh roots without transform.
 
     Scenes without a tree stay as they are, to the bit. Nodes without a mesh go. Skinned meshes lie in the space of
-    their skeleton and are not moved. Tracks of nodes go, too: nothing is left that they could move.
+    their skeleton and are not moved, unless their binding says how they get there: then their transform does it.
+    Tracks of nodes go, too: nothing is left that they could move.
     """
     if all(_rests(node) for node in scene.nodes):
         return
@@ -29,14 +145,11 @@ def flatten(scene: Scene) -> None:
         if node.mesh is None:
             continue
         places[index] = len(flat)
-        mesh = node.mesh if node.skeleton is not None else moved(node.mesh, worlds[index])
+        in_place = node.skeleton is not None and node.skin is None
+        mesh = node.mesh if in_place else moved(node.mesh, worlds[index])
         bare = Node(node.name, mesh=mesh, skeleton=node.skeleton, role=node.role, lod=node.lod)
-        flat.append(replace(bare, properties=dict(node.properties)))
-    for node in flat:
-        finest = node.properties.pop("lod_of", None)
-        if finest in places:
-            node.properties["lod_of"] = places[finest]
-    scene.nodes = flat
+        flat.append(replace(bare, properties=node.properties))
+    scene.nodes = [_renumbered(node, places) for node in flat]
     for clip in scene.clips:
         clip.transforms = [track for track in clip.transforms if track.skeleton is not None]
         clip.vertices = []
@@ -96,8 +209,17 @@ def moved(mesh: Mesh, world: Matrix) -> Mesh:
             )
             for key in mesh.shape_keys
         ],
+        surfaces=[_without_domains(surface) for surface in mesh.surfaces],
     )
     return _turned_around(moved) if mirrored else moved
+
+
+def _without_domains(surface: Surface) -> Surface:
+    """Return a surface that does not say any more over which values its file held its points: they have moved."""
+    if _DOMAINS.isdisjoint(surface.properties):
+        return surface
+    kept = {key: value for key, value in surface.properties.items() if key not in _DOMAINS}
+    return replace(surface, properties=kept)
 
 
 def _points(points: AnyArray, world: Matrix) -> AnyArray:

@@ -7,8 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats.flattening import flatten
-from meshferry.io_formats.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from meshferry.io_formats.capabilities import Capabilities
+from meshferry.io_formats.flattening import fit, flatten, place
+from meshferry.io_formats.scene import (
+    Clip,
+    Layer,
+    Mesh,
+    Node,
+    Role,
+    Scene,
+    Skeleton,
+    Skin,
+    Surface,
+    TransformTrack,
+    VertexTrack,
+)
 
 HALF = math.sqrt(0.5)
 TURNED = (HALF, 0.0, 0.0, HALF)
@@ -108,3 +121,162 @@ def test_levels_of_detail_find_their_finest() -> None:
         ("fine", 0, {}),
         ("coarse", 1, {"lod_of": 0}),
     ]
+
+
+def world_points(node: Node) -> Any:
+    """Turn by the quaternion as Rodrigues says, after scaling, before moving."""
+    assert node.mesh is not None
+    w, axis = node.rotation[0], np.array(node.rotation[1:])
+    points = node.mesh.points.astype(float) * node.scale
+    return points + 2 * np.cross(axis, np.cross(axis, points) + w * points) + node.translation
+
+
+def test_a_bound_mesh_goes_where_its_binding_puts_it() -> None:
+    skin = Skin(["hip"], np.eye(4)[None], np.diag([2.0, 2.0, 3.0, 1.0]))
+    tree = Scene("rig", [Node("a", translation=(0, 0, 1), scale=(2, 2, 3), mesh=triangle(), skeleton=0, skin=skin)])
+    tree.skeletons = [Skeleton("rig")]
+    flatten(tree)
+    (node,) = tree.nodes
+    assert (node.scale, node.translation, node.skeleton, node.skin) == ((1, 1, 1), (0, 0, 0), 0, None)
+    assert node.mesh is not None
+    assert node.mesh.points.tolist() == [[0, 0, 1], [2, 0, 1], [0, 2, 1]]
+
+
+def test_what_moves_forgets_the_ranges_of_its_file() -> None:
+    mesh = triangle(
+        surfaces=[Surface("Steel", properties={"position_domain": (0,) * 6, "uv_domain": (0,) * 4, "a": 1})]
+    )
+    (node,) = flat(Node("a", scale=(1, 1, 2), mesh=mesh)).nodes
+    assert node.mesh is not None
+    assert node.mesh.surfaces[0].properties == {"a": 1}
+    assert "position_domain" in mesh.surfaces[0].properties, "the scene that was given keeps them"
+
+
+def test_placed_objects_stand_where_their_parents_put_them() -> None:
+    scene = Scene(
+        "tree",
+        [
+            Node("child", parent=1, translation=(1, 0, 0), rotation=TURNED, scale=(2, 2, 2), mesh=triangle()),
+            Node("empty", translation=(0, 0, 5), rotation=TURNED, scale=(3, 3, 3)),
+            Node("root", translation=(1, 2, 3), rotation=TURNED, scale=(1, 2, 3), mesh=triangle()),
+        ],
+    )
+    root = scene.nodes[2]
+    place(scene)
+    child, same = scene.nodes
+    assert same == root, "what is a root already stays to the bit"
+    assert (child.parent, child.name) == (-1, "child")
+    np.testing.assert_allclose(child.scale, (6, 6, 6), atol=1e-12)
+    # (x, y) turned twice is (-x, -y); the child's own place is turned once.
+    np.testing.assert_allclose(world_points(child), [[0, 3, 5], [-6, 3, 5], [0, -3, 5]], atol=1e-6)
+    assert child.mesh is not None
+    np.testing.assert_array_equal(child.mesh.points, triangle().points)
+
+
+@pytest.mark.parametrize("scale", [(1, 1, 3), (-1, 1, 1), (2, -3, 0.5), (-1, -2, -3), (1, 1, 0)])
+def test_shear_and_mirroring_go_into_the_points(scale: tuple[float, float, float]) -> None:
+    leaning = (math.cos(0.3), math.sin(0.3), 0.0, 0.0)
+    tree = Scene("tree", [Node("a", parent=1, rotation=leaning, mesh=triangle()), Node("b", (-1), scale=scale)])
+    w, x = leaning[:2]
+    cosine, sine = w * w - x * x, 2 * w * x
+    expected = triangle().points @ np.array([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]]).T * scale
+    place(tree)
+    (node,) = tree.nodes
+    assert min(node.scale) > 0
+    assert sorted(map(tuple, world_points(node).round(5) + 0.0)) == sorted(map(tuple, expected.round(5) + 0.0))
+    assert node.mesh is not None
+    assert node.mesh.normal is not None
+    if 0 not in scale:
+        np.testing.assert_allclose(node.mesh.normal.values, [face_normal(node.mesh)] * 3, atol=1e-5)
+
+
+def test_levels_and_shapes_come_into_the_space_of_their_finest() -> None:
+    tree = Scene(
+        "tree",
+        [
+            Node("empty", translation=(0, 0, 5)),
+            Node("coarse", parent=0, scale=(4, 4, 4), mesh=triangle(), lod=1, properties={"lod_of": 2}),
+            Node("fine", parent=0, scale=(2, 2, 2), mesh=triangle()),
+            Node("hull", parent=0, scale=(2, 2, 2), mesh=triangle(), role=Role.HULL, properties={"shape_of": 2}),
+        ],
+    )
+    place(tree)
+    coarse, fine, hull = tree.nodes
+    assert coarse.properties == {"lod_of": 1}
+    assert hull.properties == {"shape_of": 1}
+    for node in tree.nodes:
+        assert (node.translation, node.scale) == ((0, 0, 5), (2, 2, 2))
+    assert coarse.mesh is not None
+    assert fine.mesh is not None
+    np.testing.assert_allclose(coarse.mesh.points, 2 * fine.mesh.points)
+    assert hull.mesh is not None
+    np.testing.assert_array_equal(hull.mesh.points, fine.mesh.points)
+
+
+MODELS = Capabilities(normals=True, placed_models=True, levels_of_detail=True, physics=True)
+
+
+def model() -> Scene:
+    moving = VertexTrack(2, triangle().points[None])
+    return Scene(
+        "model",
+        [
+            Node("hull", scale=(2, 2, 2), mesh=triangle(), role=Role.HULL, properties={"shape_of": 2}),
+            Node("coarse", scale=(2, 2, 2), mesh=triangle(), lod=1, properties={"lod_of": 2}),
+            Node("fine", scale=(2, 2, 2), mesh=triangle()),
+        ],
+        clips=[Clip("spin", 24, 1, vertices=[moving])],
+    )
+
+
+def test_what_a_format_does_not_hold_goes() -> None:
+    scene = model()
+    fit(scene, Capabilities(normals=True, node_hierarchy=True), MODELS)
+    assert [(node.name, node.scale) for node in scene.nodes] == [("fine", (2, 2, 2))]
+    assert scene.clips[0].vertices[0].target == 0
+    scene = model()
+    fit(scene, Capabilities(normals=True, levels_of_detail=True), MODELS)
+    assert [(node.name, node.scale, node.properties) for node in scene.nodes] == [
+        ("coarse", (1, 1, 1), {"lod_of": 1}),
+        ("fine", (1, 1, 1), {}),
+    ]
+    scene = model()
+    before = list(scene.nodes)
+    fit(scene, MODELS, MODELS)
+    assert scene.nodes == before
+
+
+def test_a_node_on_which_others_hang_stays_without_its_mesh() -> None:
+    scene = Scene(
+        "tree",
+        [
+            Node("hull", translation=(0, 0, 1), mesh=triangle(), role=Role.HULL),
+            Node("coarse", mesh=triangle(), lod=1),
+            Node("child", parent=0, mesh=triangle()),
+        ],
+    )
+    fit(scene, Capabilities(normals=True, node_hierarchy=True), Capabilities(node_hierarchy=True))
+    assert [(node.name, node.parent, node.mesh is None) for node in scene.nodes] == [
+        ("hull", -1, True),
+        ("child", 0, False),
+    ]
+
+
+def test_levels_named_by_surfaces_become_objects_where_each_level_is_one() -> None:
+    def levels() -> Scene:
+        mesh = triangle()
+        mesh.corner_point = np.array([0, 1, 2, 0, 1, 2], np.int32)
+        mesh.material_index = np.array([0, 1], np.int32)
+        mesh.uvs = []
+        mesh.materials = ["Steel", "Steel"]
+        mesh.surfaces = [Surface("body_lod_0"), Surface("body_lod_1")]
+        return Scene("gun", [Node("gun", mesh=mesh)])
+
+    scene = levels()
+    fit(scene, MODELS, Capabilities(normals=True, surfaces=True))
+    assert [(node.lod, node.mesh and node.mesh.triangle_count) for node in scene.nodes] == [(0, 1), (1, 1)]
+    assert scene.nodes[1].properties["lod_of"] == 0
+    for came_from in (MODELS, None):
+        scene = levels()
+        fit(scene, MODELS, came_from)
+        assert len(scene.nodes) == 1
