@@ -1,0 +1,76 @@
+"""The avatar's space and Blender's: a quarter turn about Z (formats page, section 6).
+
+Second Life's avatar faces +X with its left to +Y, Blender's front view sees -Y. Axes change places and signs, nothing
+else, so that the way there and back gives the very bits again. Static meshes are not turned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..axes import Basis
+from ..scene import Layer, Mesh, Node, Surface
+
+Matrix = npt.NDArray[np.float64]
+
+BASIS = Basis(order=(1, 0, 2), signs=(1, -1, 1))
+"""From the avatar's space to Blender's: (x, y, z) becomes (y, -x, z)."""
+
+TO_BLENDER: Matrix = np.array(((0, 1, 0, 0), (-1, 0, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)), np.float64)
+TO_AVATAR: Matrix = TO_BLENDER.T.copy()
+for _turn in (TO_BLENDER, TO_AVATAR):
+    _turn.setflags(write=False)
+
+
+def to_blender(matrices: Matrix) -> Matrix:
+    """Return matrices (…, 4, 4) that do in Blender's space what they do in the avatar's; exact."""
+    turned: Matrix = TO_BLENDER @ matrices @ TO_AVATAR
+    return turned
+
+
+def to_avatar(matrices: Matrix) -> Matrix:
+    """Return matrices (…, 4, 4) that do in the avatar's space what they do in Blender's; exact."""
+    turned: Matrix = TO_AVATAR @ matrices @ TO_BLENDER
+    return turned
+
+
+def turned_mesh(mesh: Mesh, *, back: bool = False) -> Mesh:
+    """Return a mesh of avatar space in Blender's, or ``back``: points, normals, ranges of surfaces."""
+    basis = BASIS.inverse if back else BASIS
+
+    def turned_layer(layer: Layer | None) -> Layer | None:
+        return replace(layer, values=basis.vectors(layer.values)) if layer is not None else None
+
+    return replace(
+        mesh,
+        points=basis.vectors(mesh.points),
+        normal=turned_layer(mesh.normal),
+        tangent=turned_layer(mesh.tangent),
+        shape_keys=[
+            replace(
+                key,
+                points=basis.vectors(key.points),
+                normal=turned_layer(key.normal),
+                tangent=turned_layer(key.tangent),
+            )
+            for key in mesh.shape_keys
+        ],
+        surfaces=[_turned_surface(surface, basis) for surface in mesh.surfaces],
+    )
+
+
+def turned_node(node: Node, *, back: bool = False) -> Node:
+    """Return a node with its mesh turned; its transform stays."""
+    return replace(node, mesh=turned_mesh(node.mesh, back=back)) if node.mesh is not None else node
+
+
+def _turned_surface(surface: Surface, basis: Basis) -> Surface:
+    domain = surface.properties.get("position_domain")
+    if domain is None:
+        return surface
+    ends = np.array(domain, np.float64).reshape(2, 3)[:, list(basis.order)] * basis.signs
+    turned = (*ends.min(axis=0).tolist(), *ends.max(axis=0).tolist())
+    return replace(surface, properties={**surface.properties, "position_domain": turned})

@@ -1,0 +1,279 @@
+"""A scene's skeleton -> the binding that a file holds (formats page, sections 4.3 to 4.5).
+
+Of the armature only the heads of its bones count: all bones of the avatar have no rotation at rest, so that neither
+direction nor roll of a Blender bone may get in. Collision volumes and attachment points have those of the table.
+Which way the avatar faces is read from its left and right joints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ExportError
+from ..scene import Joint, Skeleton, Skin
+from . import avatar_space, skeleton_table
+from .faces import FaceArrays
+from .placement import matrix_of_transform
+from .skeleton_table import MOST_JOINTS
+from .wording import Warn, unheard
+
+Matrix = npt.NDArray[np.float64]
+
+MOST_INDICES = 255
+"""Joints that weights of a file can name: a byte, of which 255 ends a list."""
+MOVED = 1e-4
+"""Metres by which a joint has to lie elsewhere for the viewer to move it."""
+_QUARTER = np.radians(1.0)
+"""A rig that is turned by a quarter, and this much, is turned by a quarter."""
+
+
+@dataclass
+class Rig:
+    """A binding as a file holds it: n joints; matrices for column vectors, in avatar space."""
+
+    joint_names: list[str]
+    """In the order that weights count. Known ones as the table spells them (with ``_`` for spaces), others as they
+    are."""
+    rest: Matrix
+    """(n, 4, 4) float64: of bones pure translations to their heads."""
+    inverse_bind: Matrix
+    """(n, 4, 4) float64: inverse of ``rest``."""
+    index: npt.NDArray[np.int32]
+    """(J,) the place in ``joint_names`` of each joint of the scene's skeleton, -1 of those that are not used."""
+    joint_positions: Matrix | None = None
+    """(n, 3) positions of the joints relative to their parents in the table, in metres; None: the avatar's own."""
+    pelvis_offset: float = 0.0
+    lock_scale: bool = False
+
+    @property
+    def alt_inverse_bind(self) -> Matrix | None:
+        """(n, 4, 4): the inverse bind matrices with the joint positions as translations; None: there are none."""
+        if self.joint_positions is None:
+            return None
+        matrices = self.inverse_bind.copy()
+        matrices[:, :3, 3] = self.joint_positions
+        return matrices
+
+    @property
+    def unknown(self) -> list[str]:
+        """Names that the viewer does not know."""
+        return [name for name in self.joint_names if skeleton_table.canonical(name) is None]
+
+
+def world_matrices(skeleton: Skeleton) -> Matrix:
+    """Return the rest matrix of every joint in the space of the skeleton, (J, 4, 4) float64."""
+    worlds: dict[int, Matrix] = {}
+    for start in range(len(skeleton.joints)):
+        chain = []
+        number = start
+        while number >= 0 and number not in worlds and number not in chain:
+            chain.append(number)
+            number = skeleton.joints[number].parent
+        for number in reversed(chain):
+            joint = skeleton.joints[number]
+            local = matrix_of_transform(joint.translation, joint.rotation, joint.scale)
+            worlds[number] = worlds.get(joint.parent, np.identity(4)) @ local
+    return np.array([worlds[number] for number in range(len(skeleton.joints))]).reshape(-1, 4, 4)
+
+
+def facing(skeleton: Skeleton) -> Matrix:
+    """Return the rotation about Z, (4, 4), from a skeleton's space into the avatar's, in which it faces +X.
+
+    Its left joints have to come to +Y. Within 1° of a quarter turn it is that, so that numbers stay as they are.
+    A skeleton without a pair of joints is taken to face -Y, as avatars do in Blender.
+    """
+    worlds = world_matrices(skeleton)
+    heads: dict[str, Matrix] = {}
+    for joint, world in zip(skeleton.joints, worlds, strict=True):
+        known = skeleton_table.canonical(joint.name)
+        if known is not None:
+            heads.setdefault(known, world[:3, 3])
+    left = skeleton_table.left_of(heads)
+    if left is None or np.hypot(left[0], left[1]) < 0.1 * np.linalg.norm(left):
+        return avatar_space.TO_AVATAR.copy()
+    angle = np.pi / 2 - np.arctan2(left[1], left[0])
+    quarters = round(angle / (np.pi / 2))
+    if abs(angle - quarters * np.pi / 2) <= _QUARTER:
+        cosine, sine = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[quarters % 4]
+    else:
+        cosine, sine = float(np.cos(angle)), float(np.sin(angle))
+    turn = np.identity(4)
+    turn[:2, :2] = ((cosine, -sine), (sine, cosine))
+    return turn
+
+
+def used_joints(faces: Iterable[FaceArrays], joint_count: int, name: str = "") -> tuple[list[int], int]:
+    """Return the joints that move something, in their order, and how many vertices no joint moves.
+
+    Raises
+    ------
+    ExportError
+        A weight of a joint that the skeleton does not have.
+    """
+    used = np.zeros(joint_count, bool)
+    unweighted = 0
+    for face in faces:
+        if face.joint_indices is None or face.joint_weights is None:
+            unweighted += len(face.positions)
+            continue
+        named = face.joint_indices[face.joint_weights > 0]
+        if len(named) and not 0 <= named.min() <= named.max() < joint_count:
+            raise ExportError(
+                f"{name}: vertices are weighted to bones that its armature does not have; remove those vertex groups"
+            )
+        used[named] = True
+        unweighted += int(np.count_nonzero(~(face.joint_weights > 0).any(axis=1)))
+    return np.flatnonzero(used).tolist(), unweighted
+
+
+def rig_of(
+    skeleton: Skeleton,
+    used: Sequence[int],
+    turn: Matrix,
+    options: Mapping[str, Any],
+    *,
+    skin: Skin | None = None,
+    warn: Warn = unheard,
+) -> Rig:
+    """Return the binding to the joints that are used.
+
+    Parameters
+    ----------
+    skeleton:
+        In the space of the mesh's points before ``turn``, which is :func:`facing` of it.
+    used:
+        Joints by number, of :func:`used_joints`. None at all: the first of the table's that there is.
+    options:
+        ``joint_positions`` and ``use_lock_scale`` of ``options.EXPORT_OPTIONS``.
+    skin:
+        The binding that the mesh came with, of which the height of the pelvis is kept.
+    warn:
+        Is told what the file moves, without the object's name.
+
+    Raises
+    ------
+    ExportError
+        More joints than weights can name.
+    """
+    heads = (turn @ world_matrices(skeleton))[:, :3, 3]
+    names = [_written(joint) for joint in skeleton.joints]
+    known = [skeleton_table.canonical(joint.name) for joint in skeleton.joints]
+    place_of: dict[str, Matrix] = {}
+    for name, head in zip(known, heads, strict=True):
+        if name is not None:
+            place_of.setdefault(name, head)
+    chosen = list(used) or [next((number for number, name in enumerate(known) if name is not None), 0)]
+    moved = _moved(place_of)
+    choice = options["joint_positions"]
+    writes = choice == "ALWAYS"
+    if choice == "AUTO":
+        above = {joint for number in chosen if known[number] for joint in skeleton_table.ancestors(known[number] or "")}
+        found = [name for name in moved if name in above]
+        writes = bool(found)
+        if writes:
+            # The avatar's own joints above those that are used have to lie where the mesh was bound, too.
+            listed = {known[number] for number in chosen}
+            more = [known.index(name) for name in found if name not in listed]
+            if len(chosen) + len(more) <= MOST_JOINTS:
+                chosen = sorted({*chosen, *more})
+            warn(f"{len(found)} joints lie elsewhere than the standard avatar's; the file moves them (joint positions)")
+    index = np.full(len(skeleton.joints), -1, np.int32)
+    joint_names: list[str] = []
+    rests: list[Matrix] = []
+    positions: list[Matrix] = []
+    for number in chosen:
+        if names[number] in joint_names:
+            index[number] = joint_names.index(names[number])
+            continue
+        index[number] = len(joint_names)
+        joint_names.append(names[number])
+        rests.append(_rest(known[number], heads[number]))
+        positions.append(_relative(known[number], heads[number], place_of))
+    if len(joint_names) > MOST_INDICES:
+        raise ExportError(
+            f"The mesh hangs on {len(joint_names)} joints, at most {MOST_JOINTS} are possible; limit its vertex groups"
+        )
+    rest = np.array(rests).reshape(-1, 4, 4)
+    return Rig(
+        joint_names,
+        rest,
+        np.linalg.inv(rest),
+        index,
+        joint_positions=np.array(positions).reshape(-1, 3) if writes else None,
+        pelvis_offset=float((skin.properties.get("pelvis_offset") if skin else None) or 0.0),
+        lock_scale=writes and bool(options["use_lock_scale"] or (skin and skin.properties.get("lock_scale"))),
+    )
+
+
+def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig | None:
+    """Return the binding that a mesh came with, to the digit; None: the mesh now hangs on other joints, too."""
+    place: dict[str, int] = {}
+    for number, name in enumerate(skin.joint_names):
+        place.setdefault(name, number)
+        known = skeleton_table.canonical(name)
+        if known is not None:
+            place.setdefault(known, number)
+    index = np.array(
+        [place.get(joint.name, place.get(skeleton_table.canonical(joint.name) or "", -1)) for joint in skeleton.joints],
+        np.int32,
+    )
+    if any(index[number] < 0 for number in used):
+        return None
+    inverse_bind = avatar_space.to_avatar(skin.inverse_bind)
+    positions = skin.joint_positions
+    return Rig(
+        list(skin.joint_names),
+        np.linalg.pinv(inverse_bind),
+        inverse_bind,
+        index,
+        joint_positions=None if positions is None else positions @ avatar_space.TO_AVATAR[:3, :3].T,
+        pelvis_offset=float(skin.properties.get("pelvis_offset") or 0.0),
+        lock_scale=bool(skin.properties.get("lock_scale")),
+    )
+
+
+def _written(joint: Joint) -> str:
+    """Return the name of a joint in a file."""
+    known = skeleton_table.canonical(joint.name)
+    return joint.name if known is None else known.replace(" ", "_")
+
+
+def _rest(known: str | None, head: Matrix) -> Matrix:
+    """Return a joint's rest matrix at ``head``."""
+    rest = np.identity(4)
+    if known is not None and not skeleton_table.table()[known].is_bone:
+        rest[:3, :3] = skeleton_table.rest_matrices()[known][:3, :3]
+    rest[:3, 3] = head
+    return rest
+
+
+def _relative(known: str | None, head: Matrix, place_of: Mapping[str, Matrix]) -> Matrix:
+    """Return where a joint lies relative to its parent in the table.
+
+    Armatures may leave out joints in between, which then lie where the avatar has them, relative to the next above.
+    """
+    if known is None:
+        return head - place_of.get(skeleton_table.ROOT, np.zeros(3))
+    table = skeleton_table.table()
+    between = np.zeros(3)
+    above = table[known].parent
+    while above in table and above not in place_of:
+        between = between + np.array(table[above].position)
+        above = table[above].parent
+    return head - place_of.get(above, np.zeros(3)) - between
+
+
+def _moved(place_of: Mapping[str, Matrix]) -> list[str]:
+    """Return the joints whose position relative to their parent is not the table's, in its order."""
+    table = skeleton_table.table()
+    return [
+        name
+        for name in table
+        if name in place_of
+        and np.linalg.norm(_relative(name, place_of[name], place_of) - np.array(table[name].position)) > MOVED
+    ]

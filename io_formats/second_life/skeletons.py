@@ -1,0 +1,198 @@
+"""The avatar's skeleton, as the table has it or a file binds it -> ``Skeleton`` (formats page, sections 4 and 7).
+
+In Blender's space the avatar faces -Y, its left is +X. Bones have neither rotation nor scale; collision volumes and
+attachment points have those of the table, or of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..quaternions import matrices_to_quaternions
+from ..scene import Joint, Skeleton
+from . import avatar_space, skeleton_table
+from .skeleton_table import TableJoint
+
+Matrix = npt.NDArray[np.float64]
+
+COLLISION_GROUP = "Collision Volumes"
+ATTACHMENT_GROUP = "Attachment Points"
+UNKNOWN_GROUP = "Unknown"
+NAME = "Avatar"
+
+
+@dataclass
+class BoundJoint:
+    """A joint that a file lists."""
+
+    name: str
+    rest: Matrix
+    """(4, 4) where the file binds it, in avatar space."""
+
+
+def avatar_skeleton(*, with_collision_volumes: bool = True, with_attachments: bool = False) -> Skeleton:
+    """Return the standard avatar: 133 bones, 26 collision volumes, attachment points (47) where asked for.
+
+    Joints stand behind their parents, places are those of the table to the last digit.
+    """
+    kinds = {"bone"}
+    if with_collision_volumes:
+        kinds.add("collision_volume")
+    if with_attachments:
+        kinds.add("attachment")
+    names = [name for name, joint in skeleton_table.table().items() if joint.kind in kinds]
+    return skeleton_of(NAME, names, {})
+
+
+def bound_skeleton(
+    name: str, bound: Sequence[BoundJoint], *, whole_avatar: bool, rest_of_file: bool
+) -> tuple[Skeleton, list[int]]:
+    """Return the skeleton of a rigged mesh, and the joint of it that each of the file's is.
+
+    Parameters
+    ----------
+    bound:
+        The joints that the file lists, in its order. Names that the viewer does not know hang on the root, as there.
+    whole_avatar:
+        All bones; otherwise those that the file lists, and those they hang on. Of collision volumes and attachment
+        points always only those that are listed.
+    rest_of_file:
+        Joints rest where the file binds them, and others follow those they hang on; otherwise all where the standard
+        avatar has them, but those that it does not know.
+    """
+    table = skeleton_table.table()
+    listed: dict[str, BoundJoint] = {}
+    unknown: dict[str, BoundJoint] = {}
+    for joint in bound:
+        known = skeleton_table.canonical(joint.name)
+        (unknown if known is None else listed).setdefault(known or joint.name, joint)
+    wanted = set(listed)
+    for known in listed:
+        wanted.update(above for above in skeleton_table.ancestors(known) if table[above].is_bone)
+    if whole_avatar:
+        wanted.update(known for known, joint in table.items() if joint.is_bone)
+    names = [known for known in table if known in wanted]
+    skeleton = skeleton_of(
+        name,
+        names,
+        {known: joint.rest for known, joint in listed.items()} if rest_of_file else {},
+        {known: joint.name for known, joint in listed.items()},
+    )
+    place = {known: number for number, known in enumerate(names)}
+    root = place.get(skeleton_table.ROOT, -1)
+    above = _world_of(skeleton.joints[root]) if root >= 0 else np.identity(4)
+    for joint in unknown.values():
+        head = avatar_space.TO_BLENDER[:3, :3] @ joint.rest[:3, 3] - above[:3, 3]
+        place[joint.name] = len(skeleton.joints)
+        skeleton.joints.append(Joint(joint.name, root, _three(head), group=UNKNOWN_GROUP))
+    return skeleton, [place[skeleton_table.canonical(joint.name) or joint.name] for joint in bound]
+
+
+def skeleton_of(
+    name: str, names: Sequence[str], rests: Mapping[str, Matrix], given_names: Mapping[str, str] | None = None
+) -> Skeleton:
+    """Return a skeleton of joints of the table, parents first.
+
+    Parameters
+    ----------
+    names:
+        The table's, in its order; a joint whose parent is not among them is a root.
+    rests:
+        (4, 4) rest matrices in avatar space of joints that lie elsewhere than in the table; others keep their place
+        relative to their parent.
+    given_names:
+        What joints are called, where not as in the table.
+    """
+    table = skeleton_table.table()
+    worlds = rest_worlds(rests)
+    place = {known: number for number, known in enumerate(names)}
+    joints = []
+    for known in names:
+        joint = table[known]
+        parent = place.get(joint.parent, -1)
+        above = worlds[joint.parent] if parent >= 0 else np.identity(4)
+        local = worlds[known].copy()
+        local[:3, 3] -= above[:3, 3]  # what joints hang on has neither rotation nor scale
+        if known not in rests and parent >= 0:
+            local[:3, 3] = joint.position
+        rotation, scale = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+        turned = avatar_space.to_blender(local)
+        if not joint.is_bone:
+            rotation, scale = _rotation_and_scale(turned)
+        joints.append(
+            Joint(
+                (given_names or {}).get(known, known),
+                parent,
+                _three(avatar_space.TO_BLENDER[:3, :3] @ local[:3, 3]),
+                rotation,
+                scale,
+                tail=_three(avatar_space.TO_BLENDER[:3, :3] @ _end(joint, worlds, place)),
+                group=_group(joint),
+            )
+        )
+    return Skeleton(name, joints)
+
+
+def rest_worlds(rests: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """Return the rest matrix of every joint of the table in avatar space, (4, 4).
+
+    ``rests`` are those of joints that lie elsewhere; of bones only their place counts. Other joints keep their place
+    relative to their parent.
+    """
+    worlds: dict[str, Matrix] = {}
+    for known, joint in skeleton_table.table().items():
+        given = rests.get(known)
+        if given is None:
+            world = worlds.get(joint.parent, np.identity(4)) @ joint.local
+        elif joint.is_bone:
+            world = np.identity(4)
+            world[:3, 3] = given[:3, 3]
+        else:
+            world = given
+        worlds[known] = world
+    return worlds
+
+
+def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, int]) -> Matrix:
+    """Return where a joint ends, from its place: where the one begins that is connected to it, else the table's."""
+    if joint.is_bone:
+        for name, child in skeleton_table.table().items():
+            if child.parent == joint.name and child.is_bone and child.is_connected and name in place:
+                at_rest = np.array(child.position)
+                if np.allclose(at_rest, joint.end, atol=1e-6):
+                    between: Matrix = worlds[name][:3, 3] - worlds[joint.name][:3, 3]
+                    return between
+    return np.array(joint.end)
+
+
+def _group(joint: TableJoint) -> str:
+    if joint.is_bone:
+        return joint.group
+    return COLLISION_GROUP if joint.is_collision_volume else ATTACHMENT_GROUP
+
+
+def _world_of(joint: Joint) -> Matrix:
+    """Return the place of a root as a matrix."""
+    world = np.identity(4)
+    world[:3, 3] = joint.translation
+    return world
+
+
+def _rotation_and_scale(
+    matrix: Matrix,
+) -> tuple[tuple[float, float, float, float], tuple[float, float, float]]:
+    """Return rotation (w, x, y, z) and scale of a (4, 4) matrix without shear."""
+    linear = matrix[:3, :3]
+    scale = np.linalg.norm(linear, axis=0)
+    w, x, y, z = matrices_to_quaternions((linear / np.where(scale > 0, scale, 1))[None])[0].tolist()
+    return (w, x, y, z), _three(scale)
+
+
+def _three(values: npt.ArrayLike) -> tuple[float, float, float]:
+    # + 0.0 makes -0.0 a plain zero
+    x, y, z = (np.asarray(values, np.float64) + 0.0).tolist()
+    return (x, y, z)

@@ -1,0 +1,148 @@
+"""A file's binding -> where its joints rest, and what becomes of the mesh there (formats page, sections 4.2 to 4.6).
+
+What the viewer shows at rest is ``joint rest * inverse bind * bind shape * v``. In a plain file the first two cancel
+out. Rigs made elsewhere or in another unit leave something common to all joints, which here goes into the place of
+the mesh, so that both mesh and joints lie where the viewer shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..scene import Skin
+from . import avatar_space, skeleton_table
+from .mesh.skin_block import SkinBlock
+from .skeletons import BoundJoint, rest_worlds
+from .wording import Warn, counted, listed
+
+Matrix = npt.NDArray[np.float64]
+
+_AWAY = 0.005
+"""Metres by which joints of real rigs may lie off the table without meaning it."""
+_UNTURNED = 1e-3
+"""Largest element of a rotation or scale that is taken for rounding."""
+_BENT = 1e-2
+
+
+@dataclass
+class Binding:
+    """What a skin block means; matrices for column vectors, in avatar space."""
+
+    joints: list[BoundJoint]
+    """In the order of the file, with their rest."""
+    mesh_place: Matrix
+    """(4, 4): from the unit cube to where the mesh is at rest, in metres."""
+    skin: Skin
+    """The file's own matrices, in Blender's space."""
+
+
+def matrices_of(rows: Matrix) -> Matrix:
+    """Return matrices (…, 4, 4) for column vectors of a file's (…, 16)."""
+    turned: Matrix = np.swapaxes(np.asarray(rows, np.float64).reshape(*rows.shape[:-1], 4, 4), -1, -2)
+    return turned
+
+
+def rows_of(matrices: Matrix) -> Matrix:
+    """Return (…, 16) as files have it of matrices (…, 4, 4) for column vectors."""
+    turned: Matrix = np.swapaxes(matrices, -1, -2).reshape(*matrices.shape[:-2], 16)
+    return turned
+
+
+def binding_of(block: SkinBlock, warn: Warn) -> Binding:
+    """Return what a skin block means; what is odd about it is told."""
+    inverse_bind = matrices_of(block.inverse_bind)
+    bind_shape = matrices_of(block.bind_shape)
+    alternative = None if block.alt_inverse_bind is None else matrices_of(block.alt_inverse_bind)
+    positions = None if alternative is None else alternative[:, :3, 3]
+    known = [skeleton_table.canonical(name) for name in block.joint_names]
+    usable = np.ones(len(known), bool) if block.usable is None else block.usable
+    expected = rest_worlds(_overridden(known, positions))
+    common = _common(known, usable, inverse_bind, expected, warn)
+    rests = common @ np.linalg.inv(inverse_bind)
+    for number in np.flatnonzero(~usable).tolist():
+        rests[number] = expected.get(known[number] or "", np.identity(4))
+    joints = [BoundJoint(name, rest) for name, rest in zip(block.joint_names, rests, strict=True)]
+    _say_turned(joints, known, warn)
+    unknown = [name for name, found in zip(block.joint_names, known, strict=True) if found is None]
+    if unknown:
+        number = counted(len(unknown), "joint is", "joints are")
+        warn(f"{number} unknown to the viewer, which moves them with '{skeleton_table.ROOT}': {listed(unknown)}")
+    skin = Skin(
+        list(block.joint_names),
+        avatar_space.to_blender(inverse_bind),
+        avatar_space.to_blender(bind_shape),
+        joint_positions=None if positions is None else positions @ avatar_space.TO_BLENDER[:3, :3].T,
+    )
+    if alternative is not None:
+        skin.properties = {
+            "alt_inverse_bind": avatar_space.to_blender(alternative),
+            "pelvis_offset": block.pelvis_offset,
+            "lock_scale": block.lock_scale,
+        }
+    return Binding(joints, common @ bind_shape, skin)
+
+
+def _overridden(known: Sequence[str | None], positions: Matrix | None) -> Mapping[str, Matrix]:
+    """Return the rest of joints that the file moves, with the positions that it gives relative to their parents."""
+    if positions is None:
+        return {}
+    table = skeleton_table.table()
+    wanted = {name: place for name, place in zip(known, positions, strict=True) if name is not None}
+    worlds: dict[str, Matrix] = {}
+    for name, joint in table.items():
+        local = joint.local
+        if name in wanted:
+            local[:3, 3] = wanted[name]
+        worlds[name] = worlds.get(joint.parent, np.identity(4)) @ local
+    return {name: worlds[name] for name in wanted}
+
+
+def _common(
+    known: Sequence[str | None],
+    usable: npt.NDArray[np.bool_],
+    inverse_bind: Matrix,
+    expected: Mapping[str, Matrix],
+    warn: Warn,
+) -> Matrix:
+    """Return what rest and inverse bind of (nearly) all joints leave, (4, 4); the identity where they do not agree."""
+    table = skeleton_table.table()
+    common = np.identity(4)
+    bones = [place for place, name in enumerate(known) if name and table[name].is_bone and usable[place]]
+    others = [place for place, name in enumerate(known) if name and usable[place]]
+    chosen = bones or others
+    if not chosen:
+        return common
+    left = np.stack([expected[known[place] or ""] @ inverse_bind[place] for place in chosen])
+    linear = np.median(left[:, :3, :3], axis=0)
+    size = max(float(np.abs(linear).max()), 1e-30)
+    if np.abs(linear - np.identity(3)).max() > _UNTURNED:
+        off = np.abs(left[:, :3, :3] - linear).max(axis=(1, 2))
+        if np.count_nonzero(off <= _BENT * size) * 2 >= len(chosen) and abs(np.linalg.det(linear / size)) > 1e-9:
+            common[:3, :3] = linear
+    shift = left[:, :3, 3]
+    if np.count_nonzero(np.linalg.norm(shift, axis=1) <= _AWAY) * 2 < len(chosen):
+        middle = np.median(shift, axis=0)
+        if np.count_nonzero(np.linalg.norm(shift - middle, axis=1) <= _AWAY) * 2 >= len(chosen):
+            common[:3, 3] = middle
+            away = float(np.linalg.norm(middle))
+            warn(f"its rig lies {away:.3g} m off the avatar; brought onto it, as the viewer shows it")
+    return common
+
+
+def _say_turned(joints: Sequence[BoundJoint], known: Sequence[str | None], warn: Warn) -> None:
+    table = skeleton_table.table()
+    turned = [
+        joint.name
+        for joint, name in zip(joints, known, strict=True)
+        if (name is None or table[name].is_bone) and np.abs(joint.rest[:3, :3] - np.identity(3)).max() > _BENT
+    ]
+    if turned:
+        number = counted(len(turned), "bone is", "bones are")
+        warn(
+            f"{number} bound with a rotation or scale, which bones of the avatar have none of; the viewer bends the "
+            f"mesh there: {listed(turned)}"
+        )
