@@ -15,8 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import second_life_comparison as comparison
 import second_life_judge as judge
+import second_life_made as made
 import second_life_oracle as oracle
+from meshferry.io_formats.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 
 ROW = re.compile(r"^\| `(\w+\.(?:ll)?mesh)` \|" + r" ([^|]*) \|" * 7, re.MULTILINE)
 HASH = re.compile(r"^\| `(\w+\.(?:ll)?mesh)` \|.* (\d+) \| `([0-9a-f]{64})` \|$", re.MULTILINE)
@@ -176,6 +179,7 @@ def test_the_oracle_finds_what_the_made_files_hold(folder: Path, decoded: dict[s
     server = decoded["synthetic/synth_server_header.llmesh"].header
     assert str(server["creator"]) == "00112233-4455-6677-8899-aabbccddeeff"
     assert server["date"] == 1700000000.25
+    assert decoded["synthetic/synth_server_header.llmesh"].havok
     bundle = oracle.decode_bundle((folder / "synthetic" / "synth_scene.slm").read_bytes())
     assert len(bundle.assets) == len(bundle.instances) == 3
     assert [asset.header.get("submodel_id") for asset in bundle.assets].count(None) == 2
@@ -314,3 +318,73 @@ def test_the_judge_leaves_out_triangles_that_blender_does_not_take(decoded: dict
     assert judge.same_asset(before, after).repeated == 1
     with pytest.raises(AssertionError):
         judge.same_asset(after, before)
+
+
+MADE = {"crate": made.crate, "torso": made.torso}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_our_reader_finds_in_bytes_by_hand_what_the_oracle_finds(name: str) -> None:
+    data = MADE[name]()
+    found = oracle.decode(data)
+    document = SECOND_LIFE_MESH.read(data)
+    comparison.same_asset(document, found)
+    same_file(found, oracle.decode(SECOND_LIFE_MESH.write(document)))
+
+
+def same_file(before: oracle.Asset, after: oracle.Asset) -> None:
+    """Require the header's keys in their order, every inflated block and the trailing bytes; never the old prefix."""
+    assert list(after.header) == list(before.header)
+    assert {k: v for k, v in after.header.items() if k not in after.sizes} == {
+        k: v for k, v in before.header.items() if k not in before.sizes
+    }
+    assert list(after.values) == list(before.values)
+    for key, inflated in before.inflated.items():
+        bare = inflated.removeprefix(oracle.PREFIX).lstrip(b"\n") if inflated.startswith(oracle.PREFIX) else inflated
+        assert after.inflated[key] == bare, key
+    assert after.havok == before.havok
+    assert after.trailing == before.trailing
+    assert after.prefix_size == 0
+
+
+def test_our_codec_and_the_oracle_agree_on_real_files(folder: Path, decoded: dict[str, oracle.Asset]) -> None:
+    """Every array of every file; and what our writer makes of it, the oracle reads as it read the file."""
+    for name, found in decoded.items():
+        document = SECOND_LIFE_MESH.read((folder / name).read_bytes())
+        comparison.same_asset(document, found)
+        same_file(found, oracle.decode(SECOND_LIFE_MESH.write(document)))
+
+
+def test_the_download_weight_is_the_oracles(folder: Path, decoded: dict[str, oracle.Asset]) -> None:
+    """At the size that the asset says: NormalizedScale, or what the bind shape stretches the unit cube to."""
+    for name, found in decoded.items():
+        facts = SECOND_LIFE_MESH.facts(SECOND_LIFE_MESH.read((folder / name).read_bytes()))
+        size = found.scale
+        if found.skin is not None:
+            size = tuple(np.linalg.norm(found.skin.bind_shape[:3, :3], axis=1))
+        sizes = {level: found.sizes[level] for level in oracle.LEVELS if level in found.sizes}
+        assert facts["download_weight"] == pytest.approx(oracle.streaming_cost(sizes, size), abs=6e-5), name
+        assert facts["hulls"] == len(found.hulls.hulls), name
+        assert facts["triangles"] == sum(len(face.triangles) for face in found.levels["high_lod"])
+
+
+def bundles(samples: Path) -> list[bytes]:
+    real = samples / "secondlife" / "synthetic" / "synth_scene.slm"
+    return [made.bundle(), *([real.read_bytes()] if real.is_file() else [])]
+
+
+def test_our_codec_and_the_oracle_agree_on_bundles(samples: Path) -> None:
+    for data in bundles(samples):
+        found = oracle.decode_bundle(data)
+        document = SECOND_LIFE_BUNDLE.read(data)
+        assert document.name == found.name
+        for mine, theirs in zip(document.meshes, found.assets, strict=True):
+            comparison.same_asset(mine, theirs)
+        written = SECOND_LIFE_BUNDLE.write(document)
+        again = oracle.decode_bundle(written)
+        assert {k: v for k, v in again.value.items() if k != "mesh"} == {
+            k: v for k, v in found.value.items() if k != "mesh"
+        }
+        assert list(again.value) == list(found.value)
+        for before, after in zip(found.assets, again.assets, strict=True):
+            same_file(before, after)

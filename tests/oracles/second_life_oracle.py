@@ -218,6 +218,8 @@ class Asset:
     physics_mesh: list[Face] | None
     skin: Skin | None
     hulls: Hulls | None
+    havok: bytes = b""
+    """The simulator's own block, as it is."""
 
     @property
     def scale(self) -> tuple[float, ...]:
@@ -274,12 +276,14 @@ def decode(data: bytes) -> Asset:
     }
     inflated: dict[str, bytes] = {}
     values: dict[str, Any] = {}
+    havok = b""
     end = start
     for key, place in sorted(found.items(), key=lambda item: item[1]["offset"]):
         at = start + place["offset"]
         end = max(end, at + place["size"])
         require(end <= len(data), f"{key} sticks out of the file")
         if key == "physics_havok":
+            havok = data[at : at + place["size"]]
             continue
         inflated[key] = inflate(data[at : at + place["size"]], key)
         values[key] = block_value(inflated[key], key)
@@ -301,6 +305,7 @@ def decode(data: bytes) -> Asset:
         physics_mesh=None if physics is None else [face_of(value, "physics mesh") for value in physics],
         skin=skin_of(values["skin"]) if "skin" in values else None,
         hulls=hulls_of(values["physics_convex"]) if values.get("physics_convex") is not None else None,
+        havok=havok,
     )
 
 
