@@ -12,7 +12,7 @@ from . import formats
 from .capabilities import losses
 from .errors import ExportError, FormatError
 from .file_sets import write_outputs
-from .findings import errors_of, warnings_of
+from .findings import Finding, errors_of, warnings_of
 from .formats import Document, Format
 from .output_files import OutputFile
 from .replacing import refusal, replace_file
@@ -182,20 +182,33 @@ def encode_part(
     Raises
     ------
     ExportError
-        A rule of the target program is broken, unless ``ignore_errors``.
+        A rule of the target program is broken, unless ``ignore_errors``, or what came from a file is to stay as it
+        came (``properties["as_imported"]``); then it is among the warnings.
     """
+    ignore_errors = ignore_errors or bool(scene.properties.get("as_imported"))
+    findings = target.check_scene(scene)
+    _refuse_errors(findings, ignore_errors=ignore_errors)
     document = target.from_scene(scene, options)
-    findings = target.check(document)
+    findings += target.check(document)
+    _refuse_errors(findings, ignore_errors=ignore_errors)
     broken = errors_of(findings)
-    if broken and not ignore_errors:
-        raise ExportError(
-            "; ".join(str(finding) for finding in broken[:5])
-            + (f"; and {len(broken) - 5} more" if len(broken) > 5 else "")
-        )
     lost = list(dict.fromkeys(scene.warnings))
     said = lost + [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
     outputs = target.write_files(document, stem or file_name(scene.name))
     return EncodedFile(scene, outputs, list(dict.fromkeys(said)), lost)
+
+
+def _refuse_errors(findings: Sequence[Finding], *, ignore_errors: bool) -> None:
+    """Refuse what the target program would fail on.
+
+    Raises
+    ------
+    ExportError
+        With the first errors.
+    """
+    broken = list(dict.fromkeys(str(finding) for finding in errors_of(findings)))
+    if broken and not ignore_errors:
+        raise ExportError("; ".join(broken[:5]) + (f"; and {len(broken) - 5} more" if len(broken) > 5 else ""))
 
 
 def encode_scene(

@@ -121,6 +121,15 @@ class Format:
         findings: list[Finding] = self._room("checks").check(document)
         return findings
 
+    def check_scene(self, scene: Scene) -> list[Finding]:
+        """Apply those of the rules that are about a scene, so that what they find can be shown in it.
+
+        Together with those of :meth:`check`, for the document made of the scene, they are all.
+        """
+        found = getattr(self._room("checks"), "check_scene", None)
+        findings: list[Finding] = found(scene) if found is not None else []
+        return findings
+
     def facts(self, document: Document) -> dict[str, Any]:
         """Return what ``inspect`` prints, without ``file``, ``format`` and ``error``.
 

@@ -1,16 +1,55 @@
-"""What the viewer's uploader and the simulator say of models (formats page, section 12)."""
+"""What the viewer's uploader and the simulator say of models (formats page, sections 4.4, 5, 10 and 12)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
-from ..findings import Finding
-from ..scene import Scene
-from .models import Model
+import numpy as np
+import numpy.typing as npt
+
+from ..connectivity import places
+from ..findings import Elements, Finding, error, warning
+from ..scene import Layer, Mesh, Node, Role, Scene
+from . import skeleton_table
+from .degenerates import degenerate_triangles
+from .faces import MOST_FACES, MOST_VERTICES
+from .models import LEVEL_LABELS, LEVELS, Model, models_of
+from .placement import is_as_imported, nodes_of, placement_of
+from .wording import counted, listed
+
+MOST_HULLS = 256
+MOST_HULL_POINTS = 256
+LEAST_SIZE, MOST_SIZE = 0.01, 64.0
+"""Metres along each axis that an object may have in Second Life."""
+OPEN_LEAST_SIZE, OPEN_MOST_SIZE = 0.001, 256.0
+"""And in OpenSim."""
+MOST_UV = 1000.0
+
+_RESERVED = re.compile(r"_(?:LOD|PHYS)")
+_FLAT_AXIS = 1e-5
+"""Metres below which an axis is flat, and gets the size 1."""
+_HULL_THICKNESS = 1e-4
+"""Share of a hull's extent below which it is flat."""
+_WEIGHT_STEP = 2 / 65535
+_TURNED = 0.01
+_UNEVEN_SCALE = 1e-3
+
+_Flags = npt.NDArray[np.bool_]
+
+
+def check_scene(scene: Scene) -> list[Finding]:
+    """Apply :func:`check_models` to all models of a scene, and name what belongs to none of them."""
+    models = models_of(scene)
+    return [*check_models(models, scene), *_left_over(models, scene)]
 
 
 def check_models(
-    models: Sequence[Model], scene: Scene, *, sizes: Mapping[str, Mapping[str, int]] | None = None
+    models: Sequence[Model],
+    scene: Scene,
+    *,
+    sizes: Mapping[str, Mapping[str, int]] | None = None,
+    stored: bool = False,
 ) -> list[Finding]:
     """Say what the uploader refuses (errors) and what surprises (warnings), each finding naming the model.
 
@@ -19,8 +58,394 @@ def check_models(
     models:
         Of :func:`.models.models_of` of the scene.
     scene:
-        Where the models are from; ``properties["as_imported"]`` means that nothing is filled in.
+        Where the models are from; with ``properties["as_imported"]``, those that came from a file are ``stored``.
     sizes:
         Compressed bytes of each block by model name, where they are known.
+    stored:
+        The models are as a file has them: their points are in the unit cube, and nothing will be filled in or split.
+
+    Returns
+    -------
+    list
+        Members of a finding's elements are numbers of triangles and points in the ``Mesh`` of the node that it names,
+        or names of joints. What was made, and so cannot be pointed at, has none.
     """
-    raise NotImplementedError
+    findings: list[Finding] = []
+    keeps = bool(scene.properties.get("as_imported"))
+    for model in models:
+        as_stored = stored or (keeps and is_as_imported(model))
+        findings += _Rules(model, (sizes or {}).get(model.name, {}), stored=as_stored).check()
+    return list(dict.fromkeys(findings))
+
+
+def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:
+    """Name levels and shapes that no model has a place for."""
+    taken = {id(node) for model in models for node in nodes_of(model)}
+    for node in scene.nodes:
+        if node.mesh is None or id(node) in taken:
+            continue
+        number = node.properties.get("lod_of", node.properties.get("shape_of", -1))
+        owner = scene.nodes[number].name if 0 <= number < len(scene.nodes) else ""
+        what = f"level {node.lod}" if node.role is Role.RENDER else "another physics shape"
+        text = f"it is {what} of '{owner}', which has no place for it; left out"
+        yield warning(f"Object '{node.name}'", text if owner else "nothing that it belongs to is exported; left out")
+
+
+class _Rules:
+    """The rules for one model."""
+
+    def __init__(self, model: Model, sizes: Mapping[str, int], *, stored: bool) -> None:
+        self.model = model
+        self.sizes = sizes
+        self.stored = stored
+
+    def check(self) -> list[Finding]:
+        """Apply all of them; the rest where the finest level has triangles, and all numbers are numbers."""
+        findings = list(self.names())
+        if not self.model.mesh.triangle_count:
+            return [*findings, error(self.item(), "its highest level has no triangles; there is nothing to show")]
+        broken = list(self.numbers())
+        findings += broken
+        if not broken:
+            findings += [*self.extents(), *self.physics()]
+        for rule in (self.levels, self.materials, self.uvs, self.joints, self.weights):
+            findings += rule()
+        return findings
+
+    def item(self, node: Node | None = None) -> str:
+        """Name what a finding is about: the object; where there is none of its own, its part of another."""
+        name = self.model.name
+        if node is None or node is self.model.finest:
+            return f"Object '{name}'" if name else ""
+        if name and node.name and node.name != name and "source" not in node.properties:
+            return f"Object '{node.name}'"
+        part = self.part(node)
+        return f"Object '{name}', {part}" if name else part[:1].upper() + part[1:]
+
+    def part(self, node: Node) -> str:
+        """Say which part of the model a node is."""
+        for label, level in zip(LEVEL_LABELS, self.model.levels, strict=True):
+            if level is node:
+                return f"{label.lower()} level"
+        return "physics mesh" if node is self.model.physics else "hull"
+
+    def elements(self, kind: str, node: Node, members: _Flags) -> Elements | None:
+        """Point at triangles or vertices of a node, if it is an object."""
+        if "source" in node.properties:
+            return None
+        return Elements(kind, node.name, tuple(np.flatnonzero(members).tolist()))
+
+    def level_nodes(self) -> Iterator[tuple[int, Node, Mesh]]:
+        """Yield the levels that are there, the finest first."""
+        for number, node in enumerate(self.model.levels):
+            if node is not None and node.mesh is not None:
+                yield number, node, node.mesh
+
+    def names(self) -> Iterator[Finding]:
+        """Look for what the uploader takes for the mark of a level (section 10.1)."""
+        found = _RESERVED.search(self.model.name)
+        if found and not self.stored:
+            text = f"its name contains '{found.group()}', behind which the uploader cuts names off; rename it"
+            yield warning(self.item(), text)
+
+    def numbers(self) -> Iterator[Finding]:
+        """Look for what is no number."""
+        finest = self.model.finest
+        if not np.isfinite([*finest.translation, *finest.rotation, *finest.scale]).all():
+            yield error(self.item(), "its place, rotation or scale is no number")
+        skin = finest.skin
+        if skin is not None and not (np.isfinite(skin.inverse_bind).all() and np.isfinite(skin.bind_shape).all()):
+            yield error(self.item(), "a matrix of its binding to the armature holds what is no number")
+        for node in nodes_of(self.model):
+            mesh = node.mesh
+            if mesh is None:
+                continue
+            for what, layer in (
+                ("a place", Layer("", mesh.points)),
+                ("a normal", mesh.normal),
+                ("UVs", mesh.uvs[0] if mesh.uvs else None),
+            ):
+                broken = _broken_points(mesh, layer)
+                if broken.any():
+                    number = counted(int(broken.sum()), "vertex has", "vertices have")
+                    text = f"{number} {what} with coordinates that are no numbers; delete or mend them"
+                    yield error(self.item(node), text, self.elements("vertices", node, broken))
+
+    def extents(self) -> Iterator[Finding]:
+        """Look at the size in metres, and at scales that were not applied (section 12)."""
+        finest, points = self.model.finest, _used_points(self.model.mesh)
+        extent = np.ptp(points, axis=0).astype(np.float64)
+        scale = np.array(finest.scale, np.float64)
+        metres = extent * np.abs(scale)
+        metres = np.where(metres < _FLAT_AXIS, 1.0, metres)
+        size = " × ".join(f"{length:.4g}" for length in metres)
+        if metres.max() > OPEN_MOST_SIZE:
+            text = f"it is {size} m; nothing can be longer than {MOST_SIZE:g} m (in OpenSim {OPEN_MOST_SIZE:g} m)"
+            yield error(self.item(), text)
+        elif metres.max() > MOST_SIZE:
+            text = f"it is {size} m; in Second Life nothing can be longer than {MOST_SIZE:g} m"
+            yield warning(self.item(), text)
+        if metres.min() < OPEN_LEAST_SIZE:
+            text = f"it is {size} m; what is thinner than {OPEN_LEAST_SIZE * 1000:g} mm may be left out"
+            yield warning(self.item(), text)
+        elif metres.min() < LEAST_SIZE:
+            text = f"it is {size} m; Second Life makes it {LEAST_SIZE * 1000:g} mm along each axis at least"
+            yield warning(self.item(), text)
+        if self.stored or _fills_unit_cube(points, extent):
+            return
+        if (scale < 0).any():
+            text = "its scale is negative, which the uploader would lose; apply it (Object > Apply > Scale)"
+            yield warning(self.item(), text)
+        elif np.ptp(scale) > _UNEVEN_SCALE * scale.max():
+            text = "its scale is uneven and not applied; apply it (Object > Apply > Scale)"
+            yield warning(self.item(), text)
+
+    def levels(self) -> Iterator[Finding]:
+        """Look for levels that are heavier than the finer ones (section 12)."""
+        finer = ""
+        finer_count = finer_bytes = 0
+        for number, node, mesh in self.level_nodes():
+            label, size = LEVEL_LABELS[number], self.sizes.get(LEVELS[number], 0)
+            if finer and mesh.triangle_count > finer_count:
+                text = f"{label} has {mesh.triangle_count:,} triangles, more than {finer} with {finer_count:,}"
+                yield warning(self.item(node), text)
+            elif finer and size > finer_bytes > 0:
+                text = f"{label} takes {size:,} bytes, more than {finer} with {finer_bytes:,}"
+                yield warning(self.item(node), text)
+            finer, finer_count, finer_bytes = label, mesh.triangle_count, size
+
+    def materials(self) -> Iterator[Finding]:
+        """Compare the materials of the levels (section 10), and count them and their vertices (section 12)."""
+        finest = self.model.mesh
+        known = {finest.materials[slot]: slot for slot in reversed(_used_slots(finest))}
+        slots = max(len(finest.materials), 1) if self.stored else len(known)
+        if slots > MOST_FACES:
+            text = f"it has {slots} materials; an object has {MOST_FACES} faces at most"
+            if self.stored:
+                yield error(self.item(), text)
+            else:
+                yield warning(self.item(), f"{text}, so it becomes {-(-slots // MOST_FACES)} objects")
+        shapes = [] if self.model.physics is None or self.model.physics.mesh is None else [self.model.physics]
+        for node in [*(node for _number, node, _mesh in self.level_nodes()), *shapes]:
+            mesh = node.mesh
+            if mesh is None:
+                continue
+            yield from self.crowded_faces(node, mesh)
+            if node is self.model.finest:
+                continue
+            used = _used_slots(mesh)
+            strange = [slot for slot in used if mesh.materials[slot] not in known]
+            if strange:
+                names = listed(list(dict.fromkeys(mesh.materials[slot] or "no material" for slot in strange)))
+                text = f"{names}: not among the materials of the highest level; the uploader refuses that"
+                yield error(
+                    self.item(node),
+                    text,
+                    self.elements("triangles", node, np.isin(mesh.material_index, strange)),
+                )
+            missing = [name for name in known if name not in {mesh.materials[slot] for slot in used}]
+            if missing and node is not self.model.physics:
+                names = listed([name or "no material" for name in missing])
+                verb = "has" if len(missing) == 1 else "have"
+                yield warning(self.item(node), f"{names} {verb} no triangles here and will vanish at this distance")
+
+    def crowded_faces(self, node: Node, mesh: Mesh) -> Iterator[Finding]:
+        """Look for faces with more vertices than 16 bits count; each point is one vertex at least."""
+        if len(mesh.points) <= MOST_VERTICES:
+            return
+        triangles = mesh.corner_point.reshape(-1, 3)
+        for slot in _used_slots(mesh):
+            points = len(np.unique(triangles[mesh.material_index == slot]))
+            if points > MOST_VERTICES:
+                name = f"material '{mesh.materials[slot]}'" if mesh.materials[slot] else f"material slot {slot + 1}"
+                text = f"{name} has {points:,} vertices; a face has {MOST_VERTICES:,} at most"
+                yield warning(self.item(node), text if self.stored else f"{text}, so it becomes several")
+
+    def uvs(self) -> Iterator[Finding]:
+        """Look for UVs that are too far off to be stored well (section 12)."""
+        for _number, node, mesh in self.level_nodes():
+            if not mesh.uvs or not len(mesh.uvs[0].values):
+                continue
+            values = mesh.uvs[0].values
+            with np.errstate(invalid="ignore"):
+                far = (np.abs(values) > MOST_UV).any(axis=1)
+            if far.any():
+                points = _points_with(mesh, mesh.uvs[0], far)
+                most = float(np.nanmax(np.abs(values[far])))
+                text = (
+                    f"its UVs reach {most:.6g}; they are stored in {65535:,} steps over their range, "
+                    "so textures will swim"
+                )
+                yield warning(self.item(node), text, self.elements("vertices", node, points))
+
+    def physics(self) -> Iterator[Finding]:
+        """Look for shapes that the uploader or the simulator refuses (section 5)."""
+        hulls = [(node, node.mesh) for node in self.model.hulls if node.mesh is not None]
+        if len(hulls) > MOST_HULLS:
+            text = f"{len(hulls):,} hulls; {MOST_HULLS} at most: join parts, or choose another physics shape"
+            yield error(self.item(), text)
+        for node, mesh in hulls:
+            points = np.unique(mesh.points, axis=0)
+            if len(points) > MOST_HULL_POINTS:
+                text = f"the hull has {len(points):,} vertices; {MOST_HULL_POINTS} at most"
+                yield error(self.item(node), text)
+        flat = [node for node, mesh in hulls if _is_flat(mesh)]
+        for node in flat[:10]:
+            text = "the hull is flat; one needs 4 vertices that do not lie in a plane"
+            everything = np.ones(len(node.mesh.points) if node.mesh is not None else 0, bool)
+            yield warning(self.item(node), text, self.elements("vertices", node, everything))
+        if len(flat) > 10:
+            yield warning(self.item(), f"{len(flat) - 10:,} more of its hulls are flat")
+        node = self.model.physics
+        if hulls or node is None or node.mesh is None or not node.mesh.triangle_count:
+            return
+        placement = placement_of(self.model, as_imported=self.stored)
+        bad = degenerate_triangles(placement.normalised(node.mesh.points), node.mesh.corner_point)
+        if bad.any():
+            number = counted(int(bad.sum()), "triangle is", "triangles are")
+            text = f"{number} too thin or too small for physics; the uploader refuses the physics mesh"
+            yield error(self.item(node), text, self.elements("triangles", node, bad))
+
+    def joints(self) -> Iterator[Finding]:
+        """Look at the joints that move the mesh, and how it is bound to them (sections 4.3 and 4.4)."""
+        skeleton, skin = self.model.skeleton, self.model.finest.skin
+        if skeleton is None:
+            return
+        used = np.unique(np.concatenate([_used_joints(mesh) for _number, _node, mesh in self.level_nodes()]))
+        names = [skeleton.joints[joint].name for joint in used.tolist() if joint < len(skeleton.joints)]
+        unknown = [name for name in names if skeleton_table.canonical(name) is None]
+        if unknown:
+            text = (
+                f"{counted(len(unknown), 'bone moves', 'bones move')} it that the avatar does not have: "
+                f"{listed(unknown)}; the uploader leaves out the whole rig"
+            )
+            yield error(self.item(), text, Elements("bones", skeleton.name, tuple(unknown)))
+        known = {skeleton_table.canonical(name) for name in names} - {None}
+        if len(known) > skeleton_table.MOST_JOINTS:
+            text = f"{len(known)} bones move it; a mesh may have {skeleton_table.MOST_JOINTS}"
+            yield error(self.item(), text)
+        if self.stored and skin is not None:
+            if len(skin.joint_names) > skeleton_table.MOST_JOINTS:
+                text = f"it is bound to {len(skin.joint_names)} joints; a mesh may have {skeleton_table.MOST_JOINTS}"
+                yield warning(self.item(), text)
+            idle = [name for name in skin.joint_names if skeleton_table.canonical(name) is None and name not in unknown]
+            if idle:
+                yield warning(self.item(), f"it lists joints that the avatar does not have: {listed(idle)}")
+            if _is_turned(skin.bind_shape):
+                text = "its bind shape matrix has a rotation, which the uploader warns of; it works in spite of that"
+                yield warning(self.item(), text)
+
+    def weights(self) -> Iterator[Finding]:
+        """Look for vertices that no joint moves, and places with two answers (section 4.1)."""
+        if self.model.skeleton is None:
+            return
+        for _number, node, mesh in self.level_nodes():
+            used = np.zeros(len(mesh.points), bool)
+            used[mesh.corner_point] = True
+            if mesh.joint_weights is None or mesh.joint_indices is None:
+                yield warning(self.item(node), "no vertex has weights; all follow the first joint")
+                continue
+            loose = used & ~(mesh.joint_weights > 0).any(axis=1)
+            if loose.any():
+                number = counted(int(loose.sum()), "vertex has", "vertices have")
+                text = f"{number} no weights and will follow the first joint"
+                yield warning(self.item(node), text, self.elements("vertices", node, loose))
+            if not self.stored:
+                torn = used & _disagreeing(mesh)
+                if torn.any():
+                    number = counted(int(torn.sum()), "vertex stands", "vertices stand")
+                    text = f"{number} where others do that have other weights; the uploader gives all the last one's"
+                    yield warning(self.item(node), text, self.elements("vertices", node, torn))
+
+
+def _broken_points(mesh: Mesh, layer: Layer | None) -> _Flags:
+    """Tell of each point that triangles use whether a value there is no number, (P,)."""
+    if layer is None or np.isfinite(layer.values.sum(dtype=np.float64)):
+        return np.zeros(len(mesh.points), bool)
+    return _points_with(mesh, layer, ~np.isfinite(layer.values).all(axis=1))
+
+
+def _points_with(mesh: Mesh, layer: Layer, values: _Flags) -> _Flags:
+    """Tell which points, of those in triangles, have one of the layer's marked values."""
+    found = np.zeros(len(mesh.points), bool)
+    if layer.index is not None:
+        found[mesh.corner_point[values[layer.index]]] = True
+    elif layer.per_corner:
+        found[mesh.corner_point[values]] = True
+    else:
+        found[mesh.corner_point[values[mesh.corner_point]]] = True
+    return found
+
+
+def _used_points(mesh: Mesh) -> npt.NDArray[np.float32]:
+    used = np.zeros(len(mesh.points), bool)
+    used[mesh.corner_point] = True
+    return mesh.points if used.all() else mesh.points[used]
+
+
+def _used_slots(mesh: Mesh) -> list[int]:
+    """Return the slots that have triangles."""
+    counts = np.bincount(mesh.material_index, minlength=len(mesh.materials))
+    slots: list[int] = np.flatnonzero(counts[: len(mesh.materials)]).tolist()
+    return slots
+
+
+def _used_joints(mesh: Mesh) -> npt.NDArray[np.int32]:
+    """Return the joints that have a weight somewhere."""
+    if mesh.joint_indices is None or mesh.joint_weights is None:
+        return np.empty(0, np.int32)
+    joints: npt.NDArray[np.int32] = np.unique(mesh.joint_indices[mesh.joint_weights > 0])
+    return joints
+
+
+def _fills_unit_cube(points: npt.NDArray[np.float32], extent: npt.NDArray[np.float64]) -> bool:
+    """Tell whether points fill the unit cube, as those of meshes do whose size is their object's scale."""
+    middle = (points.max(axis=0) + points.min(axis=0)) / 2
+    return bool(np.all((np.abs(extent - 1) < 1e-3) | (extent < _FLAT_AXIS)) and np.all(np.abs(middle) < 1e-3))
+
+
+def _is_flat(mesh: Mesh) -> bool:
+    """Tell whether all points lie in a plane, or are fewer than four."""
+    points = np.unique(mesh.points.astype(np.float64), axis=0)
+    if len(points) < 4:
+        return True
+    away = points - points.mean(axis=0)
+    axes = np.linalg.svd(away, full_matrices=False)[2]
+    width = np.ptp(away @ axes.T, axis=0)
+    return bool(width[2] < _HULL_THICKNESS * width[0])
+
+
+def _is_turned(matrix: npt.NDArray[np.float64]) -> bool:
+    """Tell whether a matrix rotates by more than the uploader lets pass: a quaternion farther than 0.01 from none."""
+    linear = matrix[:3, :3]
+    length = np.linalg.norm(linear, axis=0)
+    if not np.isfinite(linear).all() or not (length > 0).all():
+        return False
+    cosine = (np.trace(linear / length) - 1) / 2
+    half = np.arccos(np.clip(cosine, -1, 1)) / 2
+    return bool(2 * np.sin(half / 2) > _TURNED)
+
+
+def _disagreeing(mesh: Mesh) -> _Flags:
+    """Tell which points stand where another point does that has other weights, (P,)."""
+    none = np.zeros(len(mesh.points), bool)
+    if mesh.joint_indices is None or mesh.joint_weights is None:
+        return none
+    place = places(mesh.points)
+    shared = np.flatnonzero(np.bincount(place)[place] > 1)
+    if not len(shared):
+        return none
+    weights = np.maximum(mesh.joint_weights[shared], 0).astype(np.float64)
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
+    # Sums with two sets of odd factors tell weights apart whatever their order and however many are empty.
+    joints = mesh.joint_indices[shared].astype(np.float64)
+    print_of = np.column_stack([(weights * np.sin(joints * factor + factor)).sum(axis=1) for factor in (1.37, 2.91)])
+    order = np.argsort(place[shared], kind="stable")
+    ordered = place[shared][order]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    leader = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
+    differs = (np.abs(print_of[order] - print_of[order][leader]) > 4 * _WEIGHT_STEP).any(axis=1)
+    torn_places = np.zeros(int(place.max()) + 1, bool)
+    torn_places[ordered[differs]] = True
+    found: _Flags = torn_places[place]
+    return found

@@ -1,0 +1,61 @@
+"""What the uploader says of a model bundle (formats page, section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...findings import Finding, error
+from ..llsd_binary import as_integer
+from ..mesh.checks import asset_findings
+from ..models import LEVELS, models_of
+from ..rules import check_models, check_scene
+from . import scene_mapping
+from .document import Bundle
+from .instances import instances_of
+
+__all__ = ["check", "check_scene"]
+
+
+def check(document: Bundle) -> list[Finding]:
+    """Check the meshes of a bundle and their places; of one that was read from a file, also the models in it.
+
+    The models of a bundle that is made of a scene are checked as they are in that (``check_scene``).
+    """
+    findings = list(_bundle_findings(document))
+    if any(asset.stored_sizes for asset in document.meshes):
+        scene = scene_mapping.to_scene(document, "")
+        findings += check_models(models_of(scene), scene, stored=True)
+    return list(dict.fromkeys(findings))
+
+
+def _bundle_findings(bundle: Bundle) -> Iterator[Finding]:
+    instances = instances_of(bundle, [])
+    if not instances:
+        yield error("", "no object in the bundle has a mesh and a place; the uploader shows nothing")
+    labels = {instance.mesh: instance.label for instance in reversed(instances)}
+    for number, asset in enumerate(bundle.meshes):
+        item = f"Object '{labels[number]}'" if number in labels else f"Mesh {number + 1}"
+        missing = [level for level in LEVELS if not asset.blocks.get(level)]
+        if missing:
+            text = f"it has no {', '.join(missing)}; in a bundle each mesh needs all four levels of detail"
+            yield error(item, text)
+        yield from asset_findings(asset, item, with_missing=False)
+        if asset.blocks.get("skin") is not None and _is_split(bundle, number, labels):
+            text = "it is rigged and was split for its many materials; the uploader takes the rig off all parts but one"
+            yield error(item, text)
+    with_physics = [bool(asset.blocks.get("physics_mesh")) for asset in bundle.meshes]
+    if any(with_physics) and not all(with_physics):
+        lacking = [labels.get(number, f"mesh {number + 1}") for number, has in enumerate(with_physics) if not has]
+        some = ", ".join(f"'{name}'" for name in lacking[:5]) + (" …" if len(lacking) > 5 else "")
+        text = f"{some}: no physics mesh, while others have one; the uploader mixes them up unless all or none have"
+        yield error("", text)
+
+
+def _is_split(bundle: Bundle, number: int, labels: dict[int, str]) -> bool:
+    """Tell whether parts of the mesh follow, whose joints the uploader does not read."""
+    return any(
+        (as_integer(asset.header.get("submodel_id")) or 0) >= 1
+        and labels.get(other, "").startswith(labels.get(number, "\0"))
+        for other, asset in enumerate(bundle.meshes)
+        if other != number
+    )
