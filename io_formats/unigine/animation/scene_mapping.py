@@ -90,7 +90,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
             if len(moved) > 1 or names[name] > 1:
                 name = f"{name}_{skeleton.name}"
             part = replace(clip, transforms=tracks, vertices=[])
-            parts.append(Scene(name, [], [skeleton], [part], dict(scene.properties)))
+            parts.append(Scene(name, [], [skeleton], [part], properties=dict(scene.properties)))
     return parts
 
 

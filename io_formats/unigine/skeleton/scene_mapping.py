@@ -52,7 +52,8 @@ def to_scene(document: SkeletonFile, name: str, options: Mapping[str, Any] | Non
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
     """Return a scene for each skeleton, named after it."""
     return [
-        Scene(skeleton.name or scene.name, [], [skeleton], [], dict(scene.properties)) for skeleton in scene.skeletons
+        Scene(skeleton.name or scene.name, [], [skeleton], properties=dict(scene.properties))
+        for skeleton in scene.skeletons
     ]
 
 
