@@ -12,6 +12,10 @@ def _modules():
         import_timbermesh,
         import_unigine,
         mesh_normals,
+        second_life_check,
+        second_life_levels,
+        second_life_panel,
+        second_life_weights,
         surfaces,
         timbermesh_check,
         timbermesh_objects,
@@ -36,6 +40,10 @@ def _modules():
         timbermesh_panel,
         unigine_check,
         unigine_panel,
+        second_life_check,
+        second_life_levels,
+        second_life_weights,
+        second_life_panel,
     )
 
 

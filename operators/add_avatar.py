@@ -6,6 +6,7 @@ import bpy
 from bpy.props import BoolProperty
 
 from ..blender_data.importing import armatures
+from ..io_formats.second_life import skeletons
 from .import_base import leave_edit_mode
 from .menus import MenuEntry, registration
 
@@ -45,8 +46,6 @@ class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
 
     def execute(self, context: Any) -> set[str]:
         """Add it in object mode, selected and active."""
-        from ..io_formats.second_life import skeletons
-
         leave_edit_mode(context)
         skeleton = skeletons.avatar_skeleton(
             with_attachments=self.use_attachments, with_collision_volumes=self.use_collision_volumes

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import bpy
+from bpy.app.translations import pgettext_iface as iface_
 from bpy.app.translations import pgettext_rpt as rpt_
-from bpy.props import EnumProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
-from ..blender_data.exporting.object_selection import select
+from ..blender_data.exporting.model_objects import find_models
 from ..blender_data.names import file_name as name_of
 from ..io_formats.errors import ExportError, MeshferryError
 from ..io_formats.files import scene_name
@@ -27,9 +28,9 @@ from ..io_formats.second_life.models import LEVEL_SUFFIXES, PHYSICS_SUFFIX, mode
 from .export_base import SCOPES, write_part
 from .export_files import ExportFiles, draw_file_names
 from .menus import MenuEntry, collection_under_pointer, registration
-from .option_properties import export_table, section_body, with_options
+from .option_properties import export_table, last_values, section_body, with_options
 from .reporting import counted
-from .second_life_objects import chosen_models, models_among
+from .second_life_objects import chosen_models
 from .sidebar import draw_wrapped
 
 SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "File")
@@ -49,6 +50,21 @@ BUNDLE_OPTIONS = options_of(SECOND_LIFE_BUNDLE)
 REQUEST_OPTIONS = options_of(SECOND_LIFE_REQUEST)
 
 
+def last_upload_values(context: Any) -> dict[str, Any]:
+    """Return the options of the last export of an upload set, or their defaults in the window."""
+    return last_values(context, EXPORT_SCENE_OT_second_life_upload.bl_idname, UPLOAD_OPTIONS)
+
+
+def known_folder(context: Any) -> Path | None:
+    """Return the folder that an upload set goes to without asking: the last one's, or the .blend file's."""
+    last = context.window_manager.operator_properties_last(EXPORT_SCENE_OT_second_life_upload.bl_idname)
+    for path in (last.filepath if last is not None else "", context.blend_data.filepath):
+        folder = Path(bpy.path.abspath(path)).parent if path else None
+        if folder is not None and folder.is_dir():
+            return folder
+    return None
+
+
 class ExportSecondLife(ExportFiles):
     """What the exports have in common: which objects become models, and what is told at the end.
 
@@ -62,7 +78,7 @@ class ExportSecondLife(ExportFiles):
         """Return what to export and what to call it."""
         source, name = super().source(context, path)
         if source.kind == "SELECTION":
-            source = exporter.Source("OBJECTS", objects=tuple(chosen_models(context)))
+            source = exporter.Source("OBJECTS", objects=tuple(model.finest for model in chosen_models(context)))
             if not source.objects:
                 raise ExportError(rpt_("No mesh is selected; select what is to be exported"))
         return source, name
@@ -74,11 +90,7 @@ class ExportSecondLife(ExportFiles):
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the models."""
-        use_hidden = bool(self.values()[HIDDEN.name])
-        found = models_among(select(context, source, use_hidden=use_hidden, with_empties=False).objects)
-        if not found:
-            raise ExportError(rpt_("There is no mesh to export"))
-        return [name_of(item) for item in found]
+        return [name_of(model.finest) for model in find_models(context, source, self.values()).models]
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary; levels and physics count with their model."""
@@ -147,6 +159,27 @@ class EXPORT_SCENE_OT_second_life_upload(ExportSet, bpy.types.Operator):
     scope: EnumProperty(
         name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="SELECTION"
     )
+
+    use_last_folder: BoolProperty(
+        name="Without Asking",
+        description="Export to the folder of the last upload set, or of the .blend file, under the name of the model",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Ask for the file, unless its place is known; ask before files are replaced in any case."""
+        folder = known_folder(context) if self.use_last_folder else None
+        if folder is None:
+            return super().invoke(context, event)
+        self.filepath = str(folder / self.suggest_name(context))
+        there = [name for name in self.set_names(scene_name(Path(self.filepath))) if (folder / name).exists()]
+        if not there:
+            return self.execute(context)
+        self.use_replace = True
+        message = iface_("{} exists already").format(there[0])
+        return context.window_manager.invoke_confirm(
+            self, event, title=iface_("Replace Files?"), message=message, confirm_text=iface_("Replace")
+        )
 
     def set_names(self, stem: str) -> list[str]:
         """Return the names of the files of all levels and of the physics."""

@@ -191,6 +191,13 @@ def option_values(owner: Any, table: Iterable[Option]) -> dict[str, Any]:
     return values
 
 
+def last_values(context: Any, operator: str, table: Iterable[Option]) -> dict[str, Any]:
+    """Return the values of options in the last run of an operator, or their defaults in the window."""
+    table = tuple(table)
+    last = context.window_manager.operator_properties_last(operator)
+    return resolve(table, headless=False) if last is None else option_values(last, table)
+
+
 def draw_options(
     layout: Any, owner: Any, table: Iterable[Option], prefix: str, order: Sequence[str] = SECTIONS
 ) -> None:

@@ -1,16 +1,27 @@
-"""Which objects a Second Life upload is about: the models that are chosen, whatever level or shape of them is active."""
+"""Which models a Second Life upload is about, whatever level or shape of them is chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from ..blender_data.exporting.object_selection import MESHABLE, armature_of
-from ..io_formats.formats import SECOND_LIFE
-from .sidebar import concerns
+import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
 
-LEVEL_PROPERTIES = ("medium_level", "low_level", "lowest_level")
-"""Properties of the finest object that point to its coarser levels."""
+from ..blender_data.exporting.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
+from ..blender_data.exporting.object_selection import MESHABLE, armature_of
+from ..io_formats.formats import SECOND_LIFE, SECOND_LIFE_MESH
+from ..io_formats.second_life.models import LEVEL_LABELS
+from .sidebar import concerns, homes_of
+
+LEVELS = tuple(label.upper() for label in LEVEL_LABELS)
+PHYSICS = "PHYSICS"
+"""What a model's parts are called here."""
+
+PICKERS = dict(zip((*LEVELS, PHYSICS), (*LEVEL_PROPERTIES, "physics_object"), strict=True))
+"""Property of the finest object that points to a part; of the finest itself, none."""
 
 
 def is_wanted(context: Any) -> bool:
@@ -19,40 +30,50 @@ def is_wanted(context: Any) -> bool:
     return item is not None and item.type in {*MESHABLE, "ARMATURE"} and concerns(context, *SECOND_LIFE)
 
 
-def finest_of(item: Any, among: Iterable[Any]) -> Any:
-    """Return the object that one is a coarser level, the physics or a hull of; one that stands for itself: itself.
-
-    ``among`` are the objects whose pickers may name it.
-    """
-    kept = item.meshferry
-    for owner in (kept.lod_of, kept.shape_of):
-        if owner is not None:
-            return owner
-    pickers = (*LEVEL_PROPERTIES, "physics_object")
-    return next((one for one in among if any(getattr(one.meshferry, name) == item for name in pickers)), item)
-
-
-def models_among(objects: Iterable[Any]) -> list[Any]:
-    """Return those of some objects that are models, rather than levels or physics of another of them."""
-    given = [item for item in objects if item.type in MESHABLE or item.instance_type != "NONE"]
-    return [item for item in given if finest_of(item, given) not in given or finest_of(item, given) == item]
-
-
-def chosen_models(context: Any) -> list[Any]:
-    """Return the models of the selection and of the active object, that first, the others by name.
+def chosen_models(context: Any) -> list[ModelObjects]:
+    """Return the models of the active object and of the selection, that first, the others by name.
 
     A level or a physics object stands for its model, an armature for all that it deforms.
     """
-    selected = list(context.view_layer.objects.selected)
     active = context.view_layer.objects.active
-    if active is not None:
-        selected = [active, *sorted((item for item in selected if item != active), key=lambda item: item.name)]
+    selected = sorted(context.view_layer.objects.selected, key=lambda item: (item != active, item.name))
+    if active is not None and active not in selected:
+        selected.insert(0, active)  # hidden just now, since another of its levels is looked at
+    index = ModelIndex(context.scene.objects)
     found: dict[Any, None] = {}
-    everything = context.scene.objects
     for item in selected:
         parts = [item] if item.type in MESHABLE else []
         if item.type == "ARMATURE":
-            parts = sorted((one for one in everything if armature_of(one) == item), key=lambda one: one.name)
+            parts = sorted((one for one in context.scene.objects if armature_of(one) == item), key=_name)
         for part in parts:
-            found.setdefault(finest_of(part, everything))
-    return list(found)
+            finest = index.finest_of(part)
+            if finest.meshferry.role == "RENDER":
+                found.setdefault(finest)
+    return [index.model(finest) for finest in found]
+
+
+def parts_of(model: ModelObjects) -> dict[str, list[Any]]:
+    """Return the objects that a model's levels and physics are, by what they are; what has no object is not there."""
+    shapes = [item for item in (model.physics, *model.hulls, model.base_hull) if item is not None]
+    levels = {LEVELS[level]: [item] for level, item in sorted(model.levels.items())}
+    return {LEVELS[0]: [model.finest], **levels, **({PHYSICS: shapes} if shapes else {})}
+
+
+def subject_of(models: Sequence[ModelObjects]) -> str:
+    """Return what the sidebar calls several models."""
+    if len(models) < 2:
+        return str(models[0].finest.name) if models else ""
+    return rpt_("{} and {} more").format(models[0].finest.name, len(models) - 1)
+
+
+def imported_from(item: Any) -> Path | None:
+    """Return the asset that an object came from, where it still exists."""
+    for collection in homes_of(item):
+        path = bpy.path.abspath(collection.meshferry.source_path)
+        if path and collection.meshferry.file_format == SECOND_LIFE_MESH.name and os.path.isfile(path):
+            return Path(path)
+    return None
+
+
+def _name(item: Any) -> str:
+    return str(item.name)

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+import bpy
 from bpy.app.translations import pgettext_iface as iface_
 
 from ..io_formats.formats import Format
@@ -20,9 +21,18 @@ class Sidebar:
 def concerns(context: Any, *formats: Format) -> bool:
     """Tell whether what is active may become a file of these formats: not what was imported from one of another."""
     item = context.object
-    collections = item.users_collection if item is not None else [context.collection]
+    collections = homes_of(item) if item is not None else [context.collection]
     origins = {collection.meshferry.file_format for collection in collections} - {""}
     return not origins or bool(origins & {known.name for known in formats})
+
+
+def homes_of(item: Any) -> list[Any]:
+    """Return the collections that an object lies in, and those around them."""
+    found = list(item.users_collection)
+    for collection in found:
+        if collection.name in bpy.data.collections:  # the scene's own lies in no other
+            found += [above for above in bpy.data.collections if collection in above.children.values()]
+    return list(dict.fromkeys(found))
 
 
 def draw_wrapped(layout: Any, context: Any, text: str, icon: str = "NONE") -> None:

@@ -1,0 +1,126 @@
+"""Coarser levels of detail as objects of their own, beside the finest; which of them is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import bpy
+
+from ..io_formats.scene import Node, Scene
+from . import names
+from .importing import meshes
+from .names import fit_all
+
+
+def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, node: Node, scene: Scene) -> Any:
+    """Make an object of a level of detail that an export made, and give it to the finest object as its level.
+
+    Parameters
+    ----------
+    finest:
+        The object that the level is of. The new one lies in its collections, stands where it stands, hangs on what
+        it hangs on, is deformed by the same armatures and has the same material slots.
+    name:
+        Of the new object.
+    node:
+        The level, its mesh in the space of the finest object.
+    scene:
+        Where the node is from, with the skeleton that its weights are for.
+
+    Returns
+    -------
+    bpy.types.Object
+        Hidden, since it lies in the same place as the finest.
+    """
+    made: list[bpy.types.ID] = []
+
+    def keep(block: bpy.types.ID) -> Any:
+        made.append(block)
+        return block
+
+    mesh = node.mesh
+    if mesh is None:
+        raise ValueError(f"{node.name} has no mesh")
+    try:
+        weights = None
+        if node.skeleton is not None:
+            joints = [joint.name for joint in scene.skeletons[node.skeleton].joints]
+            weights = meshes.GroupWeights.of(mesh, fit_all(joints, "Bone"))
+        slots = [slot.material for slot in finest.material_slots]
+        data = meshes.build_mesh(name, mesh, slots, keep, weights)
+        meshes.set_normals(data, mesh, exact=False)
+        level: bpy.types.Object = keep(bpy.data.objects.new(names.fit(name), data))
+        for group in weights.names if weights else ():
+            level.vertex_groups.new(name=group)
+        _follow(level, finest)
+        level.meshferry.lod_of = finest
+        level.meshferry.lod = node.lod
+        for collection in finest.users_collection:
+            collection.objects.link(level)
+        context.view_layer.update()
+        level.hide_set(True, view_layer=context.view_layer)
+    except BaseException:
+        bpy.data.batch_remove(made)
+        raise
+    return level
+
+
+def _follow(level: bpy.types.Object, finest: bpy.types.Object) -> None:
+    """Put an object where another is, and let the same armatures deform it."""
+    level.parent, level.parent_type, level.parent_bone = finest.parent, finest.parent_type, finest.parent_bone
+    level.matrix_parent_inverse = finest.matrix_parent_inverse
+    level.rotation_mode = finest.rotation_mode
+    level.matrix_basis = finest.matrix_basis
+    for modifier in finest.modifiers:
+        if modifier.type == "ARMATURE":
+            level.modifiers.new(modifier.name, "ARMATURE").object = modifier.object
+
+
+def show_only(
+    context: bpy.types.Context, shown: Iterable[bpy.types.Object], others: Iterable[bpy.types.Object]
+) -> list[str]:
+    """Show some objects and hide others; what else is visible stays so, and nothing else comes to light.
+
+    Returns
+    -------
+    list
+        Names of objects that cannot be shown: disabled in viewports, or in excluded collections.
+    """
+    layer = context.view_layer
+    for other in others:
+        if other.name in layer.objects:
+            other.hide_set(True, view_layer=layer)
+    return [item.name for item in shown if not _reveal(layer, item)]
+
+
+def _reveal(layer: bpy.types.ViewLayer, item: bpy.types.Object) -> bool:
+    """Show an object, with the collection that it lies in where that is hidden; what else is in there stays hidden."""
+    if item.name not in layer.objects:
+        return False
+    item.hide_set(False, view_layer=layer)
+    if item.visible_get(view_layer=layer):
+        return True
+    before = {one for one in layer.objects if one.visible_get(view_layer=layer)}
+    for way in _ways(layer.layer_collection, item):
+        if any(part.exclude or part.collection.hide_viewport for part in way):
+            continue
+        for part in way:
+            part.hide_viewport = False
+        layer.update()
+        for one in layer.objects:
+            if one != item and one not in before and one.visible_get(view_layer=layer):
+                one.hide_set(True, view_layer=layer)
+        break
+    return bool(item.visible_get(view_layer=layer))
+
+
+def _ways(
+    layer: bpy.types.LayerCollection, item: bpy.types.Object, above: tuple[bpy.types.LayerCollection, ...] = ()
+) -> Iterator[tuple[bpy.types.LayerCollection, ...]]:
+    """Yield, for each collection that an object lies in, the collections from the scene's own down to it."""
+    here = (*above, layer)
+    if item.name in layer.collection.objects:
+        yield here
+    for child in layer.children:
+        yield from _ways(child, item, here)

@@ -1,0 +1,153 @@
+"""What models weigh in world, known before the upload (formats page, section 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..scene import Scene
+from . import costs
+from .facts import DecodedAsset, decode
+from .mesh.document import Asset
+from .mesh.lod_block import Face
+from .mesh.physics_block import hulls_of
+from .models import LEVELS, models_of
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one object in world."""
+
+    name: str
+    triangles: tuple[int, ...]
+    """Of each of the four levels, the finest first; 0: it is missing."""
+    sizes: tuple[int, ...]
+    """Compressed bytes of each level; 0: it is missing."""
+    joints: int
+    """Joints that it is bound to; 0: it is not rigged."""
+    download: float
+    """Download weight at its size."""
+    physics: float
+    """An estimate: the simulator's rule is secret."""
+    animesh: float
+    """What it adds to the weight of an animated object that it is part of."""
+    is_exact: bool = False
+    """Whether these are the figures of a file, rather than of what is yet to be packed by another program."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """Of several objects that are linked."""
+
+    download: float
+    server: float
+    physics: float
+    animesh: float
+    """Download weight as one animated object; 0: none of them is rigged."""
+    land_impact: int
+
+
+def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Figures]:
+    """Return the figures of a scene's models, with what an export leaves to be made: their own encoding decides.
+
+    Raises
+    ------
+    ExportError
+        A model cannot be encoded.
+    """
+    from .mesh.scene_mapping import asset_of  # its room imports much
+
+    found = []
+    for model in models_of(scene):
+        asset, placement = asset_of(model, scene, options)
+        found.append(figures_of_asset(model.name, asset, decode(asset), placement.metres.tolist()))
+    return found
+
+
+def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | None = None) -> Figures | None:
+    """Return the figures of a file at the size that its model has in a scene; None: the model is no more as it came.
+
+    Parameters
+    ----------
+    asset:
+        As it was read from the file.
+    scene:
+        With the one model that came from it, read to be kept as imported.
+
+    Raises
+    ------
+    ExportError
+        The model cannot be encoded.
+    """
+    from .mesh.scene_mapping import asset_of
+
+    models = models_of(scene)
+    if len(models) != 1:
+        return None
+    now, placement = asset_of(models[0], scene, options)
+    stored = decode(asset)
+    if not _same_geometry(stored, decode(now)):
+        return None
+    return figures_of_asset(models[0].name, asset, stored, placement.metres.tolist(), is_exact=True)
+
+
+def figures_of_asset(
+    name: str, asset: Asset, decoded: DecodedAsset, size: Sequence[float], *, is_exact: bool = False
+) -> Figures:
+    """Return the figures of an asset at a size in metres, (3,); ``decoded`` is what it decodes to."""
+    x, y, z = size
+    levels = {level: decoded.sizes[level] for level in LEVELS if level in decoded.levels}
+    download = costs.download_weight(levels, (x, y, z))
+    base = hulls_of(asset.blocks.get("physics_convex")).base
+    charged = costs.animesh_triangle_weight(costs.animesh_triangles(levels))
+    return Figures(
+        name,
+        tuple(sum(len(face.triangles) for face in decoded.levels.get(level, ())) for level in LEVELS),
+        tuple(levels.get(level, 0) for level in LEVELS),
+        len(decoded.skin.joint_names) if decoded.skin else 0,
+        download,
+        costs.estimated_physics_weight(0 if base is None else len(base)),
+        download if decoded.skin is None else charged,
+        is_exact,
+    )
+
+
+def total_of(figures: Iterable[Figures]) -> Total:
+    """Return the weights of a linkset of these objects, without scripts."""
+    figures = tuple(figures)
+    download = sum(one.download for one in figures)
+    physics = sum(one.physics for one in figures)
+    server = costs.server_weight(len(figures))
+    is_rigged = any(one.joints for one in figures)
+    animesh = costs.ANIMESH_BASE + sum(one.animesh for one in figures) if is_rigged else 0.0
+    return Total(download, server, physics, animesh, costs.land_impact(download, physics, server))
+
+
+def _same_geometry(one: DecodedAsset, other: DecodedAsset) -> bool:
+    """Tell whether two assets have the same levels, in whatever order of vertices: what else differs weighs little."""
+    if one.levels.keys() != other.levels.keys():
+        return False
+    for level, faces in one.levels.items():
+        others = other.levels[level]
+        if len(faces) != len(others) or not all(map(_same_face, faces, others)):
+            return False
+    return (one.skin.joint_names if one.skin else None) == (other.skin.joint_names if other.skin else None)
+
+
+def _same_face(one: Face, other: Face) -> bool:
+    if len(one.triangles) != len(other.triangles) or (one.uvs is None) != (other.uvs is None):
+        return False
+    if not np.array_equal(_places(one.positions, one.triangles), _places(other.positions, other.triangles)):
+        return False
+    if one.uvs is None or other.uvs is None:
+        return True
+    return np.array_equal(_places(one.uvs, one.triangles), _places(other.uvs, other.triangles))
+
+
+def _places(values: npt.NDArray[np.uint16], triangles: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
+    """Return the different rows of values (V, k) that triangles use, in a fixed order."""
+    return np.unique(values[np.unique(triangles)], axis=0)

@@ -1,0 +1,52 @@
+"""Check models against what the viewer's uploader and the simulator refuse, without writing a file."""
+
+from typing import Any
+
+import bpy
+
+from ..blender_data.exporting import exporter
+from ..blender_data.exporting.export_options import HIDDEN
+from ..io_formats.formats import SECOND_LIFE_UPLOAD
+from .checks import CheckScene
+from .export_second_life import UPLOAD_OPTIONS, EXPORT_SCENE_OT_second_life_upload
+from .second_life_objects import chosen_models, subject_of
+
+
+class EXPORT_SCENE_OT_second_life_check(CheckScene, bpy.types.Operator):
+    """List what an upload would stumble over."""
+
+    bl_idname = "export_scene.second_life_check"
+    bl_label = "Check Second Life Upload"
+    bl_description = (
+        "Check what is selected as the viewer's upload window and the grid will see it, without writing a file"
+    )
+
+    format = SECOND_LIFE_UPLOAD
+    option_table = UPLOAD_OPTIONS
+    export_operator = EXPORT_SCENE_OT_second_life_upload.bl_idname
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need a model."""
+        if not chosen_models(context):
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        return True
+
+    def subject(self, context: Any) -> str:
+        """Return the name of the model, and how many more there are."""
+        return subject_of(chosen_models(context))
+
+    def source(self, context: Any) -> tuple[Any, str]:
+        """Return the models."""
+        models = tuple(model.finest for model in chosen_models(context))
+        return exporter.Source("OBJECTS", objects=models), models[0].name
+
+    def last_values(self, context: Any) -> dict[str, Any]:
+        """Return the options of the last export; models are checked even while another level is looked at."""
+        return {**super().last_values(context), HIDDEN.name: True}
+
+
+CLASSES = (EXPORT_SCENE_OT_second_life_check,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,146 @@
+"""Levels of detail of Second Life models: look at one of them, make a missing one as an object to work on."""
+
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
+from bpy.props import EnumProperty
+
+from ..blender_data import level_names, level_objects
+from ..blender_data.exporting import exporter
+from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, KEEP_IMPORTED, MISSING_LEVELS
+from ..io_formats.errors import ExportError
+from ..io_formats.formats import SECOND_LIFE_UPLOAD
+from ..io_formats.second_life.models import LEVEL_LABELS, models_of
+from .export_second_life import last_upload_values
+from .import_base import leave_edit_mode, select_only
+from .option_properties import values_for
+from .reporting import Messages, counted, report_lines
+from .second_life_objects import LEVELS, PHYSICS, PICKERS, chosen_models, parts_of
+
+LEVEL_ITEMS = tuple(
+    (key, label, f"The {label.lower()} level of detail") for key, label in zip(LEVELS, LEVEL_LABELS, strict=True)
+)
+PART_ITEMS = (*LEVEL_ITEMS, (PHYSICS, "Physics", "What others collide with"))
+
+
+class OBJECT_OT_second_life_level_show(bpy.types.Operator):
+    """Show one level of detail, or the physics, of the chosen models."""
+
+    bl_idname = "object.second_life_level_show"
+    bl_label = "Show Level of Detail"
+    bl_options = {"REGISTER", "UNDO"}
+
+    part: EnumProperty(name="Show", description="What is shown", items=PART_ITEMS)
+
+    @classmethod
+    def description(cls, _context: Any, properties: Any) -> str:
+        """Say what the button does, for the part that it stands for."""
+        if properties.part == PHYSICS:
+            return rpt_("Show the physics over the model, or hide it again")
+        return rpt_("Show this level of detail alone, as people far enough away see it")
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need a model."""
+        if not chosen_models(context):
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        return True
+
+    def execute(self, context: Any) -> set[str]:
+        """Show it; a model without it keeps what it shows."""
+        leave_edit_mode(context)
+        shown: list[Any] = []
+        hidden: list[Any] = []
+        for model in chosen_models(context):
+            parts = parts_of(model)
+            if self.part not in parts:
+                continue
+            if self.part == PHYSICS:
+                seen = all(item.visible_get() for item in parts[PHYSICS])
+                (hidden if seen else shown).extend(parts[PHYSICS])
+            else:
+                levels = [item for key, items in parts.items() if key != PHYSICS for item in items]
+                shown += parts[self.part]
+                hidden += [item for item in levels if item not in parts[self.part]]
+        unseen = level_objects.show_only(context, shown, hidden)
+        if unseen:
+            text = rpt_("'{}' cannot be shown: disabled in viewports, or in an excluded collection")
+            self.report({"WARNING"}, text.format(unseen[0]))
+        elif not shown and not hidden:
+            self.report({"INFO"}, rpt_("There is no object for this level; the export makes it"))
+            return {"CANCELLED"}
+        if self.part != PHYSICS:
+            select_only(context, shown)
+        return {"FINISHED"}
+
+
+class OBJECT_OT_second_life_level_make(bpy.types.Operator):
+    """Make objects of levels of detail that are missing, as the export would make them."""
+
+    bl_idname = "object.second_life_level_make"
+    bl_label = "Make Level of Detail"
+    bl_description = (
+        "Make an object of this level as the export would make it, so that it can be looked at and worked on; from "
+        "then on it is exported as it stands. Delete it to have it made anew"
+    )
+    bl_options = {"REGISTER", "UNDO"}
+
+    part: EnumProperty(name="Level", description="What is made", items=LEVEL_ITEMS[1:])
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need a model."""
+        if not chosen_models(context):
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        return True
+
+    def execute(self, context: Any) -> set[str]:
+        """Make it for each of the chosen models that has none, and show it."""
+        leave_edit_mode(context)
+        messages = Messages()
+        made: list[Any] = []
+        for model in chosen_models(context):
+            if self.part in parts_of(model):
+                continue
+            with messages.outcome("", model.finest.name):
+                made.append(make_level(context, model.finest, LEVELS.index(self.part)))
+        report_lines(self, [f"{name}: {cause}" for name, cause in messages.failures])
+        if not made:
+            return {"CANCELLED"}
+        bpy.ops.object.second_life_level_show(part=self.part)
+        triangles = sum(len(item.data.polygons) for item in made)
+        self.report({"INFO"}, f"{made[0].name}: {counted(triangles, '{} triangle', '{} triangles')}")
+        return {"FINISHED"}
+
+
+def make_level(context: Any, finest: Any, level: int) -> Any:
+    """Make an object of a level of detail that a model has no object for; return it.
+
+    Raises
+    ------
+    ExportError
+        The model cannot be exported, or the level would be the same as a finer one.
+    """
+    values = {
+        **values_for(EXPORT_OPTIONS, last_upload_values(context)),
+        MISSING_LEVELS.name: "MAKE",
+        KEEP_IMPORTED.name: False,
+        HIDDEN.name: True,
+    }
+    source = exporter.Source("OBJECTS", objects=(finest,))
+    scene = exporter.export_scene(context, source, values, finest.name, SECOND_LIFE_UPLOAD.capabilities)
+    found = models_of(scene)
+    node = found[0].levels[level] if found else None
+    if node is None or node.mesh is None or not node.mesh.triangle_count:
+        raise ExportError(rpt_("there is nothing to make the level of"))
+    made = level_objects.add_level(context, finest, level_names.of_level(finest.name, level), node, scene)
+    setattr(finest.meshferry, PICKERS[LEVELS[level]], made)
+    return made
+
+
+CLASSES = (OBJECT_OT_second_life_level_show, OBJECT_OT_second_life_level_make)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

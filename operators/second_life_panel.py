@@ -1,0 +1,230 @@
+"""The tab "Second Life" in the sidebar of the 3D view: levels and physics, weights, checks, upload."""
+
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_iface as iface_
+
+from ..blender_data.exporting.export_options import LOW_RATIO, LOWEST_RATIO, MEDIUM_RATIO, MISSING_LEVELS
+from ..io_formats.formats import SECOND_LIFE_UPLOAD
+from ..io_formats.second_life.models import LEVEL_LABELS
+from ..io_formats.second_life.skeleton_table import MOST_JOINTS
+from .checks import draw_findings
+from .export_second_life import SECTION_ORDER, UPLOAD_OPTIONS, EXPORT_SCENE_OT_second_life_upload, known_folder
+from .option_properties import draw_options
+from .second_life_objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
+from .second_life_weights import stamp_of
+from .sidebar import Sidebar, draw_wrapped
+
+MOST_MODELS = 20
+"""Objects whose figures are listed one by one."""
+
+RATIOS = {
+    LEVELS[1]: MEDIUM_RATIO.name,
+    LEVELS[2]: LOW_RATIO.name,
+    LEVELS[3]: LOWEST_RATIO.name,
+}
+
+
+class SecondLifeSidebar(Sidebar):
+    """Where the panels are."""
+
+    bl_category = "Second Life"
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need something that may go there."""
+        return is_wanted(context)
+
+
+class SECOND_LIFE_PT_model(SecondLifeSidebar, bpy.types.Panel):
+    """The active model: which objects its levels and its physics are."""
+
+    bl_label = "Object"
+
+    def draw(self, context: Any) -> None:
+        """Draw a row for each level, and the physics."""
+        layout = self.layout
+        models = chosen_models(context)
+        if not models:
+            layout.label(text="No mesh hangs on this armature", icon="INFO")
+            return
+        model = models[0]
+        finest, parts = model.finest, parts_of(model)
+        layout.label(text=finest.name, icon="OBJECT_DATA", translate=False)
+        options = context.window_manager.operator_properties_last(EXPORT_SCENE_OT_second_life_upload.bl_idname)
+        column = layout.column(align=True)
+        for key, label in zip(LEVELS, LEVEL_LABELS, strict=True):
+            draw_level(column, finest, key, label, parts.get(key, []), options)
+        column = layout.column(align=True)
+        draw_picker(column, finest, PHYSICS, "Physics", parts.get(PHYSICS, []))
+        row = split_row(column, "Shape")
+        row.prop(finest.meshferry, "physics_shape", text="")
+        if len(models) > 1:
+            layout.label(text=iface_("and {} more selected").format(len(models) - 1), translate=False)
+
+
+class SECOND_LIFE_PT_weight(SecondLifeSidebar, bpy.types.Panel):
+    """What the chosen models weigh, as it was last computed."""
+
+    bl_label = "Weight"
+
+    def draw(self, context: Any) -> None:
+        """Draw the button, the figures of all together, and those of each."""
+        layout = self.layout
+        models = chosen_models(context)
+        layout.operator("object.second_life_weigh", text="Compute", icon="FILE_REFRESH")
+        kept = context.window_manager.meshferry_weights
+        if not kept.models or kept.subject != subject_of(models):
+            return
+        if kept.stamp != stamp_of(context, models):
+            layout.label(text="Changed since; compute again", icon="TIME")
+        draw_total(layout, kept)
+        for number, entry in enumerate(kept.models[:MOST_MODELS]):
+            header, body = layout.panel(f"SECOND_LIFE_weight_{number}", default_closed=len(kept.models) > 1)
+            header.label(text=entry.name, icon="OBJECT_DATA", translate=False)
+            if body is not None:
+                draw_model_weight(body, entry)
+        if len(kept.models) > MOST_MODELS:
+            layout.label(text=iface_("and {} more").format(len(kept.models) - MOST_MODELS), translate=False)
+
+
+class SECOND_LIFE_PT_checks(SecondLifeSidebar, bpy.types.Panel):
+    """What the upload would stumble over."""
+
+    bl_label = "Checks"
+
+    def draw(self, context: Any) -> None:
+        """Draw the button and what the last check found."""
+        layout = self.layout
+        layout.operator("export_scene.second_life_check", text="Check", icon="CHECKMARK")
+        draw_findings(layout, context, SECOND_LIFE_UPLOAD, subject_of(chosen_models(context)))
+
+
+class SECOND_LIFE_PT_upload(SecondLifeSidebar, bpy.types.Panel):
+    """The export to what the viewer's upload window takes."""
+
+    bl_label = "Upload"
+
+    def draw(self, context: Any) -> None:
+        """Draw the button that exports at once, the one that asks first, and the options of both."""
+        layout = self.layout
+        models = chosen_models(context)
+        folder = known_folder(context)
+        row = layout.row(align=True)
+        row.scale_y = 1.5
+        row.enabled = bool(models)
+        button = row.operator(
+            EXPORT_SCENE_OT_second_life_upload.bl_idname,
+            text="Export Upload Set" if folder is not None else "Export Upload Set…",
+            icon="EXPORT",
+        )
+        button.scope, button.use_last_folder = "SELECTION", True
+        if folder is not None:
+            asking = row.operator(EXPORT_SCENE_OT_second_life_upload.bl_idname, text="", icon="FILE_FOLDER")
+            asking.scope = "SELECTION"
+            draw_wrapped(layout.column(align=True), context, iface_("Into {}").format(folder))
+        header, body = layout.panel("SECOND_LIFE_upload_options", default_closed=True)
+        header.label(text="Options")
+        options = context.window_manager.operator_properties_last(EXPORT_SCENE_OT_second_life_upload.bl_idname)
+        if body is not None and options is not None:
+            draw_options(body, options, UPLOAD_OPTIONS, "SECOND_LIFE_sidebar", SECTION_ORDER)
+
+
+def split_row(layout: Any, label: str) -> Any:
+    """Draw a label; return the row beside it."""
+    split = layout.split(factor=0.28, align=True)
+    split.label(text=label)
+    return split.row(align=True)
+
+
+def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any], options: Any) -> None:
+    """Draw which object a level is, or how the export makes it."""
+    if key == LEVELS[0]:
+        row = split_row(layout, label)
+        row.label(text=finest.name, translate=False)
+        draw_eye(row, key, items)
+        return
+    if items:
+        draw_picker(layout, finest, key, label, items)
+        return
+    row = split_row(layout, label)
+    makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
+    row.prop(finest.meshferry, PICKERS[key], text="", placeholder="Made at" if makes else "As finer one")
+    if makes and options is not None:
+        ratio = row.row(align=True)
+        ratio.scale_x = 0.6
+        ratio.prop(options, RATIOS[key], text="")
+    row.operator("object.second_life_level_make", text="", icon="MOD_DECIM").part = key
+
+
+def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any]) -> None:
+    """Draw which object a part of a model is; one that it is without having been picked stands there by its name."""
+    row = split_row(layout, label)
+    picked = getattr(finest.meshferry, PICKERS[key])
+    if items and picked is None:
+        row.label(text=items[0].name if len(items) == 1 else f"{items[0].name} +{len(items) - 1}", translate=False)
+    else:
+        row.prop(finest.meshferry, PICKERS[key], text="", placeholder="Made by the shape" if key == PHYSICS else "")
+    if items:
+        draw_eye(row, key, items)
+
+
+def draw_eye(layout: Any, key: str, items: list[Any]) -> None:
+    """Draw the button that shows a part; open while it is visible."""
+    icon = "HIDE_OFF" if any(item.visible_get() for item in items) else "HIDE_ON"
+    layout.operator("object.second_life_level_show", text="", icon=icon).part = key
+
+
+def draw_total(layout: Any, kept: Any) -> None:
+    """Draw the weights of all objects together, and what comes of them."""
+    about = "" if kept.is_exact else iface_("about ")
+    box = layout.box().column(align=True)
+    row = box.row()
+    row.label(text="Land Impact")
+    value = row.row()
+    value.alignment = "RIGHT"
+    value.label(text=f"{about}{kept.land_impact}", translate=False)
+    draw_number(box, "Download", f"{about}{kept.download:.2f}")
+    draw_number(box, "Physics (Estimate)", f"{kept.physics:.2f}")
+    draw_number(box, "Server", f"{kept.server:.2f}")
+    if kept.animesh:
+        draw_number(box, "As Animesh", f"{about}{kept.animesh:.2f}")
+
+
+def draw_model_weight(layout: Any, entry: Any) -> None:
+    """Draw the figures of one object."""
+    about = "" if entry.is_exact else iface_("about ")
+    grid = layout.grid_flow(row_major=True, columns=3, even_columns=True, align=True)
+    grid.label(text="")
+    draw_right(grid, iface_("Triangles"))
+    draw_right(grid, iface_("Bytes"))
+    for label, level in zip(LEVEL_LABELS, entry.levels, strict=True):
+        grid.label(text=label)
+        draw_right(grid, f"{level.triangles:,}" if level.size else "–")
+        draw_right(grid, f"{level.size:,}" if level.size else "–")
+    column = layout.column(align=True)
+    draw_number(column, "Download", f"{about}{entry.download:.2f}")
+    draw_number(column, "Physics (Estimate)", f"{entry.physics:.2f}")
+    if entry.joints:
+        draw_number(column, "Joints", iface_("{} of {}").format(entry.joints, MOST_JOINTS))
+        draw_number(column, "In Animesh", f"{about}{entry.animesh:.2f}")
+
+
+def draw_number(layout: Any, label: str, text: str) -> None:
+    """Draw a label, and a figure at the right."""
+    row = layout.row()
+    row.label(text=label)
+    draw_right(row, text)
+
+
+def draw_right(layout: Any, text: str) -> None:
+    """Draw a text at the right of its place."""
+    row = layout.row()
+    row.alignment = "RIGHT"
+    row.label(text=text, translate=False)
+
+
+CLASSES = (SECOND_LIFE_PT_model, SECOND_LIFE_PT_weight, SECOND_LIFE_PT_checks, SECOND_LIFE_PT_upload)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

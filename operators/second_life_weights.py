@@ -1,0 +1,181 @@
+"""What models weigh in Second Life, computed on a button: download, physics, server, land impact."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, StringProperty
+
+from ..blender_data.exporting import exporter
+from ..blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
+from ..blender_data.exporting.model_objects import ModelObjects
+from ..io_formats.errors import MeshferryError
+from ..io_formats.files import load
+from ..io_formats.formats import SECOND_LIFE_MESH
+from ..io_formats.second_life import figures
+from .export_base import read_parts
+from .export_second_life import last_upload_values
+from .option_properties import values_for
+from .reporting import Messages, conclude, counted
+from .second_life_objects import chosen_models, imported_from, parts_of, subject_of
+
+
+class MeshferryLevelWeight(bpy.types.PropertyGroup):
+    """One level of detail of a model."""
+
+    triangles: IntProperty(name="Triangles", description="Triangles of the level")
+    size: IntProperty(name="Bytes", description="Compressed bytes that the level takes, 0: it is missing")
+
+
+class MeshferryModelWeight(bpy.types.PropertyGroup):
+    """What one object of an upload weighs."""
+
+    name: StringProperty(name="Name", description="Name of the object")
+    levels: CollectionProperty(type=MeshferryLevelWeight)
+    download: FloatProperty(name="Download Weight", description="What its levels of detail cost at its size")
+    physics: FloatProperty(name="Physics Weight", description="Estimate of what its physics cost")
+    animesh: FloatProperty(name="Animesh Weight", description="Its part of an animated object's weight")
+    joints: IntProperty(name="Joints", description="Joints that it is bound to")
+    is_exact: BoolProperty(name="Exact", description="The figures are those of the file that it came from")
+
+
+class MeshferryWeights(bpy.types.PropertyGroup):
+    """The figures as they were last computed."""
+
+    subject: StringProperty(name="Subject", description="What was weighed")
+    stamp: StringProperty(name="State", description="Traits of the objects by which a change is noticed")
+    models: CollectionProperty(type=MeshferryModelWeight)
+    download: FloatProperty(name="Download Weight", description="Of all objects together")
+    server: FloatProperty(name="Server Weight", description="Half a point for each object")
+    physics: FloatProperty(name="Physics Weight", description="Estimate for all objects together")
+    animesh: FloatProperty(name="Animesh Weight", description="Of all objects as one animated object")
+    land_impact: IntProperty(name="Land Impact", description="The largest of the three weights, rounded")
+    is_exact: BoolProperty(name="Exact", description="All figures are those of the files that the objects came from")
+
+
+class OBJECT_OT_second_life_weigh(bpy.types.Operator):
+    """Compute the weights of what an upload would hold."""
+
+    bl_idname = "object.second_life_weigh"
+    bl_label = "Compute Second Life Weights"
+    bl_description = (
+        "Compute triangles, bytes, weights and land impact of what is selected, with the options of the last export. "
+        "The viewer packs meshes anew, so its figures differ by a little"
+    )
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need a model."""
+        if not chosen_models(context):
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        return True
+
+    def execute(self, context: Any) -> set[str]:
+        """Export as far as the assets and keep their figures for the sidebar."""
+        models = chosen_models(context)
+        subject = subject_of(models)
+        messages = Messages()
+        found: list[figures.Figures] = []
+        with messages.outcome("", subject):
+            found = figures_of(context, models)
+        keep_figures(context, subject, stamp_of(context, models), found)
+        kept = context.window_manager.meshferry_weights
+        parts = (counted(len(found), "{} object", "{} objects"), land_impact_text(kept))
+        return conclude(self, messages, parts, "Weighed")
+
+
+def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Figures]:
+    """Return the figures of models; those of one that is still as it was imported are its file's.
+
+    Raises
+    ------
+    MeshferryError
+        They cannot be exported.
+    """
+    values = {**last_upload_values(context), HIDDEN.name: True}
+    of_files = [exact_figures(context, model.finest) for model in models]
+    if all(found is not None for found in of_files):
+        return [found for found in of_files if found is not None]
+    source = exporter.Source("OBJECTS", objects=tuple(model.finest for model in models))
+    parts = read_parts(context, source, subject_of(models), SECOND_LIFE_MESH, values)
+    options = values_for(SECOND_LIFE_MESH.export_options, values)
+    exact = {model.finest.name: found for model, found in zip(models, of_files, strict=True) if found is not None}
+    return [
+        exact.get(found.name, found) for scene in parts.scenes for found in figures.figures_of_scene(scene, options)
+    ]
+
+
+def exact_figures(context: Any, finest: Any) -> figures.Figures | None:
+    """Return the figures of the file that a model came from; None: from none, or it is no more as it came."""
+    path = imported_from(finest)
+    if path is None:
+        return None
+    try:
+        loaded = load(path)
+        if loaded.format != SECOND_LIFE_MESH:
+            return None
+        source = exporter.Source("OBJECTS", objects=(finest,))
+        values = {KEEP_IMPORTED.name: True, HIDDEN.name: True}
+        parts = read_parts(context, source, finest.name, SECOND_LIFE_MESH, values)
+        (scene,) = parts.scenes
+        options = values_for(SECOND_LIFE_MESH.export_options, values)
+        return figures.figures_of_file(loaded.document, scene, options)
+    except (MeshferryError, ValueError):
+        return None  # the file is gone or another now, or the object can no more be what it was
+
+
+def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Figures]) -> None:
+    """Keep figures for the sidebar."""
+    kept = context.window_manager.meshferry_weights
+    kept.subject, kept.stamp = subject, stamp
+    kept.models.clear()
+    for one in found:
+        entry = kept.models.add()
+        entry.name, entry.joints, entry.is_exact = one.name, one.joints, one.is_exact
+        entry.download, entry.physics, entry.animesh = one.download, one.physics, one.animesh
+        for triangles, size in zip(one.triangles, one.sizes, strict=True):
+            level = entry.levels.add()
+            level.triangles, level.size = triangles, size
+    total = figures.total_of(found)
+    kept.download, kept.server, kept.physics = total.download, total.server, total.physics
+    kept.animesh, kept.land_impact = total.animesh, total.land_impact
+    kept.is_exact = bool(found) and all(one.is_exact for one in found)
+
+
+def stamp_of(context: Any, models: Iterable[ModelObjects]) -> str:
+    """Return traits of models and of their parts that are quickly looked up and mostly change where the weights do."""
+    traits: list[str] = []
+    for model in models:
+        for key, items in parts_of(model).items():
+            for item in items:
+                data = item.data
+                counts = (len(data.vertices), len(data.polygons)) if item.type == "MESH" else ()
+                scale = [round(value, 4) for value in item.scale]
+                modifiers = [(modifier.type, modifier.show_viewport) for modifier in item.modifiers]
+                slots = [slot.material.name if slot.material else "" for slot in item.material_slots]
+                traits.append(repr((key, item.name, counts, scale, modifiers, slots, item.meshferry.physics_shape)))
+    traits.append(repr(sorted(last_upload_values(context).items())))
+    return "\n".join(traits)
+
+
+def land_impact_text(kept: Any) -> str:
+    """Return the phrase of the summary."""
+    return f"land impact {'' if kept.is_exact else 'about '}{kept.land_impact}" if len(kept.models) else ""
+
+
+CLASSES = (MeshferryLevelWeight, MeshferryModelWeight, MeshferryWeights, OBJECT_OT_second_life_weigh)
+
+register_classes, unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+
+
+def register() -> None:
+    """Register the operator and the place where the figures are kept."""
+    register_classes()
+    bpy.types.WindowManager.meshferry_weights = bpy.props.PointerProperty(type=MeshferryWeights)
+
+
+def unregister() -> None:
+    """Take them off again, in reverse."""
+    del bpy.types.WindowManager.meshferry_weights
+    unregister_classes()
