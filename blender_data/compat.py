@@ -47,6 +47,13 @@ def draw_thin(bone: bpy.types.Bone) -> None:
         bone.display_type = "STICK"
 
 
+def node_tree(material: bpy.types.Material) -> bpy.types.NodeTree | None:
+    """Return the nodes that make a material look as it does; None: it is shown without."""
+    if bpy.app.version < (5, 0, 0) and not material.use_nodes:
+        return None
+    return material.node_tree
+
+
 class ActionCurves:
     """An action that is being filled, and the f-curves in it for each data block.
 

@@ -11,6 +11,9 @@ from . import names
 
 _UV_NAMES = ("UV0", "UV1")
 
+_MOST = 3.4028234663852886e38
+"""The largest number that a property holds."""
+
 
 def uv_place(name: str, position: int) -> int:
     """Return which UV map of the file a layer is: what its name says, else its position."""
@@ -48,10 +51,20 @@ def write(
         entry.has_colors = surface.has_colors
         entry.has_weights = bool(surface.has_weights)
         entry.base_name = str(surface.properties.get("base_name", ""))
+        _write_domains(entry, surface)
         for key, source_name in (surface.shape_keys or {}).items():
             shape = entry.shapes.add()
             shape.name = key_names.get(key, key)
             shape.source_name = source_name
+
+
+def _write_domains(entry: bpy.types.PropertyGroup, surface: Surface) -> None:
+    """Keep the ranges that a file quantised over, where it gives any."""
+    for name in ("position_domain", "uv_domain"):
+        domain = surface.properties.get(name)
+        if domain is not None:
+            setattr(entry, name, [min(max(float(value), -_MOST), _MOST) for value in domain])
+            entry.has_domains = True
 
 
 def matched(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup | None]:
@@ -125,5 +138,13 @@ def _surface(
             "lightmap_resolution": int(entry.lightmap_resolution),
             "base_name": entry.base_name,
             **({"order": entry.order} if entry.order >= 0 else {}),
+            **_domains(entry),
         },
     )
+
+
+def _domains(entry: bpy.types.PropertyGroup) -> dict[str, tuple[float, ...]]:
+    """Return the ranges that the file stored a surface's values between, if it came from such a file."""
+    if not entry.has_domains:
+        return {}
+    return {"position_domain": tuple(entry.position_domain), "uv_domain": tuple(entry.uv_domain)}

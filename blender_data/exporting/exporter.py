@@ -19,6 +19,7 @@ from .model_exporter import ModelExport
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import PlannedNode, plan
 from .object_selection import Source, listed, select
+from .placed_exporter import PlacedExport
 
 __all__ = ["Source", "export_scene"]
 
@@ -53,7 +54,11 @@ def export_scene(
         # What is being edited, in as many objects as it may be, reaches their data only when it is asked for.
         for thing in {context.object, *context.objects_in_mode} - {None}:
             thing.update_from_editmode()
-    export = _Export if capabilities.node_hierarchy else ModelExport
+    export: type[_Export | ModelExport | PlacedExport] = ModelExport
+    if capabilities.node_hierarchy:
+        export = _Export
+    elif capabilities.placed_models:
+        export = PlacedExport
     return export(context, source, options, name, capabilities).run()
 
 

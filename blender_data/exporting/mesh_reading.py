@@ -35,6 +35,10 @@ class MeshReader:
         Give corners that were one vertex in a file one tangent, so that it is one vertex again.
     at_rest:
         Meshes are read as armatures find them, so that what these do to them is no concern.
+    render_uv_first:
+        The UV map that is marked for rendering comes before all others.
+    with_tangents:
+        Whether tangents are wanted.
     """
 
     def __init__(
@@ -47,6 +51,8 @@ class MeshReader:
         uv_names: Sequence[str] = (),
         by_file_vertex: bool = True,
         at_rest: bool = False,
+        render_uv_first: bool = False,
+        with_tangents: bool = True,
     ) -> None:
         self.depsgraph = depsgraph
         self.use_modifiers = use_modifiers
@@ -55,6 +61,8 @@ class MeshReader:
         self.uv_names = uv_names
         self.by_file_vertex = by_file_vertex
         self.at_rest = at_rest
+        self.render_uv_first = render_uv_first
+        self.with_tangents = with_tangents
         self.notices: list[str] = []
 
     def notice(self, text: str) -> None:
@@ -95,7 +103,7 @@ class MeshReader:
         mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(thing, data)]
         mesh.colors = self._colors(thing, data, loops)
         mesh.custom = _custom_layers(thing, data, loops)
-        mesh.tangent = _tangents(data, mesh, loops)
+        mesh.tangent = _tangents(data, mesh, loops) if self.with_tangents else None
         if mesh.tangent is not None and self.by_file_vertex:
             mesh.tangent = _by_file_vertex(mesh.tangent, _file_vertices(thing, data, cut.corner_point, loops))
         return mesh
@@ -110,6 +118,8 @@ class MeshReader:
     def _uv_maps(self, thing: bpy.types.Object, data: bpy.types.Mesh) -> list[bpy.types.MeshUVLoopLayer]:
         """Return the UV maps to export: those with names of places in theirs, the rest in order."""
         found = list(data.uv_layers)
+        if self.render_uv_first:
+            found.sort(key=lambda layer: not layer.active_render)
         named = {name: layer for layer in found if (name := layer.name) in self.uv_names[: self.uv_layers]}
         others = iter([layer for layer in found if layer.name not in named])
         chosen = []

@@ -52,34 +52,56 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with
     ExportError
         Nothing is left to export.
     """
-    candidates = _candidates(context, source)
-    enabled = set(_enabled(context.view_layer.layer_collection))
+    candidates = candidates_of(context, source)
+    enabled = set(enabled_objects(context.view_layer.layer_collection))
     coarser = set() if with_empties else _coarser(candidates, enabled, context, use_hidden=use_hidden)
     chosen = Selected()
     left_out: dict[str, list[str]] = {}
     for candidate in dict.fromkeys([*candidates, *sorted(coarser, key=lambda thing: thing.name)]):
-        if candidate in coarser:
+        refusal = None
+        if candidate not in coarser:
+            refusal = refusal_of(context, candidate, enabled, use_hidden=use_hidden, with_empties=with_empties)
+        if refusal is None:
             chosen.objects.append(candidate)
-        elif candidate.type == "EMPTY" and not with_empties and candidate.instance_type == "NONE":
-            left_out.setdefault("empties have no place in such a file", []).append(candidate.name)
-        elif candidate.type not in MESHABLE and candidate.type != "EMPTY":
-            if candidate.type not in _SILENT:
-                kind = _KINDS.get(candidate.type, candidate.type.lower().replace("_", " "))
-                left_out.setdefault(f"{kind}s cannot be exported", []).append(candidate.name)
-        elif candidate not in enabled:
-            left_out.setdefault("disabled in viewports or in excluded collections, left out", []).append(candidate.name)
-        elif not use_hidden and not candidate.visible_get(view_layer=context.view_layer):
-            left_out.setdefault("hidden, left out", []).append(candidate.name)
-        else:
-            chosen.objects.append(candidate)
+        elif refusal:
+            left_out.setdefault(refusal, []).append(candidate.name)
     chosen.notices = [f"{listed(names)}: {why}" for why, names in left_out.items()]
     if not chosen.objects:
         why = f" ({'; '.join(chosen.notices)})" if chosen.notices else ""
-        raise ExportError(f"There is nothing to export in {_label(source)}{why}")
+        raise ExportError(f"There is nothing to export in {label_of(source)}{why}")
     if not with_empties:
         chosen.notices += _missing_levels(chosen.objects, candidates)
     chosen.objects = parents_first(chosen.objects)
     return chosen
+
+
+def refusal_of(
+    context: bpy.types.Context,
+    candidate: bpy.types.Object,
+    enabled: Container[bpy.types.Object],
+    *,
+    use_hidden: bool,
+    with_empties: bool,
+) -> str | None:
+    """Say why an object is not exported for its own sake; None: it is, empty: there is nothing to be said of it.
+
+    Parameters
+    ----------
+    enabled:
+        The objects that :func:`enabled_objects` yields.
+    """
+    if candidate.type == "EMPTY" and not with_empties and candidate.instance_type == "NONE":
+        return "empties have no place in such a file"
+    if candidate.type not in MESHABLE and candidate.type != "EMPTY":
+        if candidate.type in _SILENT:
+            return ""
+        kind = _KINDS.get(candidate.type, candidate.type.lower().replace("_", " "))
+        return f"{kind}s cannot be exported"
+    if candidate not in enabled:
+        return "disabled in viewports or in excluded collections, left out"
+    if not use_hidden and not candidate.visible_get(view_layer=context.view_layer):
+        return "hidden, left out"
+    return None
 
 
 def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: bool) -> Selected:
@@ -90,8 +112,8 @@ def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: 
     ExportError
         There is none.
     """
-    candidates = _candidates(context, source)
-    enabled = set(_enabled(context.view_layer.layer_collection))
+    candidates = candidates_of(context, source)
+    enabled = set(enabled_objects(context.view_layer.layer_collection))
     chosen: dict[bpy.types.Object, None] = {}
     hidden: list[str] = []
     for candidate in candidates:
@@ -110,7 +132,7 @@ def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: 
     notices = [f"{listed(hidden)}: hidden or disabled, left out"] if hidden else []
     if not chosen:
         why = f" ({'; '.join(notices)})" if notices else ""
-        raise ExportError(f"There is no armature in {_label(source)}{why}; select one, or a mesh that it deforms")
+        raise ExportError(f"There is no armature in {label_of(source)}{why}; select one, or a mesh that it deforms")
     return Selected(list(chosen), notices)
 
 
@@ -169,7 +191,8 @@ def _missing_levels(chosen: Iterable[bpy.types.Object], candidates: Iterable[bpy
     return [f"{listed(missing)}: {why}"] if missing else []
 
 
-def _candidates(context: bpy.types.Context, source: Source) -> list[bpy.types.Object]:
+def candidates_of(context: bpy.types.Context, source: Source) -> list[bpy.types.Object]:
+    """Return all objects of a source, of whatever type, hidden ones too."""
     if source.kind == "COLLECTION":
         if source.collection is None:
             raise ExportError("No collection was chosen to export")
@@ -181,7 +204,7 @@ def _candidates(context: bpy.types.Context, source: Source) -> list[bpy.types.Ob
     return list(context.scene.objects)
 
 
-def _enabled(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Object]:
+def enabled_objects(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Object]:
     """Yield the objects that Blender evaluates for their own sake, hidden ones too.
 
     The dependency graph's list lacks hidden ones, and what it holds besides may be there for a modifier of another.
@@ -191,10 +214,11 @@ def _enabled(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Object]:
     if not layer.exclude:
         yield from (thing for thing in layer.collection.objects if not thing.hide_viewport)
     for child in layer.children:
-        yield from _enabled(child)
+        yield from enabled_objects(child)
 
 
-def _label(source: Source) -> str:
+def label_of(source: Source) -> str:
+    """Return what a source is called in messages."""
     if source.collection is not None:
         return f"collection '{source.collection.name}'"
     if source.kind == "OBJECTS":

@@ -34,9 +34,11 @@ class RestMeshes:
             use_modifiers=self.use_modifiers,
             uv_layers=capabilities.uv_layers,
             color_layers=capabilities.color_layers,
-            uv_names=UV_NAMES,
+            uv_names=() if capabilities.placed_models else UV_NAMES,
             by_file_vertex=capabilities.splits_vertices,
             at_rest=True,
+            render_uv_first=capabilities.placed_models,
+            with_tangents=not capabilities.placed_models,
         )
 
     @property

@@ -230,3 +230,28 @@ def resting(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> 
             modifier.show_viewport = True
         if pinned or caches:
             context.view_layer.update()
+
+
+@contextlib.contextmanager
+def stand_ins(
+    context: bpy.types.Context, objects: Iterable[bpy.types.Object]
+) -> Iterator[dict[bpy.types.Object, bpy.types.Object]]:
+    """Have objects that Blender does not evaluate evaluated through a block of code, by copies in their stead.
+
+    Such are disabled in viewports, or in no collection but excluded ones or ones of another scene: of these Blender
+    shows the mesh without modifiers, and no transform of today. Yields the copy of each.
+    """
+    copies: dict[bpy.types.Object, bpy.types.Object] = {}
+    try:
+        for thing in objects:
+            copies[thing] = thing.copy()
+            copies[thing].hide_viewport = False
+            context.scene.collection.objects.link(copies[thing])
+        if copies:
+            context.view_layer.update()
+        yield copies
+    finally:
+        for copy in copies.values():
+            bpy.data.objects.remove(copy)
+        if copies:
+            context.view_layer.update()

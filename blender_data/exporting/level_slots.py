@@ -1,0 +1,80 @@
+"""Material slots of the levels of one model: the same ones, in the same order, in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...io_formats.scene import Mesh, Surface
+
+_DOMAINS = ("position_domain", "uv_domain")
+
+
+def tidied(mesh: Mesh) -> Mesh:
+    """Return a finest mesh with the slots that are to be in its file.
+
+    Slots of one material become one, and those without triangles go, unless they came from a file: there the number
+    of a slot may mean something to who put a texture on it.
+    """
+    if any("order" in surface.properties for surface in mesh.surfaces) or len(mesh.materials) < 2:
+        return mesh
+    used = set(np.unique(mesh.material_index).tolist())
+    names = list(dict.fromkeys(name for slot, name in enumerate(mesh.materials) if slot in used))
+    if not names or names == mesh.materials:
+        return mesh
+    table = [names.index(name) if name in names else 0 for name in mesh.materials]
+    return _moved(mesh, table, names, [mesh.surfaces[mesh.materials.index(name)] for name in names])
+
+
+def aligned(mesh: Mesh, finest: Mesh, *, is_shape: bool = False) -> Mesh:
+    """Return a coarser level, or a physics shape, with the slots of the finest mesh.
+
+    Slots go by the names of their materials, the second of a name to the second. What has no material goes to the
+    only slot of the finest. A material that the finest does not have gets a slot behind all others, so that the
+    checks can name it; physics shapes, of which nobody sees a material, go to the first slot with it.
+    """
+    if mesh.materials == finest.materials:
+        return mesh
+    names = list(finest.materials)
+    places: dict[str, list[int]] = {}
+    for slot, name in enumerate(names):
+        places.setdefault(name, []).append(slot)
+    seen: dict[str, int] = {}
+    table = []
+    used = set(np.unique(mesh.material_index).tolist())
+    for slot, name in enumerate(mesh.materials):
+        occurrence = seen[name] = seen.get(name, -1) + 1
+        found = places.get(name)
+        if found is not None:
+            table.append(found[min(occurrence, len(found) - 1)])
+        elif is_shape or slot not in used or (not name and len(finest.materials) == 1):
+            table.append(0)
+        else:
+            places[name] = [len(names)]
+            table.append(len(names))
+            names.append(name)
+    return _moved(mesh, table, names, _surfaces(mesh, finest, table, names))
+
+
+def _surfaces(mesh: Mesh, finest: Mesh, table: Sequence[int], names: Sequence[str]) -> list[Surface]:
+    """Return a surface for each slot: the mesh's own where it has one, else the finest's without its ranges."""
+    found = [without_domains(surface) for surface in finest.surfaces[: len(names)]]
+    found += [Surface(name) for name in names[len(found) :]]
+    used = set(np.unique(mesh.material_index).tolist())
+    for slot, surface in enumerate(mesh.surfaces):
+        if slot in used or surface.name == found[table[slot]].name:
+            found[table[slot]] = surface
+    return found
+
+
+def without_domains(surface: Surface) -> Surface:
+    """Return a surface without the ranges of its file, which hold for the points of the file alone."""
+    kept = {name: value for name, value in surface.properties.items() if name not in _DOMAINS}
+    return replace(surface, properties=kept)
+
+
+def _moved(mesh: Mesh, table: Sequence[int], names: list[str], surfaces: list[Surface]) -> Mesh:
+    index = np.array(table, np.int32)[mesh.material_index]
+    return replace(mesh, material_index=index, materials=names, surfaces=surfaces)

@@ -1,0 +1,216 @@
+"""Materials -> colour, emission and the image on them, as far as a file can hold what their nodes make."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.quantization import linear_to_srgb, to_unorm
+from ...io_formats.scene import Material, Texture
+from .. import compat, names
+
+_WHITE = (1.0, 1.0, 1.0, 1.0)
+
+_COLOR_INPUTS = {"BSDF_PRINCIPLED": "Base Color", "BSDF_DIFFUSE": "Color", "EMISSION": "Color"}
+"""Kinds of shaders that are read, the most telling first, and where their colour goes in."""
+
+_KINDS_OF_FILES = (
+    (b"\x89PNG", ".png"),
+    (b"\xff\xd8\xff", ".jpg"),
+    (b"BM", ".bmp"),
+    (b"\xff\x4f\xff\x51", ".j2c"),
+    (b"\x00\x00\x00\x0cjP", ".jp2"),
+    (b"II*\x00", ".tif"),
+    (b"MM\x00*", ".tif"),
+    (b"DDS ", ".dds"),
+    (b"RIFF", ".webp"),
+    (b"v/1\x01", ".exr"),
+)
+
+_MOST_PIXELS = 1 << 26
+"""Of an image that has to be encoded here."""
+
+
+def read_material(material: bpy.types.Material, notice: Callable[[str], None]) -> Material:
+    """Return what a file can hold of a material: its colour (linear), emission and image.
+
+    Of nodes the shader that reaches the output is read, Principled BSDF before others: its base colour, or the first
+    image upstream of that, with white as colour then. Without nodes it is the colour of the solid view.
+    """
+    name = names.file_name(material)
+    tree = compat.node_tree(material)
+    if tree is None:
+        return Material(name, tuple(material.diffuse_color))
+    shader = _shader(tree)
+    if shader is None:
+        return Material(name, tuple(material.diffuse_color))
+    made = Material(name, _plain_color(shader), _emission(shader))
+    source = shader.inputs[_COLOR_INPUTS[shader.type]]
+    if source.is_linked:
+        image = next((image for image in _images(source) if image is not None), None)
+        fixed = _fixed_color(source)
+        if image is not None:
+            made.texture = read_texture(image, notice)
+            made.color = (1.0, 1.0, 1.0, made.color[3])
+        elif fixed is not None:
+            made.color = (*fixed[:3], made.color[3])
+        else:
+            made.color = tuple(material.diffuse_color)
+            notice(
+                f"{material.name}: its colour comes from nodes of which no file knows, so its viewport colour was "
+                "exported; bake the colour to an image"
+            )
+    return made
+
+
+def read_materials(
+    wanted: Iterable[str], slots: Iterable[bpy.types.Material | None], notice: Callable[[str], None]
+) -> list[Material]:
+    """Return what is known of materials, given their names in the file and the materials of the exported objects.
+
+    A modifier may bring materials that are in no slot; they are found by name.
+    """
+    known: dict[str, bpy.types.Material] = {}
+    for material in slots:
+        if material is not None:
+            known.setdefault(names.file_name(material), material)
+    found = []
+    for name in dict.fromkeys(wanted):
+        material = known.get(name) or bpy.data.materials.get(name)
+        if name and material is not None:
+            found.append(read_material(material, notice))
+            found[-1].name = name
+    return found
+
+
+# -- shaders ------------------------------------------------------------------------------------
+
+
+def _shader(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
+    """Return the shader that makes a material's colour: upstream of its output, else any."""
+    output = tree.get_output_node("ALL") or tree.get_output_node("EEVEE") or tree.get_output_node("CYCLES")
+    reached = list(_upstream(output.inputs["Surface"])) if output is not None else []
+    for nodes in (reached, list(tree.nodes)):
+        for kind in _COLOR_INPUTS:
+            for node in nodes:
+                if node.type == kind:
+                    return node
+    return None
+
+
+def _upstream(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Node]:
+    """Yield the nodes that a socket's value comes from, nearest first, those within groups, too."""
+    waiting = [socket]
+    seen: set[bpy.types.Node] = set()
+    while waiting:
+        for link in waiting.pop(0).links:
+            node = link.from_node
+            if node in seen or link.is_muted:
+                continue
+            seen.add(node)
+            yield node
+            waiting += [entry for entry in node.inputs if entry.is_linked]
+            if node.type == "GROUP" and node.node_tree is not None:
+                for inner in node.node_tree.nodes:
+                    if inner.type == "GROUP_OUTPUT":
+                        waiting += [
+                            entry
+                            for entry in inner.inputs
+                            if entry.is_linked and entry.identifier == link.from_socket.identifier
+                        ]
+
+
+def _images(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Image]:
+    return (node.image for node in _upstream(socket) if node.type in {"TEX_IMAGE", "TEX_ENVIRONMENT"})
+
+
+def _fixed_color(socket: bpy.types.NodeSocket) -> tuple[float, ...] | None:
+    """Return the colour of an RGB node, through reroutes and groups, where that is all that is linked."""
+    nodes = [node for node in _upstream(socket) if node.type not in {"REROUTE", "GROUP"}]
+    if len(nodes) == 1 and nodes[0].type == "RGB":
+        return tuple(nodes[0].outputs[0].default_value)
+    return None
+
+
+def _plain_color(shader: bpy.types.Node) -> tuple[float, float, float, float]:
+    color = tuple(shader.inputs[_COLOR_INPUTS[shader.type]].default_value)
+    alpha = shader.inputs.get("Alpha")
+    opacity = float(alpha.default_value) if alpha is not None and not alpha.is_linked else 1.0
+    return (color[0], color[1], color[2], opacity)
+
+
+def _emission(shader: bpy.types.Node) -> float:
+    """Return the mean of the emitted colour times its strength; colours that are linked count as white."""
+    socket = shader.inputs.get("Color" if shader.type == "EMISSION" else "Emission Color")
+    strength = shader.inputs.get("Strength" if shader.type == "EMISSION" else "Emission Strength")
+    if socket is None or strength is None:
+        return 0.0
+    mean = 1.0 if socket.is_linked else float(np.mean(tuple(socket.default_value)[:3]))
+    return mean * (1.0 if strength.is_linked else float(strength.default_value))
+
+
+# -- images -------------------------------------------------------------------------------------
+
+
+def read_texture(image: bpy.types.Image, notice: Callable[[str], None]) -> Texture:
+    """Return the file of an image, or its bytes where it is packed, was painted on or never saved."""
+    width, height = (int(side) for side in image.size)
+    path = bpy.path.abspath(image.filepath, library=image.library) if image.filepath else ""
+    if image.source == "TILED":
+        notice(f"{image.name}: it is in tiles, of which only the first was exported")
+        path = path.replace("<UDIM>", "1001").replace("<UVTILE>", "u1_v1")
+    texture = Texture(_file_name(image, path), path, width=width, height=height)
+    if image.is_dirty or (image.source == "GENERATED" and image.packed_file is None):
+        texture.data = _png(image, notice)
+    elif image.packed_file is not None:
+        texture.data = bytes(image.packed_file.data)
+    if texture.data is not None:
+        texture.path = ""
+        texture.name = Path(texture.name).stem + _extension(texture.data, Path(texture.name).suffix)
+    return texture
+
+
+def _file_name(image: bpy.types.Image, path: str) -> str:
+    """Return what to call an image's file; Windows' paths have another separator."""
+    return path.replace("\\", "/").rpartition("/")[2] or image.name
+
+
+def _extension(data: bytes, given: str) -> str:
+    return next((extension for head, extension in _KINDS_OF_FILES if data.startswith(head)), given)
+
+
+def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
+    """Encode an image as it is in Blender, 8 bits a channel; None where it has no pixels."""
+    width, height = (int(side) for side in image.size)
+    if not 0 < width * height <= _MOST_PIXELS or not image.has_data:
+        notice(f"{image.name}: the image is empty or too large to be exported; save it to a file")
+        return None
+    pixels = np.empty(width * height * image.channels, np.float32)
+    image.pixels.foreach_get(pixels)
+    values = pixels.reshape(height, width, image.channels)[::-1]
+    if values.shape[2] != 4:
+        grey_or_color = values[..., :3] if values.shape[2] == 3 else np.repeat(values[..., :1], 3, axis=2)
+        values = np.concatenate([grey_or_color, np.ones((height, width, 1), np.float32)], axis=2)
+    if image.is_float:  # those are linear
+        values = linear_to_srgb(values.reshape(-1, 4)).reshape(height, width, 4)
+    return encode_png(to_unorm(values.reshape(-1, 4)).reshape(height, width, 4))
+
+
+def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
+    """Return pixels (H, W, 4), the topmost row first, as a PNG file."""
+    height, width, _ = pixels.shape
+    rows = np.zeros((height, 1 + 4 * width), np.uint8)  # each row begins with its filter, none
+    rows[:, 1:] = pixels.reshape(height, -1)
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes(), 6)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body

@@ -1,0 +1,157 @@
+"""Levels of detail and physics shapes for which there is no object: made of the mesh that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...io_formats.scene import Mesh, Node, Role
+from .. import level_names
+from .made_levels import make_level
+from .made_shapes import box, convex_hull, hulls_of_parts
+
+_RATIOS = ("", "medium_ratio", "low_ratio", "lowest_ratio")
+
+_MOST_PARTS = 256
+"""Loose parts for which a hull each is made."""
+
+
+@dataclass
+class PlacedModel:
+    """The nodes of one model."""
+
+    thing: bpy.types.Object
+    finest: Node
+    mesh: Mesh
+    """That of the finest node."""
+    levels: dict[int, Node] = field(default_factory=dict)
+    """The coarser ones: 1 to 3."""
+    physics: Node | None = None
+    hulls: list[Node] = field(default_factory=list)
+    base_hull: Node | None = None
+
+    def nodes(self, number: int) -> list[Node]:
+        """Return all nodes, the finest first, which is to be that number of the scene."""
+        coarser = [self.levels[level] for level in sorted(self.levels)]
+        shapes = [node for node in (self.physics, *self.hulls, self.base_hull) if node is not None]
+        for node in coarser:
+            node.properties["lod_of"] = number
+        for node in shapes:
+            node.properties["shape_of"] = number
+        return [self.finest, *coarser, *shapes]
+
+
+class MissingParts:
+    """Fills in what models lack, as the options of an export say."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.options = options
+        self._made_levels: list[str] = []
+        self._made_shapes: list[str] = []
+        self._too_many_parts: list[str] = []
+
+    def fill(self, model: PlacedModel) -> None:
+        """Make a model's missing levels and shapes."""
+        if self.options["missing_levels"] == "MAKE":
+            self._make_levels(model)
+        self._make_shapes(model)
+        if model.base_hull is None:
+            model.base_hull = self._hull(model, convex_hull(self._base_points(model)), "base hull")
+            model.base_hull.properties["is_base_hull"] = True
+
+    def notices(self) -> list[str]:
+        """Say what was made."""
+        said = []
+        if self._made_levels:
+            said.append(f"Levels of detail made of the next finer one: {_some(self._made_levels)}")
+        if self._made_shapes:
+            said.append(f"Physics shapes made: {_some(self._made_shapes)}")
+        if self._too_many_parts:
+            names = ", ".join(self._too_many_parts)
+            said.append(f"{names}: more than {_MOST_PARTS} loose parts, so one hull was made around all of them")
+        return said
+
+    # -- levels ---------------------------------------------------------------------------------
+
+    def _make_levels(self, model: PlacedModel) -> None:
+        """Make each missing level of the next finer one, so that none has more triangles than that."""
+        most = model.mesh.triangle_count
+        finer = model.mesh
+        counts = []
+        for level in range(1, len(_RATIOS)):
+            given = model.levels.get(level)
+            if given is not None and given.mesh is not None:
+                finer = given.mesh
+                continue
+            wanted = float(self.options[_RATIOS[level]]) * most
+            if wanted < finer.triangle_count:
+                finer = make_level(
+                    finer, wanted / finer.triangle_count, keep_borders=bool(self.options["use_open_borders"])
+                )
+            name = level_names.of_level(model.finest.name, level)
+            made = replace(model.finest, name=name, mesh=finer, lod=level, skin=None)
+            made.properties = {"source": model.thing.name}
+            model.levels[level] = made
+            counts.append(f"{finer.triangle_count:,}")
+        if counts:
+            self._made_levels.append(f"'{model.finest.name}' ({most:,} → {', '.join(counts)} triangles)")
+
+    # -- shapes ---------------------------------------------------------------------------------
+
+    def _choice(self, model: PlacedModel) -> str:
+        """Return what a model's physics shape is to be; objects that are there count as a choice of their own."""
+        own = str(model.thing.meshferry.physics_shape)
+        if own != "DEFAULT":
+            return own
+        choice = str(self.options["physics_shape"])
+        if model.hulls or (model.physics is not None and choice != "PARTS"):
+            return "AUTO"
+        return choice
+
+    def _make_shapes(self, model: PlacedModel) -> None:
+        choice = self._choice(model)
+        if choice == "AUTO":
+            return  # what is there; without anything, the base hull is the one around the model
+        points = _used_points(model.mesh)
+        if choice == "CUBE":
+            found, what = [box(points)], "cube"
+        elif choice == "HULL":
+            found, what = [convex_hull(points)], "convex hull"
+        else:
+            parted = model.physics.mesh if model.physics is not None and model.physics.mesh else model.mesh
+            found = hulls_of_parts(parted)
+            if len(found) > _MOST_PARTS:
+                self._too_many_parts.append(f"'{model.finest.name}'")
+                found = [convex_hull(_used_points(parted))]
+            what = "1 hull" if len(found) == 1 else f"{len(found)} hulls"
+        model.physics = None
+        model.hulls = [self._hull(model, mesh, f"hull {number + 1}") for number, mesh in enumerate(found)]
+        model.base_hull = None
+        self._made_shapes.append(f"'{model.finest.name}' ({what})")
+
+    def _base_points(self, model: PlacedModel) -> Any:
+        """Return the points that the hull around everything goes around: of the shapes, else of a coarse level."""
+        if model.hulls:
+            return np.concatenate([hull.mesh.points for hull in model.hulls if hull.mesh is not None])
+        for node in (model.physics, *(model.levels.get(level) for level in (2, 1)), model.finest):
+            if node is not None and node.mesh is not None and node.mesh.triangle_count:
+                return _used_points(node.mesh)
+        return model.mesh.points
+
+    def _hull(self, model: PlacedModel, mesh: Mesh, what: str) -> Node:
+        node = replace(model.finest, name=f"{model.finest.name} {what}", mesh=mesh, role=Role.HULL)
+        return replace(node, skeleton=None, skin=None, properties={"source": model.thing.name})
+
+
+def _used_points(mesh: Mesh) -> Any:
+    """Return the points of a mesh that triangles use."""
+    return mesh.points[np.unique(mesh.corner_point)] if len(mesh.corner_point) else mesh.points
+
+
+def _some(items: list[str], most: int = 8) -> str:
+    rest = len(items) - most
+    return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")

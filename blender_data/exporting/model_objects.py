@@ -1,0 +1,200 @@
+"""Which object is a level of detail or a physics shape of which, and so which objects together are one model.
+
+What says so, the first that does wins:
+
+1. the finest object points at its parts (``medium_level`` … ``physics_object``);
+2. a part points at its finest object (``lod_of``, ``shape_of``), as imported ones do;
+3. names: ``chair_LOD2``, ``chair_LOD1``, ``chair_LOD0`` and ``chair_PHYS`` belong to ``chair`` or ``chair_LOD3``;
+   ``.001`` and the like behind a name count only where several objects are called alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import bpy
+
+from ...io_formats.errors import ExportError
+from .. import level_names
+from .object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, listed, refusal_of
+
+LEVEL_PROPERTIES = ("", "medium_level", "low_level", "lowest_level")
+"""Properties of the finest object that point to its coarser levels."""
+
+_POINTERS = (*((name, level) for level, name in enumerate(LEVEL_PROPERTIES) if name), ("physics_object", "physics"))
+
+
+@dataclass
+class ModelObjects:
+    """The objects of one model."""
+
+    finest: bpy.types.Object
+    levels: dict[int, bpy.types.Object] = field(default_factory=dict)
+    """The coarser ones: 1 (medium), 2 (low), 3 (lowest), those that there are."""
+    physics: bpy.types.Object | None = None
+    hulls: list[bpy.types.Object] = field(default_factory=list)
+    base_hull: bpy.types.Object | None = None
+    spare: list[bpy.types.Object] = field(default_factory=list)
+    """Objects that say they belong here, and have no place: their level is taken, or too coarse."""
+
+    def parts(self) -> list[bpy.types.Object]:
+        """Return all objects that are exported, the finest first."""
+        others = (self.physics, *self.hulls, self.base_hull)
+        return list(dict.fromkeys([self.finest, *self.levels.values(), *(thing for thing in others if thing)]))
+
+    def _put(self, place: int | str, thing: bpy.types.Object) -> None:
+        if isinstance(place, int):
+            if 1 <= place < len(LEVEL_PROPERTIES) and self.levels.setdefault(place, thing) == thing:
+                return
+        elif place == "hull":
+            self.hulls.append(thing)
+            return
+        elif getattr(self, place) in (None, thing):
+            setattr(self, place, thing)
+            return
+        self.spare.append(thing)
+
+
+class ModelIndex:
+    """The models that objects make up; cheap enough for a panel that looks at one of them."""
+
+    def __init__(self, objects: Iterable[bpy.types.Object]) -> None:
+        self._models: dict[bpy.types.Object, ModelObjects] = {}
+        self._owner: dict[bpy.types.Object, bpy.types.Object] = {}
+        things = [thing for thing in dict.fromkeys(objects) if thing.type in MESHABLE]
+        self._take_pointers(things)
+        self._take_references(things)
+        self._take_names(things)
+
+    def finest_of(self, thing: bpy.types.Object) -> bpy.types.Object:
+        """Return the finest object of the model that an object belongs to: itself where it belongs to no other."""
+        return self._owner.get(thing, thing)
+
+    def model(self, finest: bpy.types.Object) -> ModelObjects:
+        """Return the model of which an object is the finest."""
+        return self._models.setdefault(finest, ModelObjects(finest))
+
+    def _take(self, finest: bpy.types.Object, place: int | str, thing: bpy.types.Object) -> None:
+        self.model(finest)._put(place, thing)
+        if thing != finest:
+            self._owner.setdefault(thing, finest)
+
+    def _take_pointers(self, things: Iterable[bpy.types.Object]) -> None:
+        """Take what the finest objects point at. One that another points at is a part, and no finest itself."""
+        pointers: dict[bpy.types.Object, list[tuple[int | str, bpy.types.Object]]] = {}
+        for thing in things:
+            kept = thing.meshferry
+            found = [(place, getattr(kept, name)) for name, place in _POINTERS]
+            given = [(place, part) for place, part in found if part is not None and part.type in MESHABLE]
+            if given:
+                pointers[thing] = given
+        pointed = {part for owner, given in pointers.items() for _, part in given if part != owner}
+        for thing in sorted(pointers, key=lambda thing: thing in pointed):
+            if thing not in self._owner:
+                for place, part in pointers[thing]:
+                    self._take(thing, place, part)
+
+    def _take_references(self, things: Iterable[bpy.types.Object]) -> None:
+        """Take the parts that point at their finest object."""
+        for thing in things:
+            kept = thing.meshferry
+            is_shape = kept.role != "RENDER"
+            finest = kept.shape_of if is_shape else kept.lod_of
+            if thing in self._owner or finest is None or finest == thing or finest.type not in MESHABLE:
+                continue
+            finest = self.finest_of(finest)
+            if finest != thing:
+                place = {"PHYSICS": "physics", "HULL": "hull", "BASE_HULL": "base_hull"}.get(kept.role)
+                self._take(finest, place or max(1, kept.lod), thing)
+
+    def _take_names(self, things: Iterable[bpy.types.Object]) -> None:
+        """Take the parts that only their names tell."""
+        free = [thing for thing in things if thing not in self._owner]
+        parsed = {thing: level_names.parse(thing.name) for thing in free}
+        parts = [thing for thing, name in parsed.items() if name.is_part and thing not in self._models]
+        if not parts:
+            return
+        finer = [thing for thing in free if thing.meshferry.role == "RENDER" and not parsed[thing].is_part]
+        by_name = {thing.name: thing for thing in finer}
+        by_stem: dict[str, list[bpy.types.Object]] = {}
+        by_number: dict[tuple[str, str], bpy.types.Object] = {}
+        for thing in finer:
+            by_stem.setdefault(parsed[thing].stem, []).append(thing)
+            by_number.setdefault((parsed[thing].stem, parsed[thing].number), thing)
+        for thing in sorted(parts, key=lambda thing: thing.name):
+            name = parsed[thing]
+            finest = by_number.get((name.stem, name.number)) or (None if name.number else by_name.get(name.stem))
+            alike = by_stem.get(name.stem, [])
+            if finest is None and len(alike) == 1:
+                finest = alike[0]
+            if finest is not None and self._is_free(finest, name):
+                self._take(finest, "physics" if name.is_physics else int(name.level or 0), thing)
+
+    def _is_free(self, finest: bpy.types.Object, name: level_names.PartName) -> bool:
+        model = self.model(finest)
+        return model.physics is None if name.is_physics else name.level not in model.levels
+
+
+@dataclass
+class FoundModels:
+    """The models of an export, and notices about what is left out."""
+
+    models: list[ModelObjects] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    enabled: set[bpy.types.Object] = field(default_factory=set)
+    """Objects that Blender evaluates for their own sake."""
+
+
+def find_models(context: bpy.types.Context, source: Source, options: Mapping[str, Any]) -> FoundModels:
+    """Choose the models of an export and put them in order.
+
+    Levels of detail and physics shapes come with their finest object, wherever they are: hidden, disabled in
+    viewports, in an excluded collection. Where one of them is selected, its model is.
+
+    The active object's model is the first, if it is among them; the others follow by name, whatever their case. What
+    is kept as imported has the order of its collection, which is that of the file.
+
+    Raises
+    ------
+    ExportError
+        Nothing is left to export.
+    """
+    candidates = candidates_of(context, source)
+    found = FoundModels(enabled=set(enabled_objects(context.view_layer.layer_collection)))
+    index = ModelIndex([*context.scene.objects, *candidates])
+    chosen: dict[bpy.types.Object, None] = {}
+    left_out: dict[str, list[str]] = {}
+    names_model = source.kind in {"SELECTION", "OBJECTS"}
+    given = set(candidates)
+    for candidate in candidates:
+        finest = index.finest_of(candidate) if candidate.type in MESHABLE else candidate
+        if finest not in given and not names_model:
+            left_out.setdefault(f"part of '{finest.name}', which is not exported", []).append(candidate.name)
+            continue
+        if finest in given and finest != candidate:
+            continue  # its finest object speaks for it
+        if finest.type in MESHABLE and finest.meshferry.role != "RENDER":
+            left_out.setdefault("a physics shape of no object, left out", []).append(finest.name)
+            continue
+        refusal = refusal_of(context, finest, found.enabled, use_hidden=bool(options["use_hidden"]), with_empties=False)
+        if refusal is None:
+            chosen[finest] = None
+        elif refusal:
+            left_out.setdefault(refusal, []).append(finest.name)
+    found.notices = [f"{listed(list(dict.fromkeys(names)))}: {why}" for why, names in left_out.items()]
+    if not chosen:
+        why = f" ({'; '.join(found.notices)})" if found.notices else ""
+        raise ExportError(f"There is nothing to export in {label_of(source)}{why}")
+    ordered = list(chosen)
+    if not options["use_as_imported"]:
+        active = context.view_layer.objects.active
+        root = index.finest_of(active) if active is not None else None
+        ordered.sort(key=lambda thing: (thing != root, thing.name.casefold(), thing.name))
+    found.models = [index.model(thing) for thing in ordered]
+    for model in found.models:
+        if model.spare:
+            why = f"the place of its level or shape of '{model.finest.name}' is taken or does not exist, left out"
+            found.notices.append(f"{listed([thing.name for thing in model.spare])}: {why}")
+    return found

@@ -1,0 +1,52 @@
+"""Armatures -> skeletons whose joints are where the bones' heads are, whichever way these point and roll."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.scene import Joint, Skeleton
+from .. import joint_poses
+from .armature_reading import ReadSkeleton
+
+Matrix4 = npt.NDArray[np.float64]
+
+
+def placed_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
+    """Return the joints of an armature moved by ``space`` (4, 4), each in the place of its bone's head exactly.
+
+    Joints are pure translations, since Blender's bones point along themselves, which says nothing of a joint. Only
+    an imported joint on which no other hangs keeps the rotation and scale that its file gave it.
+    """
+    world = space @ joint_poses.world_matrices(read.local, read.parents)
+    bones = read.thing.data.bones
+    tails = np.array([bones[name].tail_local - bones[name].head_local for name in read.bones], np.float64)
+    is_parent = set(read.parents)
+    for number, name in enumerate(read.bones):
+        if bones[name].meshferry.order < 0 or number in is_parent:
+            world[number, :3, :3] = np.identity(3)
+    parents = np.array([np.identity(4) if parent < 0 else world[parent] for parent in read.parents]).reshape(-1, 4, 4)
+    translation, rotation, scale, _ = joint_poses.decompose(joint_poses.inverse(parents) @ world)
+    joints = [
+        Joint(
+            joint.name,
+            joint.parent,
+            _three(translation[number]),
+            tuple(_rounded(rotation[number])),
+            _three(np.where(np.abs(scale[number] - 1.0) < 1e-6, 1.0, scale[number])),
+            tail=_three(space[:3, :3] @ tails[number]),
+        )
+        for number, joint in enumerate(read.skeleton.joints)
+    ]
+    return Skeleton(read.skeleton.name, joints, properties=dict(read.skeleton.properties))
+
+
+def _rounded(values: Matrix4) -> list[float]:
+    """Return numbers as single precision has them, without negative zeros."""
+    rounded: list[float] = (values.astype(np.float32) + np.float32(0)).tolist()
+    return rounded
+
+
+def _three(values: Matrix4) -> tuple[float, float, float]:
+    x, y, z = _rounded(values)
+    return (x, y, z)

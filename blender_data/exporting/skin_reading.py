@@ -1,0 +1,61 @@
+"""How the file that a mesh came from binds it to joints, as the object keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.scene import Skin
+
+Matrix4 = npt.NDArray[np.float64]
+
+_SAME = 1e-5
+"""Largest difference, relative to the matrix, that is taken for the rounding of single precision."""
+
+
+def has_skin(thing: bpy.types.Object) -> bool:
+    """Tell whether an object keeps how its file binds it."""
+    return len(thing.meshferry.skin.joints) > 0
+
+
+def read_skin(thing: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Skin | None:
+    """Return the binding that an object keeps, or None where it keeps none.
+
+    Parameters
+    ----------
+    relative:
+        (4, 4) from the object's own space into that of the armature object, as things are now. While it is what it
+        was after the import, the binding holds to the bit; an object that was moved takes its bind shape along.
+    space:
+        (4, 4) from the space of the armature object into that of the exported joints: the armature's rotation and
+        scale.
+    """
+    if not has_skin(thing):
+        return None
+    kept = thing.meshferry.skin
+    bind_shape = _matrix(kept.bind_shape)
+    given = _matrix(kept.given_matrix)
+    if np.abs(relative - given).max() > _SAME * max(1.0, float(np.abs(given).max())):
+        bind_shape = relative @ np.linalg.pinv(given) @ bind_shape
+    inverse_bind = np.array([_matrix(joint.inverse_bind) for joint in kept.joints])
+    positions = np.array([tuple(joint.position) for joint in kept.joints], np.float64)
+    if not np.array_equal(space, np.identity(4)):
+        bind_shape = space @ bind_shape
+        inverse_bind = inverse_bind @ np.linalg.pinv(space)
+        positions = positions @ space[:3, :3].T
+    skin = Skin([joint.name for joint in kept.joints], inverse_bind, bind_shape)
+    if kept.has_positions:
+        skin.joint_positions = positions
+        skin.properties["alt_inverse_bind"] = np.array([_matrix(joint.alt_inverse_bind) for joint in kept.joints])
+    if kept.has_pelvis_offset:
+        skin.properties["pelvis_offset"] = float(kept.pelvis_offset)
+    if kept.lock_scale:
+        skin.properties["lock_scale"] = True
+    return skin
+
+
+def _matrix(values: Iterable[float]) -> Matrix4:
+    return np.array(tuple(values), np.float64).reshape(4, 4)
