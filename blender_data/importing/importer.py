@@ -11,12 +11,12 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...io_formats import files, point_cache
+from ...io_formats import files, formats, point_cache
 from ...io_formats.errors import MeshferryError
-from ...io_formats.scene import Clip, FloatArray, Layer, Mesh, Node, Scene, VertexTrack
+from ...io_formats.scene import Clip, FloatArray, Layer, Mesh, Node, Role, Scene, Skeleton, VertexTrack
 from ...io_formats.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from .. import compat, names, surfaces
-from . import armature_matching, armatures, meshes, objects, shape_keys
+from . import armature_matching, armatures, hull_faces, meshes, objects, shape_keys, skins
 from .actions import ClipActions, ClipTiming, PlayedBefore
 from .armatures import BoneMap
 from .import_options import AUTOMATIC_NORMALS_LIMIT
@@ -104,7 +104,11 @@ class _Import:
         self.selection = Selection(context)
         self.played = PlayedBefore(armature)
         self.materials = MaterialFinder(
-            use_existing=bool(options["use_existing_materials"]), library=str(options["material_library"])
+            use_existing=bool(options["use_existing_materials"]),
+            library=str(options["material_library"]),
+            given=scene.materials,
+            folder=Path(source_path).absolute().parent if source_path else None,
+            warn=self.warn_once,
         )
         self.tracks: dict[int, list[tuple[int, VertexTrack]]] = {}
         for number, clip in enumerate(scene.clips):
@@ -125,8 +129,13 @@ class _Import:
             if node.parent >= 0:
                 made.parent = self.objects[node.parent]
             objects.set_level(made, node, self.objects)
+            objects.set_role(made, node, self.objects)
+        if self.has_placed_models():
+            objects.point_to_parts(self.scene.nodes, self.objects)
         actions = self.clips()
-        triangles = sum(len(made.data.polygons) for made in self.objects if made.data)
+        triangles = sum(
+            len(made.data.polygons) for made in self.objects if made.data and made.meshferry.role == "RENDER"
+        )
         return ImportResult(
             self.link(),
             [*self.armatures, *self.objects],
@@ -150,10 +159,11 @@ class _Import:
         collection.meshferry.file_format = str(self.scene.properties.get("format", ""))
         collection.meshferry.source_path = self.source_path
         collection.meshferry.source_name = str(self.scene.properties.get("source_name", ""))
-        levels = objects.link_levels(collection, self.armatures, self.objects, self.keep)
+        level_names = self.scene.properties.get("level_names", ())
+        hidden = objects.link_levels(collection, self.armatures, self.objects, self.keep, level_names)
         self.context.scene.collection.children.link(collection)
         self.context.view_layer.update()
-        objects.hide_levels(self.context.view_layer, levels)
+        objects.hide_levels(self.context.view_layer, hidden)
         return collection
 
     def warn_once(self, text: str) -> None:
@@ -194,25 +204,39 @@ class _Import:
         for number, skeleton in enumerate(self.scene.skeletons):
             if self.options["armature"] == "NONE":
                 self.bones.append(None)
-            elif self.armature is not None:
-                self.bones.append(armature_matching.match(self.armature, skeleton, self.warn_once))
-                self.played.refer(skeleton)
+            elif (there := self.armature_for(skeleton)) is not None:
+                self.bones.append(armature_matching.match(there, skeleton, self.warn_once))
+                if there == self.armature:
+                    self.played.refer(skeleton)
             elif skeleton.joints:
-                name = skeleton.name or self.scene.name
-                label = f"{name} Armature" if any(node.name == name for node in self.scene.nodes) else name
-                self.bones.append(
-                    armatures.build(
-                        self.context,
-                        label,
-                        skeleton,
-                        self.size_of(number),
-                        to_children=self.options["bone_direction"] == "CHILDREN",
-                        keep=self.keep,
-                    )
-                )
+                self.bones.append(self.new_armature(number, skeleton))
                 self.armatures.append(self.bones[-1].armature)
             else:
                 self.bones.append(None)
+
+    def armature_for(self, skeleton: Skeleton) -> bpy.types.Object | None:
+        """Return the armature that is there for a skeleton already; None: it gets one of its own.
+
+        The one that was given was chosen for the first skeleton. Further ones of bound meshes, in a file of several
+        models, take it, or one made here, only where all their joints lie in it.
+        """
+        mode = self.options["armature"]
+        if mode != "AUTO" or not armature_matching.is_bound(self.scene):
+            return self.armature
+        given = [] if self.armature is None else [self.armature]
+        return armature_matching.alike(skeleton, [*given, *self.armatures])
+
+    def new_armature(self, number: int, skeleton: Skeleton) -> BoneMap:
+        name = skeleton.name or self.scene.name
+        label = f"{name} Armature" if any(node.name == name for node in self.scene.nodes) else name
+        return armatures.build(
+            self.context,
+            label,
+            skeleton,
+            self.size_of(number),
+            to_children=self.options["bone_direction"] == "CHILDREN",
+            keep=self.keep,
+        )
 
     def size_of(self, skeleton: int) -> float:
         """Return the largest side of what a skeleton moves, in metres; 0 for nothing."""
@@ -220,7 +244,14 @@ class _Import:
         return max((float(np.ptp(some, axis=0).max()) for some in points if len(some)), default=0.0)
 
     def bones_of(self, node: Node) -> BoneMap | None:
-        return None if node.skeleton is None else self.bones[node.skeleton]
+        """Return the bones of a node; shapes hang on the armature of what they are the shapes of."""
+        owner = node.properties.get("shape_of") if node.skeleton is None else None
+        skeleton = node.skeleton if owner is None else self.scene.nodes[owner].skeleton
+        return None if skeleton is None else self.bones[skeleton]
+
+    def has_placed_models(self) -> bool:
+        name = self.scene.properties.get("format")
+        return any(known.name == name and known.capabilities.placed_models for known in formats.FORMATS)
 
     # -- objects and meshes ---------------------------------------------------------------------
 
@@ -229,14 +260,18 @@ class _Import:
             return objects.build_object(node, None, self.keep)
         bones = self.bones_of(node)
         weights = None
-        if bones is not None and node.skeleton is not None:
+        if bones is not None and node.skeleton is not None and node.role is Role.RENDER:
             joints = self.scene.skeletons[node.skeleton].joints
             of_joint = [bone or joint.name for bone, joint in zip(bones.bones, joints, strict=True)]
             weights = meshes.GroupWeights.of(node.mesh, names.fit_all(of_joint, "Bone"))
         mesh, data = self.mesh(index, node, node.mesh, weights)
+        if node.role is Role.HULL and not mesh.triangle_count:
+            hull_faces.add(data)
         made = objects.build_object(node, data, self.keep)
         if bones is not None:
             objects.hang_on_armature(made, bones.armature, weights.names if weights else ())
+            if node.skin is not None:
+                skins.write(made, node.skin)
         shapes = mesh.shape_keys if self.options["use_shape_keys"] else []
         key_names = shape_keys.add_file_shapes(made, shapes)
         surfaces.write(made, mesh.surfaces, [layer.name for layer in mesh.uvs], key_names)
@@ -246,7 +281,7 @@ class _Import:
         self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None
     ) -> tuple[Mesh, bpy.types.Mesh]:
         """Build a node's mesh; what is joined or dropped for Blender's sake is said."""
-        if self.options["use_weld"]:
+        if self.options["use_weld"] and node.role is not Role.HULL:
             mesh = self.weld(index, mesh)
         mesh, dropped = drop_repeated_corners(mesh)
         if dropped:

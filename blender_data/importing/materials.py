@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import colorsys
 import itertools
+import math
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import bpy
 
 from ...io_formats.errors import MeshferryError
+from ...io_formats.scene import Material
 from .. import compat, names
+from .textures import TextureLoader
+
+_WHITE = 0.999
+_DARK = 1e-3
+_BRIGHTEST = 1e6
+_DEPTHS_WITH_ALPHA = (32, 128)
+"""Bits a pixel of images with four channels; Blender has three bytes in four."""
 
 _COLORS = {
     "black": (0.03, 0.03, 0.03),
@@ -60,13 +69,37 @@ def steady_color(name: str) -> tuple[float, float, float]:
 
 
 class MaterialFinder:
-    """Finds or makes the materials of one import; ``made`` are the data blocks it added."""
+    """Finds or makes the materials of one import; ``made`` are the data blocks it added.
 
-    def __init__(self, *, use_existing: bool, library: str) -> None:
+    Parameters
+    ----------
+    given:
+        What the file says of materials; those that are there already stay as they are.
+    folder:
+        That of the file, where textures are looked for.
+    warn:
+        Is told which textures are missing or broken.
+    """
+
+    def __init__(
+        self,
+        *,
+        use_existing: bool,
+        library: str,
+        given: Iterable[Material] = (),
+        folder: Path | None = None,
+        warn: Callable[[str], None] = lambda _text: None,
+    ) -> None:
         self.use_existing = use_existing
         self.library = bpy.path.abspath(library) if library else ""
         self.made: list[Any] = []
         self._known: dict[str, bpy.types.Material] = {}
+        self._given = {material.name: material for material in given}
+        self._textures = TextureLoader(folder, self._keep, warn)
+
+    def _keep(self, block: Any) -> Any:
+        self.made.append(block)
+        return block
 
     def link_from_library(self, wanted: Iterable[str]) -> None:
         """Link the materials that the library has under these names.
@@ -115,7 +148,8 @@ class MaterialFinder:
         self.made.append(bpy.data.materials.new(names.fit(name)))
         material = self.made[-1]
         names.remember(material, name)
-        color = (*steady_color(name), 1.0)
+        given = self._given.get(name)
+        color = (*steady_color(name), 1.0) if given is None else _within_one(given.color)
         material.diffuse_color = color
         material.roughness = 0.8
         compat.enable_nodes(material)
@@ -125,18 +159,73 @@ class MaterialFinder:
             return material
         shader.inputs["Base Color"].default_value = color
         shader.inputs["Roughness"].default_value = 0.8
+        shown = None
         if color_attribute:
-            _multiply_by_attribute(tree, shader, color, color_attribute)
+            shown = _multiplied_by_attribute(tree, shader, color, color_attribute)
+        if given is not None:
+            self._show(tree, shader, given, shown)
         return material
 
+    def _show(
+        self,
+        tree: bpy.types.NodeTree,
+        shader: bpy.types.Node,
+        given: Material,
+        shown: bpy.types.NodeSocket | None,
+    ) -> None:
+        """Let a new material look as the file says; ``shown`` is what already feeds the base colour."""
+        red, green, blue, alpha = color = _within_one(given.color)
+        shader.inputs["Alpha"].default_value = alpha
+        if given.texture is not None:
+            source = tree.nodes.new("ShaderNodeTexImage")
+            source.image = self._textures.image(given.name, given.texture)
+            source.location = (shader.location.x - 700, shader.location.y)
+            if shown is not None or min(red, green, blue) < _WHITE:
+                mixed = _multiplied(tree, shader, source.outputs["Color"], shown, color)
+            else:
+                mixed = source.outputs["Color"]
+            tree.links.new(mixed, shader.inputs["Base Color"])
+            shown = mixed
+            if source.image.depth in _DEPTHS_WITH_ALPHA and alpha >= _WHITE:
+                tree.links.new(source.outputs["Alpha"], shader.inputs["Alpha"])
+        if given.emission > 0:
+            # What is emitted looks like the material, and its mean times the strength is what the file says.
+            mean = (red + green + blue) / 3
+            emitted = color if mean > _DARK else (1.0, 1.0, 1.0, 1.0)
+            shader.inputs["Emission Color"].default_value = emitted
+            shader.inputs["Emission Strength"].default_value = min(given.emission, _BRIGHTEST) / max(
+                sum(emitted[:3]) / 3, _DARK
+            )
+            if shown is not None:
+                tree.links.new(shown, shader.inputs["Emission Color"])
 
-def _multiply_by_attribute(
+
+def _within_one(color: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return a colour that Blender takes; of what is no number, nothing."""
+    red, green, blue, alpha = (0.0 if math.isnan(part) else min(max(part, 0.0), 1.0) for part in color)
+    return (red, green, blue, alpha)
+
+
+def _multiplied_by_attribute(
     tree: bpy.types.NodeTree, shader: bpy.types.Node, color: tuple[float, ...], attribute: str
-) -> None:
+) -> bpy.types.NodeSocket:
     """Show the colour attribute times the material's colour, as game shaders do."""
     source = tree.nodes.new("ShaderNodeVertexColor")
     source.layer_name = attribute
     source.location = (shader.location.x - 420, shader.location.y)
+    result = _multiplied(tree, shader, source.outputs["Color"], None, color)
+    tree.links.new(result, shader.inputs["Base Color"])
+    return result
+
+
+def _multiplied(
+    tree: bpy.types.NodeTree,
+    shader: bpy.types.Node,
+    one: bpy.types.NodeSocket,
+    other: bpy.types.NodeSocket | None,
+    color: Sequence[float],
+) -> bpy.types.NodeSocket:
+    """Return one colour times another or, without, times a constant one."""
     mix = tree.nodes.new("ShaderNodeMix")
     mix.data_type = "RGBA"
     mix.blend_type = "MULTIPLY"
@@ -144,6 +233,7 @@ def _multiply_by_attribute(
     sockets = {socket.identifier: socket for socket in mix.inputs}
     sockets["Factor_Float"].default_value = 1.0
     sockets["B_Color"].default_value = color
-    tree.links.new(source.outputs["Color"], sockets["A_Color"])
-    result = next(socket for socket in mix.outputs if socket.identifier == "Result_Color")
-    tree.links.new(result, shader.inputs["Base Color"])
+    tree.links.new(one, sockets["A_Color"])
+    if other is not None:
+        tree.links.new(other, sockets["B_Color"])
+    return next(socket for socket in mix.outputs if socket.identifier == "Result_Color")

@@ -1,4 +1,4 @@
-"""Scene nodes -> objects: names, hierarchy, transforms, armatures, levels of detail."""
+"""Scene nodes -> objects: names, hierarchy, transforms, armatures, levels of detail, shapes of physics."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from ...io_formats.scene import Node, Role
 from .. import names
 
 _EMPTY_SIZE = 0.25
+
+_LEVELS = ("medium_level", "low_level", "lowest_level")
+"""Properties of the finest object that point to its coarser levels."""
 
 
 def build_object(node: Node, data: bpy.types.Mesh | None, keep: Callable[[bpy.types.ID], Any]) -> bpy.types.Object:
@@ -61,31 +64,75 @@ def set_level(made: bpy.types.Object, node: Node, of_nodes: Sequence[bpy.types.O
         made.meshferry.lod_of = of_nodes[finest]
 
 
+def set_role(made: bpy.types.Object, node: Node, of_nodes: Sequence[bpy.types.Object]) -> None:
+    """Keep what a node is for, and whose physics shape or hull it is."""
+    kept = made.meshferry
+    kept.role = "BASE_HULL" if node.role is Role.HULL and node.properties.get("is_base_hull") else node.role.name
+    owner = node.properties.get("shape_of")
+    if owner is not None:
+        kept.shape_of = of_nodes[owner]
+
+
+def point_to_parts(nodes: Sequence[Node], of_nodes: Sequence[bpy.types.Object]) -> None:
+    """Let the finest object of each model know its coarser levels and its physics shape, where artists pick them."""
+    for node, made in zip(nodes, of_nodes, strict=True):
+        finest, shaped = node.properties.get("lod_of"), node.properties.get("shape_of")
+        if node.role is Role.RENDER and finest is not None and 0 < node.lod <= len(_LEVELS):
+            setattr(of_nodes[finest].meshferry, _LEVELS[node.lod - 1], made)
+        elif node.role is Role.PHYSICS and shaped is not None:
+            of_nodes[shaped].meshferry.physics_object = made
+
+
 def link_levels(
     collection: bpy.types.Collection,
     armatures: Sequence[bpy.types.Object],
     of_nodes: Sequence[bpy.types.Object],
     keep: Callable[[bpy.types.ID], Any],
+    level_names: Sequence[str] = (),
 ) -> list[bpy.types.Collection]:
-    """Link objects to a collection, or, where there are coarser ones, to one in it for each level of detail.
+    """Link objects to a collection: coarser levels of detail, and shapes of physics, to others in it.
+
+    Parameters
+    ----------
+    level_names:
+        What the file calls its levels, the finest first; their number stands for those without.
 
     Returns
     -------
     list
-        The collections of the coarser levels.
+        The collections of what lies in the same place as the finest level.
     """
     for armature in armatures:
         collection.objects.link(armature)
-    levels = sorted({made.meshferry.lod for made in of_nodes})
+    shown = [made for made in of_nodes if made.meshferry.role == "RENDER"]
+    hidden = _link_levels(collection, shown, keep, level_names)
+    shapes = [made for made in of_nodes if made.meshferry.role != "RENDER"]
+    if shapes:
+        part: bpy.types.Collection = keep(bpy.data.collections.new(names.fit(f"{collection.name} Physics")))
+        collection.children.link(part)
+        for made in shapes:
+            part.objects.link(made)
+        hidden.append(part)
+    return hidden
+
+
+def _link_levels(
+    collection: bpy.types.Collection,
+    shown: Sequence[bpy.types.Object],
+    keep: Callable[[bpy.types.ID], Any],
+    level_names: Sequence[str],
+) -> list[bpy.types.Collection]:
+    levels = sorted({made.meshferry.lod for made in shown})
     if not levels or levels[-1] == 0:
-        for made in of_nodes:
+        for made in shown:
             collection.objects.link(made)
         return []
     coarser = []
     for level in levels:
-        part: bpy.types.Collection = keep(bpy.data.collections.new(f"LOD {level}"))
+        label = f"LOD {level_names[level]}" if level < len(level_names) else f"LOD {level}"
+        part: bpy.types.Collection = keep(bpy.data.collections.new(label))
         collection.children.link(part)
-        for made in of_nodes:
+        for made in shown:
             if made.meshferry.lod == level:
                 part.objects.link(made)
         if level:
@@ -93,10 +140,10 @@ def link_levels(
     return coarser
 
 
-def hide_levels(view_layer: bpy.types.ViewLayer, coarser: Sequence[bpy.types.Collection]) -> None:
-    """Close the eyes of the collections of coarser levels, which lie in the same place as the finest."""
-    waiting = [view_layer.layer_collection] if coarser else []
+def hide_levels(view_layer: bpy.types.ViewLayer, hidden: Sequence[bpy.types.Collection]) -> None:
+    """Close the eyes of the collections of what lies in the same place as the finest level."""
+    waiting = [view_layer.layer_collection] if hidden else []
     while waiting:
         layer = waiting.pop()
-        layer.hide_viewport |= layer.collection in coarser
+        layer.hide_viewport |= layer.collection in hidden
         waiting.extend(layer.children)

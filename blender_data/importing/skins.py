@@ -1,0 +1,38 @@
+"""How a file binds a mesh to its armature -> properties of the object, for those who export it as it was."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.scene import Skin
+
+_MOST = float(np.finfo(np.float32).max)
+
+
+def write(made: bpy.types.Object, skin: Skin) -> None:
+    """Keep a node's binding with its object, which has its transform already; in single precision."""
+    kept = made.meshferry.skin
+    kept.bind_shape = _row_by_row(skin.bind_shape)
+    kept.given_matrix = _row_by_row(np.array(made.matrix_basis, np.float64))
+    kept.has_positions = skin.joint_positions is not None
+    kept.lock_scale = bool(skin.properties.get("lock_scale", False))
+    offset = skin.properties.get("pelvis_offset")
+    kept.has_pelvis_offset = offset is not None
+    kept.pelvis_offset = 0.0 if offset is None else float(np.clip(offset, -_MOST, _MOST))
+    others = skin.properties.get("alt_inverse_bind")
+    for number, name in enumerate(skin.joint_names):
+        joint = kept.joints.add()
+        joint.name = name
+        joint.inverse_bind = _row_by_row(skin.inverse_bind[number])
+        if others is not None:
+            joint.alt_inverse_bind = _row_by_row(others[number])
+        if skin.joint_positions is not None:
+            joint.position = _row_by_row(skin.joint_positions[number])
+
+
+def _row_by_row(values: npt.ArrayLike) -> list[float]:
+    """Return numbers in a row that single precision can hold: Blender makes infinities of larger ones."""
+    row: list[float] = np.clip(np.asarray(values, np.float64).reshape(-1), -_MOST, _MOST).tolist()
+    return row

@@ -1,0 +1,104 @@
+"""Textures of materials -> images: from their file, from packed data, or as a name to be found later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import bpy
+
+from ...io_formats.scene import Texture
+from .. import names
+
+
+class TextureLoader:
+    """Finds or makes the images of one import.
+
+    Parameters
+    ----------
+    folder:
+        That of the imported file: where paths begin that are not absolute, and where textures may have moved to.
+    keep:
+        Is given each image as soon as it is made, so that it goes again where the rest fails.
+    warn:
+        Is told what is missing or broken.
+    """
+
+    def __init__(self, folder: Path | None, keep: Callable[[Any], Any], warn: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._keep = keep
+        self._warn = warn
+        self._known: dict[tuple[str, str, bytes | None], bpy.types.Image] = {}
+
+    def image(self, material: str, texture: Texture) -> bpy.types.Image:
+        """Return the image of a material's texture; one that cannot be had is an empty image of its name and path.
+
+        Blender shows that in pink, and File > External Data > Find Missing Files mends it.
+        """
+        key = (texture.name, texture.path, texture.data)
+        if key not in self._known:
+            self._known[key] = self._load(material, texture)
+        return self._known[key]
+
+    def _load(self, material: str, texture: Texture) -> bpy.types.Image:
+        label = texture.name or _last_part(texture.path)
+        if texture.data is not None:
+            image = self._keep(bpy.data.images.new(names.fit(label), 1, 1))
+            image.source = "FILE"
+            image.filepath_raw = texture.path or f"//{label}"
+            image.pack(data=texture.data, data_len=len(texture.data))
+            return self._checked(material, label, image)
+        path = self._find(texture)
+        if path is None:
+            self._warn(
+                f"Material '{material}': its texture '{texture.path or label}' was not found; put it beside the file, "
+                "or use File > External Data > Find Missing Files"
+            )
+            image = self._keep(bpy.data.images.new(names.fit(label), 1, 1))
+            image.source = "FILE"
+            image.filepath_raw = texture.path.replace("\0", "")
+            return image
+        there = next((image for image in bpy.data.images if _is_file(image, path)), None)
+        if there is not None:
+            return there
+        return self._checked(material, label, self._keep(bpy.data.images.load(str(path))))
+
+    def _checked(self, material: str, label: str, image: bpy.types.Image) -> bpy.types.Image:
+        if not all(image.size):
+            self._warn(f"Material '{material}': its texture '{label}' cannot be read as an image")
+        return image
+
+    def _find(self, texture: Texture) -> Path | None:
+        """Return where the file lies: at its path, or beside the imported file; None: nowhere.
+
+        Paths of the network are not followed, since a file from elsewhere must not make a computer ask there.
+        """
+        places = []
+        if texture.path and not texture.path.startswith(("\\\\", "//")):
+            path = Path(texture.path)
+            if path.is_absolute():
+                places.append(path)
+            elif self._folder is not None:
+                places.append(self._folder / texture.path.replace("\\", "/"))
+        if self._folder is not None:
+            places += [self._folder / name for name in (_last_part(texture.path), texture.name) if name]
+        return next((place for place in places if _exists(place)), None)
+
+
+def _last_part(path: str) -> str:
+    """Return a file's name, whichever system its path is of."""
+    return PureWindowsPath(path).name
+
+
+def _exists(place: Path) -> bool:
+    try:
+        return place.is_file()
+    except (OSError, ValueError):  # too long, or with a NUL in it
+        return False
+
+
+def _is_file(image: bpy.types.Image, path: Path) -> bool:
+    if image.source != "FILE" or image.library is not None or image.packed_file is not None or not image.filepath_raw:
+        return False
+    return Path(bpy.path.abspath(image.filepath_raw)) == path
