@@ -297,8 +297,10 @@ def test_a_file_for_each_clip_and_skeleton() -> None:
     moves = [TransformTrack(0, *(np.array(row, np.float32) for row in rows), skeleton=index) for index in (0, 1, None)]
     scene = Scene("all", [], [Skeleton("a", [Joint("j")]), Skeleton("b", [Joint("k")])])
     scene.clips = [Clip("one", 30, 1, moves[:1]), Clip("two", 30, 1, moves), Clip("nodes", 30, 1, moves[2:])]
+    scene.properties["version"] = "1"
     parts = UNIGINE_ANIMATION.files_of(scene)
     assert [part.name for part in parts] == ["one", "two_a", "two_b"]
+    assert [(part.properties, part.materials) for part in parts] == [({"version": "1"}, [])] * 3
     assert [UNIGINE_ANIMATION.from_scene(part).bones[0].name for part in parts] == ["j", "j", "k"]
     for broken, reason in ((scene, "3 animations"), (Scene("none"), "no animation")):
         with pytest.raises(ExportError, match=reason):

@@ -53,8 +53,10 @@ def test_through_a_scene(options: dict[str, Any]) -> None:
 
 def test_plain_skeletons() -> None:
     scene = Scene("x", [], [Skeleton("a", [Joint("root")]), Skeleton("b", [Joint("root")], has_bind=False)])
+    scene.properties["version"] = "1"
     parts = UNIGINE_SKELETON.files_of(scene)
     assert [part.name for part in parts] == ["a", "b"]
+    assert [(part.properties, part.materials) for part in parts] == [({"version": "1"}, [])] * 2
     document = UNIGINE_SKELETON.from_scene(parts[0])
     again = UNIGINE_SKELETON.read(UNIGINE_SKELETON.write(document))
     assert again.bones == document.bones
