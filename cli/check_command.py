@@ -54,8 +54,12 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     return 1 if wrong else 0
 
 
-def _entry(finding: Finding) -> dict[str, str]:
-    return {"item": finding.item, "message": finding.message}
+def _entry(finding: Finding) -> dict[str, Any]:
+    entry: dict[str, Any] = {"item": finding.item, "message": finding.message}
+    if finding.elements is not None:
+        found = finding.elements
+        entry["elements"] = {"kind": found.kind, "node": found.node, "members": list(found.members)}
+    return entry
 
 
 def _print(reporter: Reporter, file: inputs.InputFile, finding: Finding) -> None:

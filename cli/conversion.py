@@ -112,8 +112,12 @@ class Conversion:
         facts = scene_facts(scene)
         result = self._session.import_scene(scene, options, outcome.source, armatures)
         outcome.collection = result.collection.name
-        made = sum(thing.type != "ARMATURE" for thing in result.objects)
-        outcome.facts = facts | {"nodes": made, "triangles": result.triangles}
+        made = [thing for thing in result.objects if thing.type != "ARMATURE"]
+        finest = [
+            thing for thing in made if thing.data and not thing.meshferry.lod and thing.meshferry.role == "RENDER"
+        ]
+        triangles = sum(len(thing.data.polygons) for thing in finest)
+        outcome.facts = facts | {"nodes": len(made), "triangles": triangles}
         outcome.tell(result.warnings, result.warnings, strict=self._settings.strict)
 
     def _out_of_blend(self, job: Job, target: Format) -> Iterator[Outcome]:
@@ -160,6 +164,11 @@ class Conversion:
         """Refuse a new name for an animation that is not there, where no later job can have it."""
         if not self._several:
             self._settings.clips.require_all()
+
+
+def _is_finest(made: Any) -> bool:
+    """Tell whether an object is neither a coarser level of detail nor a physics shape."""
+    return made.meshferry.lod == 0 and made.meshferry.role == "RENDER"
 
 
 def _all_failed(outcomes: list[Outcome], problem: Exception | None) -> list[Outcome]:

@@ -78,6 +78,7 @@ def described(entry: dict[str, Any]) -> str:
     ]
     if layers:
         lines.append(f"  {', '.join(layers)}")
+    lines += _placed(entry)
     lines += [f"  animation {clip_text(clip, with_kind=True)}" for clip in entry["clips"]]
     if len(lines) == 1:
         lines.append("  nothing")
@@ -85,3 +86,16 @@ def described(entry: dict[str, Any]) -> str:
     if "identical" in entry:
         lines.append("  identical after decoding and encoding" if entry["identical"] else "  NOT identical")
     return "\n".join(lines)
+
+
+def _placed(entry: dict[str, Any]) -> list[str]:
+    """Return the lines of what files of placed models tell beside: levels of detail, hulls, weight."""
+    if "lods" not in entry:
+        return []
+    lines = [
+        f"  {level.removesuffix('_lod')} level: {counted(found['triangles'], 'triangle')}, "
+        f"{counted(found['vertices'], 'vertex', 'vertices')}, {counted(found['bytes'], 'byte')}"
+        for level, found in entry["lods"].items()
+    ]
+    hulls = f"{counted(entry['hulls'], 'physics hull')}, " if entry["hulls"] else ""
+    return [*lines, f"  {hulls}download weight {entry['download_weight']:.3f}"]
