@@ -1,0 +1,365 @@
+"""Asset -> Scene (formats page, sections 3 to 7): one model, all of whose nodes have one transform.
+
+Points are those of the file, squeezed into a unit cube; how large and where that is, the node's transform says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ... import scene as sc
+from ...errors import FormatError
+from ...flattening import moved
+from ...normals import repair
+from ...options import resolve
+from ...quantization import dequantise, dequantise_normals
+from ...quaternions import matrices_to_quaternions
+from .. import avatar_space
+from ..faces import OFF_ONE
+from ..models import LEVEL_LABELS, LEVEL_SUFFIXES, LEVELS, PHYSICS_SUFFIX
+from ..placement import Matrix, matrix_of_transform
+from ..skeletons import bound_skeleton
+from ..skins import Binding, binding_of
+from ..wording import counted, listed
+from .document import BLOCKS, OLD_PHYSICS_MESH, Asset
+from .lod_block import Face, faces_of
+from .options import IMPORT_OPTIONS
+from .physics_block import hulls_of
+from .reader import BLOCK_LABELS
+from .skin_block import skin_of
+
+UV_NAME = "UVMap"
+_OWN_KEYS = {*BLOCKS, OLD_PHYSICS_MESH, "material_list", "submodel_id"}
+"""Keys of a header that are written anew from what Blender holds."""
+_STRAIGHT = 1e-6
+"""Share of its size by which a matrix may miss being rotation and scale."""
+
+
+@dataclass
+class Place:
+    """Where a model stands."""
+
+    translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    baked: Matrix | None = None
+    """(4, 4) what the three cannot say, which goes into the points."""
+
+
+class SceneBuilder:
+    """One mapping of assets to a scene, with what was odd on the way."""
+
+    def __init__(self, name: str, options: Mapping[str, Any] | None) -> None:
+        self.options = resolve(IMPORT_OPTIONS, options)
+        self.scene = sc.Scene(name)
+
+    def add(
+        self, asset: Asset, name: str, *, transform: Matrix | None = None, materials: Sequence[str] = ()
+    ) -> sc.Node:
+        """Add an asset as a model and return its finest node.
+
+        Parameters
+        ----------
+        transform:
+            (4, 4) from the unit cube into the world; None: what the asset says of its size.
+        materials:
+            Names of the faces' materials, instead of those that the asset has.
+
+        Raises
+        ------
+        FormatError
+            There is no triangle in it.
+        """
+        return _Model(self, asset, name, transform, materials).finest
+
+
+class _Model:
+    """The nodes of one asset."""
+
+    def __init__(
+        self, builder: SceneBuilder, asset: Asset, name: str, transform: Matrix | None, materials: Sequence[str]
+    ) -> None:
+        self.asset = asset
+        self.name = name
+        self.options = builder.options
+        self.scene = builder.scene
+        said = list(asset.warnings)
+        levels = [
+            (lod, faces_of(asset.blocks[level], where=BLOCK_LABELS[level].capitalize(), warnings=said))
+            for lod, level in enumerate(LEVELS)
+            if level in asset.blocks
+        ]
+        physics = asset.blocks.get("physics_mesh")
+        shape = faces_of(physics, where="Physics mesh", warnings=said) if "physics_mesh" in asset.blocks else None
+        skin = skin_of(asset.blocks["skin"], said) if "skin" in asset.blocks else None
+        for text in said:
+            self.warn(text)
+        if not any(len(face.triangles) for _, faces in levels for face in faces):
+            raise FormatError("There is no geometry in the file: no level of detail has a triangle")
+        self.say_lost()
+        self.materials = self.material_names(levels, materials)
+        self.binding: Binding | None = None if skin is None else binding_of(skin, self.warn)
+        self.joints: sc.AnyArray = np.zeros(0, np.int32)
+        self.usable: sc.AnyArray = np.ones(0, bool)
+        self.skeleton: int | None = None
+        if self.binding is not None and skin is not None:
+            self.usable = np.ones(len(skin.joint_names), bool) if skin.usable is None else skin.usable
+            self.add_skeleton(self.binding)
+        self.place = self.place_of(levels, transform)
+        self.number = len(self.scene.nodes)
+        self.add_levels(levels)
+        if shape is not None:
+            self.add_node(self.name + PHYSICS_SUFFIX, self.mesh(shape, is_physics=True), sc.Role.PHYSICS)
+        self.add_hulls()
+
+    def warn(self, text: str) -> None:
+        self.scene.warnings.append(f"{self.name}: {text[:1].lower()}{text[1:]}")
+
+    @property
+    def finest(self) -> sc.Node:
+        return self.scene.nodes[self.number]
+
+    def say_lost(self) -> None:
+        """Tell what of the file is not in the scene: keys that a server adds, and what follows the blocks."""
+        header = self.asset.header
+        lost = [key for key in header if key not in _OWN_KEYS]
+        inner = {key for name in _OWN_KEYS & set(header) if isinstance(header[name], dict) for key in header[name]}
+        lost += sorted(inner - {"offset", "size"})
+        if lost:
+            self.warn(f"not carried over, since servers fill them in: {listed(lost, 10)}")
+        if self.asset.trailing:
+            number = counted(len(self.asset.trailing), "byte", "bytes")
+            self.warn(f"{number} behind the last block not carried over")
+
+    def material_names(self, levels: Sequence[tuple[int, list[Face]]], given: Sequence[str]) -> list[str]:
+        """Return the name of each face's material: given, or the file's, or the model's name and the face's number."""
+        stored = self.asset.header.get("material_list")
+        names = list(given)
+        if not names and isinstance(stored, list):
+            names = [name for name in stored if isinstance(name, str)]
+        count = max(len(faces) for _, faces in levels)
+        if len({len(faces) for _, faces in levels}) > 1:
+            self.warn("its levels of detail have different numbers of faces")
+        names = names[:count]
+        return names + [f"{self.name}_face_{number}" for number in range(len(names) + 1, count + 1)]
+
+    # -- rig ------------------------------------------------------------------------------------
+
+    def add_skeleton(self, binding: Binding) -> None:
+        skeleton, joints = bound_skeleton(
+            self.name,
+            binding.joints,
+            whole_avatar=self.options["skeleton_joints"] == "AVATAR",
+            rest_of_file=self.options["skeleton_rest"] == "FILE",
+        )
+        self.joints = np.array(joints, np.int32)
+        self.skeleton = len(self.scene.skeletons)
+        self.scene.skeletons.append(skeleton)
+
+    def place_of(self, levels: Sequence[tuple[int, list[Face]]], transform: Matrix | None) -> Place:
+        """Return where the unit cube goes: by the binding, the object, the size in the file, or the assumed one."""
+        if self.binding is not None:
+            matrix = avatar_space.to_blender(self.binding.mesh_place)
+        elif transform is not None:
+            matrix = transform
+        else:
+            stored = next(
+                (face.normalized_scale for _, faces in levels for face in faces if face.normalized_scale), None
+            )
+            if stored is not None and stored != (1.0, 1.0, 1.0):
+                return Place(scale=stored)
+            size = float(self.options["assumed_size"])
+            return Place(scale=(size, size, size))
+        place = placed(matrix)
+        if place.baked is not None:
+            self.warn("its place mirrors or shears it, which went into the points; an export squeezes it anew")
+        return place
+
+    # -- nodes ----------------------------------------------------------------------------------
+
+    def add_node(self, name: str, mesh: sc.Mesh, role: sc.Role = sc.Role.RENDER) -> sc.Node:
+        """Add a node at the model's place; a shape unless it is a level."""
+        node = sc.Node(
+            name,
+            translation=self.place.translation,
+            rotation=self.place.rotation,
+            scale=self.place.scale,
+            mesh=self.in_place(mesh),
+            role=role,
+        )
+        if role is not sc.Role.RENDER:
+            node.properties["shape_of"] = self.number
+        self.scene.nodes.append(node)
+        return node
+
+    def in_place(self, mesh: sc.Mesh) -> sc.Mesh:
+        """Return a mesh turned to Blender's front where it is rigged, with what no transform can say."""
+        if self.binding is not None:
+            mesh = avatar_space.turned_mesh(mesh)
+        if self.place.baked is None:
+            return mesh
+        for surface in mesh.surfaces:
+            surface.properties.pop("position_domain", None)
+        return moved(mesh, self.place.baked)
+
+    def add_levels(self, levels: Sequence[tuple[int, list[Face]]]) -> None:
+        """Add a node for each level; the finest that there is stands for the highest."""
+        if levels[0][0]:
+            self.warn(f"it has no high level; its {LEVEL_LABELS[levels[0][0]].lower()} one stands for it")
+        for place, (lod, faces) in enumerate(levels):
+            name = self.name if not place else self.name + LEVEL_SUFFIXES[lod]
+            node = self.add_node(name, self.mesh(faces))
+            if place:
+                node.lod = lod
+                node.properties["lod_of"] = self.number
+            elif "submodel_id" in self.asset.header:
+                node.properties["submodel_id"] = self.asset.header["submodel_id"]
+            if self.binding is not None:
+                node.skeleton, node.skin = self.skeleton, self.binding.skin
+
+    def add_hulls(self) -> None:
+        """Add a node for each hull and for the one around everything; their points alone, in the order of the file."""
+        if "physics_convex" not in self.asset.blocks:
+            return
+        said: list[str] = []
+        found = hulls_of(self.asset.blocks["physics_convex"], said)
+        for text in said:
+            self.warn(text)
+        domain = tuple(found.domain.reshape(6).tolist())
+        for number, hull in enumerate(found.hulls, 1):
+            self.add_node(f"{self.name}_hull_{number}", _points_only(hull, domain), sc.Role.HULL)
+        if found.base is not None:
+            node = self.add_node(f"{self.name}_base_hull", _points_only(found.base, domain), sc.Role.HULL)
+            node.properties["is_base_hull"] = True
+
+    # -- meshes ---------------------------------------------------------------------------------
+
+    def mesh(self, faces: Sequence[Face], *, is_physics: bool = False) -> sc.Mesh:
+        """Put all faces in a row: their vertices one after the other, a material slot each."""
+        counts = [len(face.positions) for face in faces]
+        starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+        triangles = [face.triangles.astype(np.int32) + start for face, start in zip(faces, starts, strict=False)]
+        names = [*self.materials, *(f"{self.name}_face_{n}" for n in range(len(self.materials) + 1, len(faces) + 1))]
+        mesh = sc.Mesh(
+            points=_rows([dequantise(face.positions, face.position_domain) for face in faces], 3),
+            corner_point=np.concatenate([*triangles, np.empty((0, 3), np.int32)]).reshape(-1),
+            material_index=np.repeat(np.arange(len(faces), dtype=np.int32), [len(part) for part in triangles]),
+            materials=names,
+            surfaces=[_surface(face, name) for face, name in zip(faces, names, strict=False)],
+        )
+        mesh.surfaces += [sc.Surface(name, uvs=(False,)) for name in names[len(faces) :]]
+        if any(face.normals is not None for face in faces):
+            mesh.normal = sc.Layer("normal", self.normals(faces, mesh))
+        if any(face.uvs is not None for face in faces):
+            values = [
+                np.zeros((len(face.positions), 2), np.float32)
+                if face.uvs is None or face.uv_domain is None
+                else dequantise(face.uvs, face.uv_domain)
+                for face in faces
+            ]
+            mesh.uvs = [sc.Layer(UV_NAME, _rows(values, 2))]
+        else:
+            for surface in mesh.surfaces:
+                surface.uvs = ()
+        if self.skeleton is not None and not is_physics:
+            self.weights(faces, mesh)
+        return mesh
+
+    def normals(self, faces: Sequence[Face], mesh: sc.Mesh) -> sc.FloatArray:
+        """Return unit normals of all vertices; those without direction, or missing, of the triangles."""
+        stored = _rows(
+            [
+                np.zeros((len(face.positions), 3), np.float32)
+                if face.normals is None
+                else dequantise_normals(face.normals)
+                for face in faces
+            ],
+            3,
+        )
+        # Zero is stored as 32767, which is a little less than nothing.
+        stored[np.abs(stored).max(axis=1, initial=0) < 1e-3] = 0
+        normals, broken = repair(stored, mesh.points, mesh.corner_point)
+        missing = sum(len(face.positions) for face in faces if face.normals is None)
+        if broken > missing:
+            number = counted(broken - missing, "normal has", "normals have")
+            self.warn(f"{number} no direction; computed from the triangles")
+        return normals
+
+    def weights(self, faces: Sequence[Face], mesh: sc.Mesh) -> None:
+        """Add joint indices and weights, (P, 4); those of joints that are not there are left out."""
+        indices = np.zeros((len(mesh.points), 4), np.int32)
+        weights = np.zeros((len(mesh.points), 4), np.float32)
+        start = 0
+        for face in faces:
+            end = start + len(face.positions)
+            if face.joint_indices is not None and face.joint_weights is not None:
+                indices[start:end] = face.joint_indices
+                weights[start:end] = face.joint_weights / np.float32(65535)
+            start = end
+        lost = (weights > 0) & (indices >= len(self.joints))
+        indices[lost] = 0
+        lost |= (weights > 0) & ~self.usable[indices]
+        weights[lost] = 0
+        count = int(np.count_nonzero(lost))
+        if count:
+            number = counted(count, "weight names a joint", "weights name joints")
+            self.warn(f"{number} that cannot be used; left out")
+        total = weights.sum(axis=1, dtype=np.float64)
+        off = (np.abs(total - 1) > OFF_ONE) & (total > 0)
+        weights[off] /= total[off, None].astype(np.float32)
+        used = np.zeros(len(weights), bool)
+        used[mesh.corner_point] = True
+        empty = int(np.count_nonzero(used & (total <= 0)))
+        if empty:
+            number = counted(empty, "vertex has", "vertices have")
+            self.warn(f"{number} no weights; the viewer moves them with the first joint")
+        mesh.joint_indices = np.where(weights > 0, self.joints[indices], 0).astype(np.int32)
+        mesh.joint_weights = weights
+
+
+def placed(matrix: Matrix) -> Place:
+    """Return a (4, 4) matrix as a place; what is no rotation and positive scale is left to be baked."""
+    x, y, z = matrix[:3, 3].tolist()
+    linear = matrix[:3, :3]
+    scale = np.linalg.norm(linear, axis=0)
+    baked = np.identity(4)
+    baked[:3, :3] = linear
+    if scale.min() > 0 and np.linalg.det(linear / scale) > 0:
+        w, i, j, k = matrices_to_quaternions((linear / scale)[None])[0].tolist()
+        a, b, c = scale.tolist()
+        place = Place((x, y, z), (w, i, j, k), (a, b, c))
+        again = matrix_of_transform(place.translation, place.rotation, place.scale)
+        if np.abs(again[:3, :3] - linear).max() <= _STRAIGHT * scale.max():
+            return place
+    return Place((x, y, z), baked=baked)
+
+
+def _surface(face: Face, name: str) -> sc.Surface:
+    surface = sc.Surface(name, uvs=(face.uvs is not None,), has_weights=face.joint_weights is not None)
+    if not face.no_geometry:
+        surface.properties["position_domain"] = tuple(face.position_domain.reshape(6).tolist())
+        if face.uvs is not None and face.uv_domain is not None:
+            surface.properties["uv_domain"] = tuple(face.uv_domain.reshape(4).tolist())
+    return surface
+
+
+def _points_only(points: sc.AnyArray, domain: tuple[float, ...]) -> sc.Mesh:
+    """Return the points of a hull as a mesh; whoever shows it spans it."""
+    return sc.Mesh(
+        points=dequantise(points, np.array(domain).reshape(2, 3)),
+        corner_point=np.empty(0, np.int32),
+        material_index=np.empty(0, np.int32),
+        materials=[""],
+        surfaces=[sc.Surface("", uvs=(), properties={"position_domain": domain})],
+    )
+
+
+def _rows(parts: Sequence[sc.FloatArray], width: int) -> sc.FloatArray:
+    """Return rows of all parts in one array."""
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate([*parts, np.empty((0, width), np.float32)])
