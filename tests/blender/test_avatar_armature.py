@@ -18,11 +18,13 @@ LEGS = ("mHip", "mKnee", "mAnkle", "mFoot", "mToe", "UPPER_LEG", "LOWER_LEG", "F
 """The table has these a few millimetres apart from being mirrored."""
 
 
-def added(skeleton: Any = None) -> Any:
+def added(skeleton: Any = None, **which: bool) -> Any:
     import bpy
     from meshferry.blender_data.importing import armatures
+    from meshferry.io_formats.second_life import skeletons
 
-    return armatures.add_skeleton(bpy.context, skeleton or avatar_table.skeleton(), name="Avatar")
+    skeleton = skeleton or skeletons.avatar_skeleton(**which)
+    return armatures.add_skeleton(bpy.context, skeleton, name="Avatar")
 
 
 def mirrored(matrix: Any) -> Any:
@@ -50,7 +52,7 @@ def test_every_bone_lies_where_the_table_has_it() -> None:
 
 
 def test_joints_that_end_where_they_begin_go_on_from_the_one_above() -> None:
-    avatar = added(avatar_table.skeleton(attachments=True))
+    avatar = added(with_attachments=True)
     table = avatar_table.rows(attachments=True)
     assert len(avatar.data.bones) == len(table) > 190
     short = [name for name, row in table.items() if not avatar_table.three(row, "end").any() and row["parent"] in table]
@@ -64,10 +66,10 @@ def test_joints_that_end_where_they_begin_go_on_from_the_one_above() -> None:
 
 
 def test_joints_keep_their_own_axes_and_scale_beside_the_bones() -> None:
-    avatar = added()
     from meshferry.blender_data.exporting.armature_reading import read_skeleton
 
-    given = avatar_table.skeleton().joints
+    skeleton = avatar_table.skeleton()
+    avatar, given = added(skeleton), skeleton.joints
     for one, other in zip(read_skeleton(avatar).skeleton.joints, given, strict=True):
         assert (one.name, one.parent) == (other.name, other.parent)
         np.testing.assert_allclose(one.translation, other.translation, rtol=1e-6, atol=1e-8)
