@@ -55,7 +55,7 @@ class SceneBuilder:
 
     def __init__(self, name: str, options: Mapping[str, Any] | None) -> None:
         self.options = resolve(IMPORT_OPTIONS, options)
-        self.scene = sc.Scene(name)
+        self.scene = sc.Scene(name, properties={"level_names": LEVEL_LABELS})
 
     def add(
         self, asset: Asset, name: str, *, transform: Matrix | None = None, materials: Sequence[str] = ()
