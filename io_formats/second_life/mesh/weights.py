@@ -33,11 +33,12 @@ def decode(data: bytes, count: int) -> tuple[Bytes, Integers, Bytes, str]:
         What is wrong with the bytes, without a full stop; empty: nothing. Vertices that they do not reach have no
         influence.
     """
-    size = len(data)
+    reach = data[: _LONGEST * count]
+    size = len(reach)
     # Behind the end stand records without influences: what is cut off is found there, and refused below.
-    padded = np.full(size + count + _LONGEST, _END, np.uint8)
-    padded[:size] = np.frombuffer(data, np.uint8)
-    lengths = np.full(size + count, _LONGEST, np.uint8)
+    padded = np.full(size + count + 2 * _LONGEST, _END, np.uint8)
+    padded[:size] = np.frombuffer(reach, np.uint8)
+    lengths = np.full(size + count + _LONGEST, _LONGEST, np.uint8)
     for slot in reversed(range(MOST)):
         lengths[padded[3 * slot : 3 * slot + len(lengths)] == _END] = 3 * slot + 1
     starts, end = record_starts(lengths, count, _SIZES, what="vertices with weights")
@@ -60,8 +61,8 @@ def decode(data: bytes, count: int) -> tuple[Bytes, Integers, Bytes, str]:
     oddity = ""
     if not whole.all():
         oddity = f"the weights end early, {np.count_nonzero(~whole):,} of {count:,} vertices have none"
-    elif end < size:
-        oddity = f"{size - end:,} bytes are left over behind the weights"
+    elif end < len(data):
+        oddity = f"{len(data) - end:,} bytes are left over behind the weights"
     return joints, weights, influences, oddity
 
 
