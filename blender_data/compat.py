@@ -47,6 +47,24 @@ def draw_thin(bone: bpy.types.Bone) -> None:
         bone.display_type = "STICK"
 
 
+def select_bone(bone: bpy.types.PoseBone, *, chosen: bool) -> None:
+    """Select a bone for pose mode, or not; until 4.5 its armature's bone says so."""
+    owner: Any = bone if bpy.app.version >= (5, 0, 0) else bone.bone
+    owner.select = chosen
+
+
+def is_bone_selected(bone: bpy.types.PoseBone) -> bool:
+    """Tell whether a bone is selected in pose mode."""
+    owner: Any = bone if bpy.app.version >= (5, 0, 0) else bone.bone
+    return bool(owner.select)
+
+
+def show_bone(bone: bpy.types.PoseBone) -> None:
+    """Show a bone in pose mode, in case it is hidden; from 5.0 the pose bone says so."""
+    owner: Any = bone if bpy.app.version >= (5, 0, 0) else bone.bone
+    owner.hide = False
+
+
 def node_tree(material: bpy.types.Material) -> bpy.types.NodeTree | None:
     """Return the nodes that make a material look as it does; None: it is shown without."""
     if bpy.app.version < (5, 0, 0) and not material.use_nodes:

@@ -1,6 +1,7 @@
 """Check against the rules of the program that will load the file, without writing one; lead to the objects found."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import bpy
@@ -8,14 +9,19 @@ from bpy.app.translations import pgettext_iface as iface_
 from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
 
+from ..blender_data import element_selection, level_objects
+from ..blender_data.exporting.object_selection import armature_of
 from ..io_formats.findings import Finding, Severity, warning
 from ..io_formats.formats import Format
 from ..io_formats.options import Option, resolve
-from .export_base import read_parts
-from .import_base import select_only
+from .export_base import parts_of, read_scene
+from .import_base import leave_edit_mode, select_only
 from .option_properties import option_values, values_for
 from .reporting import MOST_WARNINGS, REPORT_TEXT, Messages, counted, report_lines
 from .sidebar import draw_wrapped
+
+MOST_MEMBERS = 10_000
+"""Elements that a finding keeps; nobody mends more of them by hand."""
 
 
 class MeshferryFinding(bpy.types.PropertyGroup):
@@ -24,6 +30,12 @@ class MeshferryFinding(bpy.types.PropertyGroup):
     item: StringProperty(name="Item", description="What the finding is about")
     message: StringProperty(name="Message", description="What is wrong and what comes of it")
     is_error: BoolProperty(name="Error", description="The file could not be loaded, so the export is refused")
+    kind: StringProperty(
+        name="Kind of Elements", description="What exactly it is about: triangles, vertices or bones; empty: all of it"
+    )
+    node: StringProperty(name="Owner of Elements", description="Name of the object or armature that they are part of")
+    members: StringProperty(name="Elements", description="Their numbers as ranges, or names, at most 10,000")
+    member_count: IntProperty(name="Number of Elements", description="How many there are")
 
 
 class MeshferryCheck(bpy.types.PropertyGroup):
@@ -65,8 +77,9 @@ class CheckScene:
         messages = Messages()
         findings: list[Finding] = []
         with messages.outcome(name):
-            findings = self.findings(context)
+            self.find(context, findings)
         findings += [Finding(Severity.ERROR, "", cause) for _name, cause in messages.failures]
+        findings = sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)
         keep_findings(context, self.format, name, findings)
         report_lines(self, [str(finding) for finding in findings])
         errors = sum(finding.severity is Severity.ERROR for finding in findings)
@@ -78,8 +91,10 @@ class CheckScene:
         self.report({"WARNING"} if findings else {"INFO"}, f"{name}: {text}")
         return {"FINISHED"}
 
-    def findings(self, context: Any) -> list[Finding]:
-        """Export as far as the document, with the options of the last export, and apply the rules; errors first.
+    def find(self, context: Any, findings: list[Finding]) -> None:
+        """Export as far as the document, with the options of the last export, and apply the rules.
+
+        What was found is in ``findings`` even where the export then fails, and may say why.
 
         Raises
         ------
@@ -88,15 +103,19 @@ class CheckScene:
         """
         values = self.last_values(context)
         source, name = self.source(context)
-        parts = read_parts(context, source, name, self.format, values)
-        found: list[Finding] = []
+        whole = read_scene(context, source, name, self.format, values)
+        # Of the whole, since files may hold parts of an object whose triangles count differently.
+        findings += self.format.check_scene(whole)
+        known = {str(finding) for finding in findings}
+        parts = parts_of(whole, self.format, values)
         said = list(parts.lost)
         for scene in parts.scenes:
             document = self.format.from_scene(scene, values_for(self.format.export_options, values))
-            found += self.format.check(document)
+            found = {str(finding): finding for finding in self.format.check(document)}
+            findings += [finding for text, finding in found.items() if text not in known]
+            known |= set(found)
             said += scene.warnings
-        found += [warning("", text) for text in dict.fromkeys(said)]
-        return sorted(found, key=lambda finding: finding.severity is not Severity.ERROR)
+        findings += [warning("", text) for text in dict.fromkeys(said) if text not in known]
 
     def last_values(self, context: Any) -> dict[str, Any]:
         """Return the options of the last export, or their defaults in the window."""
@@ -116,6 +135,10 @@ def keep_findings(context: Any, target: Format, subject: str, findings: list[Fin
         entry = shown.findings.add()
         entry.item, entry.message = finding.item, finding.message
         entry.is_error = finding.severity is Severity.ERROR
+        if finding.elements is not None:
+            entry.kind, entry.node = finding.elements.kind, finding.elements.node
+            entry.members = members_text(finding.elements.members)
+            entry.member_count = len(finding.elements.members)
 
 
 def draw_findings(layout: Any, context: Any, target: Format, subject: str) -> None:
@@ -161,16 +184,97 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         if self.index >= len(findings):
             return {"CANCELLED"}
         finding = findings[self.index]
+        if finding.kind:
+            return self.select_elements(context, finding)
         found = objects_about(context, finding.item) or objects_about(context, finding.message)
         visible = [item for item in found if item.visible_get(view_layer=context.view_layer)]
         if not visible:
             text = rpt_("'{}' is hidden").format(found[0].name) if found else rpt_("This is not about a single object")
             self.report({"INFO"}, text)
             return {"CANCELLED"}
+        leave_edit_mode(context)
         select_only(context, visible)
         for item in visible:
             show_material(item, finding.item)
         return {"FINISHED"}
+
+    def select_elements(self, context: Any, finding: MeshferryFinding) -> set[str]:
+        """Show the object that the elements are part of, and select them there."""
+        owner = owner_of_elements(context, finding)
+        if owner is None:
+            self.report({"INFO"}, rpt_("'{}' is not in the scene any more").format(finding.node))
+            return {"CANCELLED"}
+        leave_edit_mode(context)
+        if level_objects.show_only(context, [owner], []):
+            text = rpt_("'{}' cannot be shown: disabled in viewports, or in an excluded collection")
+            self.report({"WARNING"}, text.format(owner.name))
+            return {"CANCELLED"}
+        select_only(context, [owner])
+        members = members_of(finding.members)
+        if finding.kind == "bones":
+            bpy.ops.object.mode_set(mode="POSE")
+            # Names in a file may be others than Blender's.
+            names = {name_of_bone(bone): bone.name for bone in owner.data.bones}
+            found = element_selection.select_bones(owner, [names.get(str(name), str(name)) for name in members])
+            if not found:
+                self.report({"INFO"}, rpt_("'{}' does not have these bones any more").format(owner.name))
+            return {"FINISHED"}
+        numbers = [int(number) for number in members]
+        by_faces = finding.kind == "triangles"
+        if not element_selection.is_as_read(context, owner, most=max(numbers, default=0), triangles=by_faces):
+            text = rpt_("'{}' is selected as a whole: what modifiers make, or what has changed, cannot be pointed at")
+            self.report({"INFO"}, text.format(owner.name))
+            return {"FINISHED"}
+        choose = element_selection.select_triangles if by_faces else element_selection.select_points
+        choose(owner, numbers)
+        context.tool_settings.mesh_select_mode = (not by_faces, False, by_faces)
+        bpy.ops.object.mode_set(mode="EDIT")
+        if finding.member_count > len(numbers):
+            text = rpt_("The first {:,} of {:,} are selected")
+            self.report({"INFO"}, text.format(len(numbers), finding.member_count))
+        return {"FINISHED"}
+
+
+def owner_of_elements(context: Any, finding: MeshferryFinding) -> Any:
+    """Return the object that a finding's elements are part of, hidden or not; None: it is gone."""
+    objects = context.view_layer.objects
+    if finding.kind != "bones":
+        return next((item for item in objects if finding.node in _object_names(item)), None)
+    armatures = [item for item in objects if item.type == "ARMATURE"]
+    named = [item for item in armatures if finding.node in (*_object_names(item), item.data.name)]
+    if named:
+        return named[0]
+    return next((armature for item in objects_about(context, finding.item) if (armature := armature_of(item))), None)
+
+
+def name_of_bone(bone: Any) -> str:
+    """Return the name that a bone has in files."""
+    kept = bone.meshferry
+    return str(kept.source_name) if kept.source_name and kept.given_name == bone.name else str(bone.name)
+
+
+def members_text(members: Sequence[int] | Sequence[str]) -> str:
+    """Return elements as text: numbers as ranges (``0-5,9``), names as JSON; the first 10,000 of them."""
+    chosen = list(members[:MOST_MEMBERS])
+    if not all(isinstance(member, int) for member in chosen):
+        return json.dumps(chosen)
+    numbers = sorted(int(number) for number in chosen)
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in runs)
+
+
+def members_of(text: str) -> list[int] | list[str]:
+    """Return the elements that :func:`members_text` wrote."""
+    if text.startswith("["):
+        names: list[str] = json.loads(text)
+        return names
+    runs = (run.partition("-") for run in text.split(",") if run)
+    return [number for first, _, last in runs for number in range(int(first), int(last or first) + 1)]
 
 
 def objects_about(context: Any, text: str) -> list[Any]:

@@ -243,7 +243,22 @@ def read_parts(context: Any, source: Any, name: str, target: Format, values: Map
     MeshferryError
         There is nothing to write.
     """
-    scene = exporter.export_scene(context, source, values_for(EXPORT_OPTIONS, values), name, target.capabilities)
+    return parts_of(read_scene(context, source, name, target, values), target, values)
+
+
+def read_scene(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Scene:
+    """Read from Blender what a format can hold; parameters and errors as of :func:`read_parts`."""
+    return exporter.export_scene(context, source, values_for(EXPORT_OPTIONS, values), name, target.capabilities)
+
+
+def parts_of(scene: Scene, target: Format, values: Mapping[str, Any]) -> Parts:
+    """Return the scenes that each become a file, and what there is to tell of the whole.
+
+    Raises
+    ------
+    ExportError
+        There is nothing that such a file holds.
+    """
     scenes = files_of(scene, target, values_for(target.export_options, values))
     lost = [*losses(scene, target.capabilities), *scene.warnings]
     for part in scenes:

@@ -1,0 +1,172 @@
+"""A click on a finding selects the very triangles, vertices or bones that it is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from meshferry.io_formats.findings import Elements, error
+
+pytestmark = pytest.mark.needs_bpy
+
+
+@pytest.fixture
+def strip(clean_blender: Any) -> Any:
+    """Return an object ``Strip`` of three quads in a row, the second of which is hidden, and a fourth of five corners.
+
+    It is not active, and everything in it is selected.
+    """
+    bpy = clean_blender
+    points = [(x, y, 0) for x in range(4) for y in range(2)] + [(4.5, 0.5, 0)]
+    faces = [(0, 2, 3, 1), (2, 4, 5, 3), (4, 6, 8, 7, 5)]
+    data = bpy.data.meshes.new("Strip")
+    data.from_pydata(points, [], faces)
+    data.polygons[1].hide = True
+    thing = bpy.data.objects.new("Strip", data)
+    other = bpy.data.objects.new("Other", None)
+    for item in (thing, other):
+        bpy.context.scene.collection.objects.link(item)
+    bpy.context.view_layer.objects.active = other
+    bpy.context.view_layer.update()
+    return thing
+
+
+def click(elements: Elements, item: str = "Object 'Strip'") -> set[str]:
+    import bpy
+    from meshferry.io_formats.formats import SECOND_LIFE_UPLOAD
+    from meshferry.operators.checks import keep_findings
+
+    keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [error(item, "broken", elements)])
+    found: set[str] = bpy.ops.object.meshferry_finding_select(index=0)
+    return found
+
+
+def selected(thing: Any, kind: str) -> list[int]:
+    """Return what is selected of an object in edit mode."""
+    import bmesh
+
+    parts = getattr(bmesh.from_edit_mesh(thing.data), kind)
+    return [part.index for part in parts if part.select]
+
+
+@pytest.mark.parametrize(
+    ("triangles", "faces"), [((0,), [0]), ((1,), [0]), ((3,), [1]), ((4, 5, 6), [2]), ((0, 6), [0, 2])]
+)
+def test_triangles_are_selected_as_the_faces_they_are_cut_from(
+    strip: Any, triangles: tuple[int, ...], faces: list[int]
+) -> None:
+    import bpy
+
+    assert click(Elements("triangles", "Strip", triangles)) == {"FINISHED"}
+    assert (bpy.context.mode, bpy.context.object) == ("EDIT_MESH", strip)
+    assert tuple(bpy.context.tool_settings.mesh_select_mode) == (False, False, True)
+    assert selected(strip, "faces") == faces
+
+
+def test_vertices_are_selected_with_the_faces_between_them_alone(strip: Any) -> None:
+    import bpy
+
+    click(Elements("vertices", "Strip", (0, 1, 2, 3, 8)))
+    assert tuple(bpy.context.tool_settings.mesh_select_mode) == (True, False, False)
+    assert selected(strip, "verts") == [0, 1, 2, 3, 8]
+    assert selected(strip, "faces") == [0]
+
+
+def test_a_second_click_leaves_edit_mode_and_forgets_the_first(strip: Any) -> None:
+    click(Elements("vertices", "Strip", (0, 1)))
+    click(Elements("vertices", "Strip", (7,)))
+    assert selected(strip, "verts") == [7]
+
+
+def test_what_modifiers_make_is_selected_as_a_whole_and_said(strip: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    import bpy
+
+    strip.modifiers.new("Array", "ARRAY")
+    click(Elements("triangles", "Strip", (0,)))
+    assert (bpy.context.mode, bpy.context.object, strip.select_get()) == ("OBJECT", strip, True)
+    assert "'Strip' is selected as a whole" in capfd.readouterr().out
+
+
+def test_modifiers_that_only_move_do_no_harm(strip: Any) -> None:
+    strip.modifiers.new("Wave", "WAVE")
+    click(Elements("triangles", "Strip", (4,)))
+    assert selected(strip, "faces") == [2]
+
+
+def test_numbers_beyond_the_mesh_are_no_traceback(strip: Any) -> None:
+    import bpy
+
+    click(Elements("triangles", "Strip", (7,)))
+    assert bpy.context.mode == "OBJECT"
+    click(Elements("vertices", "Strip", (9,)))
+    assert bpy.context.mode == "OBJECT"
+
+
+def test_a_hidden_level_comes_to_light(strip: Any) -> None:
+    strip.hide_set(True)
+    click(Elements("triangles", "Strip", (0,)))
+    assert strip.visible_get()
+    assert selected(strip, "faces") == [0]
+
+
+def test_an_object_that_is_gone_is_said(strip: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    assert click(Elements("triangles", "Gone", (0,))) == {"CANCELLED"}
+    assert "'Gone' is not in the scene any more" in capfd.readouterr().out
+
+
+def test_bones_are_selected_in_pose_mode_even_hidden_ones(strip: Any) -> None:
+    import bpy
+    from meshferry.blender_data import compat
+
+    data = bpy.data.armatures.new("Rig")
+    rig = bpy.data.objects.new("Rig Object", data)
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for number, name in enumerate(("mPelvis", "Tail", "Ear", "Nose")):
+        bone = data.edit_bones.new(name)
+        bone.head, bone.tail = (number, 0, 0), (number, 0, 1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    outer = data.collections.new("Face")
+    inner = data.collections.new("Hidden", parent=outer)
+    inner.assign(data.bones["Ear"])
+    outer.is_visible = False
+    for bone in rig.pose.bones:
+        compat.select_bone(bone, chosen=True)
+    for name in ("Rig", "Rig Object"):
+        assert click(Elements("bones", name, ("Tail", "Ear", "Gone"))) == {"FINISHED"}
+        assert (bpy.context.mode, bpy.context.object) == ("POSE", rig)
+        assert sorted(bone.name for bone in rig.pose.bones if compat.is_bone_selected(bone)) == ["Ear", "Tail"]
+        assert sorted(bone.name for bone in bpy.context.selected_pose_bones) == ["Ear", "Tail"]
+
+
+def test_bones_of_an_armature_by_another_name_are_found_through_the_mesh(strip: Any) -> None:
+    import bpy
+
+    rig = bpy.data.objects.new("Rig", bpy.data.armatures.new("Data"))
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    bone = rig.data.edit_bones.new("Tail")
+    bone.tail = (0, 0, 1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    strip.modifiers.new("Armature", "ARMATURE").object = rig
+    click(Elements("bones", "Somebody's", ("Tail",)))
+    assert bpy.context.object == rig
+    assert [bone.name for bone in bpy.context.selected_pose_bones] == ["Tail"]
+
+
+def test_ten_thousand_elements_are_kept_as_ranges() -> None:
+    from meshferry.operators.checks import members_of, members_text
+
+    assert members_text((3, 4, 5, 9)) == "3-5,9"
+    assert members_of("3-5,9") == [3, 4, 5, 9]
+    assert len(members_of(members_text(tuple(range(30_000))))) == 10_000
+    assert len(members_text(tuple(range(0, 30_000, 2)))) < 100_000
+    rng = np.random.default_rng(5)
+    numbers = sorted(set(rng.integers(0, 1000, 400).tolist()))
+    assert members_of(members_text(tuple(numbers))) == numbers
+    names = ("a, b", 'q"uote', "1-2", "\u00e9")
+    assert members_of(members_text(names)) == list(names)
+    assert members_of(members_text(())) == []
