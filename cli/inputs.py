@@ -111,9 +111,9 @@ def is_blend(path: Path) -> bool:
 
 
 def formats_of(path: Path) -> list[Format]:
-    """Return the formats whose extension a path has; where nobody has it, the one of its content."""
+    """Return the formats whose extension a path has; where none or several have it, the one of its content."""
     named = [known for known in formats.FORMATS if known.is_read and path.suffix.lower() in known.extensions]
-    found = None if named or is_blend(path) else _format_by_content(path)
+    found = None if len(named) == 1 or is_blend(path) else _format_by_content(path)
     return [found] if found else named
 
 

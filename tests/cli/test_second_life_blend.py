@@ -1,0 +1,161 @@
+"""Second Life's files to and from .blend files through the shell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import second_life_judge as judge
+import second_life_made as made
+import second_life_oracle as oracle
+
+pytestmark = pytest.mark.needs_bpy
+
+MEMBERS = ["body.dae", "body_LOD0.dae", "body_LOD1.dae", "body_LOD2.dae", "body_PHYS.dae"]
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write made bytes to a file below the test's folder."""
+
+    def to(name, data):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    return to
+
+
+@pytest.fixture
+def scene(tmp_path):
+    """Return a function that fills an empty scene and saves it; it gets Blender and is told nothing else."""
+
+    def save(fill, name="body.blend"):
+        import bpy
+
+        bpy.ops.wm.read_factory_settings(use_empty=True)
+        fill(bpy)
+        path = tmp_path / name
+        bpy.ops.wm.save_as_mainfile(filepath=str(path), check_existing=False)
+        bpy.ops.wm.read_factory_settings(use_empty=True)
+        return path
+
+    return save
+
+
+def ball(bpy, name="Ball", materials=("wood", "iron"), location=(0.0, 0.0, 0.0), **more):
+    """Add a ball of 16 by 12 segments and half a metre across, its halves of two materials."""
+    bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=12, radius=0.25, location=location, **more)
+    thing = bpy.context.object
+    thing.name = thing.data.name = name
+    for material in materials:
+        thing.data.materials.append(bpy.data.materials.get(material) or bpy.data.materials.new(material))
+    for number, polygon in enumerate(thing.data.polygons):
+        polygon.material_index = number * max(len(materials), 1) // len(thing.data.polygons)
+    return thing
+
+
+def files_below(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("name", ["crate", "torso"])
+def test_an_asset_comes_back_from_a_blend_file_as_it_was(name, meshferry, write, tmp_path):
+    from meshferry.blender_data import compat
+
+    before = {"crate": made.crate, "torso": made.torso}[name]()
+    source = write(f"{name}.llmesh", before)
+    blend, again = tmp_path / f"{name}.blend", tmp_path / "again" / f"{name}.llmesh"
+    there = meshferry("convert", "--json", source, blend)
+    assert there.status == 0, there.err
+    assert there.entries[0]["facts"]["triangles"] == 12
+    back = meshferry("convert", "--json", blend, "--to", "llmesh", "-o", tmp_path / "again", "--as-imported")
+    assert back.status == 0, back.err
+    assert files_below(tmp_path / "again") == [f"{name}.llmesh"]
+    exact = compat.HAS_FREE_NORMALS and name == "crate"
+    judge.same_asset(
+        oracle.decode(before),
+        oracle.decode(again.read_bytes()),
+        normals=judge.EXACT if exact else judge.EDITABLE,
+        except_doubtful=not exact,
+    )
+
+
+def test_a_blend_file_becomes_a_set_with_everything_made(meshferry, scene, tmp_path):
+    blend = scene(ball)
+    done = meshferry("convert", "--json", blend, "--to", "dae", "-o", tmp_path / "out")
+    assert done.status == 0, done.err
+    (entry,) = done.entries
+    assert files_below(tmp_path / "out") == MEMBERS
+    assert sorted(entry["files"]) == [str(tmp_path / "out" / name) for name in MEMBERS]
+    assert (entry["facts"]["nodes"], entry["facts"]["materials"]) == (1, 2)
+    assert entry["facts"]["triangles"] == 16 * 2 + 16 * 10 * 2
+
+
+def test_a_blend_file_becomes_an_asset_with_everything_made(meshferry, scene, tmp_path):
+    blend = scene(lambda bpy: ball(bpy, location=(5, 6, 7), scale=(1, 2, 1)))
+    done = meshferry("convert", "--json", blend, tmp_path / "body.llmesh", "--medium-ratio", 0.5)
+    assert done.status == 0, done.err
+    asset = oracle.decode((tmp_path / "body.llmesh").read_bytes())
+    counts = [sum(len(face.triangles) for face in asset.levels[level]) for level in oracle.LEVELS]
+    assert counts[0] == 352
+    assert 150 < counts[1] <= 176
+    assert counts[1] > counts[2] > counts[3] > 0
+    assert all(len(faces) == 2 for faces in asset.levels.values())
+    assert asset.scale == pytest.approx((0.5, 1.0, 0.5), abs=1e-5)
+    assert asset.hulls is not None
+    assert asset.hulls.base is not None
+    assert 8 <= len(asset.hulls.base) <= 256
+    points = np.concatenate([face.positions for face in asset.levels["high_lod"]])
+    np.testing.assert_allclose([points.min(axis=0), points.max(axis=0)], [[-0.5] * 3, [0.5] * 3], atol=1e-4)
+
+
+def test_several_objects_are_one_bundle_and_several_assets(meshferry, scene, tmp_path):
+    def fill(bpy):
+        ball(bpy, "One")
+        ball(bpy, "Two", location=(3, 0, 0))
+
+    blend = scene(fill)
+    done = meshferry("convert", "--json", blend, tmp_path / "body.slm")
+    assert done.status == 0, done.err
+    found = oracle.decode_bundle((tmp_path / "body.slm").read_bytes())
+    assert {instance.label: instance.transform[3, :3].round(5).tolist() for instance in found.instances} == {
+        "One": [0, 0, 0],
+        "Two": [3, 0, 0],
+    }
+    done = meshferry("convert", "--json", blend, tmp_path / "body.llmesh")
+    assert done.status == 1
+    assert "--to llmesh -o FOLDER" in done.err
+    assert "--mesh-files" not in done.err
+    done = meshferry("convert", "--json", blend, "--to", "llmesh", "-o", tmp_path / "out")
+    assert done.status == 0, done.err
+    assert files_below(tmp_path / "out") == ["One.llmesh", "Two.llmesh"]
+
+
+def test_errors_of_the_rules_stop_a_set_and_write_nothing(meshferry, scene, tmp_path):
+    def fill(bpy):
+        thing = ball(bpy, "Body")
+        bpy.ops.object.armature_add()
+        rig = bpy.context.object
+        rig.data.bones[0].name = "wing"
+        group = thing.vertex_groups.new(name="wing")
+        group.add(range(len(thing.data.vertices)), 1.0, "REPLACE")
+        thing.modifiers.new("Armature", "ARMATURE").object = rig
+        thing.parent = rig
+
+    blend = scene(fill)
+    (tmp_path / "out").mkdir()
+    old = tmp_path / "out" / "body.dae"
+    old.write_text("old")
+    done = meshferry("convert", "--json", blend, "--to", "dae", "-o", tmp_path / "out")
+    assert done.status == 1
+    assert "wing" in done.entries[0]["error"]
+    assert files_below(tmp_path / "out") == ["body.dae"]
+    assert old.read_text() == "old"
+
+
+def test_a_mesh_without_extension_becomes_a_blend_file(meshferry, write, tmp_path):
+    source = write("98a6e63e-12e2-481a-93db-93e6fa4f8b6d", made.torso())
+    done = meshferry("convert", "--json", source, tmp_path / "torso.blend", "--skeleton-joints", "used")
+    assert (done.status, done.err) == (0, "")
+    assert done.entries[0]["facts"]["bones"] == 7, "three that move something, and those they hang on"
