@@ -61,10 +61,12 @@ def instances_of(bundle: Bundle, warnings: list[str]) -> list[Instance]:
         if matrix is None or not _is_place(matrix):
             warnings.append(f"'{label}' is left out: its place is no matrix of numbers")
             continue
-        materials = value.get("material")
-        read = [_material(inner) for inner in materials if isinstance(inner, dict)] if materials else []
-        found.append(Instance(mesh, label, matrix.reshape(4, 4).T, read))
+        found.append(Instance(mesh, label, matrix.reshape(4, 4).T, _materials(value.get("material"))))
     return found
+
+
+def _materials(value: Any) -> list[BundleMaterial]:
+    return [_material(inner) for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
 
 
 def _is_place(matrix: npt.NDArray[np.float64]) -> bool:
