@@ -268,11 +268,12 @@ def _interrupted(folder: Path, chosen: str) -> _Interrupted | None:
     if content["chosen"] != chosen:
         return None
     result = _Interrupted(folder, chosen, [], [], [], [])
-    for name, staged in content["members"]:
-        if not Path(staged).exists():
+    for member in content["members"]:
+        name, staged = str(member[0]), Path(member[1])
+        if not staged.exists():
             result.done.append(name)
             continue
-        result.staged.append(Path(staged))
+        result.staged.append(staged)
         (result.older if (folder.parent / name).exists() else result.absent).append(name)
     return result
 

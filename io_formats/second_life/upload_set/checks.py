@@ -1,0 +1,67 @@
+"""What the uploader says of a scene that becomes an upload set (formats page, sections 6, 10 and 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from ...findings import Finding, warning
+from ...scene import Mesh, Scene
+from .. import rules
+from ..models import LEVEL_LABELS, Model, models_of
+from .document import UploadSet
+
+_STRETCHED = 0.01
+"""Share of an object's size by which a level's box may differ from the finest one's before it is told."""
+
+
+def check_scene(scene: Scene) -> list[Finding]:
+    """Say what the uploader refuses and what surprises: the rules of all models, and what only this way in has."""
+    models = models_of(scene)
+    own = [*(finding for model in models for finding in _stretched(model)), *_bare(models, scene)]
+    return [*rules.check_scene(scene), *own]
+
+
+def check(_document: UploadSet) -> list[Finding]:
+    """Check a set that was made of a scene: :func:`check_scene` has seen to all there is."""
+    return []
+
+
+def _stretched(model: Model) -> Iterator[Finding]:
+    """Look for levels with another box than the finest: the uploader brings each file's to the same (section 6)."""
+    wanted = _box(model.mesh)
+    if wanted is None or not np.isfinite(wanted).all():
+        return
+    size = float(np.ptp(wanted, axis=0).max()) or 1.0
+    named = [*zip(LEVEL_LABELS[1:], model.levels[1:], strict=True), ("Physics", model.physics)]
+    for label, node in named:
+        box = _box(node.mesh) if node is not None and node.mesh is not None else None
+        if box is None or not np.isfinite(box).all():
+            continue
+        share = float(np.abs(box - wanted).max()) / size
+        if share > _STRETCHED:
+            what = "physics mesh" if label == "Physics" else f"{label.lower()} level"
+            text = f"its {what} ends elsewhere than the highest level, by {share:.0%} of its size"
+            yield warning(f"Object '{model.name}'", f"{text}; the uploader stretches it to the same box")
+
+
+def _box(mesh: Mesh) -> npt.NDArray[np.float32] | None:
+    if not len(mesh.corner_point):
+        return None
+    points = mesh.points[mesh.corner_point]
+    return np.stack((points.min(axis=0), points.max(axis=0)))
+
+
+def _bare(models: list[Model], scene: Scene) -> Iterator[Finding]:
+    """Tell of looks that the uploader does not take from rigged objects (section 10.1)."""
+    textured = {material.name for material in scene.materials if material.texture is not None}
+    bare = [
+        f"'{model.name}'"
+        for model in models
+        if model.skeleton is not None and not textured.isdisjoint(model.mesh.materials)
+    ]
+    if bare:
+        some = ", ".join(bare[:5]) + (f" and {len(bare) - 5} more" if len(bare) > 5 else "")
+        yield warning("", f"The uploader takes no textures from rigged objects, only their faces: {some}")

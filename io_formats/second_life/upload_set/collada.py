@@ -1,0 +1,265 @@
+"""One Collada file as XML: the tree by the standard library, its long rows of numbers as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import numpy.typing as npt
+
+from ..models import PHYSICS_SUFFIX
+from . import names
+from .document import ColladaFile, Geometry, Image, Instance, JointTree, Matrix, Skin, UploadSet
+from .numbers import integers, reals
+
+_SCHEMA = "http://www.collada.org/2005/11/COLLADASchema"
+_WHEN = "2000-01-01T00:00:00Z"
+"""The schema asks for a time; the same content is to give the same bytes."""
+
+_UV_SET = "UVMap"
+
+Element = ET.Element
+
+
+def _add(parent: Element, tag: str, text: str | None = None, **attributes: object) -> Element:
+    child = ET.SubElement(parent, tag, {key: str(value) for key, value in attributes.items()})
+    child.text = text
+    return child
+
+
+class Collada:
+    """Writes the files of a set. Materials and textures are the same in all, and so are geometries that repeat."""
+
+    def __init__(self, document: UploadSet, textures: Sequence[str]) -> None:
+        self.materials = document.materials
+        self.images = document.images
+        self.textures = textures
+        self._material_ids = [f"{n}-material" for n in _identifiers([m.symbol for m in document.materials])]
+        self._effect_ids = [f"{found.removesuffix('-material')}-effect" for found in self._material_ids]
+        self._image_ids = [f"{n}-image" for n in _identifiers([image.name for image in document.images])]
+        self._geometries: dict[int, Element] = {}
+
+    def encode(self, file: ColladaFile) -> bytes:
+        """Return a file's bytes."""
+        root = Element("COLLADA", xmlns=_SCHEMA, version="1.4.1")
+        _asset(root)
+        used = {face.symbol for instance in file.instances for face in instance.geometry.faces}
+        materials = [number for number, material in enumerate(self.materials) if material.symbol in used]
+        has_images = file.suffix != PHYSICS_SUFFIX
+        if has_images:
+            self._add_images(root, sorted({image for n in materials if (image := self.materials[n].image) is not None}))
+        effects = _add(root, "library_effects")
+        library = _add(root, "library_materials")
+        for number in materials:
+            self._add_effect(effects, number, has_image=has_images)
+            material = self.materials[number]
+            own = _add(library, "material", id=self._material_ids[number], name=material.name)
+            _add(own, "instance_effect", url=f"#{self._effect_ids[number]}")
+        geometry_ids = _identifiers([instance.geometry.name for instance in file.instances])
+        geometries = _add(root, "library_geometries")
+        for instance, geometry_id in zip(file.instances, geometry_ids, strict=True):
+            geometries.append(self._geometry(instance.geometry, geometry_id))
+        skinned = [
+            (instance.skin, geometry_id)
+            for instance, geometry_id in zip(file.instances, geometry_ids, strict=True)
+            if instance.skin is not None
+        ]
+        if skinned:
+            controllers = _add(root, "library_controllers")
+            for skin, geometry_id in skinned:
+                _add_controller(controllers, skin, geometry_id)
+        scenes = _add(root, "library_visual_scenes")
+        scene = _add(scenes, "visual_scene", id="visual_scene-0", name="Scene")
+        roots = [_add_tree(scene, tree, number, len(file.trees)) for number, tree in enumerate(file.trees)]
+        for instance, geometry_id in zip(file.instances, geometry_ids, strict=True):
+            self._add_instance(scene, instance, geometry_id, roots)
+        _add(_add(root, "scene"), "instance_visual_scene", url="#visual_scene-0")
+        ET.indent(root)
+        encoded: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=False)
+        return b'<?xml version="1.0" encoding="utf-8"?>\n' + encoded + b"\n"
+
+    # -- materials ------------------------------------------------------------------------------
+
+    def _add_images(self, root: Element, images: Sequence[int]) -> None:
+        if not images:
+            return
+        library = _add(root, "library_images")
+        for number in images:
+            image = self.images[number]
+            own = _add(library, "image", id=self._image_ids[number], name=image.name)
+            _add(own, "init_from", _address(image, self.textures[number]))
+
+    def _add_effect(self, effects: Element, number: int, *, has_image: bool) -> None:
+        material = self.materials[number]
+        effect = _add(effects, "effect", id=self._effect_ids[number])
+        profile = _add(effect, "profile_COMMON")
+        image = material.image if has_image else None
+        if image is not None:
+            image_id = self._image_ids[image]
+            surface = _add(_add(profile, "newparam", sid=f"{image_id}-surface"), "surface", type="2D")
+            _add(surface, "init_from", image_id)
+            sampler = _add(_add(profile, "newparam", sid=f"{image_id}-sampler"), "sampler2D")
+            _add(sampler, "source", f"{image_id}-surface")
+        shading = _add(_add(profile, "technique", sid="common"), "lambert")
+        grey = material.emission
+        _add(_add(shading, "emission"), "color", reals(np.array((grey, grey, grey, 1.0)), 6), sid="emission")
+        diffuse = _add(shading, "diffuse")
+        if image is not None:
+            _add(diffuse, "texture", texture=f"{self._image_ids[image]}-sampler", texcoord=_UV_SET)
+        else:
+            _add(diffuse, "color", reals(np.array(material.color), 6), sid="diffuse")
+        refraction = _add(shading, "index_of_refraction")  # Blender's reader grumbles at files without
+        _add(refraction, "float", "1.45", sid="ior")
+
+    # -- geometry -------------------------------------------------------------------------------
+
+    def _geometry(self, geometry: Geometry, geometry_id: str) -> Element:
+        known = self._geometries.get(id(geometry))
+        if known is None or known.get("id") != geometry_id:
+            known = self._geometries[id(geometry)] = _geometry_element(geometry, geometry_id)
+        return known
+
+    # -- objects --------------------------------------------------------------------------------
+
+    def _add_instance(
+        self, scene: Element, instance: Instance, geometry_id: str, roots: Sequence[Sequence[str]]
+    ) -> None:
+        name = instance.geometry.name
+        node = _add(scene, "node", id=f"{geometry_id}-node", name=name, type="NODE")
+        _add(node, "matrix", _matrix(instance.matrix), sid="transform")
+        if instance.skin is not None:
+            own = _add(node, "instance_controller", url=f"#{geometry_id}-skin")
+            for root in roots[instance.skin.tree]:
+                _add(own, "skeleton", f"#{root}")
+        else:
+            own = _add(node, "instance_geometry", url=f"#{geometry_id}-mesh", name=name)
+        ids = {material.symbol: found for material, found in zip(self.materials, self._material_ids, strict=True)}
+        technique = _add(_add(own, "bind_material"), "technique_common")
+        for face in instance.geometry.faces:
+            bound = _add(technique, "instance_material", symbol=face.symbol, target=f"#{ids[face.symbol]}")
+            _add(bound, "bind_vertex_input", semantic=_UV_SET, input_semantic="TEXCOORD", input_set=0)
+
+
+def _identifiers(wanted: Sequence[str]) -> list[str]:
+    """Return an id for each name, in its order."""
+    taken: set[str] = set()
+    found: list[str] = []
+    for name in wanted:
+        found.append(names.identifier(name, taken))
+        taken.add(found[-1].casefold())
+    return found
+
+
+def _asset(root: Element) -> None:
+    asset = _add(root, "asset")
+    _add(_add(asset, "contributor"), "authoring_tool", "Meshferry")
+    _add(asset, "created", _WHEN)
+    _add(asset, "modified", _WHEN)
+    _add(asset, "unit", name="meter", meter="1")
+    _add(asset, "up_axis", "Z_UP")
+
+
+def _address(image: Image, name: str) -> str:
+    """Return where an image lies, seen from the files."""
+    if image.is_copied or image.path is None:
+        return name
+    return image.path.as_uri() if image.path.is_absolute() else image.path.as_posix()
+
+
+def _matrix(matrix: Matrix) -> str:
+    return reals(matrix, 12)
+
+
+def _geometry_element(geometry: Geometry, geometry_id: str) -> Element:
+    mesh_id = f"{geometry_id}-mesh"
+    element = Element("geometry", id=mesh_id, name=geometry.name)
+    mesh = _add(element, "mesh")
+    _add_source(mesh, f"{mesh_id}-positions", geometry.positions, "XYZ")
+    _add_source(mesh, f"{mesh_id}-normals", geometry.normals, "XYZ")
+    if geometry.uvs is not None:
+        _add_source(mesh, f"{mesh_id}-map-0", geometry.uvs, "ST")
+    vertices = _add(mesh, "vertices", id=f"{mesh_id}-vertices")
+    _add(vertices, "input", semantic="POSITION", source=f"#{mesh_id}-positions")
+    for face in geometry.faces:
+        group = _add(mesh, "triangles", material=face.symbol, count=len(face.corners) // 3)
+        _add(group, "input", semantic="VERTEX", source=f"#{mesh_id}-vertices", offset=0)
+        _add(group, "input", semantic="NORMAL", source=f"#{mesh_id}-normals", offset=1)
+        if geometry.uvs is not None:
+            _add(group, "input", semantic="TEXCOORD", source=f"#{mesh_id}-map-0", offset=2, set=0)
+        _add(group, "p", integers(face.corners))
+    return element
+
+
+def _add_source(parent: Element, source_id: str, values: npt.NDArray[np.floating], params: Sequence[str]) -> None:
+    """Add rows of numbers (n, k), k named parameters each."""
+    source = _add(parent, "source", id=source_id)
+    array_id = f"{source_id}-array"
+    _add(source, "float_array", reals(values), id=array_id, count=values.size)
+    accessor = _add(
+        _add(source, "technique_common"), "accessor", source=f"#{array_id}", count=len(values), stride=len(params)
+    )
+    for name in params:
+        _add(accessor, "param", name=name, type="float")
+
+
+# -- skins ----------------------------------------------------------------------------------------
+
+
+def _add_controller(controllers: Element, skin: Skin, geometry_id: str) -> None:
+    skin_id = f"{geometry_id}-skin"
+    controller = _add(controllers, "controller", id=skin_id, name=skin_id)
+    element = _add(controller, "skin", source=f"#{geometry_id}-mesh")
+    _add(element, "bind_shape_matrix", _matrix(np.identity(4)))
+    joints_id = f"{skin_id}-joints"
+    source = _add(element, "source", id=joints_id)
+    # Joints are bones of the table: their names have no spaces by the time they come here.
+    _add(source, "Name_array", " ".join(skin.joint_names), id=f"{joints_id}-array", count=len(skin.joint_names))
+    accessor = _add(
+        _add(source, "technique_common"),
+        "accessor",
+        source=f"#{joints_id}-array",
+        count=len(skin.joint_names),
+        stride=1,
+    )
+    _add(accessor, "param", name="JOINT", type="name")
+    _add_matrices(element, f"{skin_id}-bind_poses", skin.inverse_bind)
+    present = skin.joint_weights > 0
+    weights, number = np.unique(skin.joint_weights[present], return_inverse=True)
+    _add_source(element, f"{skin_id}-weights", weights[:, None], ("WEIGHT",))
+    joints = _add(element, "joints")
+    _add(joints, "input", semantic="JOINT", source=f"#{joints_id}")
+    _add(joints, "input", semantic="INV_BIND_MATRIX", source=f"#{skin_id}-bind_poses")
+    influences = _add(element, "vertex_weights", count=len(present))
+    _add(influences, "input", semantic="JOINT", source=f"#{joints_id}", offset=0)
+    _add(influences, "input", semantic="WEIGHT", source=f"#{skin_id}-weights", offset=1)
+    _add(influences, "vcount", integers(present.sum(axis=1)))
+    _add(influences, "v", integers(np.column_stack((skin.joint_indices[present], number.reshape(-1)))))
+
+
+def _add_matrices(parent: Element, source_id: str, matrices: Matrix) -> None:
+    source = _add(parent, "source", id=source_id)
+    _add(source, "float_array", reals(matrices, 12), id=f"{source_id}-array", count=matrices.size)
+    accessor = _add(
+        _add(source, "technique_common"),
+        "accessor",
+        source=f"#{source_id}-array",
+        count=len(matrices),
+        stride=16,
+    )
+    _add(accessor, "param", name="TRANSFORM", type="float4x4")
+
+
+def _add_tree(scene: Element, tree: JointTree, number: int, trees: int) -> list[str]:
+    """Add the joints of an armature; return the ids of its roots. Ids differ between armatures, sids are the names."""
+    before = f"tree{number + 1}_" if trees > 1 else ""
+    ids = [before + found for found in _identifiers([joint.name for joint in tree.joints])]
+    holder_id = f"{before}armature-node"
+    above = _add(scene, "node", id=holder_id, name=tree.name, type="NODE")
+    nodes: list[Element] = []
+    for joint, joint_id in zip(tree.joints, ids, strict=True):
+        parent = nodes[joint.parent] if joint.parent >= 0 else above
+        node = _add(parent, "node", id=joint_id, name=joint.name, sid=joint.name, type="JOINT")
+        _add(node, "matrix", _matrix(joint.local), sid="transform")
+        nodes.append(node)
+    return [found for joint, found in zip(tree.joints, ids, strict=True) if joint.parent < 0]

@@ -1,0 +1,133 @@
+"""A mesh -> Collada geometry: positions that faces share, normals and UVs with numbers of their own a corner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import ExportError
+from ...mesh_parts import pool
+from ...normals import face_normals, unit, vertex_normals
+from ...scene import AnyArray, FloatArray, IntArray, Layer, Mesh
+from ...vertices import drop_repeated_corners, weld_map
+from ..wording import Warn, counted
+from .document import Geometry, Triangles
+
+Points = npt.NDArray[np.intp]
+
+
+def geometry_of(
+    mesh: Mesh, name: str, symbols: Sequence[str], warn: Warn, *, has_uvs: bool = True
+) -> tuple[Geometry, Points]:
+    """Return a mesh as geometry, and the point of the mesh that each of its positions is, (P,).
+
+    Points that no triangle uses are left out, and so are triangles that use a point twice.
+
+    Parameters
+    ----------
+    name:
+        Of the geometry.
+    symbols:
+        Of the materials, one for each of the mesh's slots. Slots of one symbol become one face.
+    warn:
+        Is told what was mended or left out, without the object's name.
+
+    Raises
+    ------
+    ExportError
+        Coordinates or UVs that are no numbers.
+    """
+    mesh, dropped = drop_repeated_corners(mesh)
+    if dropped:
+        warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
+    used = pool(mesh.corner_point)
+    points = np.arange(len(mesh.points))[used.chosen]
+    positions = np.ascontiguousarray(mesh.points[used.chosen], np.float32)
+    _refuse_what_is_no_number(positions, name, "vertex has", "vertices have", "coordinates")
+    normals, normal_index = _normals(mesh, points, used.index, warn)
+    columns = [used.index, normal_index]
+    uvs: FloatArray | None = None
+    if mesh.uvs and has_uvs:
+        values, uv_index = _shared(mesh.uvs[0], points, used.index)
+        uvs = np.ascontiguousarray(values, np.float32)
+        _refuse_what_is_no_number(uvs, name, "UV has", "UVs have", "coordinates")
+        columns.append(uv_index)
+    corners = np.stack(columns, axis=1).astype(np.int32, copy=False)
+    slot = np.clip(mesh.material_index, 0, len(symbols) - 1)
+    faces: list[Triangles] = []
+    for symbol in dict.fromkeys(symbols):
+        of_symbol = [number for number, other in enumerate(symbols) if other == symbol]
+        chosen = np.isin(slot, of_symbol) if len(symbols) > 1 else np.ones(len(slot), bool)
+        if chosen.all():
+            faces.append(Triangles(symbol, corners))
+            break
+        if chosen.any():
+            faces.append(Triangles(symbol, corners[np.repeat(chosen, 3)]))
+    return Geometry(name, positions, normals, uvs, faces if len(corners) else []), points
+
+
+def box_of(least: FloatArray, most: FloatArray) -> Mesh:
+    """Return a box, its triangles outward; between planes that are one, a sheet of two sides; all of float32 (3,)."""
+    extent = most - least
+    flat = extent <= 1e-5 * max(float(extent.max()), 1e-30)
+    unit_cube = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float32)
+    points = (least + unit_cube * extent).astype(np.float32)
+    # Each side by the numbers of its points, counter-clockwise from outside: -x, +x, -y, +y, -z, +z.
+    sides = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+    kept = [side for number, side in enumerate(sides) if not np.delete(flat, number // 2).any()]
+    triangles = [corner for a, b, c, d in kept for corner in (a, b, c, a, c, d)]
+    corner_point = np.array(triangles, np.int32)
+    normal = Layer("", unit(np.repeat(face_normals(points, corner_point), 3, axis=0)), per_corner=True)
+    return Mesh(points, corner_point, np.zeros(len(corner_point) // 3, np.int32), normal=normal)
+
+
+def _refuse_what_is_no_number(values: FloatArray, name: str, one: str, many: str, what: str) -> None:
+    broken = int(np.count_nonzero(~np.isfinite(values).all(axis=1)))
+    if broken:
+        raise ExportError(f"{name}: {counted(broken, one, many)} {what} that are no numbers; delete or mend them")
+
+
+def _shared(layer: Layer, points: Points, corner_position: IntArray) -> tuple[AnyArray, IntArray]:
+    """Return the values that corners have, most of them once, and which one each corner has.
+
+    Corners of a point mostly agree: only those that differ from their point's first are sorted for equals.
+    """
+    if layer.index is not None:
+        used = pool(layer.index)
+        return layer.values[used.chosen], used.index
+    if not layer.per_corner:
+        return layer.values[points], corner_position
+    count = len(corner_position)
+    first = np.empty(len(points), np.intp)
+    first[corner_position[::-1]] = np.arange(count - 1, -1, -1)
+    values = layer.values[first]
+    differing = np.flatnonzero((layer.values != values[corner_position]).any(axis=1))
+    if not len(differing):
+        return values, corner_position
+    index = corner_position.copy()
+    others, kept = weld_map([layer.values[differing].astype(np.float32, copy=False)])
+    index[differing] = others + len(values)
+    return np.concatenate((values, layer.values[differing[kept]])), index
+
+
+def _normals(mesh: Mesh, points: Points, corner_position: IntArray, warn: Warn) -> tuple[FloatArray, IntArray]:
+    """Return unit normals and the one of each corner; those that are missing or without direction, of triangles."""
+    if mesh.normal is None:
+        return vertex_normals(mesh.points, mesh.corner_point)[points], corner_position
+    values, index = _shared(mesh.normal, points, corner_position)
+    normals = values.astype(np.float32, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = np.einsum("ij,ij->i", normals, normals)
+        broken = np.flatnonzero(~((squared > 1e-12) & (squared < 1e30)))
+    if len(broken):
+        corner = np.zeros(len(normals), np.intp)
+        corner[index[::-1]] = np.arange(len(index) - 1, -1, -1)
+        triangles = mesh.corner_point.reshape(-1, 3)[corner[broken] // 3].reshape(-1)
+        of_triangles = unit(np.nan_to_num(face_normals(mesh.points, triangles)))
+        of_triangles[~of_triangles.any(axis=1)] = (0, 0, 1)
+        normals = normals.copy()
+        normals[broken] = of_triangles
+        warn(f"{counted(len(broken), 'normal has', 'normals have')} no direction; computed from the triangles")
+    return unit(normals), index

@@ -1,0 +1,61 @@
+"""Names as the viewer's Collada reader takes them (formats page, sections 10 and 10.1)."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Container
+
+_SUFFIX = re.compile(r"_(?:LOD[0-9]*|PHYS)\Z")
+_CUTS = re.compile(r"_(?=LOD|PHYS)")
+"""The viewer cuts a name off at these, wherever they stand."""
+
+
+def model_name(name: str, taken: Container[str]) -> str:
+    """Return the name of an object's geometry: without spaces, ``_LOD`` and ``_PHYS``, and another than those taken.
+
+    Names are compared with case ignored: ``taken`` holds them folded.
+    """
+    plain = _CUTS.sub("-", _SUFFIX.sub("", re.sub(r"\s", "_", printable(name)))) or "object"
+    return unique(plain, taken)
+
+
+def symbol(name: str, taken: Container[str]) -> str:
+    """Return the name of a material in the files: letters, digits and ``_ - .``, as XML wants it."""
+    plain = re.sub(r"[^\w.-]", "_", printable(name)) or "material"
+    return unique(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
+
+
+def identifier(name: str, taken: Container[str]) -> str:
+    """Return an id: what can stand in an address without being encoded."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
+    return unique(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
+
+
+def unique(plain: str, taken: Container[str]) -> str:
+    """Return a name that is not taken, numbered where it would be."""
+    name, number = plain, 2
+    while name.casefold() in taken:
+        name = f"{plain}_{number}"
+        number += 1
+    return name
+
+
+def texture_name(name: str, extension: str) -> str:
+    """Return the name of a texture file in letters that every reader of addresses takes as they are."""
+    stem = name[: -len(extension)] if name.lower().endswith(extension) else name
+    return plain_file_name(stem) + extension
+
+
+def plain_file_name(name: str) -> str:
+    """Return a file name's stem in plain letters; what is lost of another alphabet is made up for by a number."""
+    spaced = re.sub(r"\s", "_", name)
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", spaced)[:100].strip(".")
+    if plain != spaced:
+        plain = f"{plain.strip('_')}_{zlib.crc32(name.encode('utf-8', 'replace')):08x}".lstrip("_")
+    return plain or "texture"
+
+
+def printable(name: str) -> str:
+    """Return a name without what XML cannot hold."""
+    return "".join(letter if letter.isprintable() else "_" for letter in name)

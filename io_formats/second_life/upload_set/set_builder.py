@@ -1,0 +1,246 @@
+"""Scene -> upload set (formats page, sections 10 and 10.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...errors import ExportError
+from ...joining import join
+from ...options import resolve
+from ...scene import Mesh, Node, Scene
+from .. import rigging
+from ..faces import MOST_FACES, strongest
+from ..models import LEVEL_LABELS, Model, models_of
+from ..options import MANY_MATERIALS
+from ..placement import matrix_of, settled
+from ..rigging import Rig
+from ..wording import Warn, counted
+from . import names
+from .document import SUFFIXES, ColladaFile, Instance, Matrix, Skin, UploadSet
+from .geometry import Points, box_of, geometry_of
+from .joints import tree_of
+from .options import EXPORT_OPTIONS, TEXTURES
+from .textures import Materials
+
+
+@dataclass
+class _Planned:
+    """A model on its way into the files."""
+
+    model: Model
+    """As it is written: with the points where the files have them."""
+    name: str
+    skeleton: int | None = None
+    """Number of its skeleton in the scene, of a rigged one."""
+    rig: Rig | None = None
+    tree: int = 0
+    """Number of that skeleton among those of the files."""
+    symbols: set[str] = field(default_factory=set)
+    """Of the materials of its finest level."""
+
+
+class SetBuilder:
+    """Makes the set; the result is ``document``."""
+
+    def __init__(self, scene: Scene, options: Mapping[str, Any] | None = None) -> None:
+        self.scene = scene
+        self.options = resolve(EXPORT_OPTIONS, options)
+        self.materials = Materials(scene, is_copied=bool(self.options[TEXTURES.name]))
+        planned = self._planned()
+        files = [ColladaFile(suffix) for suffix in SUFFIXES]
+        for skeleton in dict.fromkeys(plan.skeleton for plan in planned if plan.skeleton is not None):
+            plans = [plan for plan in planned if plan.skeleton == skeleton]
+            tree = tree_of(names.printable(scene.skeletons[skeleton].name), [plan.rig for plan in plans if plan.rig])
+            for plan in plans:
+                plan.tree = len(files[0].trees)
+            for file in files[:-1]:
+                file.trees.append(tree)
+        for plan in planned:
+            for file, instance in zip(files, [*self._levels(plan), self._physics(plan)], strict=True):
+                file.instances.append(instance)
+        self.document = UploadSet(files, self.materials.materials, self.materials.images)
+
+    def _warner(self, name: str) -> Warn:
+        return lambda text: self.scene.warnings.append(f"{name}: {text}")
+
+    # -- models ---------------------------------------------------------------------------------
+
+    def _planned(self) -> list[_Planned]:
+        """Return the models as they are written, their names made to differ."""
+        taken: set[str] = set()
+        found: list[_Planned] = []
+        for model in models_of(self.scene):
+            warn = self._warner(model.name)
+            if not model.mesh.triangle_count:
+                raise ExportError(f"{model.name}: it has no triangles; give it faces or leave it out")
+            self._refuse_many_materials(model)
+            name = names.model_name(model.name, taken)
+            taken.add(name.casefold())
+            if name != re.sub(r"\s", "_", model.name):
+                warn(f"called '{name}' in the files, for the viewer pairs levels of detail by name")
+            skeleton = model.finest.skeleton if _is_rigged(model) else None
+            if skeleton is None:
+                found.append(_Planned(settled(model), name))
+                continue
+            bones = self.scene.skeletons[skeleton]
+            turn = rigging.facing(bones)
+            plan = _Planned(settled(model, turn), name, skeleton)
+            used = np.zeros(len(bones.joints), bool)
+            for node in model.levels:
+                if node is not None and node.mesh is not None:
+                    used |= _used_joints(node.mesh, len(bones.joints), model.name)
+            try:
+                plan.rig = rigging.rig_of(
+                    bones, np.flatnonzero(used).tolist(), turn, self.options, skin=model.finest.skin, warn=warn
+                )
+            except ExportError as problem:
+                raise ExportError(f"{model.name}: {problem}") from None
+            self._say_what_to_tick(plan.rig, warn)
+            found.append(plan)
+        return found
+
+    def _refuse_many_materials(self, model: Model) -> None:
+        used = set(np.unique(model.mesh.material_index).tolist())
+        count = len({name or number for number, name in enumerate(model.mesh.materials) if number in used})
+        if count > MOST_FACES and self.options[MANY_MATERIALS.name] == "REFUSE":
+            raise ExportError(
+                f"{model.name}: it has {count} materials, at most {MOST_FACES} are possible; "
+                "join some of them, or separate the object by material"
+            )
+
+    def _say_what_to_tick(self, rig: Rig, warn: Warn) -> None:
+        if rig.joint_positions is None:
+            return
+        boxes = "'Include joint positions'" + (" and 'Lock scale if joint position defined'" if rig.lock_scale else "")
+        warn(f"tick {boxes} in the upload window, or the avatar keeps its own joint positions")
+
+    # -- files ----------------------------------------------------------------------------------
+
+    def _levels(self, plan: _Planned) -> list[Instance]:
+        """Return the four levels; one that is missing or empty is the next finer one again."""
+        found: list[Instance] = []
+        for node, label in zip(plan.model.levels, LEVEL_LABELS, strict=True):
+            if node is None or node.mesh is None or not node.mesh.triangle_count:
+                if node is not None:
+                    self._warner(plan.model.name)(
+                        f"its {label.lower()} level has no triangles; the next finer one stands in for it"
+                    )
+                found.append(found[-1])
+                continue
+            found.append(self._instance(plan, node, node.mesh, label))
+        plan.symbols = {face.symbol for face in found[0].geometry.faces}
+        return found
+
+    def _instance(self, plan: _Planned, node: Node, mesh: Mesh, label: str) -> Instance:
+        whose = plan.model.name if label == LEVEL_LABELS[0] else f"{plan.model.name} ({label.lower()} level)"
+        warn = self._warner(whose)
+        geometry, points = geometry_of(mesh, plan.name, self._symbols(plan, mesh), warn)
+        if not geometry.faces:
+            raise ExportError(f"{whose}: all its triangles use a vertex twice; give it faces or leave it out")
+        if plan.rig is None:
+            return Instance(geometry, matrix_of(node))
+        return Instance(geometry, np.identity(4), self._skin(plan, plan.rig, mesh, points, warn))
+
+    def _symbols(self, plan: _Planned, mesh: Mesh) -> list[str]:
+        """Return the symbols of a mesh's slots; empty ones get none that nobody uses."""
+        slots = mesh.materials or [""]
+        used = set(np.clip(np.unique(mesh.material_index), 0, len(slots) - 1).tolist())
+        return [
+            self.materials.symbol(name, f"{plan.name}_face_{number + 1}") if number in used else ""
+            for number, name in enumerate(slots)
+        ]
+
+    def _skin(self, plan: _Planned, rig: Rig, mesh: Mesh, points: Points, warn: Warn) -> Skin:
+        """Return the binding of a geometry whose positions are the given points of a mesh."""
+        found = None
+        if mesh.joint_indices is not None and mesh.joint_weights is not None:
+            found = strongest(mesh.joint_indices[points], mesh.joint_weights[points], warn)
+        indices, weights = found or (np.zeros((len(points), 4), np.int32), np.zeros((len(points), 4), np.float32))
+        indices = np.where(weights > 0, rig.index[indices], 0).astype(np.int32)
+        bare = ~weights.any(axis=1)
+        if bare.any():
+            weights = weights.copy()
+            weights[bare, 0] = 1.0  # as the viewer would; the rules tell it
+        joint_names = [re.sub(r"\s", "_", names.printable(name)) for name in rig.joint_names]
+        return Skin(joint_names, rig.inverse_bind, indices, weights, plan.tree)
+
+    def _physics(self, plan: _Planned) -> Instance:
+        """Return the physics: its mesh, else all hulls as one mesh, else a box around the finest level."""
+        model = plan.model
+        warn = self._warner(f"{model.name} (physics)")
+        mesh = _triangles_of(model.physics) or self._hulls(model.hulls, warn)
+        if mesh is None and not model.hulls:
+            mesh = _triangles_of(model.base_hull)
+        if mesh is None:
+            used = model.mesh.points[model.mesh.corner_point]
+            mesh = box_of(used.min(axis=0), used.max(axis=0))
+        geometry, _ = geometry_of(mesh, plan.name, self._physics_symbols(plan, mesh), warn, has_uvs=False)
+        return Instance(geometry, np.identity(4) if plan.rig is not None else _place(model))
+
+    def _hulls(self, nodes: Sequence[Node], warn: Warn) -> Mesh | None:
+        """Return hulls as one mesh; those that a file knows by their points alone, without Blender, as boxes."""
+        meshes: list[Mesh] = []
+        boxes = 0
+        for node in nodes:
+            if node.mesh is None or not len(node.mesh.points):
+                continue
+            is_solid = bool(node.mesh.triangle_count)
+            boxes += not is_solid
+            meshes.append(node.mesh if is_solid else box_of(node.mesh.points.min(axis=0), node.mesh.points.max(axis=0)))
+        if not meshes:
+            return None
+        number = counted(len(meshes), "hull goes", "hulls go")
+        warn(f"{number} into the file as one mesh; 'Analyze' in the upload window makes hulls of it")
+        if boxes:
+            number = counted(boxes, "hull is", "hulls are")
+            warn(f"{number} known by points alone, and written as boxes; through Blender they keep their shape")
+        return join(meshes)
+
+    def _physics_symbols(self, plan: _Planned, mesh: Mesh) -> list[str]:
+        """Return the symbols of a physics mesh: its own where the finest level has them all, else one of that."""
+        slots = mesh.materials or [""]
+        used = set(np.clip(np.unique(mesh.material_index), 0, len(slots) - 1).tolist())
+        finest = plan.model.mesh.materials or [""]
+        of_finest = {
+            name: symbol for name, symbol in zip(finest, self._symbols(plan, plan.model.mesh), strict=True) if symbol
+        }
+        wanted = [of_finest.get(name, "") for name in slots]
+        if all(wanted[number] for number in used):
+            return wanted
+        return [min(plan.symbols)] * len(slots)
+
+
+def _is_rigged(model: Model) -> bool:
+    """Tell whether joints move a model: where its armature has joints and a vertex has a weight."""
+    return model.skeleton is not None and bool(model.skeleton.joints) and model.mesh.joint_weights is not None
+
+
+def _used_joints(mesh: Mesh, joint_count: int, name: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which joints move a vertex that a triangle uses, (J,)."""
+    used = np.zeros(joint_count, bool)
+    if mesh.joint_indices is None or mesh.joint_weights is None or not len(mesh.corner_point):
+        return used
+    of_triangles = np.zeros(len(mesh.points), bool)
+    of_triangles[mesh.corner_point] = True
+    found = strongest(mesh.joint_indices[of_triangles], mesh.joint_weights[of_triangles])
+    named = found[0][found[1] > 0] if found else np.empty(0, np.int32)
+    if len(named) and not 0 <= named.min() <= named.max() < joint_count:
+        raise ExportError(
+            f"{name}: vertices are weighted to bones that its armature does not have; remove those vertex groups"
+        )
+    used[named] = True
+    return used
+
+
+def _triangles_of(node: Node | None) -> Mesh | None:
+    """Return a node's mesh if it has triangles."""
+    return node.mesh if node is not None and node.mesh is not None and node.mesh.triangle_count else None
+
+
+def _place(model: Model) -> Matrix:
+    return matrix_of(model.finest)

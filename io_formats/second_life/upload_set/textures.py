@@ -1,0 +1,118 @@
+"""A scene's materials -> those of the set, with their textures (formats page, sections 10 and 10.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ...quantization import linear_to_srgb
+from ...scene import Material as SceneMaterial
+from ...scene import Scene, Texture
+from . import names
+from .document import Image, Material
+
+MOST_PIXELS = 2048
+"""Width and height to which the viewer scales textures down."""
+
+_READABLE = (".png", ".jpg", ".jpeg", ".tga", ".bmp")
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", ".png"),
+    (b"\xff\xd8\xff", ".jpg"),
+    (b"BM", ".bmp"),
+    (b"\xff\x4f\xff\x51", ".j2c"),
+    (b"\0\0\0\x0cjP  ", ".jp2"),
+    (b"II*\0", ".tif"),
+    (b"MM\0*", ".tif"),
+    (b"v/1\x01", ".exr"),
+    (b"RIFF", ".webp"),
+)
+
+
+class Materials:
+    """The materials of a set, one for each name; what is wrong with textures is told once."""
+
+    def __init__(self, scene: Scene, *, is_copied: bool) -> None:
+        self.materials: list[Material] = []
+        self.images: list[Image] = []
+        self._scene = scene
+        self._is_copied = is_copied
+        self._known: Mapping[str, SceneMaterial] = {material.name: material for material in scene.materials}
+        self._symbols: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._image_of: dict[object, int | None] = {}
+
+    def symbol(self, name: str, fallback: str) -> str:
+        """Return the symbol of a material by its name; slots without one are called ``fallback``, a name as well."""
+        known = name or fallback
+        if known not in self._symbols:
+            symbol = names.symbol(known, self._taken)
+            self._symbols[known] = symbol
+            self._taken.add(symbol.casefold())
+            self.materials.append(self._material(self._known.get(name) if name else None, known, symbol))
+        return self._symbols[known]
+
+    def _material(self, material: SceneMaterial | None, name: str, symbol: str) -> Material:
+        plain = names.printable(name)
+        if material is None:
+            return Material(symbol, plain, (1.0, 1.0, 1.0, 1.0))
+        color = np.nan_to_num(np.array([material.color], np.float32), nan=0.0)
+        red, green, blue, alpha = np.clip(linear_to_srgb(color)[0], 0.0, 1.0).tolist()
+        emission = float(np.clip(np.nan_to_num(material.emission), 0.0, 1.0))
+        image = self._image(material.texture, material.name) if material.texture is not None else None
+        return Material(symbol, plain, (red, green, blue, alpha), emission, image)
+
+    def _image(self, texture: Texture, material: str) -> int | None:
+        key: object = texture.data if texture.data is not None else texture.path
+        if key not in self._image_of:
+            self._image_of[key] = self._new_image(texture, material)
+        return self._image_of[key]
+
+    def _new_image(self, texture: Texture, material: str) -> int | None:
+        shown = f"texture '{texture.name or Path(texture.path).name}' of material '{material}'"
+        path: Path | None = None
+        if texture.data is None:
+            if not texture.path:
+                self._warn(f"The {shown} was never saved, nor is it packed; left out")
+                return None
+            path = Path(texture.path)
+            if not _is_file(path):
+                self._warn(f"The {shown} is missing: there is no file {texture.path}; left out")
+                return None
+        elif not self._is_copied:
+            self._warn(f"The {shown} is packed in the .blend file, and textures are not to be copied; left out")
+            return None
+        extension = _extension(texture)
+        if extension not in _READABLE:
+            what = f"is a {extension} file, which" if extension else "is of a kind that"
+            self._warn(f"The {shown} {what} the viewer does not read; save it as PNG, TGA or JPEG")
+        if max(texture.width, texture.height) > MOST_PIXELS:
+            self._warn(
+                f"The {shown} has {texture.width} × {texture.height} pixels; the viewer scales it down to "
+                f"{MOST_PIXELS} × {MOST_PIXELS} at most"
+            )
+        own = texture.name if path is None else path.name
+        name = names.texture_name(own, extension) if self._is_copied else own
+        self.images.append(Image(name, path, texture.data or b"", is_copied=self._is_copied))
+        return len(self.images) - 1
+
+    def _warn(self, text: str) -> None:
+        self._scene.warnings.append(text)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a path that no system takes
+        return False
+
+
+def _extension(texture: Texture) -> str:
+    """Return a texture's extension with its dot, of its content where that is known; empty: nothing says."""
+    for signature, extension in _SIGNATURES:
+        if texture.data is not None and texture.data.startswith(signature):
+            return extension
+    found = re.search(r"\.([A-Za-z0-9]{1,5})\Z", texture.path if texture.data is None else texture.name)
+    return f".{found[1].lower()}" if found else ""

@@ -1,0 +1,46 @@
+"""Document -> files: Collada 1.4.1 of the flavour that the viewer reads (formats page, section 10.1), and textures."""
+
+from __future__ import annotations
+
+from ...output_files import OutputFile
+from . import names
+from .collada import Collada
+from .document import Image, UploadSet
+
+
+def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
+    """Return ``stem_LOD2.dae`` and the other levels, ``stem_PHYS.dae``, the textures, and ``stem.dae`` last."""
+    textures = texture_names(document.images, stem)
+    collada = Collada(document, textures)
+    outputs = [OutputFile(f"{stem}{file.suffix}.dae", collada.encode(file)) for file in document.files]
+    copies = [
+        OutputFile(name, image.data if image.path is None else b"", copy_of=image.path)
+        for image, name in zip(document.images, textures, strict=True)
+        if image.is_copied
+    ]
+    return [*outputs[1:], *copies, outputs[0]]
+
+
+def write(document: UploadSet) -> bytes:
+    """Return the file of the finest level alone."""
+    return Collada(document, texture_names(document.images, "")).encode(document.files[0])
+
+
+def texture_names(images: list[Image], stem: str) -> list[str]:
+    """Return what textures are called beside the files.
+
+    The set's own name goes before theirs: two sets in a folder may have different textures of one name.
+    """
+    before = f"{names.plain_file_name(stem)}_" if stem else ""
+    taken: set[str] = set()
+    found: list[str] = []
+    for image in images:
+        if not image.is_copied:
+            found.append(image.path.name if image.path is not None else image.name)
+            continue
+        plain, dot, extension = image.name.rpartition(".")
+        own = plain if plain.startswith(before) else before + plain
+        name = names.unique(own, {taken_name.removesuffix(dot + extension) for taken_name in taken}) + dot + extension
+        taken.add(name.casefold())
+        found.append(name)
+    return found
