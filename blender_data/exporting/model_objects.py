@@ -129,12 +129,8 @@ class ModelIndex:
             alike = by_stem.get(name.stem, [])
             if finest is None and len(alike) == 1:
                 finest = alike[0]
-            if finest is not None and self._is_free(finest, name):
+            if finest is not None:
                 self._take(finest, "physics" if name.is_physics else int(name.level or 0), thing)
-
-    def _is_free(self, finest: bpy.types.Object, name: level_names.PartName) -> bool:
-        model = self.model(finest)
-        return model.physics is None if name.is_physics else name.level not in model.levels
 
 
 @dataclass

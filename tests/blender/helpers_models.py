@@ -46,7 +46,7 @@ def skinned(armature: Any, name: str = "Tube", weights: Mapping[str, Sequence[fl
 
 
 def scene_of(kind: str = "UNIGINE_MESH", source: Any = None, **options: Any) -> Any:
-    """Export a source (the collection Model unless given) to a scene for a format."""
+    """Export a source to a scene for a format: a collection (Model unless given), a kind of source, or objects."""
     from meshferry.blender_data.exporting import exporter
     from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
     from meshferry.io_formats import formats
@@ -54,6 +54,8 @@ def scene_of(kind: str = "UNIGINE_MESH", source: Any = None, **options: Any) -> 
 
     if source is None:
         taken = exporter.Source("COLLECTION", model_collection())
+    elif isinstance(source, bpy.types.Collection):
+        taken = exporter.Source("COLLECTION", source)
     elif isinstance(source, str):
         taken = exporter.Source(source)
     else:

@@ -375,7 +375,7 @@ def test_scaled_armature_object(clean_blender: Any) -> None:
 
 def test_scene_is_as_before(clean_blender: Any) -> None:
     """Every property of every data block, after exports that read, sample and fail."""
-    from test_export_keeps_scene import _snapshot
+    from scene_snapshot import snapshot
 
     armature = rig(bones=CHAIN)
     animate(armature)
@@ -389,19 +389,19 @@ def test_scene_is_as_before(clean_blender: Any) -> None:
     armature.data.pose_position = "REST"
     bpy.context.scene.frame_set(3)
     with active(armature, mode="POSE"):
-        before = _snapshot()
+        before = snapshot()
         for kind in ("UNIGINE_ANIMATION", "UNIGINE_MESH"):
             for clips in ("ACTIVE", "ACTIONS", "NLA", "SCENE"):
                 if (kind, clips) != ("UNIGINE_ANIMATION", "NLA"):
                     scene_of(kind, "SCENE", clips=clips)
-        after = _snapshot()
+        after = snapshot()
     assert {path: (before.get(path), after.get(path)) for path in before if before[path] != after.get(path)} == {}
 
 
 @pytest.mark.parametrize("kind", ["UNIGINE_ANIMATION", "UNIGINE_MESH"])
 def test_scene_is_as_before_a_failure(clean_blender: Any, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     from meshferry.blender_data.exporting import joint_sampling
-    from test_export_keeps_scene import _snapshot
+    from scene_snapshot import snapshot
 
     armature = rig(bones=CHAIN)
     animate(armature)
@@ -419,8 +419,8 @@ def test_scene_is_as_before_a_failure(clean_blender: Any, monkeypatch: pytest.Mo
         real(scene, frame)
 
     monkeypatch.setattr(joint_sampling, "set_frame", break_off)
-    before = _snapshot()
+    before = snapshot()
     with pytest.raises(RuntimeError, match="broken off"):
         scene_of(kind, "SCENE")
-    after = _snapshot()
+    after = snapshot()
     assert {path: (before.get(path), after.get(path)) for path in before if before[path] != after.get(path)} == {}
