@@ -62,6 +62,21 @@ class FaceArrays:
         return not len(self.triangles)
 
 
+def empty_face(slot: int, part: int, material: str) -> FaceArrays:
+    """Return a face without triangles."""
+    return FaceArrays(
+        slot,
+        part,
+        material,
+        np.empty((0, 3), np.float32),
+        np.empty((0, 3), np.float32),
+        None,
+        np.empty((0, 3), np.int32),
+        np.empty(0, np.int32),
+        np.empty(0, np.intp),
+    )
+
+
 def faces_of(
     mesh: Mesh, *, tolerance: float = NORMAL_TOLERANCE, name: str = "", warn: Warn = unheard
 ) -> list[FaceArrays]:

@@ -1,13 +1,23 @@
-"""Asset <-> Scene: the door to ``scene_builder`` (in) and ``asset_builder`` (out)."""
+"""Asset <-> Scene: the door to ``scene_builder`` (in), ``prepared`` and ``asset_builder`` (out)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from ...scene import Scene
+from ...errors import ExportError
+from ...scene import Node, Scene
+from ..models import Model, models_of
+from ..placement import Placement, nodes_of
+from ..prepared import prepare, submodel_count
+from ..wording import listed
+from .asset_builder import BuiltAsset, build
 from .document import Asset
 from .scene_builder import SceneBuilder
+
+_SUBMODEL = "submodel"
+"""Property of the finest node of a scene that is to become a part of a model of more than 8 faces: its number."""
 
 
 def to_scene(document: Asset, name: str, options: Mapping[str, Any] | None = None) -> Scene:
@@ -25,3 +35,109 @@ def to_scene(document: Asset, name: str, options: Mapping[str, Any] | None = Non
     builder = SceneBuilder(name, options)
     builder.add(document, name)
     return builder.scene
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return the scenes that each become an asset: one for each model, or for each part of one of over 8 materials.
+
+    Parts are named ``_b``, ``_c`` … behind the first, as the viewer does.
+
+    Raises
+    ------
+    ExportError
+        Over 8 materials where the option refuses them.
+    """
+    files: list[Scene] = []
+    for model in models_of(scene):
+        whole = scene_of(model, scene)
+        files.append(whole)
+        for number in range(1, submodel_count(model, scene, options)):
+            finest, *others = whole.nodes
+            part = replace(finest, properties={**finest.properties, _SUBMODEL: number})
+            name = f"{whole.name}_{submodel_suffix(number)}"
+            files.append(replace(whole, name=name, nodes=[part, *others], warnings=[]))
+    return files
+
+
+def submodel_suffix(number: int) -> str:
+    """Return what the viewer puts behind the name of a model's further parts: 1 is ``b``, 2 ``c`` …"""
+    return chr(ord("a") + number) if number < 26 else str(number + 1)
+
+
+def scene_of(model: Model, scene: Scene) -> Scene:
+    """Return a model as a scene of its own, without the warnings of the whole."""
+    nodes: list[Node] = []
+    for node in nodes_of(model):
+        properties = dict(node.properties)
+        for key in ("lod_of", "shape_of"):
+            if key in properties:
+                properties[key] = 0
+        nodes.append(replace(node, properties=properties, skeleton=None if node.skeleton is None else 0))
+    used = {name for node in nodes if node.mesh is not None for name in node.mesh.materials}
+    return Scene(
+        model.name,
+        nodes,
+        [model.skeleton] if model.skeleton is not None else [],
+        materials=[material for material in scene.materials if material.name in used],
+        properties=dict(scene.properties),
+    )
+
+
+def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Asset:
+    """Map a scene with one model to an asset with the options of ``options.EXPORT_OPTIONS``.
+
+    What is left out or mended is added to ``scene.warnings``.
+
+    Raises
+    ------
+    ExportError
+        None or several models, or what no asset can hold, with the way out.
+    """
+    models = models_of(scene)
+    if not models:
+        raise ExportError("There is no mesh to write; select a mesh object")
+    if len(models) > 1:
+        names = listed([model.name for model in models])
+        raise ExportError(
+            f"A Second Life mesh file holds one object, not {len(models)} ({names}); write several files, or join them"
+        )
+    number = int(models[0].finest.properties.get(_SUBMODEL, 0))
+    return _built(models[0], scene, options, number).asset
+
+
+def asset_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> tuple[Asset, Placement]:
+    """Return a model's asset (the first, where it has several) and where its unit cube is.
+
+    What is left out or mended is added to ``scene.warnings``.
+
+    Raises
+    ------
+    ExportError
+        What no asset can hold, with the way out.
+    """
+    built = _built(model, scene, options, 0)
+    return built.asset, built.placement
+
+
+def assets_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> list[BuiltAsset]:
+    """Return all assets of a model, the further parts of one of more than 8 faces behind the first.
+
+    What is left out or mended is added to ``scene.warnings``.
+
+    Raises
+    ------
+    ExportError
+        What no asset can hold, with the way out.
+    """
+    prepared = prepare(model, scene, options)
+    return [
+        build(prepared, number, lambda text: scene.warnings.append(f"{model.name}: {text}"))
+        for number in range(len(prepared.submodels))
+    ]
+
+
+def _built(model: Model, scene: Scene, options: Mapping[str, Any] | None, number: int) -> BuiltAsset:
+    prepared = prepare(model, scene, options)
+    if not 0 <= number < len(prepared.submodels):
+        raise ExportError(f"{model.name}: it has no part {number + 1}")
+    return build(prepared, number, lambda text: scene.warnings.append(f"{model.name}: {text}"))

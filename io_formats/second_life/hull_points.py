@@ -1,0 +1,48 @@
+"""Few points that say where a convex hull is: the outermost ones in directions all around (formats page, section 5.1).
+
+All of them are corners of the hull, so that it lies within the exact one and touches it in every direction asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from ..scene import FloatArray
+
+MOST_POINTS = 256
+"""Points of one hull: their number is a byte."""
+BASE_POINTS = 64
+"""Points of the hull around everything that is made here; the most in real files are 48."""
+
+
+def outermost(points: FloatArray, most: int = MOST_POINTS) -> FloatArray:
+    """Return at most ``most`` of the given points (n, 3), in their order, each once.
+
+    All different points, where they are no more than ``most`` and ``most`` is that of a hull; else the outermost ones
+    along the axes and in directions spread evenly.
+    """
+    different, first = np.unique(points + np.float32(0), axis=0, return_index=True)
+    if len(different) <= 4 or (len(different) <= most == MOST_POINTS):
+        return points[np.sort(first)]
+    least, most_of = different.min(axis=0), different.max(axis=0)
+    extent = most_of - least
+    # Directions are spread over the box as a cube: a thin plate has as many points around its edge as a ball.
+    unit = (different - (least + most_of) / 2) / np.where(extent > 0, extent, 1)
+    reached = (unit @ _directions(most).T).argmax(axis=0)
+    return points[np.sort(first[np.unique(reached)])]
+
+
+@functools.cache
+def _directions(count: int) -> npt.NDArray[np.float32]:
+    """Return unit vectors (count, 3): both ways along each axis, the corners of a cube, the others on a spiral."""
+    axes = np.concatenate((np.identity(3), -np.identity(3)))
+    corners = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) / np.sqrt(3)
+    rest = np.arange(max(count - 14, 0)) + 0.5
+    height = 1 - 2 * rest / max(len(rest), 1)
+    turn = np.pi * (1 + 5**0.5) * rest
+    around = np.sqrt(1 - height**2)
+    spiral = np.stack((around * np.cos(turn), around * np.sin(turn), height), axis=1)
+    return np.concatenate((axes, corners, spiral))[:count].astype(np.float32)

@@ -1,0 +1,256 @@
+"""A prepared model -> assets (formats page, sections 2 to 6): levels, rig, physics, quantised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import ExportError
+from ...quantization import quantise, quantise_normals
+from ...scene import FloatArray, Node
+from .. import domains, hull_points
+from ..avatar_space import to_avatar
+from ..faces import FaceArrays
+from ..models import LEVELS, Model
+from ..placement import Matrix, Placement
+from ..prepared import Prepared
+from ..rigging import Rig
+from ..skins import rows_of
+from ..wording import Warn
+from . import lod_block, physics_block, skin_block
+from .document import BLOCKS, Asset
+from .lod_block import Face
+from .physics_block import MOST_HULLS, Hulls
+
+_FULL = 65535
+_ROUNDING = 0.51 / _FULL
+"""Share of a range by which what was rounded to it may lie outside."""
+
+
+@dataclass
+class BuiltAsset:
+    """An asset of a model: the whole of it, or one of its parts."""
+
+    asset: Asset
+    placement: Placement
+    materials: list[str]
+    """Name of the material of each face; may be empty."""
+    submodel: int
+    """0; of the further parts of a model of more than 8 faces 1, 2 …"""
+
+
+def build(prepared: Prepared, number: int, warn: Warn) -> BuiltAsset:
+    """Return one of a model's assets.
+
+    Blocks are those of a native asset, in the viewer's order. Missing levels are the next finer one again, the hull
+    around everything is made, ``physics_mesh`` is left out beside hulls; models as imported get nothing of that.
+
+    Parameters
+    ----------
+    number:
+        Place in ``prepared.submodels``; parts beyond the first have no hulls.
+    warn:
+        Is told what is left out, without the model's name.
+
+    Raises
+    ------
+    ExportError
+        A value that no number of the file can hold.
+    """
+    return _Builder(prepared, number, warn).built
+
+
+class _Builder:
+    def __init__(self, prepared: Prepared, number: int, warn: Warn) -> None:
+        self.prepared = prepared
+        self.model: Model = prepared.model
+        self.name = prepared.model.name
+        self.placement = prepared.placement
+        self.as_imported = prepared.as_imported
+        self.faces = prepared.submodels[number]
+        self.warn = warn
+        levels = prepared.levels if self.as_imported else prepared.filled_levels()
+        blocks: dict[str, Any] = {}
+        if prepared.rig is not None:
+            blocks["skin"] = skin_block.block_of(self.skin(prepared.rig))
+        hulls = self.hulls() if number == 0 else Hulls()
+        if hulls.base is None and not self.as_imported:
+            self.add_base(hulls, levels)
+        if hulls.hulls or hulls.base is not None:
+            blocks["physics_convex"] = physics_block.block_of(hulls)
+        encoded: dict[int, Any] = {}
+        for level, faces in zip(LEVELS, levels, strict=True):
+            if faces is None:
+                continue
+            if id(faces) not in encoded:
+                encoded[id(faces)] = lod_block.block_of(self.level([faces[number] for number in self.faces]))
+            blocks[level] = encoded[id(faces)]
+        physics = prepared.physics
+        if physics is not None and (self.as_imported or not hulls.hulls):
+            chosen = [physics[number] for number in self.faces]
+            if any(not face.is_empty for face in chosen):
+                blocks["physics_mesh"] = lod_block.block_of(self.level(chosen, is_physics=True))
+        header: dict[str, Any] = {}
+        kept = self.model.finest.properties.get("submodel_id")
+        if number or kept is not None:
+            header["submodel_id"] = number or kept
+        asset = Asset(header, {name: blocks[name] for name in BLOCKS if name in blocks})
+        self.built = BuiltAsset(asset, self.placement, [prepared.materials[number] for number in self.faces], number)
+
+    # -- levels ---------------------------------------------------------------------------------
+
+    def level(self, faces: Sequence[FaceArrays], *, is_physics: bool = False) -> list[Face]:
+        """Quantise the faces of a level, all positions over one range, or those that they came with."""
+        points = [self.placement.normalised(face.positions) for face in faces]
+        held = [some for some in points if len(some)]
+        shared = domains.bounds(np.concatenate(held)) if held else np.zeros((2, 3))
+        return [self.face(face, some, shared, is_physics) for face, some in zip(faces, points, strict=True)]
+
+    def face(self, face: FaceArrays, points: FloatArray, shared: Matrix, is_physics: bool) -> Face:
+        if face.is_empty:
+            return lod_block.empty_face()
+        domain = self.kept_range(face, "position_domain", points)
+        if domain is None:
+            domain = shared
+        stored = Face(quantise(points, domain), domain, face.triangles.astype(np.uint16))
+        if not is_physics or (self.as_imported and face.uvs is not None):
+            stored.normals = quantise_normals(self.placement.normals(face.normals))
+            if face.uvs is not None:
+                uv_range = self.kept_range(face, "uv_domain", face.uvs)
+                stored.uv_domain = domains.bounds(face.uvs) if uv_range is None else uv_range
+                with np.errstate(over="ignore"):
+                    if not np.isfinite(np.diff(stored.uv_domain.astype(np.float32), axis=0)).all():
+                        raise ExportError(f"{self.name}: its UVs reach further than numbers of the file do")
+                stored.uvs = quantise(face.uvs, stored.uv_domain)
+        if self.prepared.rig is not None and not is_physics:
+            self.weights(stored, face, self.prepared.rig)
+        if not self.as_imported or (self.prepared.rig is None and not np.all(self.placement.metres == 1)):
+            x, y, z = self.placement.metres.tolist()
+            stored.normalized_scale = (x, y, z)
+        return stored
+
+    def kept_range(self, face: FaceArrays, key: str, values: FloatArray) -> Matrix | None:
+        """Return the range that the file had of a face, where it still holds all values."""
+        if not self.as_imported or face.surface is None or key not in face.surface.properties:
+            return None
+        domain = np.array(face.surface.properties[key], np.float32).astype(np.float64).reshape(2, -1)
+        slack = _ROUNDING * (domain[1] - domain[0]) + 1e-7 * np.abs(domain).max()
+        if (values.min(axis=0) < domain[0] - slack).any() or (values.max(axis=0) > domain[1] + slack).any():
+            return None
+        return domain
+
+    def weights(self, stored: Face, face: FaceArrays, rig: Rig) -> None:
+        """Add weights in 65535ths, the strongest first; what no joint moves, the first one does."""
+        count = len(face.positions)
+        indices, values = np.zeros((count, 4), np.uint8), np.zeros((count, 4), np.uint16)
+        if face.joint_indices is not None and face.joint_weights is not None:
+            values = np.minimum(np.rint(face.joint_weights.astype(np.float64) * _FULL), _FULL).astype(np.uint16)
+            indices = np.where(values > 0, rig.index[face.joint_indices], 0).astype(np.uint8)
+        if not self.as_imported:
+            values[values[:, 0] == 0, 0] = _FULL
+        stored.joint_indices, stored.joint_weights = indices, values
+        stored.influences = (values > 0).sum(axis=1, dtype=np.uint8)
+
+    # -- rig ------------------------------------------------------------------------------------
+
+    def skin(self, rig: Rig) -> skin_block.SkinBlock:
+        bind_shape = self.placement.transform
+        kept = self.model.finest.skin
+        if self.as_imported and kept is not None:
+            bind_shape = to_avatar(kept.bind_shape)
+        alternative = self.alternative(rig)
+        matrices = [rig.inverse_bind, bind_shape, *(() if alternative is None else (alternative,))]
+        if not all(np.isfinite(np.asarray(matrix, np.float32)).all() for matrix in matrices):
+            raise ExportError(f"{self.name}: its rig has places that are no numbers; mend its armature")
+        return skin_block.SkinBlock(
+            rig.joint_names,
+            rows_of(rig.inverse_bind),
+            rows_of(bind_shape),
+            None if alternative is None else rows_of(alternative),
+            rig.pelvis_offset,
+            rig.lock_scale,
+        )
+
+    def alternative(self, rig: Rig) -> Matrix | None:
+        """Return the second inverse bind matrices: those that came with the model, or made of the first."""
+        kept = self.model.finest.skin
+        if self.as_imported and kept is not None and "alt_inverse_bind" in kept.properties:
+            given = np.asarray(kept.properties["alt_inverse_bind"], np.float64)
+            if len(given) == len(rig.joint_names):
+                return to_avatar(given)
+        return rig.alt_inverse_bind
+
+    # -- physics --------------------------------------------------------------------------------
+
+    def hulls(self) -> Hulls:
+        """Return the hulls that there are, quantised over one range."""
+        nodes = self.model.hulls
+        if len(nodes) > MOST_HULLS:
+            self.warn(f"{len(nodes)} hulls, at most {MOST_HULLS} are possible; the others were left out")
+            nodes = nodes[:MOST_HULLS]
+        points = [self.hull_points(node) for node in nodes]
+        base = self.model.base_hull
+        base_points = None if base is None else self.hull_points(base)
+        held = [some for some in (*points, base_points) if some is not None and len(some)]
+        if not held:
+            return Hulls()
+        domain = self.hull_range([*nodes, *([base] if base is not None else [])], np.concatenate(held))
+        return Hulls(
+            [quantise(some, domain) for some in points if len(some)],
+            quantise(base_points, domain) if base_points is not None and len(base_points) else None,
+            domain,
+        )
+
+    def hull_points(self, node: Node) -> FloatArray:
+        assert node.mesh is not None
+        points = self.placement.normalised(node.mesh.points)
+        if not np.isfinite(points).all():
+            raise ExportError(f"{node.name}: it has points that are no numbers; delete or mend them")
+        if self.as_imported and len(points) <= hull_points.MOST_POINTS:
+            return points
+        different = len(np.unique(points, axis=0))
+        few = hull_points.outermost(points)
+        if different > hull_points.MOST_POINTS:
+            self.warn(
+                f"hull '{node.name}' has {different:,} points, at most {hull_points.MOST_POINTS} are possible; the "
+                f"{len(few)} outermost were kept"
+            )
+        return few
+
+    def hull_range(self, nodes: Sequence[Node], points: FloatArray) -> Matrix:
+        """Return the range of all hull points: the one they came with, where it still holds them."""
+        for node in nodes if self.as_imported else ():
+            for surface in node.mesh.surfaces if node.mesh is not None else ():
+                if "position_domain" in surface.properties:
+                    domain = np.array(surface.properties["position_domain"], np.float64).reshape(2, 3)
+                    slack = _ROUNDING * (domain[1] - domain[0]) + 1e-7
+                    if (points >= domain[0] - slack).all() and (points <= domain[1] + slack).all():
+                        return domain
+        return domains.bounds(points)
+
+    def add_base(self, hulls: Hulls, levels: Sequence[list[FaceArrays] | None]) -> None:
+        """Make the hull around everything: of the hulls, else of the physics mesh, low, medium, high, in this order."""
+        if hulls.hulls:
+            source = np.concatenate([self.hull_points(node) for node in self.model.hulls[:MOST_HULLS]])
+        else:
+            source = self.base_source([self.prepared.physics, levels[2], levels[1], levels[0]])
+        points = hull_points.outermost(source, hull_points.BASE_POINTS)
+        if not hulls.hulls:
+            hulls.domain = domains.bounds(points)
+        hulls.base = quantise(points, hulls.domain)
+
+    def base_source(self, candidates: Sequence[list[FaceArrays] | None]) -> FloatArray:
+        for faces in candidates:
+            chosen = [] if faces is None else [faces[number] for number in self.faces]
+            held = [face.positions for face in chosen if not face.is_empty]
+            if held:
+                return self.placement.normalised(np.concatenate(held))
+        return np.zeros((1, 3), np.float32)
+
+
+def material_list(built: BuiltAsset, name: str) -> list[str]:
+    """Return a name for each face of an asset, also for those without a material."""
+    return [material or f"{name}_face_{number}" for number, material in enumerate(built.materials, 1)]

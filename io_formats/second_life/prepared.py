@@ -1,0 +1,275 @@
+"""A model made ready for any kind of file: its place, its faces level by level, its rig (formats page, 3 to 6, 12).
+
+Files differ in how they write these; what is in them is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import ExportError
+from ..options import resolve
+from ..scene import Mesh, Node, Scene, Surface
+from . import avatar_space
+from .faces import MOST_FACES, MOST_VERTICES, NORMAL_TOLERANCE, FaceArrays, empty_face, faces_of
+from .models import Model
+from .options import EXPORT_OPTIONS
+from .placement import Placement, is_as_imported, nodes_of, placement_of, settled
+from .rigging import Rig, facing, rig_as_imported, rig_of, used_joints
+from .wording import Warn, counted
+
+_IMPORTED_TOLERANCE = 0.02
+"""Normals that came through Blender's tangent space differ by about as much at corners that were one vertex."""
+
+Column = tuple[int, int]
+"""A face: the slot of the highest level, and the part of it where it has too many vertices for one."""
+
+
+@dataclass
+class Prepared:
+    """A model ready to be written."""
+
+    model: Model
+    """Settled: static models without mirroring; rigged ones in avatar space, X forward, without any transform."""
+    placement: Placement
+    levels: list[list[FaceArrays] | None]
+    """Four; for each face of the model the one of the level, maybe empty; None: the level is missing."""
+    physics: list[FaceArrays] | None
+    rig: Rig | None
+    as_imported: bool
+    """The model is written as it came from a file: nothing is filled in."""
+    unweighted: int = 0
+    """Vertices that no joint moves."""
+    submodels: list[list[int]] = field(default_factory=list)
+    """Numbers of the faces of each part of the model: one part, but of models of more than 8 faces."""
+
+    @property
+    def materials(self) -> list[str]:
+        """Name of the material of each face; may be empty."""
+        return [face.material for face in self.levels[0] or []]
+
+    def filled_levels(self) -> list[list[FaceArrays]]:
+        """Return four levels, the next finer one in place of each that is missing."""
+        filled: list[list[FaceArrays]] = []
+        for level in self.levels:
+            filled.append(level if level is not None else filled[-1])
+        return filled
+
+
+def prepare(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> Prepared:
+    """Make a model ready to be written; what is left out or mended is added to ``scene.warnings``.
+
+    Parameters
+    ----------
+    model:
+        Of :func:`.models.models_of` of the scene.
+    scene:
+        ``properties["as_imported"]``: models that came from a file are written as they came.
+    options:
+        Of ``options.EXPORT_OPTIONS``; others are somebody else's.
+
+    Raises
+    ------
+    ExportError
+        What no file can hold, with the object and the way out.
+    """
+    return _Preparation(model, scene, options).result
+
+
+class _Preparation:
+    def __init__(self, model: Model, scene: Scene, options: Mapping[str, Any] | None) -> None:
+        self.name = model.name
+        self.scene = scene
+        self.options = known_options(options)
+        self.tolerance = float(scene.properties.get("tolerance", NORMAL_TOLERANCE))
+        is_rigged = model.skeleton is not None and model.mesh.joint_weights is not None
+        self.as_imported = bool(scene.properties.get("as_imported")) and _keeps(model, is_rigged)
+        if self.as_imported:
+            self.tolerance = max(self.tolerance, _IMPORTED_TOLERANCE)
+        turn = facing(model.skeleton) if is_rigged and model.skeleton is not None else None
+        if not self.as_imported:
+            model = settled(model, turn)
+        elif is_rigged:
+            model = _turned_back(model)
+        columns, levels, physics = self.faces(model)
+        rig, unweighted = None, 0
+        if is_rigged:
+            rig, unweighted = self.rig(model, [face for level in levels if level for face in level.values()], turn)
+        placement = placement_of(model, as_imported=self.as_imported, warn=self.warn)
+        if self.as_imported and is_rigged:
+            placement = replace(placement, transform=avatar_space.to_avatar(placement.transform))
+        self.result = Prepared(
+            model,
+            placement,
+            [None if level is None else [_face(level, column, levels[0]) for column in columns] for level in levels],
+            None if physics is None else [_face(physics, column, levels[0]) for column in columns],
+            rig,
+            self.as_imported,
+            unweighted,
+        )
+        self.result.submodels = self.submodels(self.result.materials)
+
+    def warn(self, text: str) -> None:
+        self.scene.warnings.append(f"{self.name}: {text}")
+
+    def warn_of(self, node: Node) -> Warn:
+        return lambda text: self.scene.warnings.append(f"{node.name}: {text}")
+
+    # -- faces ----------------------------------------------------------------------------------
+
+    def faces(
+        self, model: Model
+    ) -> tuple[list[Column], list[dict[Column, FaceArrays] | None], dict[Column, FaceArrays] | None]:
+        """Return the faces that there are, and those of each level and of the physics mesh."""
+        slots = model.mesh.materials or [""]
+        levels = [None if node is None else self.level(node, model.finest, slots) for node in model.levels]
+        if not self.as_imported and not any(len(face.triangles) for face in (levels[0] or {}).values()):
+            raise ExportError(f"{self.name}: it has no triangles; a model needs some in its highest level")
+        physics = None
+        if model.physics is not None:
+            physics = self.level(model.physics, model.finest, slots, is_physics=True)
+        held = [level for level in (*levels, physics) if level is not None]
+        columns = sorted({column for level in held for column in level})
+        if not self.as_imported:
+            columns = [
+                column for column in columns if any(column in level and not level[column].is_empty for level in held)
+            ]
+        return columns, levels, physics
+
+    def level(
+        self, node: Node, finest: Node, slots: Sequence[str], *, is_physics: bool = False
+    ) -> dict[Column, FaceArrays]:
+        assert node.mesh is not None
+        mesh = node.mesh
+        if node is not finest:
+            mesh = self.with_slots(node, mesh, finest, slots, is_physics=is_physics)
+        found = faces_of(mesh, tolerance=self.tolerance, name=node.name, warn=self.warn_of(node))
+        return {(face.slot, face.part): face for face in found}
+
+    def with_slots(self, node: Node, mesh: Mesh, finest: Node, slots: Sequence[str], *, is_physics: bool) -> Mesh:
+        """Return a mesh with the slots of the highest level; they belong together by name.
+
+        Where physics uses other materials its triangles go to the first face, since they show nowhere.
+
+        Raises
+        ------
+        ExportError
+            A level uses a material that the highest does not have.
+        """
+        own = mesh.materials or [""]
+        if list(own) == list(slots):
+            return mesh
+        place = {key: number for number, key in enumerate(_by_occurrence(slots))}
+        counts = np.bincount(mesh.material_index, minlength=len(own))
+        to = np.zeros(len(own), np.int32)
+        surfaces = [Surface(name, uvs=(True,) * len(mesh.uvs)) for name in slots]
+        for number, key in enumerate(_by_occurrence(own)):
+            found = place.get(key)
+            if found is None and number < len(slots) and (self.as_imported or not slots[number]):
+                found = number
+            if found is None and counts[number] and not is_physics and own[number]:
+                raise ExportError(
+                    f"{node.name}: its material '{own[number]}' is not on '{finest.name}'; levels of detail use the "
+                    "materials of the highest level, give it one of those"
+                )
+            to[number] = found or 0
+            if found is not None and number < len(mesh.surfaces):
+                surfaces[found] = mesh.surfaces[number]
+        return replace(mesh, material_index=to[mesh.material_index], materials=list(slots), surfaces=surfaces)
+
+    # -- rig ------------------------------------------------------------------------------------
+
+    def rig(self, model: Model, faces: Sequence[FaceArrays], turn: Any) -> tuple[Rig, int]:
+        """Return the binding, and how many vertices no joint moves."""
+        skeleton = model.skeleton
+        assert skeleton is not None
+        used, unweighted = used_joints(faces, len(skeleton.joints), self.name)
+        skin = model.finest.skin
+        if self.as_imported and skin is not None:
+            rig = rig_as_imported(skeleton, skin, used)
+            if rig is not None:
+                return rig, unweighted
+            self.warn("it hangs on bones that its file does not list; its binding was made anew")
+        rig = rig_of(skeleton, used, turn, self.options, skin=skin, warn=self.warn)
+        if unweighted and not self.as_imported:
+            number = counted(unweighted, "vertex has", "vertices have")
+            self.warn(f"{number} no weights; '{rig.joint_names[0]}' moves them")
+        return rig, unweighted
+
+    # -- parts ----------------------------------------------------------------------------------
+
+    def submodels(self, materials: Sequence[str]) -> list[list[int]]:
+        """Return the faces of each part: the viewer sorts them by their materials' names and takes 8 at a time.
+
+        Raises
+        ------
+        ExportError
+            More than 8 faces where the option says so.
+        """
+        faces = list(range(len(materials)))
+        if len(faces) <= MOST_FACES or self.as_imported:
+            return [faces]
+        if self.options["many_materials"] == "REFUSE":
+            raise ExportError(
+                f"{self.name}: it has {len(faces)} faces (materials), at most {MOST_FACES} are possible; use fewer "
+                "materials, or let the export split it"
+            )
+        faces.sort(key=lambda number: materials[number].casefold())
+        return [faces[start : start + MOST_FACES] for start in range(0, len(faces), MOST_FACES)]
+
+
+def known_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the value of every option of all kinds of files."""
+    known = {option.name for option in EXPORT_OPTIONS}
+    return resolve(EXPORT_OPTIONS, {name: value for name, value in (options or {}).items() if name in known})
+
+
+def submodel_count(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> int:
+    """Return how many parts a model is split into; quick where that is plain."""
+    nodes = [node.mesh for node in nodes_of(model) if node.mesh is not None and node.mesh.triangle_count]
+    slots = max((len(mesh.materials) for mesh in nodes), default=1)
+    most = max((3 * mesh.triangle_count for mesh in nodes), default=0)
+    if slots <= MOST_FACES and (slots + most // (MOST_VERTICES // 2) <= MOST_FACES or most <= MOST_VERTICES):
+        return 1
+    return len(prepare(model, replace(scene, warnings=[]), options).submodels)
+
+
+def _keeps(model: Model, is_rigged: bool) -> bool:
+    """Tell whether a model still is what came from a file."""
+    finest = model.finest
+    return is_as_imported(model) and min(finest.scale) > 0 and (not is_rigged or finest.skin is not None)
+
+
+def _turned_back(model: Model) -> Model:
+    """Return an imported model in the axes of its file."""
+    return replace(
+        model,
+        levels=[None if node is None else avatar_space.turned_node(node, back=True) for node in model.levels],
+        physics=None if model.physics is None else avatar_space.turned_node(model.physics, back=True),
+        hulls=[avatar_space.turned_node(node, back=True) for node in model.hulls],
+        base_hull=None if model.base_hull is None else avatar_space.turned_node(model.base_hull, back=True),
+    )
+
+
+def _by_occurrence(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Tell slots of one name apart by their order."""
+    seen: dict[str, int] = {}
+    keys = []
+    for name in names:
+        seen[name] = seen.get(name, -1) + 1
+        keys.append((name, seen[name]))
+    return keys
+
+
+def _face(level: Mapping[Column, FaceArrays], column: Column, finest: Mapping[Column, FaceArrays] | None) -> FaceArrays:
+    """Return a level's face; an empty one where it has none."""
+    found = level.get(column)
+    if found is not None:
+        return found
+    slot, part = column
+    model = (finest or {}).get(column) or (finest or {}).get((slot, 0))
+    return empty_face(slot, part, model.material if model is not None else "")
