@@ -16,12 +16,10 @@ FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE)
 OPTIONS = tuple(option for option in import_table(*FORMATS) if option is not BONE_DIRECTION)
 """The skeleton says where its bones point."""
 
-UUID = "-".join("?" * letters for letters in (8, 4, 4, 4, 12))
-"""Assets are often kept under their identity alone, without an extension."""
+UUID = "*-????-????-*"
+"""Assets are often kept under their identity alone. Blender wants a pattern that fits the whole path, in 15 letters."""
 
-USUAL_NAMES = ";".join(
-    [*dict.fromkeys(f"*{extension}" for known in FORMATS for extension in known.extensions), UUID, f"{UUID}_mesh"]
-)
+USUAL_NAMES = ";".join([*dict.fromkeys(f"*{extension}" for known in FORMATS for extension in known.extensions), UUID])
 
 
 @with_options(OPTIONS)

@@ -51,7 +51,6 @@ class SECOND_LIFE_PT_model(SecondLifeSidebar, bpy.types.Panel):
             return
         model = models[0]
         finest, parts = model.finest, parts_of(model)
-        layout.label(text=finest.name, icon="OBJECT_DATA", translate=False)
         options = context.window_manager.operator_properties_last(EXPORT_SCENE_OT_second_life_upload.bl_idname)
         column = layout.column(align=True)
         for key, label in zip(LEVELS, LEVEL_LABELS, strict=True):
@@ -133,7 +132,7 @@ class SECOND_LIFE_PT_upload(SecondLifeSidebar, bpy.types.Panel):
 
 def split_row(layout: Any, label: str) -> Any:
     """Draw a label; return the row beside it."""
-    split = layout.split(factor=0.28, align=True)
+    split = layout.split(factor=0.25, align=True)
     split.label(text=label)
     return split.row(align=True)
 
@@ -150,22 +149,23 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
         return
     row = split_row(layout, label)
     makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
-    row.prop(finest.meshferry, PICKERS[key], text="", placeholder="Made at" if makes else "As finer one")
     if makes and options is not None:
-        ratio = row.row(align=True)
-        ratio.scale_x = 0.6
-        ratio.prop(options, RATIOS[key], text="")
+        split = row.split(factor=0.55, align=True)
+        split.prop(finest.meshferry, PICKERS[key], text="", placeholder="Made")
+        split.prop(options, RATIOS[key], text="")
+    else:
+        row.prop(finest.meshferry, PICKERS[key], text="", placeholder="Same as finer")
     row.operator("object.second_life_level_make", text="", icon="MOD_DECIM").part = key
 
 
 def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any]) -> None:
-    """Draw which object a part of a model is; one that it is without having been picked stands there by its name."""
+    """Draw which object a part of a model is; one that it is without having been picked stands there in grey."""
     row = split_row(layout, label)
-    picked = getattr(finest.meshferry, PICKERS[key])
-    if items and picked is None:
-        row.label(text=items[0].name if len(items) == 1 else f"{items[0].name} +{len(items) - 1}", translate=False)
+    if len(items) > 1:
+        found = iface_("{} objects").format(len(items))
     else:
-        row.prop(finest.meshferry, PICKERS[key], text="", placeholder="Made by the shape" if key == PHYSICS else "")
+        found = items[0].name if items else iface_("Made")
+    row.prop(finest.meshferry, PICKERS[key], text="", placeholder=found)
     if items:
         draw_eye(row, key, items)
 
