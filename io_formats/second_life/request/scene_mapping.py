@@ -1,0 +1,139 @@
+"""Scene -> upload request (formats page, section 9). Requests are only written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import FormatError
+from ...files import read_bytes
+from ...quantization import linear_to_srgb
+from ...quaternions import matrices_to_quaternions
+from ...scene import Material, Scene, Texture
+from ..mesh.asset_builder import BuiltAsset
+from ..mesh.document import Asset
+from ..mesh.physics_block import hulls_of
+from ..mesh.scene_mapping import assets_of, submodel_suffix
+from ..models import models_of
+from ..wording import listed
+from . import jpeg2000
+from .document import (
+    CONVEX_SHAPE,
+    NO_SHAPE,
+    PRIM_SHAPE,
+    RequestFace,
+    RequestInstance,
+    RequestTexture,
+    UploadRequest,
+)
+
+FULL_BRIGHT = 0.25
+"""Mean emission above which the viewer makes a face full bright (section 10.1)."""
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return the scene whole: all its models are one upload, the first of its nodes the root of the linkset."""
+    return [scene] if models_of(scene) else []
+
+
+def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> UploadRequest:
+    """Map a scene to an upload request with the options of ``options.EXPORT_OPTIONS``.
+
+    Further parts of models of more than 8 faces come behind all models. What is left out or mended, textures that
+    are no JPEG 2000 among it, is added to ``scene.warnings``.
+
+    Raises
+    ------
+    ExportError
+        What no asset can hold, with the object's name and the way out.
+    """
+    models = models_of(scene)
+    built = [(model.name, part) for model in models for part in assets_of(model, scene, options)]
+    built.sort(key=lambda named: named[1].submodel > 0)  # stable: the models keep their order
+    looks = _Looks(scene)
+    request = UploadRequest(scene.name or (models[0].name if models else ""))
+    for name, part in built:
+        request.instances.append(_instance(name, part, len(request.meshes), looks))
+        request.meshes.append(part.asset)
+    request.textures = looks.textures
+    looks.say_left_out()
+    return request
+
+
+def _instance(name: str, part: BuiltAsset, mesh: int, looks: _Looks) -> RequestInstance:
+    placement = part.placement
+    w, x, y, z = matrices_to_quaternions(placement.rotation[None])[0].tolist()
+    px, py, pz = placement.position.tolist()
+    sx, sy, sz = placement.metres.tolist()
+    label = f"{name}{submodel_suffix(part.submodel)}" if part.submodel else name
+    faces = [looks.face(material) for material in part.materials]
+    shape = NO_SHAPE if part.submodel else _shape(part.asset)
+    return RequestInstance(label, mesh, (px, py, pz), (x, y, z, w), (sx, sy, sz), shape, faces)
+
+
+def _shape(asset: Asset) -> int:
+    if "physics_mesh" in asset.blocks or hulls_of(asset.blocks.get("physics_convex")).hulls:
+        return PRIM_SHAPE
+    return CONVEX_SHAPE
+
+
+class _Looks:
+    """How materials look, and their textures, each once."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.textures: list[RequestTexture] = []
+        self._scene = scene
+        self._known: dict[str, Material] = {material.name: material for material in scene.materials}
+        self._faces: dict[str, RequestFace] = {}
+        self._texture_of: dict[object, int | None] = {}
+        self._other_kinds: list[str] = []
+
+    def face(self, name: str) -> RequestFace:
+        """Return the look of a material by its name; white where nothing is known."""
+        if name not in self._faces:
+            material = self._known.get(name)
+            self._faces[name] = RequestFace() if material is None else self._face(material)
+        return self._faces[name]
+
+    def _face(self, material: Material) -> RequestFace:
+        texture = None
+        if material.texture is not None:
+            key: object = material.texture.path if material.texture.data is None else material.texture.data
+            if key not in self._texture_of:
+                self._texture_of[key] = self._texture(material.texture)
+            texture = self._texture_of[key]
+        if texture is not None:  # which the colour would tint
+            return RequestFace((1.0, 1.0, 1.0, 1.0), material.emission > FULL_BRIGHT, texture)
+        color = np.nan_to_num(np.array([material.color], np.float32))
+        red, green, blue, alpha = np.clip(linear_to_srgb(color)[0], 0.0, 1.0).tolist()
+        return RequestFace((red, green, blue, alpha), material.emission > FULL_BRIGHT)
+
+    def _texture(self, texture: Texture) -> int | None:
+        name = texture.name or texture.path
+        data = texture.data
+        if data is None:
+            if not texture.path:
+                self._scene.warnings.append(f"Texture '{name}' was never saved, nor is it packed; left out")
+                return None
+            try:
+                data = read_bytes(texture.path)
+            except FormatError as problem:
+                self._scene.warnings.append(f"Texture '{name}' is left out: {problem}")
+                return None
+        stream = jpeg2000.codestream(data)
+        if stream is None:
+            self._other_kinds.append(name)
+            return None
+        width, height = jpeg2000.size_of(stream)
+        self.textures.append(RequestTexture(name, stream, width or texture.width, height or texture.height))
+        return len(self.textures) - 1
+
+    def say_left_out(self) -> None:
+        """Tell which textures a request cannot hold."""
+        if self._other_kinds:
+            names = listed(list(dict.fromkeys(self._other_kinds)))
+            self._scene.warnings.append(
+                f"Textures that are no JPEG 2000 files (.j2c, .jp2) are left out: {names}; upload them by themselves"
+            )

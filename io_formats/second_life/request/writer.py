@@ -1,0 +1,112 @@
+"""Document -> files: the bodies of both requests as LLSD XML (formats page, section 9), by Linden Lab's own library."""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import MissingLibraryError
+from ...output_files import OutputFile
+from ..mesh import writer as mesh_writer
+from .document import RequestFace, RequestInstance, UploadRequest
+
+EXTENSION = ".llsd"
+FEE = ".fee"
+"""Stands before the extension in the name of the fee request."""
+
+MOVE_COPY_MODIFY_TRANSFER = 0x0008E000
+"""What the next owner may do; who sends the request may put other numbers there."""
+_WOOD = 3
+_NOBODY = uuid.UUID(int=0)
+"""Stands for folders of the inventory, which the sender knows."""
+
+
+def write_files(document: UploadRequest, stem: str) -> list[OutputFile]:
+    """Return ``stem.fee.llsd``, which asks for the price, and ``stem.llsd``, what the address in the answer gets.
+
+    Raises
+    ------
+    MissingLibraryError
+        The ``llsd`` library is not installed.
+    """
+    format_xml = _library()
+    meshes = [mesh_writer.write(asset) for asset in document.meshes]
+    fee = OutputFile(f"{stem}{FEE}{EXTENSION}", format_xml(fee_request(document, meshes)))
+    return [fee, OutputFile(stem + EXTENSION, format_xml(resources(document, meshes)))]
+
+
+def write(document: UploadRequest) -> bytes:
+    """Return the body of the upload alone."""
+    return write_files(document, "")[-1].data
+
+
+@functools.cache
+def _library() -> Callable[[Any], bytes]:
+    try:
+        import llsd
+    except ImportError:
+        raise MissingLibraryError(
+            "Upload requests need the library 'llsd'. The installed extension brings it; "
+            "elsewhere: python -m pip install llsd"
+        ) from None
+    format_xml: Callable[[Any], bytes] = llsd.format_xml
+    return format_xml
+
+
+def fee_request(document: UploadRequest, meshes: list[bytes]) -> dict[str, Any]:
+    """Return the map that asks for the price; textures are told by their sizes."""
+    body = resources(document, meshes)
+    body["texture_list"] = [b"" for _texture in document.textures]
+    body["texture_info"] = [{"width": texture.width, "height": texture.height} for texture in document.textures]
+    return {
+        "folder_id": _NOBODY,
+        "texture_folder_id": _NOBODY,
+        "asset_type": "mesh",
+        "inventory_type": "object",
+        "name": document.name,
+        "description": "(No Description)",
+        "next_owner_mask": MOVE_COPY_MODIFY_TRANSFER,
+        "group_mask": 0,
+        "everyone_mask": 0,
+        "asset_resources": body,
+    }
+
+
+def resources(document: UploadRequest, meshes: list[bytes]) -> dict[str, Any]:
+    """Return the map of all that is uploaded."""
+    return {
+        "mesh_list": meshes,
+        "texture_list": [texture.data for texture in document.textures],
+        "instance_list": [_instance(instance) for instance in document.instances],
+        "metric": "MUT_Unspecified",
+    }
+
+
+def _instance(instance: RequestInstance) -> dict[str, Any]:
+    return {
+        # Whole numbers, too, must go as reals: OpenSim takes nothing else for a size.
+        "position": [float(value) for value in instance.position],
+        "rotation": [float(value) for value in instance.rotation],
+        "scale": [float(value) for value in instance.scale],
+        "material": _WOOD,
+        "physics_shape_type": instance.physics_shape,
+        "mesh": instance.mesh,
+        "mesh_name": instance.name,
+        "face_list": [_face(face) for face in instance.faces],
+    }
+
+
+def _face(face: RequestFace) -> dict[str, Any]:
+    look: dict[str, Any] = {"diffuse_color": [float(part) for part in face.color], "fullbright": face.fullbright}
+    if face.texture is not None:
+        look |= {
+            "image": face.texture,
+            "scales": 1.0,
+            "scalet": 1.0,
+            "offsets": 0.0,
+            "offsett": 0.0,
+            "imagerot": 0.0,
+        }
+    return look
