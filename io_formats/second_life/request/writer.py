@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -45,13 +46,13 @@ def write(document: UploadRequest) -> bytes:
 @functools.cache
 def _library() -> Callable[[Any], bytes]:
     try:
-        import llsd
+        library: Any = importlib.import_module("llsd")  # which has no types to check by
     except ImportError:
         raise MissingLibraryError(
             "Upload requests need the library 'llsd'. The installed extension brings it; "
             "elsewhere: python -m pip install llsd"
         ) from None
-    format_xml: Callable[[Any], bytes] = llsd.format_xml
+    format_xml: Callable[[Any], bytes] = library.format_xml
     return format_xml
 
 
