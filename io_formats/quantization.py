@@ -36,6 +36,15 @@ def linear_to_srgb(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return encoded
 
 
+def srgb_to_linear(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Decode sRGB colours (n, 3 or 4) float32 (IEC 61966-2-1); alpha stays linear."""
+    linear = values.astype(np.float32, copy=True)
+    encoded = np.clip(values[:, :3], 0.0, None)
+    with np.errstate(over="ignore", invalid="ignore"):
+        linear[:, :3] = np.where(encoded <= 0.04045, encoded / 12.92, np.power((encoded + 0.055) / 1.055, 2.4))
+    return linear
+
+
 U16_STEPS = 65535
 
 

@@ -50,12 +50,14 @@ class Placement:
     @property
     def metres(self) -> Matrix:
         """(3,): the size of the object that the unit cube becomes."""
-        return np.linalg.norm(self.transform[:3, :3], axis=0)
+        lengths: Matrix = np.linalg.norm(self.transform[:3, :3], axis=0)
+        return lengths
 
     @property
     def position(self) -> Matrix:
         """(3,): the place of the box's centre."""
-        return self.transform[:3, 3]
+        place: Matrix = self.transform[:3, 3]
+        return place
 
     @property
     def rotation(self) -> Matrix:

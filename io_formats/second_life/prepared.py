@@ -13,12 +13,12 @@ import numpy as np
 
 from ..errors import ExportError
 from ..options import resolve
-from ..scene import Mesh, Node, Scene, Surface
+from ..scene import Mesh, Node, Scene, Skeleton, Surface
 from . import avatar_space
 from .faces import MOST_FACES, MOST_VERTICES, NORMAL_TOLERANCE, FaceArrays, empty_face, faces_of
 from .models import Model
 from .options import EXPORT_OPTIONS
-from .placement import Placement, is_as_imported, nodes_of, placement_of, settled
+from .placement import Matrix, Placement, is_as_imported, nodes_of, placement_of, settled
 from .rigging import Rig, facing, rig_as_imported, rig_of, used_joints
 from .wording import Warn, counted
 
@@ -86,19 +86,21 @@ class _Preparation:
         self.scene = scene
         self.options = known_options(options)
         self.tolerance = float(scene.properties.get("tolerance", NORMAL_TOLERANCE))
-        is_rigged = model.skeleton is not None and model.mesh.joint_weights is not None
+        skeleton = model.skeleton if model.mesh.joint_weights is not None else None
+        is_rigged = skeleton is not None
         self.as_imported = bool(scene.properties.get("as_imported")) and _keeps(model, is_rigged)
         if self.as_imported:
             self.tolerance = max(self.tolerance, _IMPORTED_TOLERANCE)
-        turn = facing(model.skeleton) if is_rigged and model.skeleton is not None else None
+        turn = None if skeleton is None else facing(skeleton)
         if not self.as_imported:
             model = settled(model, turn)
         elif is_rigged:
             model = _turned_back(model)
         columns, levels, physics = self.faces(model)
         rig, unweighted = None, 0
-        if is_rigged:
-            rig, unweighted = self.rig(model, [face for level in levels if level for face in level.values()], turn)
+        if skeleton is not None and turn is not None:
+            held = [face for level in levels if level for face in level.values()]
+            rig, unweighted = self.rig(model, skeleton, held, turn)
         placement = placement_of(model, as_imported=self.as_imported, warn=self.warn)
         if self.as_imported and is_rigged:
             placement = replace(placement, transform=avatar_space.to_avatar(placement.transform))
@@ -126,12 +128,15 @@ class _Preparation:
     ) -> tuple[list[Column], list[dict[Column, FaceArrays] | None], dict[Column, FaceArrays] | None]:
         """Return the faces that there are, and those of each level and of the physics mesh."""
         slots = model.mesh.materials or [""]
-        levels = [None if node is None else self.level(node, model.finest, slots) for node in model.levels]
+        levels = [
+            None if node is None or node.mesh is None else self.level(node, node.mesh, model.finest, slots)
+            for node in model.levels
+        ]
         if not self.as_imported and not any(len(face.triangles) for face in (levels[0] or {}).values()):
             raise ExportError(f"{self.name}: it has no triangles; a model needs some in its highest level")
         physics = None
-        if model.physics is not None:
-            physics = self.level(model.physics, model.finest, slots, is_physics=True)
+        if model.physics is not None and model.physics.mesh is not None:
+            physics = self.level(model.physics, model.physics.mesh, model.finest, slots, is_physics=True)
         held = [level for level in (*levels, physics) if level is not None]
         columns = sorted({column for level in held for column in level})
         if not self.as_imported:
@@ -141,10 +146,8 @@ class _Preparation:
         return columns, levels, physics
 
     def level(
-        self, node: Node, finest: Node, slots: Sequence[str], *, is_physics: bool = False
+        self, node: Node, mesh: Mesh, finest: Node, slots: Sequence[str], *, is_physics: bool = False
     ) -> dict[Column, FaceArrays]:
-        assert node.mesh is not None
-        mesh = node.mesh
         if node is not finest:
             mesh = self.with_slots(node, mesh, finest, slots, is_physics=is_physics)
         found = faces_of(mesh, tolerance=self.tolerance, name=node.name, warn=self.warn_of(node))
@@ -183,10 +186,8 @@ class _Preparation:
 
     # -- rig ------------------------------------------------------------------------------------
 
-    def rig(self, model: Model, faces: Sequence[FaceArrays], turn: Any) -> tuple[Rig, int]:
+    def rig(self, model: Model, skeleton: Skeleton, faces: Sequence[FaceArrays], turn: Matrix) -> tuple[Rig, int]:
         """Return the binding, and how many vertices no joint moves."""
-        skeleton = model.skeleton
-        assert skeleton is not None
         used, unweighted = used_joints(faces, len(skeleton.joints), self.name)
         skin = model.finest.skin
         if self.as_imported and skin is not None:

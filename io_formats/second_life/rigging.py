@@ -202,7 +202,7 @@ def rig_of(
     return Rig(
         joint_names,
         rest,
-        np.linalg.inv(rest),
+        np.asarray(np.linalg.inv(rest), np.float64),
         index,
         joint_positions=np.array(positions).reshape(-1, 3) if writes else None,
         pelvis_offset=float((skin.properties.get("pelvis_offset") if skin else None) or 0.0),
@@ -228,7 +228,7 @@ def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig 
     positions = skin.joint_positions
     return Rig(
         list(skin.joint_names),
-        np.linalg.pinv(inverse_bind),
+        np.asarray(np.linalg.pinv(inverse_bind), np.float64),
         inverse_bind,
         index,
         joint_positions=None if positions is None else positions @ avatar_space.TO_AVATAR[:3, :3].T,

@@ -63,8 +63,8 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding:
     expected = rest_worlds(_overridden(known, positions))
     common = _common(known, usable, inverse_bind, expected, warn)
     rests = common @ np.linalg.inv(inverse_bind)
-    for number in np.flatnonzero(~usable).tolist():
-        rests[number] = expected.get(known[number] or "", np.identity(4))
+    for place in np.flatnonzero(~usable).tolist():
+        rests[place] = expected.get(known[place] or "", np.identity(4))
     joints = [BoundJoint(name, rest) for name, rest in zip(block.joint_names, rests, strict=True)]
     _say_turned(joints, known, warn)
     unknown = [name for name, found in zip(block.joint_names, known, strict=True) if found is None]

@@ -42,7 +42,7 @@ class BuiltAsset:
     """0; of the further parts of a model of more than 8 faces 1, 2 …"""
 
 
-def build(prepared: Prepared, number: int, warn: Warn) -> BuiltAsset:
+def build(prepared: Prepared, number: int, warn: Warn, *, keeps_physics: bool = False) -> BuiltAsset:
     """Return one of a model's assets.
 
     Blocks are those of a native asset, in the viewer's order. Missing levels are the next finer one again, the hull
@@ -54,17 +54,19 @@ def build(prepared: Prepared, number: int, warn: Warn) -> BuiltAsset:
         Place in ``prepared.submodels``; parts beyond the first have no hulls.
     warn:
         Is told what is left out, without the model's name.
+    keeps_physics:
+        Write the physics mesh beside hulls, too.
 
     Raises
     ------
     ExportError
         A value that no number of the file can hold.
     """
-    return _Builder(prepared, number, warn).built
+    return _Builder(prepared, number, warn, keeps_physics).built
 
 
 class _Builder:
-    def __init__(self, prepared: Prepared, number: int, warn: Warn) -> None:
+    def __init__(self, prepared: Prepared, number: int, warn: Warn, keeps_physics: bool) -> None:
         self.prepared = prepared
         self.model: Model = prepared.model
         self.name = prepared.model.name
@@ -89,7 +91,7 @@ class _Builder:
                 encoded[id(faces)] = lod_block.block_of(self.level([faces[number] for number in self.faces]))
             blocks[level] = encoded[id(faces)]
         physics = prepared.physics
-        if physics is not None and (self.as_imported or not hulls.hulls):
+        if physics is not None and (self.as_imported or keeps_physics or not hulls.hulls):
             chosen = [physics[number] for number in self.faces]
             if any(not face.is_empty for face in chosen):
                 blocks["physics_mesh"] = lod_block.block_of(self.level(chosen, is_physics=True))
@@ -205,8 +207,7 @@ class _Builder:
         )
 
     def hull_points(self, node: Node) -> FloatArray:
-        assert node.mesh is not None
-        points = self.placement.normalised(node.mesh.points)
+        points = self.placement.normalised(node.mesh.points if node.mesh is not None else np.zeros((0, 3)))
         if not np.isfinite(points).all():
             raise ExportError(f"{node.name}: it has points that are no numbers; delete or mend them")
         if self.as_imported and len(points) <= hull_points.MOST_POINTS:

@@ -60,7 +60,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
 
 
 def submodel_suffix(number: int) -> str:
-    """Return what the viewer puts behind the name of a model's further parts: 1 is ``b``, 2 ``c`` …"""
+    """Return what the viewer puts behind the name of a model's further parts: ``b`` for 1, ``c`` for 2 and so on."""
     return chr(ord("a") + number) if number < 26 else str(number + 1)
 
 

@@ -1,0 +1,173 @@
+"""Bundle <-> Scene (formats page, section 8): several models in their places, with what their materials look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from ...errors import ExportError, FormatError
+from ...quantization import linear_to_srgb, srgb_to_linear
+from ...scene import Material, Scene, Texture
+from ..mesh.asset_builder import BuiltAsset, build, material_list
+from ..mesh.document import BLOCKS, Asset
+from ..mesh.scene_builder import SceneBuilder
+from ..mesh.scene_mapping import submodel_suffix
+from ..models import Model, models_of
+from ..prepared import prepare
+from ..wording import counted, listed
+from .document import Bundle
+from .instances import BundleMaterial, Instance, bundle_of, instances_of
+
+FULL_BRIGHT = 0.25
+"""Emission above which the viewer takes a material for full bright."""
+_PHYSICS = "physics_mesh"
+
+
+def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map a bundle to Blender's space with the options of ``options.IMPORT_OPTIONS``.
+
+    One model for each instance, in its place (see ``mesh.scene_mapping.to_scene``); parts of a split model are models
+    of their own. What is known of the materials is in ``scene.materials``.
+
+    Raises
+    ------
+    FormatError
+        There is no instance of a mesh in it.
+    """
+    builder = SceneBuilder(document.name or name, options)
+    scene = builder.scene
+    scene.warnings += document.warnings
+    instances = instances_of(document, scene.warnings)
+    if not instances:
+        raise FormatError("There is no geometry in the file: it places no mesh anywhere")
+    looks: dict[str, BundleMaterial] = {}
+    differing: list[str] = []
+    for instance in instances:
+        # What was odd about the reading of the assets is among the bundle's warnings.
+        asset = replace(document.meshes[instance.mesh], warnings=[])
+        builder.add(asset, instance.label, transform=instance.transform)
+        for material in instance.materials:
+            before = looks.setdefault(material.binding, material)
+            if before != material and material.binding not in differing:
+                differing.append(material.binding)
+    if differing:
+        number = counted(len(differing), "material looks", "materials look")
+        scene.warnings.append(f"{number} different on different objects; as on the first: {listed(differing)}")
+    scene.materials = [_material(look) for name, look in looks.items() if name]
+    return scene
+
+
+def _material(look: BundleMaterial) -> Material:
+    red, green, blue = srgb_to_linear(np.array((look.color[:3],), np.float32))[0].tolist()
+    material = Material(look.binding, (red, green, blue, look.color[3]), emission=1.0 if look.fullbright else 0.0)
+    if look.filename:
+        material.texture = Texture(look.label or PurePath(look.filename).stem, look.filename)
+    return material
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return the whole scene as the one bundle that it becomes; none without a mesh."""
+    return [replace(scene, warnings=[])] if models_of(scene) else []
+
+
+def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bundle:
+    """Map a scene to a bundle of all its models with the options of ``options.EXPORT_OPTIONS``.
+
+    What is left out, mended or filled in is added to ``scene.warnings``.
+
+    Raises
+    ------
+    ExportError
+        There is no model, or one that no file can hold, with the way out.
+    """
+    models = models_of(scene)
+    if not models:
+        raise ExportError("There is no mesh to write; select a mesh object")
+    return _BundleBuilder(scene, models, options).bundle
+
+
+class _BundleBuilder:
+    """One mapping of models to a bundle."""
+
+    def __init__(self, scene: Scene, models: Sequence[Model], options: Mapping[str, Any] | None) -> None:
+        self.scene = scene
+        self.looks = {material.name: material for material in scene.materials}
+        self.packed: list[str] = []
+        assets: list[Asset] = []
+        instances: list[Instance] = []
+        for model in models:
+            for built in self.assets(model, options):
+                label = model.name + (submodel_suffix(built.submodel) if built.submodel else "")
+                names = material_list(built, model.name)
+                built.asset.header["material_list"] = names
+                looks = [self.look(name) for name in dict.fromkeys(names)]
+                instances.append(Instance(len(assets), label, built.placement.transform, looks))
+                assets.append(built.asset)
+        if not scene.properties.get("as_imported"):
+            self.fill_physics(assets, instances)
+        if self.packed:
+            number = counted(len(self.packed), "texture is", "textures are")
+            scene.warnings.append(
+                f"{number} packed, and not a file that the uploader could open; left out: {listed(self.packed)}"
+            )
+        self.bundle = bundle_of(models[0].name, assets, instances)
+
+    def assets(self, model: Model, options: Mapping[str, Any] | None) -> list[BuiltAsset]:
+        def warn(text: str) -> None:
+            self.scene.warnings.append(f"{model.name}: {text}")
+
+        prepared = prepare(model, self.scene, options)
+        found = [build(prepared, number, warn, keeps_physics=True) for number in range(len(prepared.submodels))]
+        if len(found) > 1 and prepared.rig is not None:
+            warn("a rigged model of more than 8 faces loses its joints on its further parts; use the upload set for it")
+        for built in found:
+            blocks = built.asset.blocks
+            if built.submodel or ("submodel_id" in built.asset.header and "physics_convex" not in blocks):
+                # The viewer saves "nothing" for further parts.
+                built.asset.blocks = {
+                    name: None if name == "physics_convex" else blocks[name]
+                    for name in BLOCKS
+                    if name in blocks or name == "physics_convex"
+                }
+        return found
+
+    def fill_physics(self, assets: Sequence[Asset], instances: Sequence[Instance]) -> None:
+        """Give all meshes a physics mesh where any has one: the uploader counts them instead of looking them up."""
+        if not any(_PHYSICS in asset.blocks for asset in assets):
+            return
+        filled = []
+        for asset, instance in zip(assets, instances, strict=True):
+            if _PHYSICS not in asset.blocks:
+                asset.blocks[_PHYSICS] = [_bare(face) for face in asset.blocks["lowest_lod"]]
+                filled.append(instance.label)
+        if filled:
+            number = counted(len(filled), "object has", "objects have")
+            self.scene.warnings.append(
+                f"{number} no physics mesh while others do; their lowest level stands in: {listed(filled)}"
+            )
+
+    def look(self, name: str) -> BundleMaterial:
+        """Return what the bundle says of a material; plain white where nothing is known of it."""
+        known = self.looks.get(name)
+        if known is None:
+            return BundleMaterial(name)
+        color = linear_to_srgb(np.array((known.color,), np.float32))[0]
+        red, green, blue, alpha = np.clip(color, 0, 1).astype(np.float64).round(6).tolist()
+        look = BundleMaterial(name, (red, green, blue, alpha), fullbright=known.emission > FULL_BRIGHT)
+        if known.texture is not None:
+            if known.texture.path:
+                look.filename, look.label = known.texture.path, known.texture.name
+            elif known.texture.name not in self.packed:
+                self.packed.append(known.texture.name)
+        return look
+
+
+def _bare(face: dict[str, Any]) -> dict[str, Any]:
+    """Return a level's face as a physics mesh has it."""
+    return {
+        key: value for key, value in face.items() if key not in {"Normal", "TexCoord0", "TexCoord0Domain", "Weights"}
+    }
