@@ -35,7 +35,7 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     Returns
     -------
     Mesh
-        Of fewer triangles where borders leave room for that; a material slot loses its last triangle only where
+        Of fewer triangles where borders leave room for that, in the same box; a material slot loses its last triangle only where
         there are more slots than triangles wanted. A mesh with infinite points comes back as it is.
 
     The user's scene is not touched, and nothing stays behind in the .blend file. Data of evaluated objects that was
@@ -48,7 +48,7 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     source = replace(sewn(mesh), tangent=None, colors=[], custom=[])
     if not source.triangle_count:
         return mesh
-    fixed = np.zeros(len(source.points), bool)
+    fixed = _outermost(source)
     if keep_borders:
         fixed |= open_points(source.corner_point, len(source.points))
     made = _decimated(source, wanted, fixed)
@@ -63,6 +63,19 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
             fixed[_largest(source, slot)] = True
         made = _decimated(source, wanted, fixed)
     return made
+
+
+def _outermost(mesh: Mesh) -> _Flags:
+    """Tell for each point whether it stays so that a level fills the same box: one for each side of it.
+
+    Levels are stretched to the box of the finest one by programs that fit each file on its own.
+    """
+    fixed = np.zeros(len(mesh.points), bool)
+    used = np.unique(mesh.corner_point)
+    points = mesh.points[used]
+    fixed[used[points.argmin(axis=0)]] = True
+    fixed[used[points.argmax(axis=0)]] = True
+    return fixed
 
 
 def _largest(mesh: Mesh, slot: int) -> IntArray:
@@ -143,7 +156,8 @@ def _fill(data: bpy.types.Mesh, mesh: Mesh, joints: int) -> None:
 
 def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
     """Return the collapsed mesh with the layers of the source."""
-    points = _values(data, "position", "vector", 3)
+    # Collapsing may put a point outside: the box would grow, and with it the object.
+    points = np.clip(_values(data, "position", "vector", 3), source.points.min(axis=0), source.points.max(axis=0))
     corner_point = np.empty(len(data.loops), np.int32)
     if len(corner_point):
         data.attributes[".corner_vert"].data.foreach_get("value", corner_point)
@@ -164,7 +178,8 @@ def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
     )
     if source.normal is not None:
         normals = _values(data, _NORMAL, "color", 4)[:, :3]
-        made.normal = Layer(source.normal.name, _mended(normals, made, source), per_corner=True)
+        faces_out = _facing(source, source.normal) > 0
+        made.normal = Layer(source.normal.name, _mended(normals, made, faces_out=faces_out), per_corner=True)
     if joints and source.joint_weights is not None:
         blocks = [_values(data, _weights_name(start), "color", 4) for start in range(0, joints, 4)]
         made.joint_indices, made.joint_weights = _strongest(
@@ -196,8 +211,9 @@ def _values(data: bpy.types.Mesh, name: str, field: str, width: int) -> FloatArr
 
 def _weight_of_joints(mesh: Mesh, joints: int) -> FloatArray:
     """Return the weight of each joint for each point, (P, joints rounded up to fours)."""
-    assert mesh.joint_indices is not None and mesh.joint_weights is not None
     weights = np.zeros((len(mesh.points), (joints + 3) // 4 * 4), np.float32)
+    if mesh.joint_indices is None or mesh.joint_weights is None:
+        return weights
     rows = np.arange(len(mesh.points))
     for column in range(mesh.joint_weights.shape[1]):
         # A joint that is named twice for a point gets the sum.
@@ -215,13 +231,16 @@ def _strongest(weights: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
     return order.astype(np.int32), chosen
 
 
-def _mended(normals: FloatArray, made: Mesh, source: Mesh) -> FloatArray:
-    """Return unit normals (C, 3); those that collapsing turned to the back or to nothing are their triangle's."""
+def _mended(normals: FloatArray, made: Mesh, *, faces_out: bool) -> FloatArray:
+    """Return unit normals (C, 3); those that collapsing turned to nothing are their triangle's.
+
+    So are those that it turned to the back, where normals are on the side of their triangles (``faces_out``).
+    """
     faces = unit(face_normals(made.points, made.corner_point))
     of_face = np.repeat(faces, 3, axis=0)
     length = np.linalg.norm(normals, axis=1)
     broken = ~(length > 1e-3)
-    if _facing(source) > 0:
+    if faces_out:
         broken |= np.einsum("ij,ij->i", normals, of_face) < 0
     normals = np.where(broken[:, None], of_face, normals)
     flat = np.linalg.norm(normals, axis=1) < 1e-6  # of triangles without area
@@ -230,11 +249,10 @@ def _mended(normals: FloatArray, made: Mesh, source: Mesh) -> FloatArray:
     return unit(np.ascontiguousarray(normals, np.float32))
 
 
-def _facing(mesh: Mesh) -> float:
+def _facing(mesh: Mesh, normal: Layer) -> float:
     """Return the mean agreement of a mesh's normals with its triangles: below 0, they point backwards."""
-    assert mesh.normal is not None
     of_face = np.repeat(unit(face_normals(mesh.points, mesh.corner_point)), 3, axis=0)
-    return float(np.nan_to_num(np.einsum("ij,ij->i", mesh.normal.at_corners(mesh.corner_point), of_face)).mean())
+    return float(np.nan_to_num(np.einsum("ij,ij->i", normal.at_corners(mesh.corner_point), of_face)).mean())
 
 
 def _without_domains(surface: Surface) -> Surface:

@@ -23,17 +23,16 @@ _FLAT = 1e-5
 
 _BOX = np.array([[x, y, z] for z in (0, 1) for y in (0, 1) for x in (0, 1)], np.float32)
 _BOX_CORNERS = np.array(
-    [[0, 2, 3], [0, 3, 1], [4, 5, 7], [4, 7, 6], [0, 1, 5], [0, 5, 4]]
-    + [[2, 6, 7], [2, 7, 3], [0, 4, 6], [0, 6, 2], [1, 3, 7], [1, 7, 5]],
+    (0, 2, 3, 0, 3, 1, 4, 5, 7, 4, 7, 6, 0, 1, 5, 0, 5, 4, 2, 6, 7, 2, 7, 3, 0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5),
     np.int32,
-)
+).reshape(-1, 3)
 
 
 def convex_hull(points: FloatArray) -> Mesh:
     """Return the convex hull of points (P, 3), triangles outward, of at most 256 points, without material or layers.
 
     A hull of more points is replaced by that of those which lie furthest out in 256 directions: it has the same
-    bounds, and what sticks out of it does so by about a hundredth of the size. Points in a plane give a flat
+    bounds, but for rounding, and what sticks out of it does so by about a hundredth of the size. Points in a plane give a flat
     polygon with both its sides; points on a line, or at one place, the box around them. Points that are not finite do
     not count; where none is left, the mesh is empty.
     """
@@ -59,7 +58,7 @@ def convex_hull(points: FloatArray) -> Mesh:
         return box(points)
     used = np.unique(corner_point)
     if len(used) > MOST_POINTS:
-        used = used[_outermost(scaled[used])]
+        used = used[_outermost(scaled[used], points[used])]
         corner_point = _hull(scaled[used])
         points = points[used]
     return _outward(_mesh(points, corner_point))
@@ -170,7 +169,7 @@ def _polygon(points: FloatArray, away: npt.NDArray[np.float64], axes: npt.NDArra
     outline = np.unique(corner_point[at_tip])
     outline = outline[outline != tip]
     if len(outline) > MOST_POINTS:
-        outline = outline[_outermost(raised[outline].astype(np.float32))]
+        outline = outline[_outermost(raised[outline].astype(np.float32), points[outline])]
     if len(outline) < 3:
         return box(points)
     around = plane[outline] - plane[outline].mean(axis=0)
@@ -179,12 +178,16 @@ def _polygon(points: FloatArray, away: npt.NDArray[np.float64], axes: npt.NDArra
     return _mesh(points, np.concatenate([fan, fan[:, ::-1]]).astype(np.int32).reshape(-1))
 
 
-def _outermost(points: FloatArray) -> npt.NDArray[np.intp]:
-    """Return at most 256 of the points (P, 3): those that lie furthest out, each in another direction."""
+def _outermost(scaled: FloatArray, points: FloatArray) -> npt.NDArray[np.intp]:
+    """Return at most 256 of the points (P, 3): those that lie furthest out, each in another direction.
+
+    Directions are spread evenly in the space in which all are ``scaled`` alike; the six that make the bounds of the
+    points are among them.
+    """
     step = np.arange(MOST_POINTS - 6) + 0.5
     height = 1 - 2 * step / len(step)
     angle = step * np.pi * (1 + 5**0.5)  # the golden angle: directions spread evenly over a sphere
     ring = np.sqrt(1 - height**2)
-    directions = np.column_stack([ring * np.cos(angle), ring * np.sin(angle), height])
-    directions = np.concatenate([np.identity(3), -np.identity(3), directions]).astype(np.float32)
-    return np.unique(np.argmax(points @ directions.T, axis=0))
+    directions = np.column_stack([ring * np.cos(angle), ring * np.sin(angle), height]).astype(np.float32)
+    bounds = np.concatenate([np.argmin(points, axis=0), np.argmax(points, axis=0)])
+    return np.unique(np.concatenate([bounds, np.argmax(scaled @ directions.T, axis=0)]))

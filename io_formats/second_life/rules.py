@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,8 @@ _HULL_THICKNESS = 1e-4
 """Share of a hull's extent below which it is flat."""
 _WEIGHT_STEP = 2 / 65535
 _TURNED = 0.01
+_HEAVIER = 1.05
+"""Times the bytes of the finer level; the same triangles take a few bytes more or less."""
 _UNEVEN_SCALE = 1e-3
 
 _Flags = npt.NDArray[np.bool_]
@@ -205,19 +207,19 @@ class _Rules:
         finer = ""
         finer_count = finer_bytes = 0
         for number, node, mesh in self.level_nodes():
-            label, size = LEVEL_LABELS[number], self.sizes.get(LEVELS[number], 0)
+            size = self.sizes.get(LEVELS[number], 0)
             if finer and mesh.triangle_count > finer_count:
-                text = f"{label} has {mesh.triangle_count:,} triangles, more than {finer} with {finer_count:,}"
+                text = f"it has {mesh.triangle_count:,} triangles, more than the {finer} level with {finer_count:,}"
                 yield warning(self.item(node), text)
-            elif finer and size > finer_bytes > 0:
-                text = f"{label} takes {size:,} bytes, more than {finer} with {finer_bytes:,}"
+            elif finer and size > _HEAVIER * finer_bytes > 0:
+                text = f"it takes {size:,} bytes, more than the {finer} level with {finer_bytes:,}"
                 yield warning(self.item(node), text)
-            finer, finer_count, finer_bytes = label, mesh.triangle_count, size
+            finer, finer_count, finer_bytes = LEVEL_LABELS[number].lower(), mesh.triangle_count, size
 
     def materials(self) -> Iterator[Finding]:
         """Compare the materials of the levels (section 10), and count them and their vertices (section 12)."""
         finest = self.model.mesh
-        known = {finest.materials[slot]: slot for slot in reversed(_used_slots(finest))}
+        known = dict.fromkeys(finest.materials[slot] for slot in _used_slots(finest))
         slots = max(len(finest.materials), 1) if self.stored else len(known)
         if slots > MOST_FACES:
             text = f"it has {slots} materials; an object has {MOST_FACES} faces at most"
@@ -236,7 +238,7 @@ class _Rules:
             used = _used_slots(mesh)
             strange = [slot for slot in used if mesh.materials[slot] not in known]
             if strange:
-                names = listed(list(dict.fromkeys(mesh.materials[slot] or "no material" for slot in strange)))
+                names = self.material_names(dict.fromkeys(mesh.materials[slot] for slot in strange))
                 text = f"{names}: not among the materials of the highest level; the uploader refuses that"
                 yield error(
                     self.item(node),
@@ -245,9 +247,14 @@ class _Rules:
                 )
             missing = [name for name in known if name not in {mesh.materials[slot] for slot in used}]
             if missing and node is not self.model.physics:
-                names = listed([name or "no material" for name in missing])
                 verb = "has" if len(missing) == 1 else "have"
-                yield warning(self.item(node), f"{names} {verb} no triangles here and will vanish at this distance")
+                text = f"{self.material_names(missing)} {verb} no triangles here and will vanish at this distance"
+                yield warning(self.item(node), text)
+
+    def material_names(self, names: Iterable[str]) -> str:
+        """Name materials; those of a file without names are its faces."""
+        named = [name or "no material" for name in names]
+        return listed(named if self.model.name else [name.replace("_", " ").strip() for name in named])
 
     def crowded_faces(self, node: Node, mesh: Mesh) -> Iterator[Finding]:
         """Look for faces with more vertices than 16 bits count; each point is one vertex at least."""
