@@ -28,9 +28,9 @@ from meshferry.io_formats.second_life import skeleton_table, skeletons
 Floats = npt.NDArray[np.float64]
 
 MATERIALS = ["cloth", "trim"]
-SIDES = (40, 20, 10, 6)
+SIDES = (28, 14, 8, 6)
 """Sides of the tubes in each level of detail, the finest first."""
-STEPS = (4, 2, 1, 1)
+STEPS = (3, 1, 1, 1)
 """Rings between two given ones in each level."""
 
 BODY = (
