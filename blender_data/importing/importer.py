@@ -10,6 +10,7 @@ from typing import Any
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 
 from ...io_formats import files, formats, point_cache
 from ...io_formats.errors import MeshferryError
@@ -282,7 +283,9 @@ class _Import:
     ) -> tuple[Mesh, bpy.types.Mesh]:
         """Build a node's mesh; what is joined or dropped for Blender's sake is said."""
         if self.options["use_weld"] and node.role is not Role.HULL:
-            mesh = self.weld(index, mesh)
+            mesh, first = self.weld(index, mesh)
+            if weights is not None:
+                weights = replace(weights, groups=weights.groups[first], weights=weights.weights[first])
         mesh, dropped = drop_repeated_corners(mesh)
         if dropped:
             self.warnings.append(f"{node.name}: {dropped} triangles without area were left out (a corner repeated)")
@@ -295,8 +298,8 @@ class _Import:
         self.normals(index, mesh, built, is_skinned=weights is not None)
         return mesh, built
 
-    def weld(self, index: int, mesh: Mesh) -> Mesh:
-        """Join split vertices; the tracks of the node follow.
+    def weld(self, index: int, mesh: Mesh) -> tuple[Mesh, npt.NDArray[np.intp]]:
+        """Join split vertices; the tracks of the node follow. Returns also of which old point each new one is made.
 
         Where the file's vertices are shared by triangles that the UV map mirrors, their tangents tell
         on export only what the corners remember of them.
@@ -309,7 +312,7 @@ class _Import:
         if welded is not mesh and tracks:
             numbered = self.tracks[index]
             self.tracks[index] = [(number, replace(track, points=track.points[:, first])) for number, track in numbered]
-        return welded
+        return welded, first
 
     def normals(self, index: int, mesh: Mesh, built: bpy.types.Mesh, *, is_skinned: bool) -> None:
         mode = self.options["normals"]
