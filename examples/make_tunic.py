@@ -28,10 +28,12 @@ from meshferry.io_formats.second_life import skeleton_table, skeletons
 Floats = npt.NDArray[np.float64]
 
 MATERIALS = ["cloth", "trim"]
-SIDES = (28, 14, 8, 6)
+SIDES = (28, 14, 8, 4)
 """Sides of the tubes in each level of detail, the finest first."""
 STEPS = (3, 1, 1, 1)
-"""Rings between two given ones in each level."""
+"""Bands between two given rings in each level."""
+STRIDES = (1, 1, 2, 4)
+"""Which of the given rings each level takes: every one, every second …, and always the ends with their trim."""
 
 BODY = (
     # height, half width (Y), half depth (X), centre forward
@@ -62,9 +64,10 @@ ARM = (("mCollar", 0.110), ("mShoulder", 0.230), ("mElbow", 0.480))
 BELLY = "BELLY"
 
 
-def rings(profile: tuple[tuple[float, ...], ...], steps: int) -> Floats:
-    """Return a profile with more rings between the given ones, on straight lines; the first and last bands stay one."""
-    rows = np.array(profile)
+def rings(profile: tuple[tuple[float, ...], ...], level: int) -> Floats:
+    """Return the rings of a level, further ones on straight lines between them; the first and last bands stay one."""
+    rows, steps = np.array(profile), STEPS[level]
+    rows = np.concatenate((rows[:1], rows[1 : -2 : STRIDES[level]], rows[-2:]))
     parts = [
         rows[i] + (rows[i + 1] - rows[i]) * np.arange(count)[:, None] / count
         for i in range(len(rows) - 1)
@@ -121,7 +124,7 @@ def _rounded(values: Floats) -> npt.NDArray[np.float32]:
 
 def body(level: int) -> tuple[Mesh, Floats]:
     """Return the body of one level and its points in the avatar's space."""
-    profile = rings(BODY, STEPS[level])
+    profile = rings(BODY, level)
     angle = np.arange(SIDES[level]) * (2 * math.pi / SIDES[level])
     height, half_width, half_depth, forward = (column[:, None] for column in profile.T)
     points = np.stack(
@@ -132,7 +135,7 @@ def body(level: int) -> tuple[Mesh, Floats]:
 
 def sleeve(level: int, side: int) -> tuple[Mesh, Floats]:
     """Return a sleeve of one level, the left one for ``side`` 1, and its points in the avatar's space."""
-    profile = rings(SLEEVE, STEPS[level])
+    profile = rings(SLEEVE, level)
     angle = np.arange(SIDES[level]) * (2 * math.pi / SIDES[level])
     away, radius = (column[:, None] for column in profile.T)
     points = np.stack(
