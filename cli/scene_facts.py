@@ -10,15 +10,19 @@ from ..io_formats.scene import Clip, Role, Scene
 
 
 def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]:
-    """Return the facts of a scene, or of as much of it as a format can hold, under the names that ``inspect`` uses."""
+    """Return the facts of a scene, or of as much of it as a format can hold, under the names that ``inspect`` uses.
+
+    Objects are counted with their finest level of detail; coarser ones and physics shapes belong to them.
+    """
     if can is not None:
         nodes = scene.nodes if can.meshes else []
         skeletons = scene.skeletons if can.skeletons else []
         scene = replace(scene, nodes=nodes, skeletons=skeletons, clips=[c for c in scene.clips if _is_held(c, can)])
     meshes = [node.mesh for node in scene.nodes if node.mesh is not None]
-    finest = [node.mesh for node in scene.nodes if node.mesh and node.lod == 0 and node.role is Role.RENDER]
+    objects = [node for node in scene.nodes if node.lod == 0 and node.role is Role.RENDER]
+    finest = [node.mesh for node in objects if node.mesh is not None]
     return {
-        "nodes": len(scene.nodes),
+        "nodes": len(objects),
         "vertices": sum(len(mesh.points) for mesh in finest),
         "triangles": sum(mesh.triangle_count for mesh in finest),
         "surfaces": sum(len(mesh.materials) for mesh in finest),

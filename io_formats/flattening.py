@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .capabilities import Capabilities
-from .levels_of_detail import separate
+from .levels_of_detail import separate, without_level
 from .quaternions import matrices_to_quaternions
 from .scene import AnyArray, Layer, Mesh, Node, Role, Scene, Surface
 
@@ -38,11 +38,34 @@ def fit(scene: Scene, can: Capabilities, came_from: Capabilities | None = None) 
     )
     if can.placed_models:
         if came_from is not None and not came_from.placed_models:
-            # There, names of surfaces tell levels of detail apart; here, each is an object.
-            scene.nodes = separate(scene).nodes
+            # There, names of surfaces tell levels of detail apart; here, each is an object with the same materials.
+            scene.nodes = _with_slots_of_finest(separate(scene).nodes)
         place(scene)
     elif not can.node_hierarchy:
         flatten(scene)
+
+
+def _with_slots_of_finest(nodes: Sequence[Node]) -> list[Node]:
+    """Name the materials of all levels of a model as those of the finest, without its level, in the same order."""
+    owners = [node.properties.get("lod_of") for node in nodes]
+    named: dict[int, list[str]] = {}
+    for owner in owners:
+        mesh = nodes[owner].mesh if owner is not None else None
+        if owner is not None and mesh is not None:
+            named[owner] = list(dict.fromkeys(without_level(name) for name in mesh.materials))
+    result: list[Node] = []
+    for number, node in enumerate(nodes):
+        owner = owners[number]
+        names = named.get(number if owner is None else owner)
+        if names is None or node.mesh is None:
+            result.append(node)
+            continue
+        bare = [without_level(name) for name in node.mesh.materials]
+        materials = list(dict.fromkeys([*names, *bare]))
+        slots = np.array([materials.index(name) for name in bare] or [0], np.int32)
+        mesh = replace(node.mesh, materials=materials, material_index=slots[node.mesh.material_index], surfaces=[])
+        result.append(replace(node, mesh=mesh))
+    return result
 
 
 def _leave_out(scene: Scene, kept: Sequence[bool]) -> None:

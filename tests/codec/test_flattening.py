@@ -268,7 +268,7 @@ def test_levels_named_by_surfaces_become_objects_where_each_level_is_one() -> No
         mesh.corner_point = np.array([0, 1, 2, 0, 1, 2], np.int32)
         mesh.material_index = np.array([0, 1], np.int32)
         mesh.uvs = []
-        mesh.materials = ["Steel", "Steel"]
+        mesh.materials = ["body_lod_0", "body_lod_1"]
         mesh.surfaces = [Surface("body_lod_0"), Surface("body_lod_1")]
         return Scene("gun", [Node("gun", mesh=mesh)])
 
@@ -276,7 +276,27 @@ def test_levels_named_by_surfaces_become_objects_where_each_level_is_one() -> No
     fit(scene, MODELS, Capabilities(normals=True, surfaces=True))
     assert [(node.lod, node.mesh and node.mesh.triangle_count) for node in scene.nodes] == [(0, 1), (1, 1)]
     assert scene.nodes[1].properties["lod_of"] == 0
+    assert [node.mesh and node.mesh.materials for node in scene.nodes] == [["body"], ["body"]]
     for came_from in (MODELS, None):
         scene = levels()
         fit(scene, MODELS, came_from)
         assert len(scene.nodes) == 1
+
+
+def test_levels_that_become_objects_have_the_slots_of_the_finest_in_its_order() -> None:
+    mesh = triangle()
+    order = ["wood_lod_0", "iron_lod_0", "iron_lod_1", "glass_lod_1", "wood_lod_1"]
+    mesh.corner_point = np.tile(np.array([0, 1, 2], np.int32), 5)
+    mesh.material_index = np.arange(5, dtype=np.int32)
+    mesh.uvs = []
+    mesh.materials = list(order)
+    mesh.surfaces = [Surface(name) for name in order]
+    scene = Scene("gun", [Node("gun", mesh=mesh), Node("other_lod_1", mesh=triangle())])
+    fit(scene, MODELS, Capabilities(normals=True, surfaces=True))
+    gun, other, coarse = scene.nodes
+    assert gun.mesh is not None
+    assert coarse.mesh is not None
+    assert other.mesh is not None
+    assert (gun.mesh.materials, gun.mesh.material_index.tolist()) == (["wood", "iron"], [0, 1])
+    assert (coarse.mesh.materials, coarse.mesh.material_index.tolist()) == (["wood", "iron", "glass"], [1, 2, 0])
+    assert other.mesh.materials == ["Steel"]
