@@ -1,11 +1,13 @@
-"""The tab "Second Life" in the sidebar of the 3D view: levels and physics, weights, checks, upload."""
+"""The tab "Second Life" in the sidebar of the 3D view: levels and physics, weights, upload, checks."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import bpy
 from bpy.app.translations import pgettext_iface as iface_
 
 from ..blender_data.exporting.export_options import LOW_RATIO, LOWEST_RATIO, MEDIUM_RATIO, MISSING_LEVELS
+from ..blender_data.exporting.model_objects import ModelObjects
 from ..io_formats.formats import SECOND_LIFE_UPLOAD
 from ..io_formats.second_life.models import LEVEL_LABELS
 from ..io_formats.second_life.skeleton_table import MOST_JOINTS
@@ -26,9 +28,13 @@ RATIOS = {
 }
 
 
-class SecondLifeSidebar(Sidebar):
-    """Where the panels are."""
+class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
+    """The chosen models, from their levels of detail to the upload.
 
+    One panel with sections, not one for each: which objects belong together is looked up once.
+    """
+
+    bl_label = "Second Life"
     bl_category = "Second Life"
 
     @classmethod
@@ -36,98 +42,91 @@ class SecondLifeSidebar(Sidebar):
         """Need something that may go there."""
         return is_wanted(context)
 
-
-class SECOND_LIFE_PT_model(SecondLifeSidebar, bpy.types.Panel):
-    """The active model: which objects its levels and its physics are."""
-
-    bl_label = "Object"
-
     def draw(self, context: Any) -> None:
-        """Draw a row for each level, and the physics."""
-        layout = self.layout
+        """Draw the sections."""
         models = chosen_models(context)
         if not models:
-            layout.label(text="No mesh hangs on this armature", icon="INFO")
+            self.layout.label(text="No mesh hangs on this armature", icon="INFO")
             return
-        model = models[0]
-        finest, parts = model.finest, parts_of(model)
-        options = context.window_manager.operator_properties_last(EXPORT_SCENE_OT_second_life_upload.bl_idname)
-        column = layout.column(align=True)
-        for key, label in zip(LEVELS, LEVEL_LABELS, strict=True):
-            draw_level(column, finest, key, label, parts.get(key, []), options)
-        column = layout.column(align=True)
-        draw_picker(column, finest, PHYSICS, "Physics", parts.get(PHYSICS, []))
-        row = split_row(column, "Shape")
-        row.prop(finest.meshferry, "physics_shape", text="")
-        if len(models) > 1:
-            layout.label(text=iface_("and {} more selected").format(len(models) - 1), translate=False)
-
-
-class SECOND_LIFE_PT_weight(SecondLifeSidebar, bpy.types.Panel):
-    """What the chosen models weigh, as it was last computed."""
-
-    bl_label = "Weight"
-
-    def draw(self, context: Any) -> None:
-        """Draw the button, the figures of all together, and those of each."""
-        layout = self.layout
-        models = chosen_models(context)
-        layout.operator("object.second_life_weigh", text="Compute", icon="FILE_REFRESH")
-        kept = context.window_manager.meshferry_weights
-        if not kept.models or kept.subject != subject_of(models):
-            return
-        if kept.stamp != stamp_of(context, models):
-            layout.label(text="Changed since; compute again", icon="TIME")
-        draw_total(layout, kept)
-        for number, entry in enumerate(kept.models[:MOST_MODELS]):
-            header, body = layout.panel(f"SECOND_LIFE_weight_{number}", default_closed=len(kept.models) > 1)
-            header.label(text=entry.name, icon="OBJECT_DATA", translate=False)
+        for title, draw_section in SECTIONS.items():
+            header, body = self.layout.panel(f"SECOND_LIFE_{title.lower()}", default_closed=False)
+            header.label(text=title)
             if body is not None:
-                draw_model_weight(body, entry)
-        if len(kept.models) > MOST_MODELS:
-            layout.label(text=iface_("and {} more").format(len(kept.models) - MOST_MODELS), translate=False)
+                draw_section(body, context, models)
 
 
-class SECOND_LIFE_PT_checks(SecondLifeSidebar, bpy.types.Panel):
-    """What the upload would stumble over."""
+def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
+    """Draw which objects the levels and the physics of the first model are."""
+    finest, parts = models[0].finest, parts_of(models[0])
+    options = last_options(context)
+    column = layout.column(align=True)
+    for key, label in zip(LEVELS, LEVEL_LABELS, strict=True):
+        draw_level(column, finest, key, label, parts.get(key, []), options)
+    column = layout.column(align=True)
+    draw_picker(column, finest, PHYSICS, "Physics", parts.get(PHYSICS, []))
+    split_row(column, "Shape").prop(finest.meshferry, "physics_shape", text="")
+    if len(models) > 1:
+        layout.label(text=iface_("and {} more selected").format(len(models) - 1), translate=False)
 
-    bl_label = "Checks"
 
-    def draw(self, context: Any) -> None:
-        """Draw the button and what the last check found."""
-        layout = self.layout
-        layout.operator("export_scene.second_life_check", text="Check", icon="CHECKMARK")
-        draw_findings(layout, context, SECOND_LIFE_UPLOAD, subject_of(chosen_models(context)))
+def draw_weight(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
+    """Draw the button, the figures of all together as they were last computed, and those of each."""
+    layout.operator("object.second_life_weigh", text="Compute", icon="FILE_REFRESH")
+    kept = context.window_manager.meshferry_weights
+    if not kept.models or kept.subject != subject_of(models):
+        return
+    if kept.stamp != stamp_of(context, models):
+        layout.label(text="Changed since; compute again", icon="TIME")
+    draw_total(layout, kept)
+    for number, entry in enumerate(kept.models[:MOST_MODELS]):
+        header, body = layout.panel(f"SECOND_LIFE_weight_{number}", default_closed=len(kept.models) > 1)
+        header.label(text=entry.name, icon="OBJECT_DATA", translate=False)
+        if body is not None:
+            draw_model_weight(body, entry)
+    if len(kept.models) > MOST_MODELS:
+        layout.label(text=iface_("and {} more").format(len(kept.models) - MOST_MODELS), translate=False)
 
 
-class SECOND_LIFE_PT_upload(SecondLifeSidebar, bpy.types.Panel):
-    """The export to what the viewer's upload window takes."""
+def draw_checks(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
+    """Draw the button and what the last check found."""
+    layout.operator("export_scene.second_life_check", text="Check", icon="CHECKMARK")
+    draw_findings(layout, context, SECOND_LIFE_UPLOAD, subject_of(models))
 
-    bl_label = "Upload"
 
-    def draw(self, context: Any) -> None:
-        """Draw the button that exports at once, the one that asks first, and the options of both."""
-        layout = self.layout
-        models = chosen_models(context)
-        folder = known_folder(context)
-        row = layout.row(align=True)
-        row.scale_y = 1.5
-        row.enabled = bool(models)
-        button = row.operator(
-            EXPORT_SCENE_OT_second_life_upload.bl_idname,
-            text="Export Upload Set" if folder is not None else "Export Upload Set…",
-            icon="EXPORT",
-        )
-        button.scope, button.use_last_folder = "SELECTION", True
-        if folder is not None:
-            asking = row.operator(EXPORT_SCENE_OT_second_life_upload.bl_idname, text="", icon="FILE_FOLDER")
-            asking.scope = "SELECTION"
-            draw_wrapped(layout.column(align=True), context, iface_("Into {}").format(folder))
-        header, body = layout.panel("SECOND_LIFE_upload_options", default_closed=True)
-        header.label(text="Options")
-        options = context.window_manager.operator_properties_last(EXPORT_SCENE_OT_second_life_upload.bl_idname)
-        if body is not None and options is not None:
-            draw_options(body, options, UPLOAD_OPTIONS, "SECOND_LIFE_sidebar", SECTION_ORDER)
+def draw_upload(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> None:
+    """Draw the button that exports at once, the one that asks first, and the options of both."""
+    folder = known_folder(context)
+    row = layout.row(align=True)
+    row.scale_y = 1.5
+    button = row.operator(
+        EXPORT_SCENE_OT_second_life_upload.bl_idname,
+        text="Export Upload Set" if folder is not None else "Export Upload Set…",
+        icon="EXPORT",
+    )
+    button.scope, button.use_last_folder = "SELECTION", True
+    if folder is not None:
+        asking = row.operator(EXPORT_SCENE_OT_second_life_upload.bl_idname, text="", icon="FILE_FOLDER")
+        asking.scope = "SELECTION"
+        draw_wrapped(layout.column(align=True), context, iface_("Into {}").format(folder))
+    header, body = layout.panel("SECOND_LIFE_upload_options", default_closed=True)
+    header.label(text="Options")
+    options = last_options(context)
+    if body is not None and options is not None:
+        draw_options(body, options, UPLOAD_OPTIONS, "SECOND_LIFE_sidebar", SECTION_ORDER)
+
+
+# The checks stand last: what they find may be long.
+SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
+    "Object": draw_model,
+    "Weight": draw_weight,
+    "Upload": draw_upload,
+    "Checks": draw_checks,
+}
+
+
+def last_options(context: Any) -> Any | None:
+    """Return the options of the last export; what is changed there holds for the next."""
+    return context.window_manager.operator_properties_last(EXPORT_SCENE_OT_second_life_upload.bl_idname)
 
 
 def split_row(layout: Any, label: str) -> Any:
@@ -161,10 +160,9 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
 def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any]) -> None:
     """Draw which object a part of a model is; one that it is without having been picked stands there in grey."""
     row = split_row(layout, label)
+    found = items[0].name if items else iface_("Made")
     if len(items) > 1:
         found = iface_("{} objects").format(len(items))
-    else:
-        found = items[0].name if items else iface_("Made")
     row.prop(finest.meshferry, PICKERS[key], text="", placeholder=found)
     if items:
         draw_eye(row, key, items)
@@ -225,6 +223,6 @@ def draw_right(layout: Any, text: str) -> None:
     row.label(text=text, translate=False)
 
 
-CLASSES = (SECOND_LIFE_PT_model, SECOND_LIFE_PT_weight, SECOND_LIFE_PT_checks, SECOND_LIFE_PT_upload)
+CLASSES = (SECOND_LIFE_PT_sidebar,)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,6 +1,7 @@
 """What models weigh in Second Life, computed on a button: download, physics, server, land impact."""
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import bpy
@@ -18,6 +19,9 @@ from .export_second_life import last_upload_values
 from .option_properties import values_for
 from .reporting import Messages, conclude, counted
 from .second_life_objects import chosen_models, imported_from, parts_of, subject_of
+
+MOST_WATCHED = 100
+"""Models whose changes the sidebar notices; it looks at them whenever it is drawn."""
 
 
 class MeshferryLevelWeight(bpy.types.PropertyGroup):
@@ -146,7 +150,7 @@ def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Fig
 def stamp_of(context: Any, models: Iterable[ModelObjects]) -> str:
     """Return traits of models and of their parts that are quickly looked up and mostly change where the weights do."""
     traits: list[str] = []
-    for model in models:
+    for model in islice(models, MOST_WATCHED):
         for key, items in parts_of(model).items():
             for item in items:
                 data = item.data
