@@ -28,7 +28,7 @@ export, glTF    {peers.GLTF_EXPORT}; the same objects"""
 def build(triangles: int) -> None:
     """Build a rigged body of four levels of detail: objects named by the viewer's suffixes, on the avatar's bones."""
     models.empty_file()
-    bpy.ops.object.armature_add_second_life_avatar()
+    bpy.ops.object.second_life_avatar_add()
     armature = bpy.context.object
     names = [bone.name for bone in armature.data.bones if bone.name.startswith("m")][:JOINTS]
     models.build(triangles, use_colors=False).name = "Body"
