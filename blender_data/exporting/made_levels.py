@@ -35,8 +35,8 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     Returns
     -------
     Mesh
-        Of fewer triangles where borders leave room for that, in the same box; a material slot loses its last triangle only where
-        there are more slots than triangles wanted. A mesh with infinite points comes back as it is.
+        Of fewer triangles where borders leave room for that, in the same box; a material slot loses its last triangle
+        only where there are more slots than triangles wanted. A mesh with infinite points comes back as it is.
 
     The user's scene is not touched, and nothing stays behind in the .blend file. Data of evaluated objects that was
     not copied yet may become invalid: first read all objects, then make levels of what was read.

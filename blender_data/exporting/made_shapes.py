@@ -32,9 +32,9 @@ def convex_hull(points: FloatArray) -> Mesh:
     """Return the convex hull of points (P, 3), triangles outward, of at most 256 points, without material or layers.
 
     A hull of more points is replaced by that of those which lie furthest out in 256 directions: it has the same
-    bounds, but for rounding, and what sticks out of it does so by about a hundredth of the size. Points in a plane give a flat
-    polygon with both its sides; points on a line, or at one place, the box around them. Points that are not finite do
-    not count; where none is left, the mesh is empty.
+    bounds, but for rounding, and what sticks out of it does so by about a hundredth of the size. Points in a plane
+    give a flat polygon with both its sides; points on a line, or at one place, the box around them. Points that are
+    not finite do not count; where none is left, the mesh is empty.
     """
     points = _distinct(points)
     if not len(points):

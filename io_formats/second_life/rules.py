@@ -274,11 +274,10 @@ class _Rules:
             if not mesh.uvs or not len(mesh.uvs[0].values):
                 continue
             values = mesh.uvs[0].values
-            with np.errstate(invalid="ignore"):
-                far = (np.abs(values) > MOST_UV).any(axis=1)
+            far = ((np.abs(values) > MOST_UV) & np.isfinite(values)).any(axis=1)
             if far.any():
                 points = _points_with(mesh, mesh.uvs[0], far)
-                most = float(np.nanmax(np.abs(values[far])))
+                most = float(np.abs(values[np.isfinite(values)]).max())
                 text = (
                     f"its UVs reach {most:.6g}; they are stored in {65535:,} steps over their range, "
                     "so textures will swim"

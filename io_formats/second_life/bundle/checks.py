@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...findings import Finding, error
+from ...findings import Finding, error, warning
 from ..llsd_binary import as_integer
 from ..mesh.checks import asset_findings
 from ..models import LEVELS, models_of
@@ -48,7 +48,7 @@ def _bundle_findings(bundle: Bundle) -> Iterator[Finding]:
         lacking = [labels.get(number, f"mesh {number + 1}") for number, has in enumerate(with_physics) if not has]
         some = ", ".join(f"'{name}'" for name in lacking[:5]) + (" …" if len(lacking) > 5 else "")
         text = f"{some}: no physics mesh, while others have one; the uploader mixes them up unless all or none have"
-        yield error("", text)
+        yield warning("", text)
 
 
 def _is_split(bundle: Bundle, number: int, labels: dict[int, str]) -> bool:

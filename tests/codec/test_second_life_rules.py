@@ -1,0 +1,555 @@
+"""What the uploader refuses and what surprises, each rule broken alone, with the very elements that break it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from meshferry.io_formats import files
+from meshferry.io_formats import scene as sc
+from meshferry.io_formats.errors import ExportError
+from meshferry.io_formats.findings import Elements, Finding, Severity
+from meshferry.io_formats.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from meshferry.io_formats.second_life import skeleton_table
+from meshferry.io_formats.second_life.degenerates import degenerate_triangles
+from meshferry.io_formats.second_life.models import models_of
+from meshferry.io_formats.second_life.rules import check_models, check_scene
+
+CORNERS = np.array([[x, y, z] for z in (-1, 1) for y in (-1, 1) for x in (-1, 1)], np.float32)
+SIDES = np.array(
+    (0, 2, 3, 0, 3, 1, 4, 5, 7, 4, 7, 6, 0, 1, 5, 0, 5, 4, 2, 6, 7, 2, 7, 3, 0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5),
+    np.int32,
+).reshape(-1, 3)
+
+
+def cube(*materials: str, triangles: int = 12, size: float = 2.0) -> sc.Mesh:
+    """Return a cube, or some of its triangles, that are dealt to the materials in turn."""
+    names = list(materials or ("paint",))
+    points = CORNERS * np.float32(size / 2)
+    return sc.Mesh(
+        points,
+        SIDES[:triangles].reshape(-1),
+        np.arange(triangles, dtype=np.int32) % len(names),
+        names,
+        normal=sc.Layer("normal", points / np.float32(size / 2 * 3**0.5)),
+        uvs=[sc.Layer("UV", (points[:, :2] / size + 0.5).astype(np.float32))],
+    )
+
+
+def crate(**changes: Any) -> sc.Scene:
+    """Return a scene of one model with all there can be: four levels, physics mesh, base hull; nothing is wrong."""
+    finest = sc.Node("crate", mesh=cube("paint", "wood"), **changes)
+    nodes = [finest]
+    for lod, triangles in ((1, 10), (2, 8), (3, 6)):
+        mesh = cube("paint", "wood", triangles=triangles)
+        nodes.append(sc.Node(f"crate_LOD{3 - lod}", mesh=mesh, lod=lod, properties={"lod_of": 0}))
+    shape = {"shape_of": 0}
+    nodes.append(sc.Node("crate_PHYS", mesh=cube("paint", "wood"), role=sc.Role.PHYSICS, properties=shape))
+    base = {"shape_of": 0, "is_base_hull": True}
+    nodes.append(sc.Node("crate hull", mesh=cube(), role=sc.Role.HULL, properties=base))
+    for node in nodes:
+        node.translation, node.rotation, node.scale = finest.translation, finest.rotation, finest.scale
+    return sc.Scene("crate", nodes)
+
+
+def rigged(*joints: str) -> sc.Scene:
+    """Return a cube whose every other point hangs on each of the joints."""
+    names = joints or ("mPelvis", "mTorso")
+    mesh = cube()
+    mesh.joint_indices = (np.arange(8, dtype=np.int32) % len(names))[:, None]
+    mesh.joint_weights = np.ones((8, 1), np.float32)
+    skeleton = sc.Skeleton("Rig", [sc.Joint(name, number - 1) for number, name in enumerate(names)])
+    return sc.Scene("body", [sc.Node("body", mesh=mesh, skeleton=0)], [skeleton])
+
+
+def of(scene: sc.Scene, number: int = 0) -> sc.Mesh:
+    mesh = scene.nodes[number].mesh
+    assert mesh is not None
+    return mesh
+
+
+def only(findings: list[Finding]) -> Finding:
+    assert len(findings) == 1, [str(finding) for finding in findings]
+    return findings[0]
+
+
+def breaks(scene: sc.Scene, severity: str, item: str, *words: str) -> Elements | None:
+    """Return the elements of the scene's one finding, which has this severity and item, and these words."""
+    finding = only(check_scene(scene))
+    assert (finding.severity.value, finding.item) == (severity, item), str(finding)
+    for word in words:
+        assert word in finding.message, finding.message
+    return finding.elements
+
+
+def test_nothing_is_wrong_with_a_sound_model() -> None:
+    assert check_scene(crate()) == []
+    assert check_scene(rigged()) == []
+    assert check_scene(sc.Scene("nothing")) == []
+
+
+# -- shown meshes -------------------------------------------------------------------------------
+
+
+def test_a_model_without_triangles() -> None:
+    scene = sc.Scene("box", [sc.Node("box", mesh=cube(triangles=0))])
+    breaks(scene, "error", "Object 'box'", "no triangles")
+
+
+@pytest.mark.parametrize("number", [0, 2, 4])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_places_that_are_no_numbers(number: int, value: float) -> None:
+    scene = crate()
+    of(scene, number).points[5, 1] = value
+    found = breaks(scene, "error", f"Object '{scene.nodes[number].name}'", "1 vertex has a place")
+    assert found == Elements("vertices", scene.nodes[number].name, (5,))
+
+
+def test_a_loose_point_that_is_no_number_does_no_harm() -> None:
+    scene = crate()
+    mesh = of(scene)
+    mesh.points = np.concatenate([mesh.points, np.full((1, 3), np.nan, np.float32)])
+    for layer in mesh.layers():
+        layer.values = np.concatenate([layer.values, np.full((1, layer.values.shape[1]), np.nan, np.float32)])
+    assert check_scene(scene) == []
+
+
+def test_normals_and_uvs_that_are_no_numbers() -> None:
+    scene = crate()
+    layer = of(scene).normal
+    assert layer is not None
+    layer.values[3] = np.nan
+    found = breaks(scene, "error", "Object 'crate'", "1 vertex has a normal")
+    assert found == Elements("vertices", "crate", (3,))
+    scene = crate()
+    mesh = of(scene)
+    uvs = mesh.uvs[0].values[mesh.corner_point]
+    uvs[4] = np.inf
+    mesh.uvs = [sc.Layer("UV", uvs, per_corner=True)]
+    found = breaks(scene, "error", "Object 'crate'", "1 vertex has UVs")
+    assert found == Elements("vertices", "crate", (int(mesh.corner_point[4]),))
+
+
+def test_transforms_and_matrices_that_are_no_numbers() -> None:
+    breaks(crate(translation=(0.0, np.nan, 0.0)), "error", "Object 'crate'", "place, rotation or scale")
+    scene = rigged()
+    scene.nodes[0].skin = sc.Skin(["mPelvis"], np.full((1, 4, 4), np.inf), np.identity(4))
+    breaks(scene, "error", "Object 'body'", "matrix of its binding")
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_far_uvs(indexed: bool) -> None:
+    scene = crate()
+    mesh = of(scene)
+    if indexed:
+        uvs = mesh.uvs[0].values[mesh.corner_point]
+        uvs[7, 1] = -1001
+        mesh.uvs = [sc.Layer("UV", uvs[::-1].copy(), np.arange(35, -1, -1, dtype=np.int32))]
+        expected = int(mesh.corner_point[7])
+    else:
+        mesh.uvs[0].values[6, 0] = 1001
+        expected = 6
+    found = breaks(scene, "warning", "Object 'crate'", "reach 1001")
+    assert found == Elements("vertices", "crate", (expected,))
+
+
+@pytest.mark.parametrize(
+    ("size", "severity"),
+    [
+        (0.0005, "warning"),
+        (0.009, "warning"),
+        (0.011, ""),
+        (63.9, ""),
+        (65.0, "warning"),
+        (255.0, "warning"),
+        (257.0, "error"),
+    ],
+)
+@pytest.mark.parametrize("by_scale", [False, True])
+def test_sizes(size: float, severity: str, by_scale: bool) -> None:
+    mesh = cube() if by_scale else cube(size=size)
+    scale = (size / 2,) * 3 if by_scale else (1.0, 1.0, 1.0)
+    scene = sc.Scene("box", [sc.Node("box", mesh=mesh, scale=scale)])
+    if not severity:
+        assert check_scene(scene) == []
+        return
+    breaks(scene, severity, "Object 'box'", f"{size:.4g}")
+
+
+def test_flat_things_have_a_size_of_one_metre_across() -> None:
+    mesh = cube()
+    mesh.points[:, 2] = 3
+    assert check_scene(sc.Scene("sheet", [sc.Node("sheet", mesh=mesh)])) == []
+
+
+def test_scales_that_were_not_applied() -> None:
+    breaks(crate(scale=(1.0, 2.0, 1.0)), "warning", "Object 'crate'", "scale is uneven")
+    breaks(crate(scale=(-1.0, 1.0, 1.0)), "warning", "Object 'crate'", "scale is negative")
+    assert check_scene(crate(scale=(2.0, 2.0, 2.0))) == []
+
+
+def test_the_scale_of_what_fills_the_unit_cube_is_its_size() -> None:
+    scene = sc.Scene("box", [sc.Node("box", mesh=cube(size=1.0), scale=(1.0, 2.0, 3.0))])
+    assert check_scene(scene) == []
+
+
+@pytest.mark.parametrize(("name", "mark"), [("shoe_LOD_old", "_LOD"), ("a_PHYS_b", "_PHYS")])
+def test_names_that_the_uploader_would_cut(name: str, mark: str) -> None:
+    breaks(sc.Scene("s", [sc.Node(name, mesh=cube())]), "warning", f"Object '{name}'", f"'{mark}'")
+
+
+# -- levels -------------------------------------------------------------------------------------
+
+
+def test_a_level_heavier_than_the_finer_one() -> None:
+    scene = crate()
+    scene.nodes[2].mesh = cube("paint", "wood", triangles=11)
+    breaks(scene, "warning", "Object 'crate_LOD1'", "11 triangles", "medium level with 10")
+
+
+def test_a_level_of_more_bytes_than_the_finer_one() -> None:
+    scene = crate()
+    sizes = {"high_lod": 1000, "medium_lod": 700, "low_lod": 710, "lowest_lod": 800}
+    finding = only(check_models(models_of(scene), scene, sizes={"crate": sizes}))
+    assert finding.item == "Object 'crate_LOD0'"
+    assert "800 bytes" in finding.message
+
+
+def test_a_material_that_the_finest_level_has_not() -> None:
+    scene = crate()
+    of(scene, 3).materials = ["paint", "gold"]
+    findings = check_scene(scene)
+    assert [finding.severity for finding in findings] == [Severity.ERROR, Severity.WARNING]
+    assert findings[0].elements == Elements("triangles", "crate_LOD0", (1, 3, 5))
+    assert "'gold'" in findings[0].message
+    assert "'wood' has no triangles" in findings[1].message
+
+
+def test_materials_are_compared_by_what_is_used() -> None:
+    scene = crate()
+    mesh = of(scene, 1)
+    mesh.materials = ["gold", "wood", "paint"]  # another order, and one more that has no triangles
+    mesh.material_index = np.where(mesh.material_index == 0, 2, 1).astype(np.int32)
+    assert check_scene(scene) == []
+
+
+def test_made_parts_are_not_pointed_at() -> None:
+    scene = crate()
+    scene.nodes[3].properties["source"] = "crate"
+    of(scene, 3).materials = ["paint", "gold"]
+    finding = check_scene(scene)[0]
+    assert (finding.item, finding.elements) == ("Object 'crate', lowest level", None)
+
+
+def test_physics_may_have_fewer_materials_but_no_others() -> None:
+    scene = crate()
+    scene.nodes[4].mesh = cube("paint")
+    assert check_scene(scene) == []
+    of(scene, 4).materials = ["rubber"]
+    breaks(scene, "error", "Object 'crate_PHYS'", "'rubber'")
+
+
+def test_many_materials() -> None:
+    names = [f"m{number}" for number in range(9)]
+    breaks(sc.Scene("box", [sc.Node("box", mesh=cube(*names))]), "warning", "Object 'box'", "9 materials", "2 objects")
+    mesh = cube(*names[:8])
+    mesh.materials += ["unused"] * 5
+    assert check_scene(sc.Scene("box", [sc.Node("box", mesh=mesh)])) == []
+
+
+def test_crowded_faces() -> None:
+    count = 65_502
+    rng = np.random.default_rng(1)
+    mesh = sc.Mesh(
+        rng.random((count, 3), np.float32), np.arange(count, dtype=np.int32), np.zeros(count // 3, np.int32), ["fur"]
+    )
+    breaks(sc.Scene("cat", [sc.Node("cat", mesh=mesh)]), "warning", "Object 'cat'", "'fur' has 65,502 vertices")
+    mesh.material_index[: count // 6] = 1
+    mesh.materials.append("more")
+    assert check_scene(sc.Scene("cat", [sc.Node("cat", mesh=mesh)])) == []
+
+
+def test_levels_and_shapes_without_a_model() -> None:
+    scene = crate()
+    scene.nodes.append(sc.Node("more", mesh=cube(), lod=4, properties={"lod_of": 0}))
+    breaks(scene, "warning", "Object 'more'", "level 4 of 'crate'")
+    scene = crate()
+    scene.nodes.append(sc.Node("shape", mesh=cube(), role=sc.Role.PHYSICS))
+    breaks(scene, "warning", "Object 'shape'", "nothing that it belongs to")
+
+
+# -- physics ------------------------------------------------------------------------------------
+
+
+def judged(a: Any, b: Any, c: Any) -> bool:
+    """Apply the words of the formats page, section 5.2, to one triangle, in numbers of single precision."""
+
+    def single(value: float) -> float:
+        try:
+            return struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            return float("inf")
+
+    def minus(one: Any, other: Any) -> list[float]:
+        return [single(x - y) for x, y in zip(one, other, strict=True)]
+
+    def dot(one: Any, other: Any) -> float:
+        x, y, z = (single(p * q) for p, q in zip(one, other, strict=True))
+        return single(single(x + y) + z)
+
+    def cross(one: Any, other: Any) -> list[float]:
+        (a, b, c), (d, e, f) = one, other
+        pairs = ((b, f, c, e), (c, d, a, f), (a, e, b, d))
+        return [single(single(p * q) - single(r * s)) for p, q, r, s in pairs]
+
+    a, b, c = ([single(0.5 * float(x)) for x in corner] for corner in (a, b, c))
+    least = 1e-7
+    first, second, third = dot(minus(a, b), minus(a, b)), dot(minus(a, c), minus(a, c)), dot(minus(c, b), minus(c, b))
+    even = (first <= 100 * second and first <= 100 * third) and (second <= 100 * first and third <= 100 * first)
+    if even:
+        least = 1e-11
+    for one, other in ((minus(a, b), minus(a, c)), (minus(b, a), minus(b, c))):
+        area = cross(one, other)
+        if dot(area, area) < single(least):
+            return True
+    q, r = minus(a, b), minus(c, b)
+    return single(single(dot(q, q) * dot(r, r)) - single(dot(q, r) * dot(q, r))) == 0
+
+
+def test_degenerate_triangles_are_those_of_the_page() -> None:
+    rng = np.random.default_rng(7)
+    count = 3000
+    middle = rng.uniform(-0.4, 0.4, (count, 1, 3))
+    reach = 10 ** rng.uniform(-4.5, -0.5, (count, 3, 1))
+    points = (middle + reach * rng.uniform(-1, 1, (count, 3, 3))).astype(np.float32).reshape(-1, 3)
+    found = degenerate_triangles(points, np.arange(3 * count, dtype=np.int32))
+    expected = [judged(*triangle) for triangle in points.reshape(-1, 3, 3).tolist()]
+    assert 300 < sum(expected) < 2700
+    differing = int(np.count_nonzero(found != np.array(expected)))
+    assert differing == 0
+
+
+def test_the_placeholder_of_an_empty_face_is_not_degenerate() -> None:
+    points = np.zeros((3, 3), np.float32)
+    assert degenerate_triangles(points, np.int32([0, 0, 0, 0, 1, 2])).tolist() == [False, True]
+
+
+def test_degenerate_physics() -> None:
+    scene = crate()
+    mesh = of(scene, 4)
+    mesh.points = np.concatenate([mesh.points, [[0, 0, 0], [0.5, 0, 0], [0.5, 1e-4, 0]]]).astype(np.float32)
+    mesh.corner_point = np.concatenate([mesh.corner_point, [8, 9, 10]]).astype(np.int32)
+    mesh.material_index = np.append(mesh.material_index, 0).astype(np.int32)
+    mesh.uvs, mesh.normal = [], None
+    found = breaks(scene, "error", "Object 'crate_PHYS'", "1 triangle is too thin")
+    assert found == Elements("triangles", "crate_PHYS", (12,))
+    scene.nodes.append(sc.Node("hull", mesh=cube(), role=sc.Role.HULL, properties={"shape_of": 0}))
+    assert check_scene(scene) == [], "with hulls the physics mesh is not used"
+
+
+def test_degenerate_is_judged_in_the_box_of_the_model() -> None:
+    """A sliver on a small thing is one on a large thing, too, and the size of the box counts, not metres."""
+    for size in (0.1, 50.0):
+        scene = crate(scale=(size / 2,) * 3)
+        mesh = of(scene, 4)
+        mesh.points[3] = mesh.points[1] + np.float32([0, 2e-5, 0])
+        found = check_scene(scene)
+        assert [finding.severity for finding in found] == [Severity.ERROR], size
+
+
+def test_hulls() -> None:
+    def with_hulls(*meshes: sc.Mesh) -> sc.Scene:
+        scene = crate()
+        properties = {"shape_of": 0}
+        for number, mesh in enumerate(meshes):
+            scene.nodes.append(sc.Node(f"hull {number}", mesh=mesh, role=sc.Role.HULL, properties=dict(properties)))
+        return scene
+
+    flat = cube()
+    flat.points = flat.points * np.float32([1, 1, 0])
+    assert breaks(with_hulls(cube(), flat), "warning", "Object 'hull 1'", "flat") == Elements(
+        "vertices", "hull 1", tuple(range(8))
+    )
+    many = cube()
+    many.points = np.random.default_rng(2).random((257, 3)).astype(np.float32)
+    breaks(with_hulls(many), "error", "Object 'hull 0'", "257 vertices")
+    breaks(with_hulls(*[cube()] * 257), "error", "Object 'crate'", "257 hulls")
+    assert check_scene(with_hulls(*[cube()] * 256)) == []
+
+
+# -- rigs ---------------------------------------------------------------------------------------
+
+
+def test_bones_that_the_avatar_does_not_have() -> None:
+    found = breaks(rigged("mPelvis", "Tail", "Ear"), "error", "Object 'body'", "'Tail', 'Ear'", "2 bones")
+    assert found == Elements("bones", "Rig", ("Tail", "Ear"))
+    assert check_scene(rigged("mPelvis", "hip", "avatar_mTorso", "BELLY", "Skull", "Left_Hand")) == []
+    scene = rigged("mPelvis", "mTorso", "IK Target")
+    mesh = of(scene)
+    assert mesh.joint_indices is not None
+    mesh.joint_indices[mesh.joint_indices == 2] = 0
+    assert check_scene(scene) == [], "it moves nothing"
+
+
+def test_too_many_bones() -> None:
+    names = [joint.name for joint in skeleton_table.table().values() if joint.is_bone][:112]
+    scene = rigged(*names)
+    mesh = of(scene)
+    mesh.joint_indices = np.arange(112, dtype=np.int32).reshape(8, 14)
+    mesh.joint_weights = np.full((8, 14), 1 / 14, np.float32)
+    breaks(scene, "error", "Object 'body'", "112 bones move it", "110")
+    mesh.joint_weights[7, 12:] = 0
+    assert check_scene(scene) == []
+
+
+def test_vertices_without_weights() -> None:
+    scene = rigged()
+    mesh = of(scene)
+    assert mesh.joint_weights is not None
+    mesh.joint_weights[[2, 6]] = 0
+    assert breaks(scene, "warning", "Object 'body'", "2 vertices have no weights") == Elements(
+        "vertices", "body", (2, 6)
+    )
+    mesh.joint_weights = mesh.joint_indices = None
+    breaks(scene, "warning", "Object 'body'", "no vertex has weights")
+
+
+def test_places_with_two_answers() -> None:
+    scene = rigged("mPelvis", "mTorso", "mChest", "mNeck")
+    mesh = of(scene)
+    assert mesh.joint_weights is not None
+    mesh.points = np.concatenate([mesh.points, mesh.points])
+    mesh.corner_point = np.concatenate([mesh.corner_point, mesh.corner_point + 8]).astype(np.int32)
+    mesh.material_index = np.zeros(24, np.int32)
+    mesh.uvs, mesh.normal = [], None
+    mesh.joint_indices = np.tile(np.int32([[0, 1, 2, 3]]), (16, 1))
+    mesh.joint_weights = np.tile(np.float32([[0.4, 0.6, 0, 0]]), (16, 1))
+    mesh.joint_indices[8:] = [1, 0, 3, 3]  # the same in another order, with other empty places
+    mesh.joint_weights[8:] = [0.6, 0.4, 0, 0]
+    assert check_scene(scene) == []
+    mesh.joint_weights[11] = [0.5, 0.5, 0, 0]
+    mesh.joint_indices[13] = [1, 2, 3, 3]
+    found = breaks(scene, "warning", "Object 'body'", "4 vertices stand")
+    assert found == Elements("vertices", "body", (3, 5, 11, 13))
+
+
+# -- on the way into a file, and in one ----------------------------------------------------------
+
+
+def test_errors_stop_an_export_unless_it_is_kept_as_imported() -> None:
+    scene = crate()
+    of(scene, 4).points[:] *= np.float32(0)
+    part = SECOND_LIFE_MESH.files_of(scene)[0]
+    with pytest.raises(ExportError, match="too thin or too small"):
+        files.encode_part(part, SECOND_LIFE_MESH)
+    part.properties["as_imported"] = True
+    encoded = files.encode_part(part, SECOND_LIFE_MESH)
+    assert any("too thin or too small" in text for text in encoded.warnings)
+    assert encoded.outputs[-1].data
+
+
+def test_each_finding_is_told_once_on_the_way_into_a_file() -> None:
+    part = SECOND_LIFE_MESH.files_of(crate(scale=(1.0, 2.0, 1.0)))[0]
+    warnings = files.encode_part(part, SECOND_LIFE_MESH).warnings
+    assert sum("scale is uneven" in text for text in warnings) == 1
+
+
+def through_file(scene: sc.Scene, change: Callable[[Any], None] | None = None) -> list[Finding]:
+    """Return what is found in a scene's asset once it is a file."""
+    document = SECOND_LIFE_MESH.from_scene(SECOND_LIFE_MESH.files_of(scene)[0])
+    if change is not None:
+        change(document)
+    return SECOND_LIFE_MESH.check(SECOND_LIFE_MESH.read(SECOND_LIFE_MESH.write(document)))
+
+
+def test_a_file_is_checked_whole() -> None:
+    assert through_file(crate()) == []
+    scene = crate()
+    of(scene, 4).points[:] *= np.float32([1, 1, 0])
+    broken = through_file(scene)
+    assert [(finding.severity.value, finding.item) for finding in broken] == [("error", "Physics mesh")]
+    assert broken[0].elements is not None
+
+
+@pytest.mark.parametrize(
+    ("block", "severity", "words"),
+    [
+        ("medium_lod", "warning", "no medium level"),
+        ("lowest_lod", "warning", "no lowest level"),
+        ("physics_convex", "error", "no convex physics shape"),
+    ],
+)
+def test_blocks_that_a_file_lacks(block: str, severity: str, words: str) -> None:
+    finding = only(through_file(crate(), lambda document: document.blocks.pop(block)))
+    assert finding.severity.value == severity
+    assert words in finding.message
+
+
+def test_a_file_without_a_hull_around_everything() -> None:
+    finding = only(through_file(crate(), lambda document: document.blocks["physics_convex"].pop("BoundingVerts")))
+    assert finding.severity is Severity.ERROR
+    assert "BoundingVerts" in finding.message
+
+
+def test_levels_of_different_faces() -> None:
+    found = through_file(crate(), lambda document: document.blocks["low_lod"].append({"NoGeometry": True}))
+    assert "the low level has 3 faces, the high level 2" in only(found).message
+
+
+def test_a_long_header() -> None:
+    document = SECOND_LIFE_MESH.from_scene(SECOND_LIFE_MESH.files_of(crate())[0])
+    document.header_size = 5000
+    assert "5,000 bytes" in only(SECOND_LIFE_MESH.check(document)).message
+
+
+def test_bundles_need_all_levels_and_physics_for_all_or_none() -> None:
+    two = crate()
+    other = crate()
+    for node in other.nodes:
+        node.name = node.name.replace("crate", "chest")
+        for key in ("lod_of", "shape_of"):
+            if key in node.properties:
+                node.properties[key] += len(two.nodes)
+    two.nodes += other.nodes
+    bundle = SECOND_LIFE_BUNDLE.from_scene(SECOND_LIFE_BUNDLE.files_of(two)[0])
+    assert SECOND_LIFE_BUNDLE.check(bundle) == []
+    assert SECOND_LIFE_BUNDLE.check(SECOND_LIFE_BUNDLE.read(SECOND_LIFE_BUNDLE.write(bundle))) == []
+    del bundle.meshes[1].blocks["physics_mesh"]
+    assert "'chest': no physics mesh" in only(SECOND_LIFE_BUNDLE.check(bundle)).message
+    bundle.meshes[0].blocks.pop("physics_mesh")
+    bundle.meshes[0].blocks.pop("low_lod")
+    finding = only(SECOND_LIFE_BUNDLE.check(bundle))
+    assert (finding.item, finding.severity) == ("Object 'crate'", Severity.ERROR)
+    assert "low_lod" in finding.message
+
+
+REAL = {
+    "franz_6764a3d8.llmesh": ["warning: it has 28 triangles, more than the low level with 4"],
+    "franz_66f2a0fb.llmesh": ["error: 2 triangles are too thin"],
+    "franz_89ce9dc7.llmesh": ["warning: 'face 5', 'face 7' have no triangles here"],
+    "elfears_98a6e63e.llmesh": ["warning: the hull is flat"] * 2,
+    "synthetic/synth_flat_z.llmesh": [
+        "warning: there is no medium",
+        "warning: there is no low ",
+        "warning: there is no lowest",
+    ],
+    "benthic_rigged22.mesh": [],
+    "synthetic/synth_rig_cv.llmesh": [],
+    "synthetic/synth_scene.slm": ["warning: 'many', 'manyb': no physics mesh"],
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_files(samples: Path, name: str) -> None:
+    path = samples / "secondlife" / name
+    if not path.is_file():
+        pytest.skip(f"no {path}")
+    loaded = files.load(path)
+    found = loaded.format.check(loaded.document)
+    texts = [f"{finding.severity.value}: {finding.message}" for finding in found]
+    assert [text[: len(start)] for text, start in zip(texts, REAL[name], strict=False)] == REAL[name], texts
+    assert len(texts) == len(REAL[name]), texts
