@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,8 @@ from .lod_block import Face
 from .physics_block import MOST_HULLS, Hulls
 
 _FULL = 65535
+_UNNAMED = re.compile(r"_face_\d+$|^$")
+"""Names of materials that come from no file."""
 _ROUNDING = 0.51 / _FULL
 """Share of a range by which what was rounded to it may lie outside."""
 
@@ -99,8 +102,11 @@ class _Builder:
         kept = self.model.finest.properties.get("submodel_id")
         if number or kept is not None:
             header["submodel_id"] = number or kept
+        materials = [prepared.materials[number] for number in self.faces]
+        if self.as_imported and not all(_UNNAMED.search(material) for material in materials):
+            header["material_list"] = materials  # its file named them; others get names made of the face's number
         asset = Asset(header, {name: blocks[name] for name in BLOCKS if name in blocks})
-        self.built = BuiltAsset(asset, self.placement, [prepared.materials[number] for number in self.faces], number)
+        self.built = BuiltAsset(asset, self.placement, materials, number)
 
     # -- levels ---------------------------------------------------------------------------------
 
