@@ -21,6 +21,7 @@ _SHORT = 0.01
 """Metres: length of the bones of such joints."""
 _TOUCHING = 1e-6
 """Metres between a bone's head and the end of the one it hangs on up to which they are one point."""
+_UNSCALED = 1e-6
 _ALONG = 0.9
 """Cosine above which a bone is too near to an axis to be rolled by it."""
 
@@ -81,6 +82,6 @@ def sort(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str]
             if joint.group not in collections:
                 collections[joint.group] = data.collections.new(names.fit_all([joint.group], "Bones")[0])
             collections[joint.group].assign(bone)
-        if joint.tail is not None and not np.allclose(joint.scale, 1.0, rtol=0.0, atol=1e-6):
+        if joint.tail is not None and max(abs(part - 1.0) for part in joint.scale) > _UNSCALED:
             bone.color.palette = _VOLUME_COLOR
             compat.draw_thin(bone)

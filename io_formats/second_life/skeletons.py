@@ -6,6 +6,7 @@ attachment points have those of the table, or of the file.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,9 @@ COLLISION_GROUP = "Collision Volumes"
 ATTACHMENT_GROUP = "Attachment Points"
 UNKNOWN_GROUP = "Unknown"
 NAME = "Avatar"
+
+_TOUCHING = 1e-6
+"""Metres between the end of a bone and the place of the next up to which they are connected."""
 
 
 @dataclass
@@ -159,14 +163,25 @@ def rest_worlds(rests: Mapping[str, Matrix]) -> dict[str, Matrix]:
 
 def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, int]) -> Matrix:
     """Return where a joint ends, from its place: where the one begins that is connected to it, else the table's."""
-    if joint.is_bone:
-        for name, child in skeleton_table.table().items():
-            if child.parent == joint.name and child.is_bone and child.is_connected and name in place:
-                at_rest = np.array(child.position)
-                if np.allclose(at_rest, joint.end, atol=1e-6):
-                    between: Matrix = worlds[name][:3, 3] - worlds[joint.name][:3, 3]
-                    return between
+    for name in _connected(joint.name) if joint.is_bone else ():
+        if name in place:
+            between: Matrix = worlds[name][:3, 3] - worlds[joint.name][:3, 3]
+            return between
     return np.array(joint.end)
+
+
+@functools.cache
+def _connected(parent: str) -> tuple[str, ...]:
+    """Return the bones of the table that begin where another ends."""
+    table = skeleton_table.table()
+    return tuple(
+        name
+        for name, child in table.items()
+        if child.parent == parent
+        and child.is_bone
+        and child.is_connected
+        and max(abs(a - b) for a, b in zip(child.position, table[parent].end, strict=True)) <= _TOUCHING
+    )
 
 
 def _group(joint: TableJoint) -> str:
