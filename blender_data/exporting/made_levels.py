@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ...io_formats.connectivity import open_points, sewn
 from ...io_formats.normals import face_normals, unit, vertex_normals
 from ...io_formats.scene import FloatArray, IntArray, Layer, Mesh, Surface
+from ...io_formats.vertices import weld_map
 
 _FILE_DOMAINS = ("position_domain", "uv_domain")
 _NORMAL = "level_normal"
@@ -48,7 +49,7 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     source = replace(sewn(mesh), tangent=None, colors=[], custom=[])
     if not source.triangle_count:
         return mesh
-    fixed = _outermost(source)
+    fixed = np.zeros(len(source.points), bool)
     if keep_borders:
         fixed |= open_points(source.corner_point, len(source.points))
     made = _decimated(source, wanted, fixed)
@@ -62,20 +63,27 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
         for slot in lost.tolist():
             fixed[_largest(source, slot)] = True
         made = _decimated(source, wanted, fixed)
+    made.points = _in_box(made, source, source.points[fixed])
     return made
 
 
-def _outermost(mesh: Mesh) -> _Flags:
-    """Tell for each point whether it stays so that a level fills the same box: one for each side of it.
+def _in_box(made: Mesh, source: Mesh, kept: FloatArray) -> FloatArray:
+    """Return the points of a level such that it fills the box of its source: one is moved to each side of that.
 
-    Levels are stretched to the box of the finest one by programs that fit each file on its own.
+    Programs that fit each file to a box of its own would else stretch the level. Points of the places ``kept`` stay.
     """
-    fixed = np.zeros(len(mesh.points), bool)
-    used = np.unique(mesh.corner_point)
-    points = mesh.points[used]
-    fixed[used[points.argmin(axis=0)]] = True
-    fixed[used[points.argmax(axis=0)]] = True
-    return fixed
+    low, high = (side(source.points[source.corner_point], axis=0) for side in (np.min, np.max))
+    points = np.clip(made.points, low, high)  # Decimate puts points a little outside of what it thins
+    used = np.zeros(len(points), bool)
+    used[made.corner_point] = True
+    place = weld_map([np.concatenate([kept, made.points])])[0]
+    is_kept = place[len(kept) :] <= place[: len(kept)].max(initial=-1)
+    free = np.flatnonzero(used & ~is_kept)
+    for axis in range(3):
+        for side, outermost in ((low, np.argmin), (high, np.argmax)):
+            if len(free) and points[outermost(points[:, axis]), axis] != side[axis]:
+                points[free[outermost(points[free, axis])], axis] = side[axis]
+    return np.ascontiguousarray(points, np.float32)
 
 
 def _largest(mesh: Mesh, slot: int) -> IntArray:

@@ -137,10 +137,10 @@ class _Rules:
             return None
         return Elements(kind, node.name, tuple(np.flatnonzero(members).tolist()))
 
-    def level_nodes(self) -> Iterator[tuple[int, Node, Mesh]]:
-        """Yield the levels that are there, the finest first."""
+    def level_nodes(self, *, made: bool = True) -> Iterator[tuple[int, Node, Mesh]]:
+        """Yield the levels that are there, the finest first; those that were made of finer ones only with ``made``."""
         for number, node in enumerate(self.model.levels):
-            if node is not None and node.mesh is not None:
+            if node is not None and node.mesh is not None and (made or "source" not in node.properties):
                 yield number, node, node.mesh
 
     def names(self) -> Iterator[Finding]:
@@ -257,8 +257,11 @@ class _Rules:
         return listed(named if self.model.name else [name.replace("_", " ").strip() for name in named])
 
     def crowded_faces(self, node: Node, mesh: Mesh) -> Iterator[Finding]:
-        """Look for faces with more vertices than 16 bits count; each point is one vertex at least."""
-        if len(mesh.points) <= MOST_VERTICES:
+        """Look for faces with more vertices than 16 bits count; each point is one vertex at least.
+
+        What will be split in all levels alike is told of the finest.
+        """
+        if len(mesh.points) <= MOST_VERTICES or not (self.stored or node is self.model.finest):
             return
         triangles = mesh.corner_point.reshape(-1, 3)
         for slot in _used_slots(mesh):
@@ -270,7 +273,7 @@ class _Rules:
 
     def uvs(self) -> Iterator[Finding]:
         """Look for UVs that are too far off to be stored well (section 12)."""
-        for _number, node, mesh in self.level_nodes():
+        for _number, node, mesh in self.level_nodes(made=False):
             if not mesh.uvs or not len(mesh.uvs[0].values):
                 continue
             values = mesh.uvs[0].values
@@ -345,7 +348,7 @@ class _Rules:
         """Look for vertices that no joint moves, and places with two answers (section 4.1)."""
         if self.model.skeleton is None:
             return
-        for _number, node, mesh in self.level_nodes():
+        for _number, node, mesh in self.level_nodes(made=False):
             used = np.zeros(len(mesh.points), bool)
             used[mesh.corner_point] = True
             if mesh.joint_weights is None or mesh.joint_indices is None:

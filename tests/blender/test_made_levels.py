@@ -138,6 +138,23 @@ def test_normals_follow_the_surface_and_stay_smooth() -> None:
     assert (spread[:, 1] - spread[:, 0]).max() < 1e-4, "each point has one normal, as in the smooth source"
 
 
+@pytest.mark.parametrize("keep_borders", [False, True])
+def test_levels_fill_the_box_of_the_finest(keep_borders: bool) -> None:
+    import bpy
+    from meshferry.blender_data.exporting.mesh_reading import MeshReader
+
+    bpy.ops.mesh.primitive_ico_sphere_add(subdivisions=4, radius=2)
+    bpy.context.object.data.vertices[7].co *= 1.5
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    source = MeshReader(depsgraph, use_modifiers=True, uv_layers=1, color_layers=0).read(bpy.context.object)
+    assert source is not None
+    for ratio in (0.4, 0.05, 0.01):
+        level = made(source, ratio, keep_borders=keep_borders)
+        assert level.triangle_count == pytest.approx(ratio * source.triangle_count, abs=2)
+        np.testing.assert_allclose(level.points.min(axis=0), source.points.min(axis=0), atol=1e-6)
+        np.testing.assert_allclose(level.points.max(axis=0), source.points.max(axis=0), atol=1e-6)
+
+
 def box_of_grids(cells: int = 12) -> sc.Mesh:
     """Return a box with hard edges, each side a grid of points of its own and a UV island of its own."""
     u, v = np.meshgrid(np.linspace(-1, 1, cells + 1), np.linspace(-1, 1, cells + 1), indexing="ij")
