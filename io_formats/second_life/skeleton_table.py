@@ -53,7 +53,7 @@ class TableJoint:
     def is_collision_volume(self) -> bool:
         return self.kind == "collision_volume"
 
-    @property
+    @functools.cached_property
     def local(self) -> Matrix:
         """(4, 4): scale, then turn, then move; children take over the move of a bone alone, having no other."""
         matrix = np.identity(4)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from ..llsd_binary import as_integer, as_reals, encoded, singles, sorted_map
 from .document import INSTANCES, VERSION, Bundle
 
-_MOST = 1024
-"""Instances that are read; a linkset has at most 512 objects."""
+_MOST = 512
+"""Instances that are read: a linkset has no more objects."""
 
 
 @dataclass
