@@ -6,12 +6,22 @@ Each format may have a maker of its own that knows its structure; the others get
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import raw, timbermesh_mutations, timbermesh_seeds, timbermesh_wrappings, unigine_mutations, unigine_seeds
+from . import (
+    raw,
+    second_life_mutations,
+    second_life_seeds,
+    timbermesh_mutations,
+    timbermesh_seeds,
+    timbermesh_wrappings,
+    unigine_mutations,
+    unigine_seeds,
+)
 from .checkout import SAMPLES, load_package
+from .second_life_seeds import Seed
 from .tokens import encode
 from .unigine_seeds import Row
 
@@ -38,9 +48,17 @@ class Corpus:
     """Whole files as they are."""
     rows: dict[str, Row] = field(default_factory=dict)
     """Files as rows of values, for the makers that know them."""
+    seeds: Mapping[str, Seed] = field(default_factory=dict)
+    """Files as trees of values, for the makers that know those."""
 
 
-_FOLDERS = {"unigine_mesh": "unigine", "unigine_animation": "unigine", "unigine_skeleton": "unigine"}
+_FOLDERS = {
+    "unigine_mesh": "unigine",
+    "unigine_animation": "unigine",
+    "unigine_skeleton": "unigine",
+    "second_life_mesh": "secondlife",
+    "second_life_bundle": "secondlife",
+}
 """Where the samples of a format lie, if not in a folder of its name."""
 
 
@@ -100,6 +118,25 @@ def make_unigine(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
     return (raw.mutate(data, rng), f"{name}, raw changes") if choice < 0.96 else (data, f"{name}, unchanged")
 
 
+def second_life_corpus(seeds: Mapping[str, Seed]) -> Callable[[dict[str, bytes]], Corpus]:
+    return lambda files: Corpus(files=files, seeds=seeds)
+
+
+def make_second_life(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+    choice = rng.random()
+    if choice < _BOMBS:
+        return second_life_mutations.bomb(rng)
+    if corpus.files and choice < 0.15:
+        name, data = pick(corpus.files, rng)
+        return raw.mutate(data, rng), f"raw changes to {name}"
+    name = rng.choice(list(corpus.seeds))
+    seed = corpus.seeds[name]
+    if choice < 0.9:
+        return second_life_mutations.mutate(seed, rng), f"{name}, changed values"
+    data = seed.pack()
+    return (raw.mutate(data, rng), f"{name}, raw changes") if choice < 0.97 else (data, f"{name}, unchanged")
+
+
 def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
     """Choose a file, small ones more often: a hundred small cases find more than one large one."""
     names = list(files)
@@ -113,6 +150,8 @@ _MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
     "unigine_mesh": (unigine_corpus(unigine_seeds.meshes()), make_unigine),
     "unigine_animation": (unigine_corpus(unigine_seeds.animations()), make_unigine),
     "unigine_skeleton": (unigine_corpus(unigine_seeds.skeletons()), make_unigine),
+    "second_life_mesh": (second_life_corpus(second_life_seeds.assets()), make_second_life),
+    "second_life_bundle": (second_life_corpus(second_life_seeds.bundles()), make_second_life),
 }
 
 
@@ -126,7 +165,7 @@ class CaseMaker:
         self.seed = seed
         self.sources: list[tuple[str, Corpus, Maker]] = []
         for known in formats.FORMATS:
-            if only in ("", known.name):
+            if known.is_read and only in ("", known.name):
                 files = sample_files(known.name, known.extensions) if use_samples else {}
                 prepare, make = _MAKERS.get(known.name, (lambda files: Corpus(files=files), make_raw))
                 self.sources.append((known.name, prepare(files), make))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable
@@ -78,9 +79,15 @@ def allowed(data: bytes) -> int:
 def inflated_size(data: bytes) -> int:
     """Return what a reader may inflate of a file: its true inflated size, up to the cap that readers have to set."""
     cap = max(INFLATED_BASE, INFLATED_RATIO * len(data))
-    start, window = (0, 31) if data[:2] == b"\x1f\x8b" else (2, -15)
-    if start and (len(data) < 2 or data[0] & 15 != 8):
-        return 0
+    if data[:1] == b"{" or data[:2] == b"<?":  # streams behind a header of LLSD, the content of which names them
+        starts = [found.start() for found in re.finditer(rb"\x78[\x01\x5e\x9c\xda]", data)]
+        return min(sum(_stream_size(data, start, 15, cap) for start in starts), cap)
+    if data[:2] == b"\x1f\x8b":
+        return _stream_size(data, 0, 31, cap)
+    return _stream_size(data, 2, -15, cap) if len(data) >= 2 and data[0] & 15 == 8 else 0
+
+
+def _stream_size(data: bytes, start: int, window: int, cap: int) -> int:
     stream = zlib.decompressobj(window)
     total = 0
     rest: bytes | memoryview = memoryview(data)[start:]
