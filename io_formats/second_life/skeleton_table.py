@@ -59,12 +59,14 @@ class TableJoint:
         matrix = np.identity(4)
         matrix[:3, 3] = self.position
         if self.is_bone:
+            matrix.setflags(write=False)
             return matrix
         x, y, z = np.radians(self.degrees)
         about_x = np.array([[1, 0, 0], [0, np.cos(x), -np.sin(x)], [0, np.sin(x), np.cos(x)]])
         about_y = np.array([[np.cos(y), 0, np.sin(y)], [0, 1, 0], [-np.sin(y), 0, np.cos(y)]])
         about_z = np.array([[np.cos(z), -np.sin(z), 0], [np.sin(z), np.cos(z), 0], [0, 0, 1]])
         matrix[:3, :3] = about_z @ about_y @ about_x @ np.diag(self.scale)
+        matrix.setflags(write=False)
         return matrix
 
 

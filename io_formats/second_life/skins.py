@@ -94,7 +94,7 @@ def _overridden(known: Sequence[str | None], positions: Matrix | None) -> Mappin
     wanted = {name: place for name, place in zip(known, positions, strict=True) if name is not None}
     worlds: dict[str, Matrix] = {}
     for name, joint in table.items():
-        local = joint.local
+        local = joint.local.copy()
         if name in wanted:
             local[:3, 3] = wanted[name]
         worlds[name] = worlds.get(joint.parent, np.identity(4)) @ local
