@@ -17,6 +17,9 @@ from .mesh.lod_block import Face
 from .mesh.physics_block import hulls_of
 from .models import LEVELS, models_of
 
+_SAME = 1e-6
+"""By which ranges may differ that come from one file."""
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -143,9 +146,13 @@ def _same_face(one: Face, other: Face) -> bool:
         return False
     if not np.array_equal(_places(one.positions, one.triangles), _places(other.positions, other.triangles)):
         return False
+    if not np.allclose(one.position_domain, other.position_domain, atol=_SAME):
+        return False
     if one.uvs is None or other.uvs is None:
         return True
-    return np.array_equal(_places(one.uvs, one.triangles), _places(other.uvs, other.triangles))
+    if not np.array_equal(_places(one.uvs, one.triangles), _places(other.uvs, other.triangles)):
+        return False
+    return one.uv_domain is None or other.uv_domain is None or np.allclose(one.uv_domain, other.uv_domain, atol=_SAME)
 
 
 def _places(values: npt.NDArray[np.uint16], triangles: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:

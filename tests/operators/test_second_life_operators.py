@@ -1,0 +1,257 @@
+"""Import and export of Second Life files as an artist or a script asks for it."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from second_life_models import write_crate
+
+pytestmark = pytest.mark.needs_bpy
+
+LEVELS = ("", "_LOD2", "_LOD1", "_LOD0")
+
+
+def _files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def _names(stem):
+    return sorted([f"{stem}{suffix}.dae" for suffix in (*LEVELS, "_PHYS")])
+
+
+def _mesh(bpy, name, *, faces=((0, 1, 2, 3), (4, 7, 6, 5), (0, 4, 5, 1), (1, 5, 6, 2), (2, 6, 7, 3), (3, 7, 4, 0))):
+    mesh = bpy.data.meshes.new(name)
+    points = [(x, y, z) for z in (0, 1) for x, y in ((0, 0), (0, 1), (1, 1), (1, 0))]
+    mesh.from_pydata(points, [], faces)
+    mesh.materials.append(bpy.data.materials.get("Wood") or bpy.data.materials.new("Wood"))
+    item = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(item)
+    return item
+
+
+def _select(bpy, *items):
+    bpy.context.view_layer.update()
+    for item in bpy.context.view_layer.objects:
+        item.select_set(item in items)
+    bpy.context.view_layer.objects.active = items[0]
+
+
+@pytest.fixture
+def box(clean_blender):
+    """Return a selected box."""
+    item = _mesh(clean_blender, "box")
+    _select(clean_blender, item)
+    return item
+
+
+def _geometries(path):
+    """Return names and triangles of the geometries of a Collada file."""
+    space = {"c": "http://www.collada.org/2005/11/COLLADASchema"}
+    return {
+        geometry.get("name"): sum(int(part.get("count")) for part in geometry.iterfind(".//c:triangles", space))
+        for geometry in ET.parse(path).iterfind(".//c:geometry", space)
+    }
+
+
+# -- import -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["crate.llmesh", "crate.mesh", "0a1b2c3d-0000-1111-2222-333344445555", "note.txt"])
+def test_an_asset_is_known_by_its_content(clean_blender, tmp_path, name):
+    bpy = clean_blender
+    assert bpy.ops.import_scene.second_life(filepath=str(write_crate(tmp_path / name))) == {"FINISHED"}
+    shown = [item for item in bpy.data.objects if item.visible_get()]
+    assert [tuple(item.dimensions) for item in shown] == [pytest.approx((2, 1, 0.5), abs=1e-5)]
+    assert bpy.context.object == shown[0]
+
+
+def test_several_assets_come_at_once_and_a_broken_one_alone_is_missing(clean_blender, tmp_path):
+    bpy = clean_blender
+    files = [{"name": write_crate(tmp_path / name).name} for name in ("one.llmesh", "two", "three.llmesh")]
+    (tmp_path / "two").write_bytes((tmp_path / "two").read_bytes()[:60])
+    assert bpy.ops.import_scene.second_life(directory=str(tmp_path), files=files) == {"FINISHED"}
+    assert {"one", "three"} <= set(bpy.data.objects.keys())
+    assert "two" not in bpy.data.objects
+
+
+def test_the_importer_of_mesh_files_takes_an_asset(clean_blender, tmp_path):
+    bpy = clean_blender
+    assert bpy.ops.import_scene.unigine(filepath=str(write_crate(tmp_path / "crate.mesh"))) == {"FINISHED"}
+    assert bpy.data.objects["crate"].meshferry.lowest_level is not None
+
+
+def test_a_size_is_assumed_where_the_asset_says_none(clean_blender, samples):
+    bpy = clean_blender
+    path = samples / "secondlife" / "elfears_98a6e63e.llmesh"
+    bpy.ops.import_scene.second_life(filepath=str(path), assumed_size=3.0)
+    assert tuple(bpy.context.object.scale) == pytest.approx((3, 3, 3))
+
+
+# -- the upload set -----------------------------------------------------------------------------------------------
+
+
+def test_a_set_is_five_files_with_a_partner_in_each(clean_blender, box, tmp_path):
+    result = clean_blender.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"))
+    assert result == {"FINISHED"}
+    assert _files(tmp_path) == _names("any")
+    counts = [_geometries(tmp_path / f"any{suffix}.dae") for suffix in LEVELS]
+    assert [list(count) for count in counts] == [["box"]] * 4
+    triangles = [count["box"] for count in counts]
+    assert triangles[0] == 12
+    assert triangles == sorted(triangles, reverse=True)
+    assert triangles[3] < 12
+
+
+@pytest.mark.parametrize("chosen", ["box_LOD1", "box_PHYS"])
+def test_a_part_stands_for_its_model(clean_blender, box, tmp_path, chosen):
+    bpy = clean_blender
+    parts = {name: _mesh(bpy, name, faces=((0, 1, 2, 3), (4, 7, 6, 5))) for name in ("box_LOD1", "box_PHYS")}
+    _select(bpy, parts[chosen])
+    box.hide_set(True)  # as while another level is looked at
+    bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"))
+    assert _geometries(tmp_path / "any.dae") == {"box": 12}
+    assert _geometries(tmp_path / "any_LOD1.dae") == {"box": 4}
+
+
+def test_an_armature_stands_for_what_it_deforms(clean_blender, box, tmp_path):
+    bpy = clean_blender
+    bpy.ops.object.second_life_avatar_add()
+    avatar = bpy.context.object
+    box.modifiers.new("Armature", "ARMATURE").object = avatar
+    box.vertex_groups.new(name="mChest").add(range(8), 1.0, "REPLACE")
+    other = _mesh(bpy, "other")
+    _select(bpy, avatar)
+    bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"))
+    assert list(_geometries(tmp_path / "any.dae")) == ["box"]
+    _select(bpy, avatar, other)
+    bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"))
+    assert sorted(_geometries(tmp_path / "any.dae")) == ["box", "other"]
+
+
+def test_nothing_selected_is_said(clean_blender, box, tmp_path):
+    bpy = clean_blender
+    box.select_set(False)
+    bpy.context.view_layer.objects.active = None
+    with pytest.raises(RuntimeError, match="No mesh is selected"):
+        bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"))
+
+
+def test_files_beside_a_new_one_stay_unless_told_otherwise(clean_blender, box, tmp_path):
+    export = clean_blender.ops.export_scene.second_life_upload
+    (tmp_path / "any_LOD1.dae").write_text("mine")
+    with pytest.raises(RuntimeError, match=r"any_LOD1.*Replace Files"):
+        export(filepath=str(tmp_path / "any.dae"))
+    assert _files(tmp_path) == ["any_LOD1.dae"]
+    assert (tmp_path / "any_LOD1.dae").read_text() == "mine"
+    export(filepath=str(tmp_path / "any.dae"), use_replace=True)
+    assert _geometries(tmp_path / "any_LOD1.dae")["box"] < 12
+
+
+def test_a_set_is_replaced_as_a_whole_where_its_chosen_file_is(clean_blender, box, tmp_path):
+    export = clean_blender.ops.export_scene.second_life_upload
+    export(filepath=str(tmp_path / "any.dae"))
+    before = (tmp_path / "any_LOD0.dae").read_bytes()
+    box.data.vertices[0].co.x = -0.5
+    export(filepath=str(tmp_path / "any.dae"))  # the file browser asked about the one that was chosen
+    assert (tmp_path / "any_LOD0.dae").read_bytes() != before
+    assert _files(tmp_path) == _names("any")
+
+
+def test_an_error_stops_the_set_a_warning_does_not(clean_blender, box, tmp_path):
+    bpy = clean_blender
+    level = _mesh(bpy, "box_LOD1")
+    level.data.materials[0] = bpy.data.materials.new("Steel")  # which the highest level does not have
+    with pytest.raises(RuntimeError, match="Steel"):
+        bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"))
+    assert _files(tmp_path) == []
+    level.data.materials[0] = box.data.materials[0]
+    box.scale = (-1, 2, 3)
+    assert bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae")) == {"FINISHED"}
+
+
+def test_a_folder_is_known_while_it_exists(clean_blender, box, tmp_path):
+    from meshferry.operators.export_second_life import known_folder
+
+    bpy = clean_blender
+    last = bpy.context.window_manager.operator_properties_last("export_scene.second_life_upload")
+    before = last.filepath
+    try:
+        last.filepath = ""
+        assert known_folder(bpy.context) is None
+        last.filepath = str(tmp_path / "gone" / "box.dae")
+        assert known_folder(bpy.context) is None
+        last.filepath = str(tmp_path / "other.dae")
+        assert known_folder(bpy.context) == tmp_path
+    finally:
+        last.filepath = before
+
+
+# -- the others ---------------------------------------------------------------------------------------------------
+
+
+def test_assets_are_one_for_each_object(clean_blender, box, tmp_path):
+    bpy = clean_blender
+    _select(bpy, box, _mesh(bpy, "Beam"))
+    export = bpy.ops.export_scene.second_life_mesh
+    assert export(filepath=str(tmp_path / "any.llmesh"), scope="SELECTION") == {"FINISHED"}
+    assert _files(tmp_path) == ["Beam.llmesh", "box.llmesh"]
+    _select(bpy, box)
+    assert export(filepath=str(tmp_path / "any.llmesh"), scope="SELECTION") == {"FINISHED"}
+    assert "any.llmesh" in _files(tmp_path)
+
+
+def test_an_asset_comes_back_as_it_went(clean_blender, box, tmp_path):
+    bpy = clean_blender
+    box.scale, box.location = (2, 3, 0.5), (5, 6, 7)
+    bpy.ops.export_scene.second_life_mesh(filepath=str(tmp_path / "any.llmesh"), scope="SELECTION")
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    bpy.ops.import_scene.second_life(filepath=str(tmp_path / "any.llmesh"))
+    assert tuple(bpy.context.object.dimensions) == pytest.approx((2, 3, 0.5), abs=1e-4)
+
+
+def test_a_bundle_comes_with_what_the_viewer_asks_for(clean_blender, box, tmp_path):
+    assert clean_blender.ops.export_scene.second_life_bundle(filepath=str(tmp_path / "any.slm"), scope="SELECTION") == {
+        "FINISHED"
+    }
+    assert _files(tmp_path) == ["any.dae", "any.slm"]
+    assert (tmp_path / "any.slm").stat().st_mtime - (tmp_path / "any.dae").stat().st_mtime >= 1
+
+
+def test_a_request_is_two_bodies(clean_blender, box, tmp_path):
+    llsd = pytest.importorskip("llsd")
+    clean_blender.ops.export_scene.second_life_request(filepath=str(tmp_path / "any.llsd"), scope="SELECTION")
+    assert _files(tmp_path) == ["any.fee.llsd", "any.llsd"]
+    fee, body = (llsd.parse_xml((tmp_path / name).read_bytes()) for name in _files(tmp_path))
+    assert fee["asset_type"] == "mesh"
+    assert len(body["mesh_list"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["upload", "bundle", "request"])
+def test_the_dialog_names_the_files_that_are_written(clean_blender, box, tmp_path, kind):
+    from meshferry.operators import export_second_life
+
+    exporter = getattr(export_second_life, f"EXPORT_SCENE_OT_second_life_{kind}")
+    extension = exporter.filename_ext
+    getattr(clean_blender.ops.export_scene, f"second_life_{kind}")(
+        filepath=str(tmp_path / f"any{extension}"), scope="SELECTION"
+    )
+    named = exporter.set_names(exporter, "any")
+    assert named[0] == f"any{extension}"
+    assert sorted(named) == _files(tmp_path)
+
+
+# -- the avatar ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "bones"),
+    [({}, 133 + 26), ({"use_collision_volumes": False}, 133), ({"use_attachments": True}, 133 + 26 + 47)],
+)
+def test_the_avatar_is_added_at_the_cursor(clean_blender, options, bones):
+    bpy = clean_blender
+    bpy.context.scene.cursor.location = (1, 2, 3)
+    assert bpy.ops.object.second_life_avatar_add(**options) == {"FINISHED"}
+    avatar = bpy.context.object
+    assert (avatar.type, len(avatar.data.bones)) == ("ARMATURE", bones)
+    assert tuple(avatar.location) == (1, 2, 3)
+    assert avatar.select_get()
+    assert avatar.data.bones["mPelvis"].head_local.z == pytest.approx(1.067, abs=1e-6)

@@ -1,0 +1,267 @@
+"""The tab of Second Life: which objects are which, weights, levels to look at, what is drawn."""
+
+import json
+
+import pytest
+from second_life_models import Drawn, panel_context, write_crate
+
+pytestmark = pytest.mark.needs_bpy
+
+
+@pytest.fixture
+def crate(clean_blender, tmp_path):
+    """Return an imported box of 12 triangles with all its levels."""
+    clean_blender.ops.import_scene.second_life(filepath=str(write_crate(tmp_path / "crate.llmesh")))
+    return clean_blender.data.objects["crate"]
+
+
+@pytest.fixture
+def ball(clean_blender):
+    """Return a new sphere of 1,280 triangles without levels."""
+    clean_blender.ops.mesh.primitive_ico_sphere_add(subdivisions=4)
+    clean_blender.context.object.name = "ball"
+    clean_blender.context.object.data.materials.append(clean_blender.data.materials.new("Leather"))
+    return clean_blender.context.object
+
+
+def _weights(bpy):
+    return bpy.context.window_manager.meshferry_weights
+
+
+def _shown(bpy):
+    return {item.name for item in bpy.data.objects if item.visible_get()}
+
+
+def _draw(bpy):
+    from meshferry.operators.second_life_panel import SECOND_LIFE_PT_sidebar
+
+    context = panel_context(bpy)
+    if not SECOND_LIFE_PT_sidebar.poll(context):
+        return None
+    layout = Drawn()
+    SECOND_LIFE_PT_sidebar.draw(type("Panel", (), {"layout": layout})(), context)
+    return layout.lines
+
+
+# -- weights ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "elfears_98a6e63e.llmesh",
+        "franz_9b91b744.llmesh",
+        "franz_7fd97e74.llmesh",
+        "franz_d0471994.llmesh",
+        "franz_6764a3d8.llmesh",
+        "synthetic/synth_8face_nogeo_hulls.llmesh",
+    ],
+)
+def test_what_was_imported_weighs_what_its_file_says(clean_blender, samples, name):
+    bpy = clean_blender
+    expected = json.loads((samples / "secondlife" / "expected.json").read_text())[name]
+    bpy.ops.import_scene.second_life(filepath=str(samples / "secondlife" / name))
+    bpy.context.object.scale = (1, 1, 1)
+    bpy.context.view_layer.update()
+    assert bpy.ops.object.second_life_weigh() == {"FINISHED"}
+    kept = _weights(bpy)
+    assert kept.is_exact
+    assert kept.download == pytest.approx(expected["streaming_cost_at_1m"], abs=6e-5)
+    names = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
+    triangles = [sum(face.get("triangles", 0) for face in expected["lods"].get(level, ())) for level in names]
+    assert [level.triangles for level in kept.models[0].levels] == triangles
+    bpy.context.object.scale = (10, 10, 10)
+    bpy.context.view_layer.update()
+    bpy.ops.object.second_life_weigh()
+    assert kept.is_exact
+    assert kept.download == pytest.approx(expected["streaming_cost_at_10m"], abs=6e-5)
+
+
+def test_joints_and_animesh_are_counted(clean_blender, samples):
+    bpy = clean_blender
+    path = samples / "secondlife" / "benthic_rigged22.mesh"
+    expected = json.loads((samples / "secondlife" / "expected.json").read_text())[path.name]
+    bpy.ops.import_scene.second_life(filepath=str(path))
+    bpy.ops.object.second_life_weigh()
+    kept = _weights(bpy)
+    assert kept.models[0].joints == 22
+    assert kept.animesh == pytest.approx(15 + expected["animesh_triangle_cost"], abs=6e-5)
+
+
+def test_a_change_makes_the_figures_about_and_is_noticed(crate, clean_blender):
+    from meshferry.operators.second_life_objects import chosen_models
+    from meshferry.operators.second_life_weights import stamp_of
+
+    bpy = clean_blender
+    bpy.ops.object.second_life_weigh()
+    kept = _weights(bpy)
+    assert kept.is_exact
+    assert kept.stamp == stamp_of(bpy.context, chosen_models(bpy.context))
+    assert "Changed since; compute again" not in _draw(bpy)
+    crate.data.vertices[0].co.x -= 0.1
+    bpy.ops.object.second_life_weigh()
+    assert not kept.is_exact
+    assert any(str(line).startswith("about ") for line in _draw(bpy))
+    crate.modifiers.new("Subdivision", "SUBSURF")
+    assert "Changed since; compute again" in _draw(bpy)
+
+
+def test_several_objects_are_added_up(crate, ball, clean_blender):
+    bpy = clean_blender
+    crate.select_set(True)
+    ball.select_set(True)
+    assert bpy.ops.object.second_life_weigh() == {"FINISHED"}
+    kept = _weights(bpy)
+    assert [(entry.name, entry.is_exact) for entry in kept.models] == [("ball", False), ("crate", True)]
+    assert kept.download == pytest.approx(sum(entry.download for entry in kept.models), rel=1e-6)
+    assert kept.server == 1.0
+    assert kept.subject == "ball and 1 more"
+    assert [level.triangles for level in kept.models[0].levels] == [1280, 512, 192, 64]
+    assert kept.land_impact == max(1, round(max(kept.download, kept.physics, kept.server)))
+
+
+def test_what_cannot_be_weighed_is_said_and_leaves_no_old_figures(crate, clean_blender):
+    bpy = clean_blender
+    bpy.ops.object.second_life_weigh()
+    crate.scale.x = 0
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match="crate"):
+        bpy.ops.object.second_life_weigh()
+    assert not len(_weights(bpy).models)
+
+
+# -- levels -------------------------------------------------------------------------------------------------------
+
+
+def test_one_level_is_shown_at_a_time(crate, clean_blender):
+    bpy = clean_blender
+    show = bpy.ops.object.second_life_level_show
+    assert _shown(bpy) == {"crate"}
+    for part, name in (("LOW", "crate_LOD1"), ("LOWEST", "crate_LOD0"), ("MEDIUM", "crate_LOD2"), ("HIGH", "crate")):
+        assert show(part=part) == {"FINISHED"}
+        assert _shown(bpy) == {name}
+        assert bpy.context.object.name == name
+
+
+def test_levels_of_others_stay_in_the_dark(clean_blender, tmp_path):
+    bpy = clean_blender
+    files = [{"name": write_crate(tmp_path / name).name} for name in ("one.llmesh", "two.llmesh")]
+    bpy.ops.import_scene.second_life(directory=str(tmp_path), files=files)
+    levels = {name: bpy.data.objects[f"{name}_LOD1"] for name in ("one", "two")}
+    home = levels["two"].users_collection[0]
+    home.objects.link(levels["one"])  # both in one collection, whose eye is closed
+    for item in bpy.data.objects:
+        item.select_set(item.name == "two")
+    bpy.context.view_layer.objects.active = bpy.data.objects["two"]
+    bpy.ops.object.second_life_level_show(part="LOW")
+    assert _shown(bpy) == {"one", "two_LOD1"}
+
+
+def test_physics_are_shown_with_the_model(crate, clean_blender):
+    bpy = clean_blender
+    before = _shown(bpy)
+    bpy.ops.object.second_life_level_show(part="PHYSICS")
+    assert len(_shown(bpy)) == 2
+    assert before < _shown(bpy)
+    bpy.ops.object.second_life_level_show(part="PHYSICS")
+    assert _shown(bpy) == before
+
+
+def test_a_missing_level_is_made_as_the_export_makes_it(ball, clean_blender):
+    bpy = clean_blender
+    ball.location = (1, 2, 3)
+    ball.scale = (1, 1, 2)
+    bpy.ops.object.second_life_avatar_add()
+    avatar = bpy.context.object
+    ball.modifiers.new("Armature", "ARMATURE").object = avatar
+    ball.parent = avatar
+    ball.vertex_groups.new(name="mChest").add(range(len(ball.data.vertices)), 1.0, "REPLACE")
+    bpy.context.view_layer.objects.active = ball
+    avatar.select_set(False)
+    ball.select_set(True)
+    bpy.context.view_layer.update()
+    assert bpy.ops.object.second_life_level_make(part="LOW") == {"FINISHED"}
+    level = bpy.data.objects["ball_LOD1"]
+    assert ball.meshferry.low_level == level
+    assert len(level.data.polygons) == 192
+    assert level.matrix_world == ball.matrix_world
+    assert list(level.data.materials) == list(ball.data.materials)
+    assert [modifier.object for modifier in level.modifiers] == [avatar]
+    weights = {level.vertex_groups[group.group].name for vertex in level.data.vertices for group in vertex.groups}
+    assert weights == {"mChest"}
+    assert _shown(bpy) == {"Avatar", "ball_LOD1"}
+    points = [vertex.co.length for vertex in level.data.vertices]
+    assert 0.8 < min(points) <= max(points) < 1.1
+    assert bpy.ops.object.second_life_level_make(part="LOW") == {"CANCELLED"}  # it has one now
+
+
+def test_a_level_that_was_made_is_exported_as_it_stands(ball, clean_blender, tmp_path):
+    bpy = clean_blender
+    bpy.ops.object.second_life_level_make(part="LOWEST")
+    bpy.ops.object.second_life_weigh()
+    assert [level.triangles for level in _weights(bpy).models[0].levels][3] == 64
+    bpy.data.objects["ball_LOD0"].data.clear_geometry()
+    bpy.data.objects["ball_LOD0"].data.from_pydata([(0, 0, 1), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+    bpy.ops.object.second_life_weigh()
+    assert [level.triangles for level in _weights(bpy).models[0].levels][3] == 1
+
+
+# -- what is drawn ------------------------------------------------------------------------------------------------
+
+
+def test_missing_levels_are_offered_and_found_ones_named(ball, clean_blender):
+    bpy = clean_blender
+    lines = _draw(bpy)
+    assert ("medium_level", "Made") in lines
+    assert ("medium_ratio", "") in lines
+    assert lines.count("object.second_life_level_make") == 3
+    level = bpy.data.objects.new("ball_LOD2", ball.data.copy())
+    bpy.context.scene.collection.objects.link(level)
+    lines = _draw(bpy)
+    assert ("medium_level", "ball_LOD2") in lines
+    assert lines.count("object.second_life_level_make") == 2
+
+
+@pytest.mark.usefixtures("crate")
+def test_the_tab_is_for_what_may_go_to_second_life(clean_blender):
+    from meshferry.operators.unigine_panel import UNIGINE_PT_sidebar
+
+    bpy = clean_blender
+    assert _draw(bpy) is not None
+    assert not UNIGINE_PT_sidebar.poll(panel_context(bpy))
+    empty = bpy.data.objects.new("Empty", None)
+    bpy.context.scene.collection.objects.link(empty)
+    bpy.context.view_layer.objects.active = empty
+    assert _draw(bpy) is None
+    bpy.ops.object.second_life_avatar_add()
+    assert _draw(bpy) == ["No mesh hangs on this armature"]
+    layer = bpy.context.view_layer
+    layer.active_layer_collection = layer.layer_collection
+    bpy.ops.mesh.primitive_cube_add()
+    assert UNIGINE_PT_sidebar.poll(panel_context(bpy))
+    assert _draw(bpy) is not None
+
+
+def test_what_came_from_another_family_has_no_tab_here(clean_blender, make_unigine):
+    bpy = clean_blender
+    bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh")))
+    assert bpy.context.object.type == "MESH"
+    assert _draw(bpy) is None
+
+
+def test_findings_are_of_what_is_chosen(crate, ball, clean_blender):
+    bpy = clean_blender
+    ball.select_set(False)
+    crate.select_set(True)
+    bpy.context.view_layer.objects.active = crate
+    crate.scale.x = 100
+    bpy.context.view_layer.update()
+    assert bpy.ops.export_scene.second_life_check() == {"FINISHED"}
+    check = bpy.context.window_manager.meshferry_check
+    assert (check.format, check.subject) == ("second_life_upload", "crate")
+    assert any("64" in found.message for found in check.findings)
+    assert "object.meshferry_finding_select" in _draw(bpy)
+    crate.select_set(False)
+    ball.select_set(True)
+    bpy.context.view_layer.objects.active = ball
+    assert "object.meshferry_finding_select" not in _draw(bpy)
