@@ -1,0 +1,69 @@
+"""Where the avatar's joints rest, computed anew from the table: avatar space, X forward, matrices for row vectors.
+
+After sections 4.3 and 7 of the formats page: scale, then rotate by x, y, z, then translate by ``pos``, then the parent.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+TABLE = Path(__file__).resolve().parents[2] / "io_formats" / "second_life" / "skeleton.csv"
+
+
+def rows() -> dict[str, dict[str, str]]:
+    """Return the rows of bones, collision volumes and attachments to the body by name."""
+    with TABLE.open(encoding="utf-8", newline="") as stream:
+        return {row["name"]: row for row in csv.DictReader(stream) if row["kind"] != "attachment_hud"}
+
+
+def three(row: dict[str, str], key: str, default: float = 0.0) -> Array:
+    return np.array([float(row[f"{key}_{axis}"] or default) for axis in "xyz"])
+
+
+def about(axis: int, degrees: float) -> Array:
+    """Return a rotation about an axis, (3, 3) for row vectors: counter-clockwise seen from its end."""
+    one, other = (axis + 1) % 3, (axis + 2) % 3
+    cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    matrix = np.identity(3)
+    matrix[one, one] = matrix[other, other] = cosine
+    matrix[one, other], matrix[other, one] = sine, -sine
+    return matrix
+
+
+def local(row: dict[str, str], position: Array | None = None) -> Array:
+    """Return a joint's matrix relative to its parent, (4, 4)."""
+    x, y, z = three(row, "rot")
+    matrix = np.identity(4)
+    matrix[:3, :3] = np.diag(three(row, "scale", 1.0)) @ about(0, x) @ about(1, y) @ about(2, z)
+    matrix[3, :3] = three(row, "pos") if position is None else position
+    return matrix
+
+
+def worlds(moved: dict[str, Any] | None = None) -> dict[str, Array]:
+    """Return every joint's matrix, (4, 4); ``moved`` are other positions relative to the parent."""
+    table = rows()
+    found: dict[str, Array] = {}
+    for name, row in table.items():
+        position = (moved or {}).get(name)
+        found[name] = local(row, None if position is None else np.asarray(position)) @ found.get(
+            row["parent"], np.identity(4)
+        )
+    return found
+
+
+def heads(moved: dict[str, Any] | None = None) -> dict[str, Array]:
+    """Return every joint's place, (3,)."""
+    return {name: matrix[3, :3] for name, matrix in worlds(moved).items()}
+
+
+def in_blender(vectors: npt.ArrayLike) -> Array:
+    """Return vectors (…, 3) as Blender has them, where the avatar faces -Y and its left is +X."""
+    x, y, z = np.moveaxis(np.asarray(vectors, np.float64), -1, 0)
+    return np.stack((y, -x, z), axis=-1)
