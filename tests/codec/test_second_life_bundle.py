@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -181,3 +182,19 @@ def test_facts() -> None:
     assert (facts["triangles"], facts["vertices"], facts["surfaces"], facts["materials"]) == (4, 8, 2, 1)
     assert facts["download_weight"] == 0.12
     assert ["'crate'" in text for text in facts["warnings"]] == [True]
+
+
+def test_a_collada_file_lies_beside_it_and_is_older() -> None:
+    data = sl.bundle([MESH, SUBMODEL], [sl.instance(), sl.instance(**OTHER_PLACE)])
+    companion, chosen = SECOND_LIFE_BUNDLE.write_files(read(data), "Crate")
+    assert (companion.name, companion.delay) == ("Crate.dae", 0)
+    assert (chosen.name, chosen.delay, chosen.data) == ("Crate.slm", 2, data)
+    root = ET.fromstring(companion.data)
+    names = {"c": root.tag[1:].partition("}")[0]}
+    assert root.tag.endswith("}COLLADA")
+    geometries = root.findall(".//c:geometry", names)
+    assert len(geometries) == 2
+    assert [len(geometry.findall(".//c:triangles", names)) for geometry in geometries] == [1, 1]
+    assert [int(found.get("count", "0")) for found in root.iterfind(".//c:triangles", names)] == [2, 2]
+    assert len(root.findall(".//c:instance_geometry", names)) == 2
+    assert root.find(".//c:image", names) is None

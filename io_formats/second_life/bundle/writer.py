@@ -28,5 +28,8 @@ def write(bundle: Bundle) -> bytes:
 
 
 def write_files(bundle: Bundle, stem: str) -> list[OutputFile]:
-    """Encode a bundle as a file that is newer than what lies beside it."""
-    return [OutputFile(f"{stem}.slm", write(bundle), delay=_DELAY)]
+    """Encode a bundle behind the Collada file that has to lie beside it, and has to be older."""
+    # Other rooms are only entered when a bundle is exported, not when one is inspected.
+    from .companion import companion_of
+
+    return [OutputFile(f"{stem}.dae", companion_of(bundle)), OutputFile(f"{stem}.slm", write(bundle), delay=_DELAY)]

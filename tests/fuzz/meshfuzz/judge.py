@@ -92,8 +92,10 @@ class Judge:
             verdict.finding = finding("unstable", case, problem)
         except Exception as problem:
             verdict.finding = finding("exception", case, problem)
+        others = {step: (step,) for step in verdict.steps if step.startswith("as ")}
         verdict.seconds, verdict.slowest = max(
-            (sum(verdict.steps.get(step, 0.0) for step in steps), name) for name, steps in _OPERATIONS.items()
+            (sum(verdict.steps.get(step, 0.0) for step in steps), name)
+            for name, steps in {**_OPERATIONS, **others}.items()
         )
         verdict.growth = max(0, memory.peak() - before)
         if verdict.finding is None:
@@ -150,10 +152,22 @@ class Judge:
                 if mapped is not None:
                     room("check mapped", lambda mapped=mapped: found.check(mapped))
                     room("facts mapped", lambda mapped=mapped: found.facts(mapped))
-                    again = room("write mapped", lambda mapped=mapped: found.write(mapped))
+                    again = room("write mapped", lambda mapped=mapped: found.write_files(mapped, "case")[-1].data)
                     if again is not None and len(again) < _STABLE_UP_TO:
                         self._read_again(again, timed)
+            for other in self.formats.FORMATS:
+                if not other.is_read and other.capabilities is found.capabilities:
+                    self._written_as(other, scene, rng, room)
         verdict.outcome = "accepted, " + ("in part" if refusals else "whole")
+
+    def _written_as(self, other: Any, scene: Any, rng: random.Random, room: Callable[..., Any]) -> None:
+        """Write a scene as a format that is only written; each is a wait of its own."""
+        options = chosen(other.export_options, rng)
+        for part in room(f"as {other.name}", lambda: other.files_of(scene, options)) or ():
+            mapped = room(f"as {other.name}", lambda part=part: other.from_scene(part, options))
+            if mapped is not None:
+                room(f"as {other.name}", lambda mapped=mapped: other.check(mapped))
+                room(f"as {other.name}", lambda mapped=mapped: other.write_files(mapped, "case"))
 
     def _read_again(self, written: bytes, timed: Callable[..., Any]) -> None:
         """Require that what we write of a scene can be read."""
