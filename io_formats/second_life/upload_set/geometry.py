@@ -103,7 +103,9 @@ def _shared(layer: Layer, points: Points, corner_position: IntArray) -> tuple[An
     first = np.empty(len(points), np.intp)
     first[corner_position[::-1]] = np.arange(count - 1, -1, -1)
     values = layer.values[first]
-    differing = np.flatnonzero((layer.values != values[corner_position]).any(axis=1))
+    differs = (layer.values != values[corner_position]).any(axis=1)
+    differs[first] = False  # what is no number is not even like itself
+    differing = np.flatnonzero(differs)
     if not len(differing):
         return values, corner_position
     index = corner_position.copy()

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import skeleton_table
 from ..rigging import Rig
+from . import names
 from .document import JointNode, JointTree, Matrix
 
 
@@ -39,7 +40,7 @@ def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
     number_of = {joint: number for number, joint in enumerate(order)}
     nodes: list[JointNode] = []
     for joint in order:
-        local = table[joint].local
+        local = table[joint].local.copy()
         if joint in positions:
             local[:3, 3] = positions[joint]
         parent = number_of.get(table[joint].parent, -1)
@@ -47,5 +48,5 @@ def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
     for joint, head in unknown.items():
         local = np.identity(4)
         local[:3, 3] = head
-        nodes.append(JointNode(joint, number_of[skeleton_table.ROOT], local))
+        nodes.append(JointNode(names.joint(joint), number_of[skeleton_table.ROOT], local))
     return JointTree(name, nodes)

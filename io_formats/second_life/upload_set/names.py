@@ -26,6 +26,11 @@ def symbol(name: str, taken: Container[str]) -> str:
     return unique(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
 
 
+def joint(name: str) -> str:
+    """Return the name of a joint as it stands in a row of names: without spaces."""
+    return re.sub(r"\s", "_", printable(name)) or "_"
+
+
 def identifier(name: str, taken: Container[str]) -> str:
     """Return an id: what can stand in an address without being encoded."""
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"

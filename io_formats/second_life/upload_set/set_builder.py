@@ -166,7 +166,7 @@ class SetBuilder:
         if bare.any():
             weights = weights.copy()
             weights[bare, 0] = 1.0  # as the viewer would; the rules tell it
-        joint_names = [re.sub(r"\s", "_", names.printable(name)) for name in rig.joint_names]
+        joint_names = [names.joint(name) for name in rig.joint_names]
         return Skin(joint_names, rig.inverse_bind, indices, weights, plan.tree)
 
     def _physics(self, plan: _Planned) -> Instance:

@@ -1,0 +1,754 @@
+"""Upload sets, judged by an XML parser of the tests' own and by the table of joints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import collada_oracle
+import numpy as np
+import numpy.typing as npt
+import pytest
+import upload_scenes
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from meshferry.io_formats import files
+from meshferry.io_formats import scene as sc
+from meshferry.io_formats.errors import ExportError
+from meshferry.io_formats.findings import Severity
+from meshferry.io_formats.formats import SECOND_LIFE_UPLOAD
+from meshferry.io_formats.output_files import OutputFile
+from meshferry.io_formats.second_life.upload_set import names, numbers
+
+FILES = ("hut_LOD2.dae", "hut_LOD1.dae", "hut_LOD0.dae", "hut_PHYS.dae", "hut.dae")
+LEVELS = ("hut.dae", "hut_LOD2.dae", "hut_LOD1.dae", "hut_LOD0.dae")
+
+
+def written(scene: sc.Scene, **options: Any) -> list[OutputFile]:
+    document = SECOND_LIFE_UPLOAD.from_scene(scene, options)
+    return SECOND_LIFE_UPLOAD.write_files(document, "hut")
+
+
+def parsed(scene: sc.Scene, **options: Any) -> dict[str, collada_oracle.Document]:
+    """Return the files of a scene by their names, parsed by the oracle."""
+    return {
+        output.name: collada_oracle.parse(output.data)
+        for output in written(scene, **options)
+        if output.name.endswith(".dae")
+    }
+
+
+def corners(mesh: sc.Mesh, place: npt.NDArray[np.float64], slots: Sequence[int]) -> npt.NDArray[np.float64]:
+    """Return position and normal in the world, and UV, of all corners of some slots of a mesh: (C, 8)."""
+    assert mesh.normal is not None
+    normals = mesh.normal.at_corners(mesh.corner_point).astype(np.float64) @ np.linalg.inv(place[:3, :3])
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    if np.linalg.det(place[:3, :3]) < 0:
+        normals = normals.reshape(-1, 3, 3)[:, ::-1].reshape(-1, 3)
+    points = mesh.points[mesh.corner_point].astype(np.float64) @ place[:3, :3].T + place[:3, 3]
+    uvs = mesh.uvs[0].at_corners(mesh.corner_point)
+    if np.linalg.det(place[:3, :3]) < 0:  # a mirrored triangle counts the other way round
+        points = points.reshape(-1, 3, 3)[:, ::-1].reshape(-1, 3)
+        uvs = uvs.reshape(-1, 3, 2)[:, ::-1].reshape(-1, 2)
+    of_slots = np.repeat(np.isin(mesh.material_index, slots), 3)
+    return np.hstack((points, normals, uvs))[of_slots]
+
+
+def in_world(face: npt.NDArray[np.float64], world: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    points = face[:, :3] @ world[:3, :3].T + world[:3, 3]
+    normals = face[:, 3:6] @ np.linalg.inv(world[:3, :3])
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    return np.hstack((points, normals, face[:, 6:]))
+
+
+def same_triangles(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64], tolerance: float = 2e-6) -> None:
+    """Assert that corners (C, k) are the same, triangle by triangle; each may begin at another corner."""
+    assert one.shape == other.shape
+    sides = (one.reshape(-1, 3, one.shape[1]), other.reshape(-1, 3, other.shape[1]))
+    turns = [np.abs(sides[0] - np.roll(sides[1], turn, axis=1)).max(axis=(1, 2)) for turn in range(3)]
+    assert float(np.min(turns, axis=0).max()) <= tolerance
+
+
+def shown(scene: sc.Scene) -> str:
+    return "\n".join(scene.warnings)
+
+
+# -- files --------------------------------------------------------------------------------------
+
+
+def test_files_of_a_set_and_what_stands_at_their_head() -> None:
+    outputs = written(upload_scenes.static_scene())
+    assert tuple(output.name for output in outputs) == FILES
+    for output in outputs:
+        document = collada_oracle.parse(output.data)
+        assert (document.meter, document.up_axis, document.version) == (1.0, "Z_UP", "1.4.1")
+        assert output.data.startswith(b'<?xml version="1.0" encoding="utf-8"?>\n')
+
+
+def test_a_scene_is_one_set_and_nothing_is_none() -> None:
+    scene = upload_scenes.static_scene()
+    assert files.files_of(scene, SECOND_LIFE_UPLOAD) == [scene]
+    with pytest.raises(ExportError, match="There is nothing in 'empty'"):
+        files.files_of(sc.Scene("empty", [sc.Node("Empty")]), SECOND_LIFE_UPLOAD)
+
+
+def test_the_same_scene_gives_the_same_bytes() -> None:
+    assert written(upload_scenes.rigged_scene()) == written(upload_scenes.rigged_scene())
+
+
+def test_every_file_holds_every_object_by_the_same_name_the_root_first() -> None:
+    scene = upload_scenes.static_scene()
+    for document in parsed(scene).values():
+        assert [found.geometry.name for found in document.instances] == ["garden_hut", "door"]
+    assert scene.warnings == []
+
+
+@pytest.mark.parametrize("suffix", ["", "_rest"])
+def test_through_the_file_system(tmp_path: Path, suffix: str) -> None:
+    scene = upload_scenes.static_scene()
+    files.write_scene(scene, tmp_path / f"my hut{suffix}.dae", SECOND_LIFE_UPLOAD)
+    found = sorted(path.name for path in tmp_path.iterdir())
+    assert found == sorted(name.replace("hut", f"my hut{suffix}") for name in FILES)
+
+
+# -- static -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "scale", [(2.0, 1.0, 3.0), (-2.0, 1.0, 3.0), (-2.0, -1.0, 3.0), (-2.0, -1.0, -3.0), (1e-3, 50.0, 1.0)]
+)
+def test_static_objects_are_where_they_were(scale: tuple[float, float, float]) -> None:
+    scene = upload_scenes.static_scene(scale=scale)
+    node = scene.nodes[0]
+    place = upload_scenes.matrix(node.translation, node.rotation, node.scale)
+    documents = parsed(scene)
+    for name, level, slots in zip(
+        LEVELS, scene.nodes, ({"wood": 0, "stone": 1},) * 2 + ({"stone": 0}, {"wood": 0}), strict=False
+    ):
+        instance = documents[name].instances[0]
+        assert instance.skin is None
+        assert np.linalg.det(instance.world[:3, :3]) > 0, "a mirrored matrix is an error in the viewer"
+        assert instance.geometry.faces.keys() == slots.keys()
+        assert level.mesh is not None
+        for symbol, slot in slots.items():
+            face = in_world(instance.geometry.faces[symbol], instance.world)
+            same_triangles(corners(level.mesh, place, [slot]), face, 1e-5)
+            a, b, c = face[:, :3].reshape(-1, 3, 3).transpose(1, 0, 2)
+            assert (np.einsum("ij,ij->i", np.cross(b - a, c - a), face[::3, 3:6]) > 0).all(), "inside out"
+
+
+def test_positions_are_shared_and_numbers_are_exact() -> None:
+    scene = upload_scenes.static_scene()
+    assert scene.nodes[0].mesh is not None
+    scene.nodes[0].mesh.points += np.float32(1) / 3
+    geometry = parsed(scene)["hut.dae"].instances[0].geometry
+    assert len(geometry.positions) == 8
+    assert np.array_equal(geometry.positions.astype(np.float32), scene.nodes[0].mesh.points)
+
+
+def test_missing_normals_and_uvs() -> None:
+    scene = upload_scenes.static_scene()
+    mesh = scene.nodes[-1].mesh
+    assert mesh is not None
+    mesh.normal, mesh.uvs = None, []
+    instance = parsed(scene)["hut.dae"].instances[1]
+    assert not instance.geometry.has_uvs
+    face = instance.geometry.faces["wood"]
+    assert np.allclose(np.linalg.norm(face[:, 3:6], axis=1), 1)
+    assert (np.einsum("ij,ij->i", face[:, :3], face[:, 3:6]) > 0).all()
+
+
+def test_normals_without_direction_come_from_their_triangles() -> None:
+    scene = upload_scenes.static_scene()
+    mesh = scene.nodes[0].mesh
+    assert mesh is not None
+    assert mesh.normal is not None
+    wanted = mesh.normal.values.copy()
+    mesh.normal.values[[0, 7]] = (0, np.nan, 0), (0, 0, 0)
+    face = parsed(scene)["hut.dae"].instances[0].geometry.faces
+    found = np.vstack([face["wood"], face["stone"]])[:, 3:6]
+    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, wanted.tolist()))
+    assert "2 normals have no direction; computed from the triangles" in shown(scene)
+
+
+def test_triangles_that_use_a_point_twice_are_left_out_and_said() -> None:
+    scene = upload_scenes.static_scene()
+    mesh = scene.nodes[0].mesh
+    assert mesh is not None
+    mesh.corner_point[4] = mesh.corner_point[3]
+    assert parsed(scene)["hut.dae"].instances[0].geometry.triangle_count == 11
+    assert "garden hut: 1 triangle uses a vertex twice; left out" in scene.warnings
+
+
+@pytest.mark.parametrize("what", ["points", "uvs"])
+def test_what_is_no_number_is_refused(what: str) -> None:
+    scene = upload_scenes.static_scene()
+    mesh = scene.nodes[0].mesh
+    assert mesh is not None
+    (mesh.points if what == "points" else mesh.uvs[0].values)[1] = np.nan
+    with pytest.raises(ExportError, match=r"garden_hut: 1 (vertex|UV) has coordinates that are no numbers"):
+        written(scene)
+
+
+def test_an_object_without_triangles_is_refused() -> None:
+    empty = np.zeros(0, np.int32)
+    scene = sc.Scene("x", [sc.Node("dot", mesh=sc.Mesh(np.zeros((1, 3), np.float32), empty, empty))])
+    with pytest.raises(ExportError, match="dot: it has no triangles"):
+        written(scene)
+
+
+# -- levels and physics -------------------------------------------------------------------------
+
+
+def test_missing_and_empty_levels_are_the_next_finer_one() -> None:
+    scene = upload_scenes.static_scene()
+    empty = np.zeros(0, np.int32)
+    scene.nodes[2].mesh = sc.Mesh(np.zeros((0, 3), np.float32), empty, empty, ["wood"])
+    documents = parsed(scene)
+    assert [documents[name].instances[0].geometry.triangle_count for name in LEVELS] == [12, 12, 12, 12]
+    assert [list(documents[name].instances[0].geometry.faces) for name in LEVELS][2:] == [["wood", "stone"], ["wood"]]
+    assert [documents[name].instances[1].geometry.triangle_count for name in LEVELS] == [12] * 4
+    assert "garden hut: its low level has no triangles; the next finer one stands in for it" in scene.warnings
+
+
+@pytest.mark.parametrize("materials", [["stone"], [""], ["other", "stone"], []])
+def test_physics_meshes_stand_where_the_object_does(materials: list[str]) -> None:
+    scene = upload_scenes.static_scene()
+    scene.nodes[4].mesh = upload_scenes.box(materials=materials)
+    hut, door = parsed(scene)["hut_PHYS.dae"].instances
+    assert np.array_equal(hut.world, parsed(scene)["hut.dae"].instances[0].world)
+    assert hut.geometry.triangle_count == 12
+    assert set(hut.geometry.faces) <= {"wood", "stone"}, "materials must be among those of the finest level"
+    # without physics of its own: the box around it
+    positions = door.geometry.positions
+    assert np.allclose((positions.min(axis=0), positions.max(axis=0)), [(-0.45, -0.05, -1), (0.45, 0.05, 1)])
+    assert door.geometry.triangle_count == 12
+    face = door.geometry.faces["wood"]
+    assert (np.einsum("ij,ij->i", face[:, :3], face[:, 3:6]) > 0).all()
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_physics_of_flat_objects_has_no_triangles_without_area(axis: int) -> None:
+    size = np.array([2.0, 3.0, 4.0])
+    size[axis] = 0
+    scene = sc.Scene("leaf", [sc.Node("leaf", mesh=upload_scenes.box(size.tolist(), ["wood"]))])
+    geometry = parsed(scene)["hut_PHYS.dae"].instances[0].geometry
+    a, b, c = geometry.faces["wood"][:, :3].reshape(-1, 3, 3).transpose(1, 0, 2)
+    area = np.linalg.norm(np.cross(b - a, c - a), axis=1)
+    assert len(area) == 4
+    assert (area > 1).all()
+
+
+def test_hulls_go_as_one_mesh() -> None:
+    scene = upload_scenes.static_scene()
+    scene.nodes = scene.nodes[:1]
+    for number in range(2):
+        hull = upload_scenes.box((0.5, 1, 1), [])
+        hull.points += np.float32((0.25 - 0.5 * number, 0, 0))
+        node = sc.Node(f"hull {number}", mesh=hull, role=sc.Role.HULL, properties={"shape_of": 0})
+        scene.nodes.append(replace(scene.nodes[0], **{key: getattr(node, key) for key in ("name", "mesh", "role")}))
+        scene.nodes[-1].properties = {"shape_of": 0}
+    points = sc.Mesh(np.float32([(0, 0, 0), (0.5, 0.5, 0.5)]), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    scene.nodes.append(replace(scene.nodes[1], mesh=points))
+    geometry = parsed(scene)["hut_PHYS.dae"].instances[0].geometry
+    assert geometry.triangle_count == 36
+    assert len(geometry.faces) == 1
+    assert "3 hulls go into the file as one mesh; 'Analyze'" in shown(scene)
+    assert "1 hull is known by points alone, and written as boxes" in shown(scene)
+
+
+# -- names and materials ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given_names", "expected", "said"),
+    [
+        (["hut one", "hut\tone"], ["hut_one", "hut_one_2"], 1),
+        (["hut_LOD3", "hut_PHYS"], ["hut", "hut_2"], 2),
+        (["my_LODGE", "x_PHYSICS_LOD"], ["my-LODGE", "x-PHYSICS"], 2),
+        (["Hut", "hut"], ["Hut", "hut_2"], 1),
+        (["<&\">'", ""], ["<&\">'", "object"], 1),
+        (["хата", "小屋\x07"], ["хата", "小屋_"], 1),
+    ],
+)
+def test_names_of_objects(given_names: list[str], expected: list[str], said: int) -> None:
+    scene = sc.Scene("x", [sc.Node(name, mesh=upload_scenes.box()) for name in given_names])
+    for document in parsed(scene).values():
+        assert [found.geometry.name for found in document.instances] == expected
+    assert len([text for text in scene.warnings if "in the files" in text]) == said
+
+
+def test_materials_keep_their_names_in_all_files_and_slots_of_one_name_join() -> None:
+    mesh = upload_scenes.box(materials=["red wall", "red_wall", "red wall", "", "3/4 €", "grün"])
+    coarse = upload_scenes.box(materials=["grün", "red wall"])
+    nodes = [sc.Node("hut", mesh=mesh), sc.Node("hut", mesh=coarse, lod=1, properties={"lod_of": 0})]
+    documents = parsed(sc.Scene("hut", nodes))
+    finest = documents["hut.dae"].instances[0]
+    counts = {symbol: len(found) // 3 for symbol, found in finest.geometry.corners.items()}
+    assert counts == {"red_wall": 4, "red_wall_2": 2, "hut_face_4": 2, "_3_4__": 2, "grün": 2}
+    named = {symbol: look.name for symbol, look in finest.looks.items()}
+    assert named == {
+        "red_wall": "red wall",
+        "red_wall_2": "red_wall",
+        "hut_face_4": "hut_face_4",
+        "_3_4__": "3/4 €",
+        "grün": "grün",
+    }
+    assert set(documents["hut_LOD2.dae"].instances[0].looks) == {"grün", "red_wall"}
+
+
+def test_looks() -> None:
+    looks = parsed(upload_scenes.static_scene())["hut.dae"].instances[0].looks
+    assert looks["wood"].color == pytest.approx((0.735357, 0.537099, 0.388573, 1.0), abs=1e-5)  # sRGB of 1/2, 1/4, 1/8
+    assert looks["stone"].color == pytest.approx((0.484529, 0.484529, 0.484529, 0.5), abs=1e-5)
+    assert looks["stone"].emission == pytest.approx(0.75)
+    assert looks["wood"].emission == 0
+
+
+def test_a_material_of_which_nothing_is_known_is_white() -> None:
+    scene = upload_scenes.static_scene()
+    scene.materials = []
+    assert parsed(scene)["hut.dae"].instances[0].looks["wood"].color == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("count", [8, 9, 17])
+def test_many_materials_are_left_to_the_viewer_or_refused(count: int) -> None:
+    mesh = sc.Mesh(
+        np.random.default_rng(1).random((3 * count, 3)).astype(np.float32),
+        np.arange(3 * count, dtype=np.int32),
+        np.arange(count, dtype=np.int32),
+        [f"m{number}" for number in range(count)],
+    )
+    scene = sc.Scene("x", [sc.Node("quilt", mesh=mesh)])
+    assert len(parsed(scene)["hut.dae"].instances[0].geometry.faces) == count
+    if count > 8:
+        with pytest.raises(ExportError, match=f"quilt: it has {count} materials, at most 8"):
+            written(scene, many_materials="REFUSE")
+    else:
+        written(scene, many_materials="REFUSE")
+
+
+# -- textures -----------------------------------------------------------------------------------
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
+
+
+def textured(texture: sc.Texture, other: sc.Texture | None = None) -> sc.Scene:
+    scene = upload_scenes.static_scene()
+    scene.materials[0].texture = texture
+    scene.materials[1].texture = other
+    return scene
+
+
+def images(scene: sc.Scene, stem: str = "hut", **options: Any) -> tuple[list[OutputFile], dict[str, str | None]]:
+    """Return the textures that a set brings, and what each material's face points to in the finest level's file."""
+    outputs = SECOND_LIFE_UPLOAD.write_files(SECOND_LIFE_UPLOAD.from_scene(scene, options), stem)
+    finest = collada_oracle.parse(outputs[-1].data).instances[0]
+    return outputs[4:-1], {symbol: look.image for symbol, look in finest.looks.items()}
+
+
+def test_textures_are_copied_beside_the_files(tmp_path: Path) -> None:
+    path = tmp_path / "Planks old.PNG"
+    path.write_bytes(PNG)
+    scene = textured(sc.Texture("Planks old.PNG", str(path)), sc.Texture("again", str(path)))
+    copies, found = images(scene)
+    assert copies == [OutputFile("hut_Planks_old.png", copy_of=path)]
+    assert found == {"wood": "hut_Planks_old.png", "stone": "hut_Planks_old.png"}
+    assert scene.warnings == []
+    files.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
+    assert (tmp_path / "hut_Planks_old.png").read_bytes() == PNG
+
+
+def test_packed_textures_are_written_out_with_the_extension_of_their_content() -> None:
+    copies, found = images(textured(sc.Texture("a/b:c", data=PNG), sc.Texture("a_b_c.png", data=PNG + b"2")))
+    assert found["wood"] == copies[0].name
+    assert found["stone"] == copies[1].name
+    assert [copy.data for copy in copies] == [PNG, PNG + b"2"]
+    assert all(copy.name.startswith("hut_a_b_c") and copy.name.endswith(".png") for copy in copies)
+    assert len({copy.name for copy in copies}) == 2
+
+
+def test_two_textures_of_one_name(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "wood.png").write_bytes(PNG + folder.encode())
+    textures = [sc.Texture("wood", str(tmp_path / folder / "wood.png")) for folder in ("one", "two")]
+    copies, found = images(textured(*textures))
+    assert [copy.name for copy in copies] == ["hut_wood.png", "hut_wood_2.png"]
+    assert found == {"wood": "hut_wood.png", "stone": "hut_wood_2.png"}
+
+
+@pytest.mark.parametrize("stem", ["小屋", "小島", "my hut", "x" * 180])
+def test_names_of_textures_need_no_encoding(stem: str) -> None:
+    copies, found = images(textured(sc.Texture("木.png", data=PNG)), stem)
+    assert copies[0].name == found["wood"]
+    assert copies[0].name.isascii()
+    assert " " not in copies[0].name
+    assert len(copies[0].name) < 250
+
+
+def test_other_alphabets_do_not_meet() -> None:
+    first, second = (images(textured(sc.Texture("木.png", data=PNG)), stem)[0][0].name for stem in ("小屋", "小島"))
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("texture", "said"),
+    [
+        (sc.Texture("gone", "/nowhere/gone.png"), "texture 'gone' of material 'wood' is missing: there is no file"),
+        (sc.Texture("new"), "was never saved, nor is it packed; left out"),
+        (sc.Texture("odd", "a\0b"), "is missing"),
+    ],
+)
+def test_textures_that_are_not_there_are_named(texture: sc.Texture, said: str) -> None:
+    scene = textured(texture)
+    copies, found = images(scene)
+    assert copies == []
+    assert found["wood"] is None
+    assert said in shown(scene)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "said"),
+    [
+        (b"RIFF....WEBP", "x.png", "is a .webp file, which the viewer does not read"),
+        (b"nothing known", "x", "is of a kind that the viewer does not read"),
+    ],
+)
+def test_kinds_of_textures_that_the_viewer_does_not_read(data: bytes, name: str, said: str) -> None:
+    scene = textured(sc.Texture(name, data=data))
+    assert len(images(scene)[0]) == 1
+    assert said in shown(scene)
+
+
+def test_large_textures_are_named() -> None:
+    scene = textured(sc.Texture("x.png", data=PNG, width=4096, height=2048))
+    images(scene)
+    assert "4096 × 2048 pixels; the viewer scales it down to 2048 × 2048" in shown(scene)
+    scene = textured(sc.Texture("x.png", data=PNG, width=2048, height=2048))
+    images(scene)
+    assert scene.warnings == []
+
+
+def test_textures_that_are_not_to_be_copied(tmp_path: Path) -> None:
+    path = tmp_path / "wood.png"
+    path.write_bytes(PNG)
+    scene = textured(sc.Texture("wood", str(path)), sc.Texture("packed", data=PNG))
+    copies, found = images(scene, use_textures=False)
+    assert copies == []
+    assert found == {"wood": path.as_uri(), "stone": None}
+    assert "'packed' of material 'stone' is packed in the .blend file" in shown(scene)
+
+
+def test_physics_has_no_textures() -> None:
+    document = parsed(textured(sc.Texture("x.png", data=PNG)))["hut_PHYS.dae"]
+    assert all(look.image is None for found in document.instances for look in found.looks.values())
+
+
+# -- rigs ---------------------------------------------------------------------------------------
+
+
+def in_avatar_space(instance: collada_oracle.Instance) -> npt.NDArray[np.float64]:
+    assert instance.skin is not None
+    shape = instance.skin.bind_shape
+    return instance.geometry.positions @ shape[:3, :3].T + shape[:3, 3]
+
+
+@pytest.mark.parametrize("facing", upload_scenes.FACING)
+@pytest.mark.parametrize("rolled", [False, True])
+def test_rigs_agree_with_the_table_whichever_way_they_face(facing: str, rolled: bool) -> None:
+    scene = upload_scenes.rigged_scene(facing, rolled=rolled)
+    documents = parsed(scene)
+    for name, rings in zip(LEVELS, (9, 7, 5, 3), strict=True):
+        instance = documents[name].instances[0]
+        collada_oracle.check_rig(instance)
+        wanted = upload_scenes.tube(rings)
+        assert np.allclose(in_avatar_space(instance), wanted.points, atol=1e-6)
+        for slot, symbol in enumerate(wanted.materials):
+            same_triangles(corners(wanted, np.identity(4), [slot]), instance.geometry.faces[symbol], 2e-6)
+        assert np.array_equal(instance.world, np.identity(4))
+    physics = documents["hut_PHYS.dae"].instances[0]
+    assert physics.skin is None
+    points = upload_scenes.tube().points
+    assert np.allclose(physics.geometry.positions.min(axis=0), points.min(axis=0), atol=1e-6)
+    assert scene.warnings == []
+
+
+def test_weights_are_the_four_strongest_of_each_position() -> None:
+    scene = upload_scenes.rigged_scene(heights={**upload_scenes.TRUNK, "mHead": 1.7})
+    mesh = scene.nodes[0].mesh
+    assert mesh is not None
+    assert mesh.joint_weights is not None
+    assert mesh.joint_indices is not None
+    assert mesh.joint_weights.shape[1] == 5
+    skin = parsed(scene)["hut.dae"].instances[0].skin
+    assert skin is not None
+    wanted = np.zeros((len(mesh.points), len(skin.joints)))
+    for point in range(len(mesh.points)):
+        strongest = np.argsort(-mesh.joint_weights[point])[:4]
+        total = mesh.joint_weights[point, strongest].sum()
+        for slot in strongest:
+            joint = scene.skeletons[0].joints[mesh.joint_indices[point, slot]].name
+            wanted[point, skin.joints.index(joint)] = mesh.joint_weights[point, slot] / total
+    assert np.allclose(skin.weights, wanted, atol=8e-5)  # sums as near to 1 as a file's stay as they are
+    assert "more than 4 weights; the strongest stay" in shown(scene)
+
+
+def test_collision_volumes_bring_rotation_and_scale() -> None:
+    instance = parsed(upload_scenes.rigged_scene(heights=upload_scenes.VOLUMES))["hut.dae"].instances[0]
+    collada_oracle.check_rig(instance)
+    assert instance.skin is not None
+    assert {"PELVIS", "BELLY", "CHEST"} <= set(instance.skin.joints)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        {"translation": (0.5, 1.0, -2.0)},
+        {"rotation": (np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0), "scale": (0.01, 0.01, 0.01)},
+        {"scale": (-1.0, 1.0, 1.0)},
+        {"translation": (1.0, 0.0, 0.0), "rotation": (0.5, 0.5, -0.5, 0.5), "scale": (1.0, 2.0, 4.0)},
+    ],
+)
+def test_bind_shapes_are_not_turned_whatever_the_object_is(transform: dict[str, Any]) -> None:
+    scene = upload_scenes.rigged_scene(**transform)
+    if min(transform.get("scale", (1,))) < 0:
+        scene.nodes[0].mesh = scene.nodes[0].mesh and turned_around(scene.nodes[0].mesh)
+    instance = parsed(scene)["hut.dae"].instances[0]
+    collada_oracle.check_rig(instance)
+    wanted = upload_scenes.tube()
+    assert np.allclose(in_avatar_space(instance), wanted.points, atol=2e-6)
+    for slot, symbol in enumerate(wanted.materials):
+        same_triangles(corners(wanted, np.identity(4), [slot]), instance.geometry.faces[symbol], 1e-5)
+
+
+def turned_around(mesh: sc.Mesh) -> sc.Mesh:
+    """Return a mesh whose triangles count the other way round."""
+    order = np.arange(len(mesh.corner_point)).reshape(-1, 3)[:, ::-1].reshape(-1)
+    uvs = [sc.Layer(layer.name, layer.values[order], per_corner=True) for layer in mesh.uvs]
+    return replace(mesh, corner_point=mesh.corner_point[order], uvs=uvs)
+
+
+MOVED = {"mTorso": (0.0, 0.0, 0.1), "mCollarLeft": (-0.02, 0.1, 0.17)}
+
+
+def test_joint_positions_where_the_armature_has_them() -> None:
+    scene = upload_scenes.rigged_scene(moved=MOVED)
+    instance = parsed(scene)["hut.dae"].instances[0]
+    collada_oracle.check_rig(instance, moved={"mTorso": np.array(MOVED["mTorso"])})
+    assert "body: tick 'Include joint positions' in the upload window" in shown(scene)
+    assert "Lock scale" not in shown(scene)
+    scene = upload_scenes.rigged_scene(moved=MOVED)
+    parsed(scene, use_lock_scale=True)
+    assert "'Lock scale if joint position defined'" in shown(scene)
+
+
+def test_joint_positions_that_are_not_wanted() -> None:
+    scene = upload_scenes.rigged_scene(moved=MOVED)
+    instance = parsed(scene, joint_positions="NEVER")["hut.dae"].instances[0]
+    assert np.allclose(instance.joints["mTorso"].local[:3, 3], collada_oracle.avatar()["mTorso"].position)
+    assert "tick" not in shown(scene)
+
+
+def test_a_rig_that_is_as_the_table_asks_for_nothing() -> None:
+    scene = upload_scenes.rigged_scene()
+    parsed(scene)
+    assert "tick" not in shown(scene)
+    scene = upload_scenes.rigged_scene()
+    parsed(scene, joint_positions="ALWAYS")
+    assert "tick" in shown(scene)
+
+
+def test_vertices_without_weights_follow_the_first_joint() -> None:
+    scene = upload_scenes.rigged_scene()
+    mesh = scene.nodes[0].mesh
+    assert mesh is not None
+    assert mesh.joint_weights is not None
+    mesh.joint_weights[[3, 5]] = 0
+    skin = parsed(scene)["hut.dae"].instances[0].skin
+    assert skin is not None
+    assert np.array_equal(skin.weights[[3, 5], 0], (1, 1))
+
+
+def test_levels_without_weights_of_a_rigged_object() -> None:
+    scene = upload_scenes.rigged_scene()
+    mesh = scene.nodes[1].mesh
+    assert mesh is not None
+    mesh.joint_weights = mesh.joint_indices = None
+    skin = parsed(scene)["hut_LOD2.dae"].instances[0].skin
+    assert skin is not None
+    assert (skin.weights[:, 0] == 1).all()
+
+
+def test_two_bodies_on_one_armature_share_its_joints() -> None:
+    scene = upload_scenes.rigged_scene(levels=[9])
+    other = upload_scenes.rigged_scene(levels=[5], heights={"mHead": 1.7, "mNeck": 1.6}).nodes[0]
+    other.name = "head"
+    scene.nodes.append(other)
+    body, head = parsed(scene)["hut.dae"].instances
+    assert set(body.joints) == set(head.joints) >= {"mHead", "mPelvis"}
+    for instance in (body, head):
+        assert instance.skin is not None
+        needed = {name for name in instance.joints if name != "mHead" and name != "mNeck"}
+        assert needed <= set(collada_oracle.avatar())
+    assert head.skin is not None
+    assert sorted(head.skin.joints) == ["mHead", "mNeck"]
+
+
+def test_two_armatures_have_joints_of_their_own() -> None:
+    scene = upload_scenes.rigged_scene(levels=[9])
+    other = upload_scenes.rigged_scene("+Y", levels=[5], moved={"mTorso": (0, 0, 0.1)})
+    other.nodes[0].name, other.nodes[0].skeleton = "second", 1
+    scene.nodes.append(other.nodes[0])
+    scene.skeletons += other.skeletons
+    first, second = parsed(scene)["hut.dae"].instances
+    collada_oracle.check_rig(first)
+    collada_oracle.check_rig(second, moved={"mTorso": np.array([0, 0, 0.1])})
+
+
+def test_static_and_rigged_objects_together() -> None:
+    scene = upload_scenes.static_scene()
+    body = upload_scenes.rigged_scene(levels=[9])
+    scene.nodes.append(body.nodes[0])
+    scene.skeletons = body.skeletons
+    for name, document in parsed(scene).items():
+        assert [found.skin is not None for found in document.instances] == [False, False, name != "hut_PHYS.dae"]
+
+
+def test_unknown_bones_are_written_as_they_are_called() -> None:
+    """The rules stop such an export; who exports all the same gets a file that can be parsed."""
+    scene = upload_scenes.rigged_scene(levels=[9])
+    number = next(number for number, joint in enumerate(scene.skeletons[0].joints) if joint.name == "mNeck")
+    scene.skeletons[0].joints[number].name = "My Neck"
+    instance = parsed(scene)["hut.dae"].instances[0]
+    assert instance.skin is not None
+    assert "My_Neck" in instance.skin.joints
+    assert "My_Neck" in instance.joints
+
+
+def test_bones_that_the_armature_does_not_have_are_refused() -> None:
+    scene = upload_scenes.rigged_scene(levels=[9])
+    mesh = scene.nodes[0].mesh
+    assert mesh is not None
+    assert mesh.joint_indices is not None
+    mesh.joint_indices[0, 0] = 999
+    with pytest.raises(ExportError, match="body: vertices are weighted to bones that its armature does not have"):
+        written(scene)
+
+
+# -- samples ------------------------------------------------------------------------------------
+
+
+def _samples() -> list[str]:
+    from load_package import SAMPLES
+
+    folder = SAMPLES / "secondlife"
+    found = [*folder.glob("*.llmesh"), *folder.glob("*.mesh"), *folder.glob("synthetic/*.llmesh")]
+    return sorted(str(path.relative_to(folder)) for path in found)
+
+
+@pytest.mark.parametrize("name", _samples())
+def test_sample_assets_become_sets(samples: Path, name: str) -> None:
+    scene = files.read_scene(samples / "secondlife" / name)
+    finest = scene.nodes[0]
+    assert finest.mesh is not None
+    documents = parsed(scene)
+    assert len(documents) == 5
+    instance = documents["hut.dae"].instances[0]
+    whole = finest.mesh
+    sound = (np.diff(np.sort(whole.corner_point.reshape(-1, 3), axis=1), axis=1) > 0).all(axis=1)
+    assert instance.geometry.triangle_count == int(sound.sum())
+    if finest.skin is None:
+        return
+    assert instance.skin is not None
+    heads = {
+        name: np.linalg.inv(inverse)[:3, 3]
+        for name, inverse in zip(instance.skin.joints, instance.skin.inverse_bind, strict=True)
+    }
+    for joint, head in heads.items():
+        assert np.allclose(instance.joints[joint].world[:3, 3], head, atol=0.006), joint
+    points = in_avatar_space(instance)
+    for number, joint in enumerate(instance.skin.joints):
+        held = instance.skin.weights[:, number] > 0.5
+        if held.any():
+            assert np.linalg.norm(points[held] - heads[joint], axis=1).min() < 0.5, joint
+
+
+# -- checks -------------------------------------------------------------------------------------
+
+
+def test_a_good_scene_has_no_findings_of_its_own() -> None:
+    found = SECOND_LIFE_UPLOAD.check_scene(upload_scenes.rigged_scene())
+    assert [finding for finding in found if finding.severity is Severity.ERROR] == []
+    assert not [finding for finding in found if "stretches" in finding.message]
+
+
+def test_levels_that_the_uploader_would_stretch_are_named() -> None:
+    scene = upload_scenes.static_scene()
+    assert scene.nodes[2].mesh is not None
+    scene.nodes[2].mesh.points[:, 0] *= 0.9
+    found = [str(finding) for finding in SECOND_LIFE_UPLOAD.check_scene(scene) if "stretches" in finding.message]
+    assert found == [
+        "Object 'garden hut': its low level ends elsewhere than the highest level, by 5% of its size; "
+        "the uploader stretches it to the same box"
+    ]
+
+
+def test_textures_of_rigged_objects_are_told() -> None:
+    scene = upload_scenes.rigged_scene()
+    scene.materials[0].texture = sc.Texture("x.png", data=PNG)
+    found = [finding.message for finding in SECOND_LIFE_UPLOAD.check_scene(scene)]
+    assert "The uploader takes no textures from rigged objects, only their faces: 'body'" in found
+
+
+# -- numbers ------------------------------------------------------------------------------------
+
+
+@given(hnp.arrays(np.float32, st.integers(0, 50), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
+def test_reals_come_back_to_the_bit(values: npt.NDArray[np.float32]) -> None:
+    text = numbers.reals(values)
+    assert np.array_equal(np.array(text.split(), np.float32), values)
+    assert "-0 " not in f"{text} "
+
+
+@given(hnp.arrays(np.int32, st.integers(0, 50), elements=st.integers(0, 2**31 - 1)))
+def test_integers(values: npt.NDArray[np.int32]) -> None:
+    assert numbers.integers(values) == " ".join(map(str, values.tolist()))
+
+
+def test_long_rows() -> None:
+    values = np.arange(200_000, dtype=np.int32)
+    assert numbers.integers(values) == " ".join(map(str, values.tolist()))
+    assert numbers.reals(values.astype(np.float32)) == " ".join(map(str, values.tolist()))
+
+
+@given(st.text(max_size=20))
+def test_any_name_is_made_one_that_xml_holds(name: str) -> None:
+    from xml.etree import ElementTree as ET
+
+    for made in (names.model_name(name, ()), names.symbol(name, ()), names.identifier(name, ())):
+        assert made
+        assert not any(character.isspace() for character in made)
+        assert ET.fromstring(ET.tostring(ET.Element("x", name=made), encoding="utf-8")).get("name") == made
+    assert "_LOD" not in names.model_name(name, ())
+    assert "_PHYS" not in names.model_name(name, ())
+    assert names.identifier(name, ()).isascii()
+
+
+def test_speed() -> None:
+    """60,000 triangles, rigged, are text in well under a second; five times that is allowed on a busy machine."""
+    skeleton = upload_scenes.armature()
+    joints = {joint.name: number for number, joint in enumerate(skeleton.joints)}
+    mesh = upload_scenes.tube(151, 200)
+    upload_scenes.weigh(mesh, joints, upload_scenes.TRUNK)
+    upload_scenes.turned(mesh, upload_scenes.FACING["-Y"])
+    assert mesh.triangle_count == 60_000
+    scene = sc.Scene("body", [sc.Node("body", mesh=mesh, skeleton=0)], [skeleton])
+    began = time.perf_counter()
+    written(scene)
+    took = time.perf_counter() - began
+    assert took < 5, took
