@@ -34,7 +34,7 @@ def is_as_read(context: bpy.types.Context, thing: bpy.types.Object, *, most: int
 def select_points(thing: bpy.types.Object, numbers: Sequence[int]) -> None:
     """Select just these vertices of a mesh object, for edit mode by vertices; what of them was hidden is shown."""
     data = thing.data
-    chosen = np.zeros(len(data.vertices), bool)
+    chosen = np.zeros(len(data.vertices), np.bool_)
     chosen[np.asarray(numbers, np.intp)] = True
     _select(data, chosen)
 
@@ -44,12 +44,12 @@ def select_triangles(thing: bpy.types.Object, numbers: Sequence[int]) -> None:
     data = thing.data
     triangles = np.asarray(numbers, np.intp)
     polygon = Triangulation.of(data).polygon
-    faces = np.zeros(len(data.polygons), bool)
+    faces = np.zeros(len(data.polygons), np.bool_)
     faces[triangles if polygon is None else polygon[triangles]] = True
     corners = np.repeat(faces, _loop_totals(data))
-    points = np.zeros(len(data.vertices), bool)
+    points = np.zeros(len(data.vertices), np.bool_)
     points[_values(data.loops, "vertex_index")[corners]] = True
-    edges = np.zeros(len(data.edges), bool)
+    edges = np.zeros(len(data.edges), np.bool_)
     edges[_values(data.loops, "edge_index")[corners]] = True
     _select(data, points, edges, faces)
 
@@ -63,12 +63,12 @@ def _select(data: bpy.types.Mesh, points: _Flags, edges: _Flags | None = None, f
         outside = np.zeros(len(data.polygons), np.intp)
         np.add.at(outside, np.repeat(np.arange(len(data.polygons)), _loop_totals(data)), ~of_corners)
         faces = outside == 0
-    parts = ((data.vertices, points), (data.edges, edges), (data.polygons, faces))
+    parts: tuple[tuple[Any, _Flags], ...] = ((data.vertices, points), (data.edges, edges), (data.polygons, faces))
     hidden = any(bool((_flags(part, "hide") & chosen).any()) for part, chosen in parts)
     for part, chosen in parts:
         part.foreach_set("select", chosen)
         if hidden:
-            part.foreach_set("hide", np.zeros(len(part), bool))
+            part.foreach_set("hide", np.zeros(len(part), np.bool_))
     data.update()
 
 
@@ -83,7 +83,7 @@ def _values(part: Any, name: str, width: int = 1) -> npt.NDArray[np.int32]:
 
 
 def _flags(part: Any, name: str) -> _Flags:
-    values = np.empty(len(part), bool)
+    values = np.empty(len(part), np.bool_)
     part.foreach_get(name, values)
     return values
 

@@ -255,10 +255,10 @@ def name_of_bone(bone: Any) -> str:
 
 def members_text(members: Sequence[int] | Sequence[str]) -> str:
     """Return elements as text: numbers as ranges (``0-5,9``), names as JSON; the first 10,000 of them."""
-    chosen = list(members[:MOST_MEMBERS])
-    if not all(isinstance(member, int) for member in chosen):
+    chosen: list[Any] = list(members[:MOST_MEMBERS])
+    numbers = sorted(member for member in chosen if isinstance(member, int))
+    if len(numbers) < len(chosen):
         return json.dumps(chosen)
-    numbers = sorted(int(number) for number in chosen)
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

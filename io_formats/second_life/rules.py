@@ -277,7 +277,7 @@ class _Rules:
             if not mesh.uvs or not len(mesh.uvs[0].values):
                 continue
             values = mesh.uvs[0].values
-            far = ((np.abs(values) > MOST_UV) & np.isfinite(values)).any(axis=1)
+            far: _Flags = np.any((np.abs(values) > MOST_UV) & np.isfinite(values), axis=1)
             if far.any():
                 points = _points_with(mesh, mesh.uvs[0], far)
                 most = float(np.abs(values[np.isfinite(values)]).max())
@@ -305,15 +305,15 @@ class _Rules:
             yield warning(self.item(node), text, self.elements("vertices", node, everything))
         if len(flat) > 10:
             yield warning(self.item(), f"{len(flat) - 10:,} more of its hulls are flat")
-        node = self.model.physics
-        if hulls or node is None or node.mesh is None or not node.mesh.triangle_count:
+        shape = self.model.physics
+        if hulls or shape is None or shape.mesh is None or not shape.mesh.triangle_count:
             return
         placement = placement_of(self.model, as_imported=self.stored)
-        bad = degenerate_triangles(placement.normalised(node.mesh.points), node.mesh.corner_point)
+        bad = degenerate_triangles(placement.normalised(shape.mesh.points), shape.mesh.corner_point)
         if bad.any():
             number = counted(int(bad.sum()), "triangle is", "triangles are")
             text = f"{number} too thin or too small for physics; the uploader refuses the physics mesh"
-            yield error(self.item(node), text, self.elements("triangles", node, bad))
+            yield error(self.item(shape), text, self.elements("triangles", shape, bad))
 
     def joints(self) -> Iterator[Finding]:
         """Look at the joints that move the mesh, and how it is bound to them (sections 4.3 and 4.4)."""
@@ -371,7 +371,8 @@ def _broken_points(mesh: Mesh, layer: Layer | None) -> _Flags:
     """Tell of each point that triangles use whether a value there is no number, (P,)."""
     if layer is None or np.isfinite(layer.values.sum(dtype=np.float64)):
         return np.zeros(len(mesh.points), bool)
-    return _points_with(mesh, layer, ~np.isfinite(layer.values).all(axis=1))
+    broken: _Flags = np.any(~np.isfinite(layer.values), axis=1)
+    return _points_with(mesh, layer, broken)
 
 
 def _points_with(mesh: Mesh, layer: Layer, values: _Flags) -> _Flags:
