@@ -188,11 +188,15 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
             return self.select_elements(context, finding)
         found = objects_about(context, finding.item) or objects_about(context, finding.message)
         visible = [item for item in found if item.visible_get(view_layer=context.view_layer)]
-        if not visible:
-            text = rpt_("'{}' is hidden").format(found[0].name) if found else rpt_("This is not about a single object")
-            self.report({"INFO"}, text)
+        if not found:
+            self.report({"INFO"}, rpt_("This is not about a single object"))
             return {"CANCELLED"}
         leave_edit_mode(context)
+        if not visible:  # levels of detail mostly are
+            if level_objects.show_only(context, found[:1], []):
+                self.report({"INFO"}, rpt_("'{}' is hidden").format(found[0].name))
+                return {"CANCELLED"}
+            visible = found[:1]
         select_only(context, visible)
         for item in visible:
             show_material(item, finding.item)

@@ -110,6 +110,21 @@ def test_a_hidden_level_comes_to_light(strip: Any) -> None:
     assert selected(strip, "faces") == [0]
 
 
+def test_a_finding_without_elements_brings_its_hidden_object_to_light(strip: Any) -> None:
+    import bpy
+    from meshferry.io_formats.findings import warning
+    from meshferry.io_formats.formats import SECOND_LIFE_UPLOAD
+    from meshferry.operators.checks import keep_findings
+
+    keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [warning("Object 'Strip'", "too heavy")])
+    strip.hide_set(True)
+    assert bpy.ops.object.meshferry_finding_select(index=0) == {"FINISHED"}
+    assert strip.visible_get()
+    assert (bpy.context.mode, bpy.context.object, strip.select_get()) == ("OBJECT", strip, True)
+    strip.hide_viewport = True
+    assert bpy.ops.object.meshferry_finding_select(index=0) == {"CANCELLED"}
+
+
 def test_an_object_that_is_gone_is_said(strip: Any, capfd: pytest.CaptureFixture[str]) -> None:
     assert click(Elements("triangles", "Gone", (0,))) == {"CANCELLED"}
     assert "'Gone' is not in the scene any more" in capfd.readouterr().out
