@@ -11,11 +11,16 @@ from . import compat
 
 def fit(name: str) -> str:
     """Return a name that Blender takes: no NUL, cut between two characters."""
-    clean = name.replace("\0", "").strip() or "Unnamed"
-    encoded = clean.encode("utf-8", "replace")
+    clean = readable(name.replace("\0", "")).strip() or "Unnamed"
+    encoded = clean.encode("utf-8")
     # Four bytes are left for the '.001' that Blender may have to add.
     most = compat.MAX_NAME_BYTES - 4
     return clean if len(encoded) <= most else encoded[:most].decode("utf-8", "ignore")
+
+
+def readable(name: str) -> str:
+    """Return a name with question marks for what is no letter: bytes of files that are no UTF-8."""
+    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 MAX_INNER_BYTES = 63
@@ -55,7 +60,7 @@ def _cut(name: str, most: int) -> str:
 def remember(block: bpy.types.ID, source_name: str) -> None:
     """Keep a data block's name in the file where Blender gave it another."""
     if block.name != source_name:
-        block.meshferry.source_name = source_name
+        block.meshferry.source_name = readable(source_name)
         block.meshferry.given_name = block.name
 
 

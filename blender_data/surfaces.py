@@ -35,7 +35,7 @@ def write(
     listed = thing.meshferry.surfaces
     for place, surface in enumerate(surfaces):
         entry = listed.add()
-        entry.name = surface.name
+        entry.name = names.readable(surface.name)
         material = thing.material_slots[place].material if place < len(thing.material_slots) else None
         entry.material = material
         entry.given_name = material.name if material else ""
@@ -50,12 +50,12 @@ def write(
                 setattr(entry, f"has_uv{number}", held)
         entry.has_colors = surface.has_colors
         entry.has_weights = bool(surface.has_weights)
-        entry.base_name = str(surface.properties.get("base_name", ""))
+        entry.base_name = names.readable(str(surface.properties.get("base_name", "")))
         _write_domains(entry, surface)
         for key, source_name in (surface.shape_keys or {}).items():
             shape = entry.shapes.add()
             shape.name = key_names.get(key, key)
-            shape.source_name = source_name
+            shape.source_name = names.readable(source_name)
 
 
 def _write_domains(entry: bpy.types.PropertyGroup, surface: Surface) -> None:

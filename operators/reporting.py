@@ -130,22 +130,32 @@ def conclude(operator: Any, messages: Messages, parts: Iterable[str], verb: str)
         lines = [f"{name}: {cause}" for name, cause in messages.failures] + lines
     report_lines(operator, lines)
     if messages.failures and not messages.done:
-        operator.report({"ERROR"}, _failure_summary(messages, verb))
+        report(operator, "ERROR", _failure_summary(messages, verb))
         return {"CANCELLED"}
     summary = _summary(messages, [part for part in parts if part], verb)
-    operator.report({"WARNING"} if lines or messages.failures else {"INFO"}, summary)
+    report(operator, "WARNING" if lines or messages.failures else "INFO", summary)
     return {"FINISHED"}
+
+
+def report(operator: Any, level: str, text: str) -> None:
+    """Report one line."""
+    operator.report({level}, readable(text))
+
+
+def readable(text: str) -> str:
+    """Return a text that Blender takes: names in files, and of files, may hold bytes that are no letters."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def report_lines(operator: Any, lines: list[str]) -> None:
     """Report warnings one by one; a crowd of them goes into a text of the .blend as a whole."""
     for line in lines[:MOST_WARNINGS]:
-        operator.report({"WARNING"}, line)
+        report(operator, "WARNING", line)
     if len(lines) > MOST_WARNINGS:
         text = bpy.data.texts.get(REPORT_TEXT) or bpy.data.texts.new(REPORT_TEXT)
-        text.from_string("\n".join(lines) + "\n")
+        text.from_string(readable("\n".join(lines) + "\n"))
         more = rpt_("and {} more, all in the text '{}' of the Text Editor")
-        operator.report({"WARNING"}, more.format(len(lines) - MOST_WARNINGS, REPORT_TEXT))
+        report(operator, "WARNING", more.format(len(lines) - MOST_WARNINGS, REPORT_TEXT))
 
 
 def _summary(messages: Messages, parts: list[str], verb: str) -> str:

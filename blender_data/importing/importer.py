@@ -159,7 +159,7 @@ class _Import:
         collection.meshferry.from_file = True
         collection.meshferry.file_format = str(self.scene.properties.get("format", ""))
         collection.meshferry.source_path = self.source_path
-        collection.meshferry.source_name = str(self.scene.properties.get("source_name", ""))
+        collection.meshferry.source_name = names.readable(str(self.scene.properties.get("source_name", "")))
         level_names = self.scene.properties.get("level_names", ())
         hidden = objects.link_levels(collection, self.armatures, self.objects, self.keep, level_names)
         self.context.scene.collection.children.link(collection)

@@ -95,9 +95,10 @@ class MaterialFinder:
         self.made: list[Any] = []
         self._known: dict[str, bpy.types.Material] = {}
         self._given = {material.name: material for material in given}
-        self._textures = TextureLoader(folder, self._keep, warn)
+        self._textures = TextureLoader(folder, self.keep, warn)
 
-    def _keep(self, block: Any) -> Any:
+    def keep(self, block: Any) -> Any:
+        """Note a data block as made by this import."""
         self.made.append(block)
         return block
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.scene import Skin
+from .. import names
 
 _MOST = float(np.finfo(np.float32).max)
 
@@ -24,7 +25,7 @@ def write(made: bpy.types.Object, skin: Skin) -> None:
     others = skin.properties.get("alt_inverse_bind")
     for number, name in enumerate(skin.joint_names):
         joint = kept.joints.add()
-        joint.name = name
+        joint.name = names.readable(name)
         joint.inverse_bind = _row_by_row(skin.inverse_bind[number])
         if others is not None:
             joint.alt_inverse_bind = _row_by_row(others[number])

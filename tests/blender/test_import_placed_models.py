@@ -603,3 +603,26 @@ def test_an_avatar_of_the_table_can_be_worn() -> None:
     for name, place in heads.items():
         np.testing.assert_allclose(armature.data.bones[name].head_local, place, atol=1e-6)
     bpy.context.view_layer.update()
+
+
+def test_names_that_are_no_letters_come_in_with_question_marks(tmp_path: Path) -> None:
+    """Files may hold names in bytes that are no UTF-8, which Python keeps as lone surrogates."""
+    import bpy
+    from meshferry.io_formats.scene import Material, Texture
+
+    odd = b"caf\xe9".decode("utf-8", "surrogateescape")
+    scene = model(rigged=True, name=odd)
+    scene.nodes[0].mesh.surfaces[0].name = odd
+    scene.nodes[0].mesh.materials[0] = odd
+    scene.nodes[0].skin.joint_names[0] = odd
+    scene.skeletons[0].name = odd
+    scene.skeletons[0].joints[0].name = scene.skeletons[0].joints[1].group = odd
+    scene.properties["source_name"] = odd
+    scene.materials = [Material(odd, texture=Texture(odd, f"/nowhere/{odd}")), Material("Cloth", texture=Texture(odd))]
+    made = run(scene, str(tmp_path / odd))
+    body = bpy.data.objects["caf?"]
+    assert body.material_slots[0].name == "caf?" and "caf?" in bpy.data.images
+    assert {bone.name for bone in made.armatures[0].data.bones} == {"caf?", "mChest", "BELLY", "mHead"}
+    assert body.vertex_groups[0].name == "caf?" and body.meshferry.skin.joints[0].name == "caf?"
+    assert "caf?" in made.armatures[0].data.collections
+    assert made.warnings and all(isinstance(text, str) for text in made.warnings)
