@@ -12,6 +12,7 @@ stands there and the files beside the imported one must agree.
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
 import linecache
 import random
@@ -25,7 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from meshfuzz import timbermesh_seeds, unigine_seeds
+from meshfuzz import second_life_seeds, timbermesh_seeds, unigine_seeds
 from meshfuzz.cases import CaseMaker
 from meshfuzz.checkout import ROOT, leave, load_package
 from meshfuzz.tokens import encode
@@ -41,6 +42,11 @@ _RIG = "Rig"
 
 _UNEXPECTED = "unexpected problem"
 """Words of the operators' report of an exception that is none of the package's own."""
+
+_PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGM4kWIEAANWAV/oF4RSAAAAAElFTkSuQmCC"
+)
+"""A PNG of one pixel."""
 
 _NO_WORK = re.compile(r"try:|return \w+")
 """Lines between the making of a block and its noting."""
@@ -118,6 +124,10 @@ class Kind:
     def options(self, rng: random.Random, library: str) -> dict[str, Any]:
         raise NotImplementedError
 
+    def files_beside(self) -> dict[str, bytes]:
+        """Return what lies beside the imported file."""
+        return {}
+
 
 class Timbermesh(Kind):
     """Models with nodes, materials, vertex and node animations."""
@@ -166,9 +176,39 @@ class Unigine(Kind):
         }
 
 
+class SecondLife(Kind):
+    """Models with levels, physics, hulls, bindings, a texture; also onto the armature that stands there."""
+
+    operator = "second_life"
+    exporters = ("second_life_mesh", "second_life_bundle", "second_life_upload")
+    is_rig_active = True
+    largest = 6_000
+
+    def generated(self) -> dict[str, bytes]:
+        rows = second_life_seeds.assets() | {
+            f"{name}, bundle": row for name, row in second_life_seeds.bundles().items()
+        }
+        return {name: row.pack() for name, row in rows.items() if "many" not in name}
+
+    def files_beside(self) -> dict[str, bytes]:
+        return {"wood.png": _PICTURE}
+
+    def options(self, rng: random.Random, library: str) -> dict[str, Any]:
+        return {
+            "normals": rng.choice(("EXACT", "EDITABLE", "AUTO", "NONE")),
+            "use_weld": rng.random() < 0.5,
+            "armature": rng.choice(("AUTO", "AUTO", "ACTIVE", "NEW", "NONE")),
+            "skeleton_joints": rng.choice(("AVATAR", "USED", "USED")),
+            "skeleton_rest": rng.choice(("FILE", "TABLE")),
+            "use_existing_materials": rng.random() < 0.5,
+            "material_library": library if rng.random() < 0.3 else "",
+        }
+
+
 KINDS: dict[str, tuple[type[Kind], tuple[str, ...]]] = {
     "timbermesh": (Timbermesh, ("timbermesh",)),
     "unigine": (Unigine, ("unigine_mesh", "unigine_animation", "unigine_skeleton")),
+    "second_life": (SecondLife, ("second_life_mesh", "second_life_bundle")),
 }
 
 
@@ -184,6 +224,9 @@ class Leftovers:
         self.folder = folder
         self.rng = random.Random(seed)
         self.kinds = [KINDS[name][0](seed, KINDS[name][1], use_samples=use_samples) for name in kinds]
+        for kind in self.kinds:
+            for name, data in kind.files_beside().items():
+                (folder / name).write_bytes(data)
         self.report = Report()
         self.files = 0.3
         """Share of imports of broken files; the rest are broken off."""
@@ -213,7 +256,7 @@ class Leftovers:
         standing = layer.objects.active
         layer.objects.active = rig
         bpy.ops.object.mode_set(mode="EDIT")
-        for name, _parent in unigine_seeds.BONES:
+        for name in (*(bone for bone, _parent in unigine_seeds.BONES), *second_life_seeds.JOINTS[:2]):
             rig.data.edit_bones.new(name).tail = (0.0, 0.0, 1.0)
         bpy.ops.object.mode_set(mode="OBJECT")
         bone = rig.pose.bones[0]
@@ -329,8 +372,8 @@ class Leftovers:
 
     def export(self, kind: Kind, what: str) -> None:
         """Export what came of a broken file: Blender may hold what no sound scene does."""
-        collections = self.bpy.data.collections
-        where = {"filepath": str(self.folder / "again.file"), "collection": collections[-1].name if collections else ""}
+        imported = self.bpy.context.scene.collection.children
+        where = {"filepath": str(self.folder / "again.file"), "collection": imported[-1].name if imported else ""}
         for exporter in kind.exporters:
             try:
                 getattr(self.bpy.ops.export_scene, exporter)(**where)
