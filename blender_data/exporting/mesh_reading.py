@@ -39,6 +39,8 @@ class MeshReader:
         The UV map that is marked for rendering comes before all others.
     with_tangents:
         Whether tangents are wanted.
+    normals_by_file_vertex:
+        Give corners that were one vertex in a file one normal: Blender's tangent space parts them by a little.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class MeshReader:
         at_rest: bool = False,
         render_uv_first: bool = False,
         with_tangents: bool = True,
+        normals_by_file_vertex: bool = False,
     ) -> None:
         self.depsgraph = depsgraph
         self.use_modifiers = use_modifiers
@@ -63,6 +66,7 @@ class MeshReader:
         self.at_rest = at_rest
         self.render_uv_first = render_uv_first
         self.with_tangents = with_tangents
+        self.normals_by_file_vertex = normals_by_file_vertex
         self.notices: list[str] = []
 
     def notice(self, text: str) -> None:
@@ -99,6 +103,10 @@ class MeshReader:
         mesh = Mesh(points_of(data), cut.corner_point, np.zeros(len(cut.corner_point) // 3, np.int32))
         mesh.materials, mesh.material_index = self._materials(thing, seen, data, cut.polygon)
         mesh.normal = _normals(data, loops, cut.polygon)
+        if self.normals_by_file_vertex and mesh.normal.per_corner:
+            mesh.normal = _middle_normals(
+                mesh.normal, _file_vertices(thing, data, cut.corner_point, loops), cut.corner_point
+            )
         self._check_free_normals(thing, data, mesh)
         mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(thing, data)]
         mesh.colors = self._colors(thing, data, loops)
@@ -395,6 +403,28 @@ def _by_file_vertex(tangents: Layer, vertex: IntArray | None) -> Layer:
     meant = corners[:, 3] != 0
     values[vertex[meant]] = corners[meant]
     return Layer(tangents.name, values, index=vertex)
+
+
+def _middle_normals(normals: Layer, vertex: IntArray | None, corner_point: IntArray) -> Layer:
+    """Give all corners of a file's vertex one normal, in each direction the middle one of theirs.
+
+    In Blender's tangent space the normals of triangles back to back, on the same three points, are far off: they
+    count only where no others meet.
+    """
+    if vertex is None or not len(vertex) or int(vertex.min()) < 0:
+        return normals
+    rows = np.sort(corner_point.reshape(-1, 3), axis=1)
+    _, same, often = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    is_alone = np.repeat(often[same.reshape(-1)] == 1, 3)
+    values = np.zeros((int(vertex.max()) + 1, 3), np.float32)
+    for chosen in (~is_alone, is_alone):
+        found, place = normals.values[chosen], vertex[chosen]
+        counts = np.bincount(place, minlength=len(values))
+        has_some = np.flatnonzero(counts)
+        middle = (np.cumsum(counts) - counts + (counts - 1) // 2)[has_some]
+        for axis in range(3):
+            values[has_some, axis] = found[np.lexsort((found[:, axis], place))[middle], axis]
+    return Layer(normals.name, _unit(values), index=vertex)
 
 
 def _tangent_directions(data: bpy.types.Mesh, uv_map: str) -> FloatArray:

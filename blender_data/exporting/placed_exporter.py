@@ -14,7 +14,7 @@ from ...io_formats.capabilities import Capabilities
 from ...io_formats.errors import ExportError
 from ...io_formats.joining import join
 from ...io_formats.scene import Mesh, Node, Role, Scene
-from .. import joint_poses, level_names, names
+from .. import joint_poses, level_names, names, surfaces
 from . import level_slots, scene_state, skin_reading, transforms
 from .armature_reading import ReadSkeleton, read_skeleton
 from .material_reading import read_materials
@@ -190,7 +190,7 @@ class PlacedExport:
                 model.physics = node(objects.physics, Role.PHYSICS, mesh)
         for thing in (*objects.hulls, *((objects.base_hull,) if objects.base_hull else ())):
             part = _Part(self._hull_mesh(thing), self._place(thing, armature if finest.is_bound else None))
-            mesh = transformed(part.mesh, _snapped(into @ self._laid(part, finest)))
+            mesh = self._placed(part, into, self._laid(part, finest))
             made = node(thing, Role.HULL, mesh)
             if thing == objects.base_hull:
                 made.properties["is_base_hull"] = True
@@ -214,7 +214,7 @@ class PlacedExport:
             return None
         if finest.is_bound and not part.is_bound:
             part.place = self._place(thing, armature)
-        place = part.place if part.is_bound and own is not None else self._laid(part, finest)
+        place = self._laid(part, finest, keeps_place=part.is_bound and own is not None)
         return level_slots.aligned(self._placed(part, into, place), finest.mesh, is_shape=is_shape)
 
     def _part(
@@ -261,7 +261,9 @@ class PlacedExport:
             if data is None:
                 return Mesh(np.empty((0, 3), np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
             corners = Triangulation.of(data).corner_point if len(data.polygons) else np.empty(0, np.int32)
-            return Mesh(points_of(data), corners, np.zeros(len(corners) // 3, np.int32), [""])
+            mesh = Mesh(points_of(data), corners, np.zeros(len(corners) // 3, np.int32), [""])
+            mesh.surfaces = surfaces.read(thing, [], [])[:1]
+            return mesh
         finally:
             seen.to_mesh_clear()
 
@@ -346,11 +348,12 @@ class PlacedExport:
                 self.notices.append(f"{thing.name}: its transform is sheared; the shear was applied to the points")
         return replace(found, scale=_tuple(np.abs(found.scale)))
 
-    def _laid(self, part: _Part, finest: _Part) -> Matrix4:
+    def _laid(self, part: _Part, finest: _Part, *, keeps_place: bool = False) -> Matrix4:
         """Return where a coarser level or a shape stands: in the place of the finest, whose levels lie side by side.
 
         Where that would put it beside the finest, and its own place would not, its points were given their place in
-        the world, as applying the location does; then its own place holds.
+        the world, as applying the location does; then its own place holds. What an armature deforms (``keeps_place``)
+        stays in its own place unless that is beside the finest, and the place of the finest is not.
         """
         moved = part.place.copy()
         moved[:3, 3] = finest.place[:3, 3]
@@ -359,6 +362,8 @@ class PlacedExport:
         middle, size = _box(finest.mesh, finest.place)
         beside = float(np.linalg.norm(_box(part.mesh, moved)[0] - middle))
         own = float(np.linalg.norm(_box(part.mesh, part.place)[0] - middle))
+        if keeps_place:
+            return moved if own > _APART * size and beside < own / 2 else part.place
         return part.place if beside > _APART * size and own < beside / 2 else moved
 
     def _placed(self, part: _Part, into: Matrix4, place: Matrix4 | None = None) -> Mesh:

@@ -117,13 +117,14 @@ class Corners:
     def __init__(self, face: oracle.Face, asset: oracle.Asset, *, welded: bool = False) -> None:
         self.face = face
         triangles = face.triangles.astype(np.int64)
-        names = triangles
-        if welded and len(face.stored):
-            names = np.unique(face.stored, axis=0, return_inverse=True)[1].reshape(-1)[triangles]
+        places = triangles
+        if len(face.stored):
+            places = np.unique(face.stored, axis=0, return_inverse=True)[1].reshape(-1)[triangles]
+        names = places if welded else triangles
         repeated = (names[:, 0] == names[:, 1]) | (names[:, 1] == names[:, 2]) | (names[:, 2] == names[:, 0])
         self.repeated = int(repeated.sum())
         self.triangles = triangles[~repeated]
-        self.names = names[~repeated]
+        self.places = places[~repeated]
         self.positions = face.stored[self.triangles]
         self.normals = None if face.stored_normals is None else face.stored_normals[self.triangles]
         self.uvs = None if face.stored_uvs is None else face.stored_uvs[self.triangles]
@@ -132,12 +133,15 @@ class Corners:
             self.weights = asset.weights_of(face)[self.triangles] * 65535
 
     def doubtful(self) -> npt.NDArray[np.bool_]:
-        """Tell which triangles lose their normals in Blender's tangent space: (nearly) without area, and twins."""
+        """Tell which triangles lose their normals in Blender's tangent space: (nearly) without area, and twins.
+
+        Two triangles back to back are twins, too, whose vertices are two at one of their three places.
+        """
         corners = self.face.positions[self.triangles].astype(float)
         edges = corners[:, 1:] - corners[:, :1]
         area = np.linalg.norm(np.cross(edges[:, 0], edges[:, 1]), axis=1)
         longest = np.abs(edges).max(axis=(1, 2), initial=0)
-        rows = [tuple(sorted(row)) for row in self.names.tolist()]
+        rows = [tuple(sorted(row)) for row in self.places.tolist()]
         seen = Counter(rows)
         return (area <= 2e-4 * longest**2) | np.array([seen[row] > 1 for row in rows], bool)
 
