@@ -113,6 +113,8 @@ def link_levels(
         for made in shapes:
             part.objects.link(made)
         hidden.append(part)
+    for part in hidden:
+        part.hide_render = True
     return hidden
 
 

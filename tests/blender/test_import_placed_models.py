@@ -150,6 +150,7 @@ def test_levels_and_shapes_get_collections_and_only_the_finest_is_seen() -> None
         "Body Physics": ["Body_PHYS", "Body Hull 1", "Body Hull 2", "Body Base Hull"],
     }
     assert [thing.name for thing in bpy.context.view_layer.objects if thing.visible_get()] == ["Body"]
+    assert [part.name for part in home.children if not part.hide_render] == ["LOD High"]
     assert made.triangles == 40 + 20 + 10 + 6
     for thing in made.objects:
         np.testing.assert_allclose(thing.scale, SIZE)
