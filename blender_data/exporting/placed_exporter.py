@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
@@ -51,16 +51,14 @@ class _Part:
     """Whether an armature deforms it."""
 
 
-@dataclass
-class _Rig:
-    """An armature of the export."""
+@dataclass(frozen=True)
+class _Stand:
+    """How an armature object stands."""
 
-    number: int
-    read: ReadSkeleton
     space: Matrix4
-    """(4, 4) the rotation and scale of the armature object."""
-    inverse: Matrix4 = field(default_factory=lambda: np.identity(4))
-    """(4, 4) from the world to the armature object's own space."""
+    """(4, 4) its rotation and scale."""
+    inverse: Matrix4
+    """(4, 4) from the world to its own space."""
 
 
 class PlacedExport:
@@ -94,7 +92,8 @@ class PlacedExport:
         if source.collection is not None:
             self.scene.properties["source_name"] = source.collection.meshferry.source_name
         self.notices: list[str] = []
-        self.rigs: dict[bpy.types.Object, _Rig] = {}
+        self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
+        self.stands: dict[bpy.types.Object, _Stand] = {}
         self.stand_ins: dict[bpy.types.Object, bpy.types.Object] = {}
         self.read: dict[tuple[bpy.types.Object, bpy.types.Object | None], Mesh | None] = {}
         self.meshes = RestMeshes(context, options, capabilities)
@@ -148,7 +147,7 @@ class PlacedExport:
         if not self.as_imported:
             read.mesh = level_slots.tidied(read.mesh)
         into = joint_poses.inverse(_matrix_of(transform))
-        rig = self.rigs[armature] if armature is not None and read.is_bound else None
+        rig = armature if read.is_bound else None
         mesh = self._placed(read, into)
         node = Node(
             level_names.without_suffix(names.file_name(finest)),
@@ -156,10 +155,10 @@ class PlacedExport:
             rotation=transform.rotation,
             scale=transform.scale,
             mesh=mesh,
-            skeleton=rig.number if rig else None,
+            skeleton=list(self.skeletons).index(rig) if rig is not None else None,
         )
         if self.as_imported and rig is not None:
-            node.skin = skin_reading.read_skin(finest, self._relative(finest, armature), rig.space)
+            node.skin = skin_reading.read_skin(finest, self._relative(finest, rig), self._stand(rig).space)
         model = PlacedModel(finest, node, mesh)
         for level, thing in sorted(objects.levels.items()):
             coarser = self._beside(thing, read, into, armature)
@@ -224,8 +223,7 @@ class PlacedExport:
 
         ``armature`` is what deforms it, whose bones, or those of the armature ``bones``, its weights are for.
         """
-        rig = self._rig(bones or armature) if armature is not None else None
-        mesh = self._mesh(thing, rig.read if rig else None)
+        mesh = self._mesh(thing, self._skeleton(bones or armature) if armature is not None else None)
         if mesh is None:
             return None
         is_bound = armature is not None and (
@@ -298,18 +296,21 @@ class PlacedExport:
 
     # -- places ---------------------------------------------------------------------------------
 
-    def _rig(self, armature: bpy.types.Object) -> _Rig:
-        """Return an armature as a skeleton of the scene, read when it is first asked for."""
-        if armature not in self.rigs:
+    def _skeleton(self, armature: bpy.types.Object) -> ReadSkeleton:
+        """Return the bones of an armature; it becomes a skeleton of the scene when it is first asked for."""
+        if armature not in self.skeletons:
+            self.skeletons[armature] = read_skeleton(armature, notice=self.notices.append)
+            self.scene.skeletons.append(placed_skeleton(self.skeletons[armature], self._stand(armature).space))
+        return self.skeletons[armature]
+
+    def _stand(self, armature: bpy.types.Object) -> _Stand:
+        if armature not in self.stands:
             world = self._world(armature)
             transforms.require_size(armature, world)
             space = world.copy()
             space[:3, 3] = 0
-            space = _snapped(space)
-            read = read_skeleton(armature, notice=self.notices.append)
-            self.rigs[armature] = _Rig(len(self.rigs), read, space, joint_poses.inverse(world))
-            self.scene.skeletons.append(placed_skeleton(read, space))
-        return self.rigs[armature]
+            self.stands[armature] = _Stand(_snapped(space), joint_poses.inverse(world))
+        return self.stands[armature]
 
     def _world(self, thing: bpy.types.Object) -> Matrix4:
         return transforms.world(self._evaluated(thing))
@@ -327,18 +328,18 @@ class PlacedExport:
         if transforms.has_plain_channels(seen, above):
             return _matrix_of(transforms.local(seen, above))
         world = transforms.world(seen)
-        return world if armature is None else _snapped(self._rig(armature).inverse @ world)
+        return world if armature is None else _snapped(self._stand(armature).inverse @ world)
 
     def _place(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
         """Return the matrix from an object's own space to where it stands: in the world, or beside an armature."""
         relative = self._relative(thing, armature)
-        return relative if armature is None else self._rig(armature).space @ relative
+        return relative if armature is None else self._stand(armature).space @ relative
 
     def _transform(self, thing: bpy.types.Object, armature: bpy.types.Object | None, place: Matrix4) -> Transform:
         """Return the transform of a model's nodes, its scales above zero."""
         seen = self._evaluated(thing)
         above = self._evaluated(armature) if armature is not None else None
-        is_plain = armature is None or np.array_equal(self._rig(armature).space, np.identity(4))
+        is_plain = armature is None or np.array_equal(self._stand(armature).space, np.identity(4))
         if is_plain and transforms.has_plain_channels(seen, above):
             found = transforms.local(seen, above)
         else:
