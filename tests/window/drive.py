@@ -1,7 +1,8 @@
 """Use the add-on in a Blender window as a person would: menus, dialogs, drops, undo; take pictures on the way.
 
 Started by scripts/run_window_test as ``blender --python drive.py -- FOLDER``. FOLDER holds ``one/`` with a file to
-drop, ``many/`` with a crowd of which one is broken, ``rig/`` with a mesh and its animation, and takes ``result.txt``.
+drop, ``many/`` with a crowd of which one is broken, ``rig/`` with a mesh and its animation, ``worn/`` with a garment,
+and takes ``result.txt``.
 A picture is asked for by a file ``NAME.request``, which the script outside answers by removing it: the picture is taken
 of the X screen, because Blender's own screenshot is black under software rendering.
 
@@ -18,12 +19,13 @@ import bpy
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import second_life_steps
 import timbermesh_steps
 import unigine_steps
 from load_package import load_package
 from window import DRAW, Steps, check, in_view3d, log, window
 
-HANDLERS = ("IO_FH_timbermesh", "IO_FH_unigine")
+HANDLERS = ("IO_FH_timbermesh", "IO_FH_unigine", "IO_FH_second_life", "IO_FH_second_life_upload")
 
 
 def steps() -> Steps:
@@ -42,6 +44,9 @@ def steps() -> Steps:
         yield from timbermesh_steps.drops()
         yield from unigine_steps.dialogs()
         yield from unigine_steps.rig()
+        yield from second_life_steps.menus()
+        yield from second_life_steps.avatar()
+        yield from second_life_steps.garment()
     finally:
         addon.unregister()
     check(not any(hasattr(bpy.types, name) for name in HANDLERS), "unregistered, nothing of it is left")
