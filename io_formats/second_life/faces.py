@@ -132,14 +132,14 @@ def _sound_triangles(mesh: Mesh) -> Places:
 def _refuse_what_is_no_number(mesh: Mesh, name: str) -> None:
     """Refuse NaN and infinity where they reach the file (section 12)."""
     owner = f"{name}: " if name else ""
-    used = mesh.points[mesh.corner_point]
-    broken = int(np.count_nonzero(~np.isfinite(used).all(axis=1)))
+    finite = np.isfinite(mesh.points)
+    broken = 0 if finite.all() else int(np.count_nonzero(~finite[mesh.corner_point].all(axis=1)))
     if broken:
         raise ExportError(
             f"{owner}{counted(broken, 'corner has', 'corners have')} no place (coordinates that are no numbers); "
             "delete or mend these vertices"
         )
-    if mesh.uvs:
+    if mesh.uvs and not np.isfinite(mesh.uvs[0].values).all():
         broken = int(np.count_nonzero(~np.isfinite(mesh.uvs[0].values).all(axis=1)))
         if broken:
             raise ExportError(

@@ -26,13 +26,15 @@ def outermost(points: FloatArray, most: int = MOST_POINTS) -> FloatArray:
     """
     different, first = np.unique(points + np.float32(0), axis=0, return_index=True)
     if len(different) <= 4 or (len(different) <= most == MOST_POINTS):
-        return points[np.sort(first)]
+        all_of_them: FloatArray = points[np.sort(first)]
+        return all_of_them
     least, most_of = different.min(axis=0), different.max(axis=0)
     extent = most_of - least
     # Directions are spread over the box as a cube: a thin plate has as many points around its edge as a ball.
     unit = (different - (least + most_of) / 2) / np.where(extent > 0, extent, 1)
     reached = (unit @ _directions(most).T).argmax(axis=0)
-    return points[np.sort(first[np.unique(reached)])]
+    chosen: FloatArray = points[np.sort(first[np.unique(reached)])]
+    return chosen
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ..axes import Basis
 from ..errors import ExportError
 from ..flattening import moved
 from ..scene import FloatArray, Mesh, Node
@@ -133,8 +134,7 @@ def _changed(model: Model, change: Matrix, **transform: tuple[float, ...]) -> Mo
     def change_node(node: Node | None) -> Node | None:
         if node is None or node.mesh is None:
             return node
-        mesh = node.mesh if np.array_equal(change, np.identity(4)) else moved(node.mesh, change)
-        return replace(node, mesh=mesh, **transform)  # type: ignore[arg-type]
+        return replace(node, mesh=_moved(node.mesh, change), **transform)  # type: ignore[arg-type]
 
     hulls = [change_node(node) for node in model.hulls]
     return replace(
@@ -143,6 +143,25 @@ def _changed(model: Model, change: Matrix, **transform: tuple[float, ...]) -> Mo
         physics=change_node(model.physics),
         hulls=[node for node in hulls if node is not None],
         base_hull=change_node(model.base_hull),
+    )
+
+
+def _moved(mesh: Mesh, change: Matrix) -> Mesh:
+    """Return a mesh after a transform; where that only swaps axes, its numbers stay as they are."""
+    linear = change[:3, :3]
+    order = np.abs(linear).argmax(axis=1)
+    signs = np.sign(linear[range(3), order])
+    swap = np.zeros((3, 3))
+    swap[range(3), order] = signs
+    if not np.array_equal(swap, linear) or change[:3, 3].any() or np.linalg.det(swap) <= 0:
+        return moved(mesh, change)
+    basis = Basis((int(order[0]), int(order[1]), int(order[2])), (int(signs[0]), int(signs[1]), int(signs[2])))
+    return replace(
+        mesh,
+        points=basis.vectors(mesh.points),
+        normal=mesh.normal and replace(mesh.normal, values=basis.vectors(mesh.normal.values)),
+        tangent=None,
+        shape_keys=[],
     )
 
 

@@ -16,11 +16,16 @@ import numpy.typing as npt
 from ..scene import Skin
 from . import avatar_space, skeleton_table
 from .mesh.skin_block import SkinBlock
+from .skeleton_table import MOST_JOINTS
 from .skeletons import BoundJoint, rest_worlds
 from .wording import Warn, counted, listed
 
 Matrix = npt.NDArray[np.float64]
 
+MOST_LISTED = 1024
+"""Joints that a file may list: a few more than weights can name do no harm."""
+_FURTHEST = 1e9
+"""Metres: further away, nothing can be told apart in single precision."""
 _AWAY = 0.005
 """Metres by which joints of real rigs may lie off the table without meaning it."""
 _UNTURNED = 1e-3
@@ -52,8 +57,14 @@ def rows_of(matrices: Matrix) -> Matrix:
     return turned
 
 
-def binding_of(block: SkinBlock, warn: Warn) -> Binding:
-    """Return what a skin block means; what is odd about it is told."""
+def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
+    """Return what a skin block means; what is odd about it is told.
+
+    None: it lists more joints than weights could ever name, or joints further away than any place.
+    """
+    if len(block.joint_names) > MOST_LISTED:
+        warn(f"the rig is left out: it lists {len(block.joint_names):,} joints, {MOST_JOINTS} are possible")
+        return None
     inverse_bind = matrices_of(block.inverse_bind)
     bind_shape = matrices_of(block.bind_shape)
     alternative = None if block.alt_inverse_bind is None else matrices_of(block.alt_inverse_bind)
@@ -63,8 +74,12 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding:
     expected = rest_worlds(_overridden(known, positions))
     common = _common(known, usable, inverse_bind, expected, warn)
     rests = common @ np.linalg.inv(inverse_bind)
-    for place in np.flatnonzero(~usable).tolist():
-        rests[place] = expected.get(known[place] or "", np.identity(4))
+    for broken in np.flatnonzero(~usable).tolist():
+        rests[broken] = expected.get(known[broken] or "", np.identity(4))
+    place = common @ bind_shape
+    if not (np.abs(rests).max() < _FURTHEST and np.abs(place).max() < _FURTHEST):
+        warn("the rig is left out: its joints lie further away than any place")
+        return None
     joints = [BoundJoint(name, rest) for name, rest in zip(block.joint_names, rests, strict=True)]
     _say_turned(joints, known, warn)
     unknown = [name for name, found in zip(block.joint_names, known, strict=True) if found is None]
@@ -83,7 +98,7 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding:
             "pelvis_offset": block.pelvis_offset,
             "lock_scale": block.lock_scale,
         }
-    return Binding(joints, common @ bind_shape, skin)
+    return Binding(joints, place, skin)
 
 
 def _overridden(known: Sequence[str | None], positions: Matrix | None) -> Mapping[str, Matrix]:

@@ -16,7 +16,7 @@ from ..mesh.asset_builder import BuiltAsset, build, material_list
 from ..mesh.document import BLOCKS, Asset
 from ..mesh.scene_builder import SceneBuilder
 from ..mesh.scene_mapping import submodel_suffix
-from ..models import Model, models_of
+from ..models import LEVELS, Model, models_of
 from ..prepared import prepare
 from ..wording import counted, listed
 from .document import Bundle
@@ -25,6 +25,8 @@ from .instances import BundleMaterial, Instance, bundle_of, instances_of
 FULL_BRIGHT = 0.25
 """Emission above which the viewer takes a material for full bright."""
 _PHYSICS = "physics_mesh"
+_MOST_PLACED = 64 << 20
+"""Bytes of arrays of all objects together, unless the file itself is larger."""
 
 
 def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = None) -> Scene:
@@ -44,6 +46,7 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
     instances = instances_of(document, scene.warnings)
     if not instances:
         raise FormatError("There is no geometry in the file: it places no mesh anywhere")
+    _refuse_crowds(document, instances)
     looks: dict[str, BundleMaterial] = {}
     differing: list[str] = []
     for instance in instances:
@@ -59,6 +62,29 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
         scene.warnings.append(f"{number} different on different objects; as on the first: {listed(differing)}")
     scene.materials = [_material(look) for name, look in looks.items() if name]
     return scene
+
+
+def _refuse_crowds(document: Bundle, instances: Sequence[Instance]) -> None:
+    """Refuse a few meshes placed so often that nobody has the memory for them."""
+    sizes = [_array_bytes(asset) for asset in document.meshes]
+    placed = sum(sizes[instance.mesh] for instance in instances)
+    if placed > max(_MOST_PLACED, 2 * sum(sizes)):
+        raise FormatError(
+            f"Its {len(instances):,} objects would take {placed >> 20:,} MiB of vertices and triangles; place fewer"
+        )
+
+
+def _array_bytes(asset: Asset) -> int:
+    """Return how many bytes positions and triangles of an asset take."""
+    return sum(
+        len(value)
+        for level in (*LEVELS, _PHYSICS)
+        if isinstance(faces := asset.blocks.get(level), list)
+        for face in faces
+        if isinstance(face, dict)
+        for key in ("Position", "TriangleList")
+        if isinstance(value := face.get(key), bytes)
+    )
 
 
 def _material(look: BundleMaterial) -> Material:

@@ -20,6 +20,7 @@ from ...quantization import dequantise, dequantise_normals
 from ...quaternions import matrices_to_quaternions
 from .. import avatar_space
 from ..faces import OFF_ONE
+from ..llsd_binary import as_integer
 from ..models import LEVEL_LABELS, LEVEL_SUFFIXES, LEVELS, PHYSICS_SUFFIX
 from ..placement import Matrix, matrix_of_transform
 from ..skeletons import bound_skeleton
@@ -106,7 +107,7 @@ class _Model:
         self.joints: sc.AnyArray = np.zeros(0, np.int32)
         self.usable: sc.AnyArray = np.ones(0, bool)
         self.skeleton: int | None = None
-        if self.binding is not None and skin is not None:
+        if self.binding is not None and skin is not None:  # both, or the rig is left out
             self.usable = np.ones(len(skin.joint_names), bool) if skin.usable is None else skin.usable
             self.add_skeleton(self.binding)
         self.place = self.place_of(levels, transform)
@@ -216,8 +217,8 @@ class _Model:
             if place:
                 node.lod = lod
                 node.properties["lod_of"] = self.number
-            elif "submodel_id" in self.asset.header:
-                node.properties["submodel_id"] = self.asset.header["submodel_id"]
+            elif as_integer(self.asset.header.get("submodel_id")):
+                node.properties["submodel_id"] = as_integer(self.asset.header["submodel_id"])
             if self.binding is not None:
                 node.skeleton, node.skin = self.skeleton, self.binding.skin
 

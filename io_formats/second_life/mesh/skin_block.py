@@ -76,7 +76,9 @@ def _set_overrides(block: SkinBlock, value: dict[str, Any], warnings: list[str])
         return
     count = len(block.joint_names)
     matrices = _matrices(value["alt_inverse_bind_matrix"])
-    if matrices is None or len(matrices) != count or not np.isfinite(matrices.astype(np.float32)).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = matrices is not None and np.isfinite(matrices.astype(np.float32)).all()
+    if matrices is None or len(matrices) != count or not is_finite:
         warnings.append(f"Rig: joint positions are ignored, they are not {count:,} matrices of finite numbers")
         return
     block.alt_inverse_bind = matrices
