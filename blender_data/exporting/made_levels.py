@@ -18,9 +18,12 @@ from ...io_formats.vertices import weld_map
 _FILE_DOMAINS = ("position_domain", "uv_domain")
 _NORMAL = "level_normal"
 _GROUP = "level_fixed"
+_FEWEST = 4
+"""Triangles that Decimate asks for."""
 _Flags = npt.NDArray[np.bool_]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a mesh may be as large as numbers are
 def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     """Return a mesh with about ``ratio`` times the triangles, at least one and never more than there are.
 
@@ -47,7 +50,7 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     if wanted >= count or not np.isfinite(mesh.points).all():
         return mesh
     source = replace(sewn(mesh), tangent=None, colors=[], custom=[])
-    if not source.triangle_count:
+    if source.triangle_count < _FEWEST:
         return mesh
     fixed = np.zeros(len(source.points), bool)
     if keep_borders:

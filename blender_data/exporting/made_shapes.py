@@ -28,6 +28,7 @@ _BOX_CORNERS = np.array(
 ).reshape(-1, 3)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # things may be as large as numbers are
 def convex_hull(points: FloatArray) -> Mesh:
     """Return the convex hull of points (P, 3), triangles outward, of at most 256 points, without material or layers.
 
