@@ -207,10 +207,12 @@ def test_an_object_without_triangles_is_refused() -> None:
 def test_missing_and_empty_levels_are_the_next_finer_one() -> None:
     scene = upload_scenes.static_scene()
     empty = np.zeros(0, np.int32)
+    scene.nodes[1].mesh = upload_scenes.box(materials=["stone"])
     scene.nodes[2].mesh = sc.Mesh(np.zeros((0, 3), np.float32), empty, empty, ["wood"])
     documents = parsed(scene)
     assert [documents[name].instances[0].geometry.triangle_count for name in LEVELS] == [12, 12, 12, 12]
-    assert [list(documents[name].instances[0].geometry.faces) for name in LEVELS][2:] == [["wood", "stone"], ["wood"]]
+    faces = [list(documents[name].instances[0].geometry.faces) for name in LEVELS]
+    assert faces == [["wood", "stone"], ["stone"], ["stone"], ["wood"]]
     assert [documents[name].instances[1].geometry.triangle_count for name in LEVELS] == [12] * 4
     assert "garden hut: its low level has no triangles; the next finer one stands in for it" in scene.warnings
 
