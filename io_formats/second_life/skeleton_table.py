@@ -161,9 +161,9 @@ def left_of(heads: Mapping[str, Matrix]) -> Matrix | None:
     the lengths of the limbs.
     """
     pairs = [
-        np.asarray(heads[name]) - np.asarray(heads[other])
+        heads[name] - heads[other]
         for name in heads
-        if name in table() and is_left(name) and (other := other_side(name)) in heads
+        if name in table() and is_left(name) and (other := other_side(name)) is not None and other in heads
     ]
     if not pairs:
         return None
