@@ -386,7 +386,7 @@ def test_more_than_eight_faces() -> None:
     assert len(found) == 11
     assert "11 faces" in warnings[0]
     with pytest.raises(FormatError, match="at most 8"):
-        faces(*[5] * 2000)
+        faces(*[sl.square()] * 65)
 
 
 @pytest.mark.parametrize("value", [None, {}, 5, b"bytes"])

@@ -49,7 +49,7 @@ class Face:
 
 MOST_FACES = 8
 """Faces of a mesh that Second Life takes."""
-_MOST_FACES_READ = 1024
+_MOST_FACES_READ = 64
 
 _UNIT = np.array(((-0.5, -0.5, -0.5), (0.5, 0.5, 0.5)))
 _KNOWN = {
