@@ -172,6 +172,56 @@ def test_bones_of_an_armature_by_another_name_are_found_through_the_mesh(strip: 
     assert [bone.name for bone in bpy.context.selected_pose_bones] == ["Tail"]
 
 
+def ball(name: str, *, hidden: bool = False) -> Any:
+    """Return a new sphere of quads and triangles."""
+    import bpy
+
+    bpy.ops.mesh.primitive_uv_sphere_add(segments=12, ring_count=6)
+    thing = bpy.context.object
+    thing.name = thing.data.name = name
+    thing.hide_set(hidden)
+    return thing
+
+
+def check_of(thing: Any) -> Any:
+    """Check an object for an upload; return the findings."""
+    import bpy
+
+    bpy.ops.object.select_all(action="DESELECT")
+    bpy.context.view_layer.objects.active = thing
+    thing.select_set(True)
+    assert bpy.ops.export_scene.second_life_check() == {"FINISHED"}
+    return bpy.context.window_manager.meshferry_check.findings
+
+
+def test_from_the_check_to_the_very_faces(clean_blender: Any) -> None:
+    bpy = clean_blender
+    finest, shape = ball("ball"), ball("ball_PHYS", hidden=True)
+    data = shape.data
+    quad = next(face for face in data.polygons if len(face.vertices) == 4)
+    a, b = quad.vertices[0], quad.vertices[1]
+    data.vertices[b].co = data.vertices[a].co
+    thin = {face.index for face in data.polygons if {a, b} <= set(face.vertices)}
+    assert len(thin) == 2
+    findings = check_of(finest)
+    number = next(number for number, finding in enumerate(findings) if finding.kind)
+    assert (findings[number].is_error, findings[number].node) == (True, "ball_PHYS")
+    assert bpy.ops.object.meshferry_finding_select(index=number) == {"FINISHED"}
+    assert bpy.context.object == shape
+    assert set(selected(shape, "faces")) == thin
+
+
+def test_what_cannot_be_exported_is_found_and_pointed_at_all_the_same(clean_blender: Any) -> None:
+    bpy = clean_blender
+    thing = ball("ball")
+    thing.data.vertices[9].co.x = float("nan")
+    findings = check_of(thing)
+    number = next(number for number, finding in enumerate(findings) if finding.kind == "vertices")
+    assert findings[number].is_error
+    bpy.ops.object.meshferry_finding_select(index=number)
+    assert selected(thing, "verts") == [9]
+
+
 def test_ten_thousand_elements_are_kept_as_ranges() -> None:
     from meshferry.operators.checks import members_of, members_text
 
