@@ -27,6 +27,7 @@ from ..io_formats.scene import Scene
 from ..io_formats.second_life.models import LEVEL_SUFFIXES, PHYSICS_SUFFIX, models_of
 from .export_base import SCOPES, write_part
 from .export_files import ExportFiles, draw_file_names
+from .file_names import file_name
 from .menus import MenuEntry, collection_under_pointer, registration
 from .option_properties import export_table, last_values, section_body, with_options
 from .reporting import counted
@@ -121,7 +122,8 @@ class ExportSet(ExportSecondLife):
         except MeshferryError as problem:
             draw_wrapped(self.layout.column(align=True), context, str(problem), "ERROR")
             return
-        names = self.set_names(scene_name(Path(self.filepath)) if Path(self.filepath).name else "…")
+        chosen = Path(self.filepath or file_name(context.collection.name, self.format))
+        names = self.set_names(scene_name(chosen))
         body = section_body(
             self.layout, f"{self.panel_prefix}_export_files", counted(len(names), "{} File", "{} Files")
         )
@@ -134,9 +136,13 @@ class ExportSet(ExportSecondLife):
     def draw_notes(self, layout: Any, context: Any) -> None:
         """Draw what else there is to say of the files."""
 
+    def may_replace(self) -> bool:
+        """Tell whether files that stand beside a new chosen one may be replaced."""
+        return bool(self.use_replace)
+
     def write(self, scene: Scene, path: str | Path) -> list[str]:
         """Write the set, all of it or nothing."""
-        return write_part(scene, path, self.format, self.values(), use_replace=bool(self.use_replace))
+        return write_part(scene, path, self.format, self.values(), use_replace=self.may_replace())
 
 
 @with_options(UPLOAD_OPTIONS)
@@ -160,6 +166,11 @@ class EXPORT_SCENE_OT_second_life_upload(ExportSet, bpy.types.Operator):
         name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="SELECTION"
     )
 
+    is_confirmed: BoolProperty(
+        name="Replacing Confirmed",
+        description="Whoever pressed the button was asked about files that are there already",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
     use_last_folder: BoolProperty(
         name="Without Asking",
         description="Export to the folder of the last upload set, or of the .blend file, under the name of the model",
@@ -175,11 +186,15 @@ class EXPORT_SCENE_OT_second_life_upload(ExportSet, bpy.types.Operator):
         there = [name for name in self.set_names(scene_name(Path(self.filepath))) if (folder / name).exists()]
         if not there:
             return self.execute(context)
-        self.use_replace = True
+        self.is_confirmed = True
         message = iface_("{} exists already").format(there[0])
         return context.window_manager.invoke_confirm(
             self, event, title=iface_("Replace Files?"), message=message, confirm_text=iface_("Replace")
         )
+
+    def may_replace(self) -> bool:
+        """Tell whether files that stand beside a new chosen one may be replaced."""
+        return bool(self.is_confirmed) or super().may_replace()
 
     def set_names(self, stem: str) -> list[str]:
         """Return the names of the files of all levels and of the physics."""

@@ -13,7 +13,7 @@ from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.importing import armature_matching, importer
 from ..blender_data.importing.import_options import ARMATURE, IMPORT_OPTIONS
 from ..io_formats.files import read_scene
-from ..io_formats.formats import HEAD_SIZE, by_content
+from ..io_formats.formats import HEAD_SIZE, Format, by_content
 from ..io_formats.options import Option
 from .option_properties import draw_options, option_values, values_for
 from .progress import progress
@@ -113,13 +113,19 @@ def import_files(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
 
 def may_hold_meshes(path: str) -> bool:
     """Tell whether a file is of a format with meshes; what is wrong with a bad one is said when its turn comes."""
+    found = format_of(path)
+    return found is None or found.capabilities.meshes
+
+
+def format_of(path: str) -> Format | None:
+    """Return the format of a file by its content; None: of none, or it cannot be read."""
     try:
         with open(path, "rb") as stream:
             head = stream.read(HEAD_SIZE)
             size = os.fstat(stream.fileno()).st_size
-        return by_content(head, size).capabilities.meshes
+        return by_content(head, size)
     except (OSError, ValueError):
-        return True
+        return None
 
 
 def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:

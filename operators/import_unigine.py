@@ -1,13 +1,14 @@
 """File > Import > UNIGINE, and the handler that lets UNIGINE files be dropped into a window."""
 
+from pathlib import Path
 from typing import Any
 
 import bpy
 from bpy.props import StringProperty
 from bpy_extras.io_utils import poll_file_object_drop
 
-from ..io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
-from .import_base import ImportFiles
+from ..io_formats.formats import SECOND_LIFE, UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
+from .import_base import ImportFiles, format_of
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options
 
@@ -30,6 +31,15 @@ class IMPORT_SCENE_OT_unigine(ImportFiles, bpy.types.Operator):
     filter_glob: StringProperty(
         default=";".join(f"*{extension}" for extension in EXTENSIONS), options={"HIDDEN", "SKIP_SAVE"}
     )
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Leave assets of Second Life, which may be called the same, to the operator that has the options for them."""
+        paths = self.paths()
+        if not paths or not all(format_of(path) in SECOND_LIFE for path in paths):
+            return super().invoke(context, event)
+        folder, files = str(Path(paths[0]).parent), [{"name": Path(path).name} for path in paths]
+        bpy.ops.import_scene.second_life("INVOKE_DEFAULT", filepath=paths[0], directory=folder, files=files)
+        return {"CANCELLED"}
 
 
 class IO_FH_unigine(bpy.types.FileHandler):

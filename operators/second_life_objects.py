@@ -31,14 +31,14 @@ def is_wanted(context: Any) -> bool:
 
 
 def chosen_models(context: Any) -> list[ModelObjects]:
-    """Return the models of the active object and of the selection, that first, the others by name.
+    """Return the models of the selection, the active one first, the others by name; with none, of the active object.
 
     A level or a physics object stands for its model, an armature for all that it deforms.
     """
     active = context.view_layer.objects.active
     selected = sorted(context.view_layer.objects.selected, key=lambda item: (item != active, item.name))
-    if active is not None and active not in selected:
-        selected.insert(0, active)  # hidden just now, since another of its levels is looked at
+    if not selected and active is not None:
+        selected = [active]
     index = ModelIndex(context.scene.objects)
     found: dict[Any, None] = {}
     for item in selected:

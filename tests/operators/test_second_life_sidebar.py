@@ -28,6 +28,13 @@ def _weights(bpy):
     return bpy.context.window_manager.meshferry_weights
 
 
+def _resize(bpy, size):
+    """Give a model, with its levels and physics, a size in metres."""
+    for item in bpy.data.objects:
+        item.scale = (size, size, size)
+    bpy.context.view_layer.update()
+
+
 def _shown(bpy):
     return {item.name for item in bpy.data.objects if item.visible_get()}
 
@@ -61,8 +68,7 @@ def test_what_was_imported_weighs_what_its_file_says(clean_blender, samples, nam
     bpy = clean_blender
     expected = json.loads((samples / "secondlife" / "expected.json").read_text())[name]
     bpy.ops.import_scene.second_life(filepath=str(samples / "secondlife" / name))
-    bpy.context.object.scale = (1, 1, 1)
-    bpy.context.view_layer.update()
+    _resize(bpy, 1)
     assert bpy.ops.object.second_life_weigh() == {"FINISHED"}
     kept = _weights(bpy)
     assert kept.is_exact
@@ -70,8 +76,7 @@ def test_what_was_imported_weighs_what_its_file_says(clean_blender, samples, nam
     names = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
     triangles = [sum(face.get("triangles", 0) for face in expected["lods"].get(level, ())) for level in names]
     assert [level.triangles for level in kept.models[0].levels] == triangles
-    bpy.context.object.scale = (10, 10, 10)
-    bpy.context.view_layer.update()
+    _resize(bpy, 10)
     bpy.ops.object.second_life_weigh()
     assert kept.is_exact
     assert kept.download == pytest.approx(expected["streaming_cost_at_10m"], abs=6e-5)
