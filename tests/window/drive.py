@@ -47,6 +47,7 @@ def steps() -> Steps:
         yield from second_life_steps.menus()
         yield from second_life_steps.avatar()
         yield from second_life_steps.garment()
+        yield from second_life_steps.other_name()
     finally:
         addon.unregister()
     check(not any(hasattr(bpy.types, name) for name in HANDLERS), "unregistered, nothing of it is left")

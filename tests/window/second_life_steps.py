@@ -1,5 +1,6 @@
 """Second Life in a Blender window: a garment dropped, its levels, weights and checks in the sidebar, the upload set."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,20 @@ def garment() -> Steps:
     yield from upload()
     yield from undo(before, "the garment, its armature and levels")
     check(not bpy.data.armatures, "after undo no armature is left behind")
+
+
+def other_name() -> Steps:
+    """An asset called as other families call their files gets the dialog and the options of its own family."""
+    before = set(bpy.data.objects.keys())
+    folder = FOLDER / "other_name"
+    folder.mkdir()
+    shutil.copy(FOLDER / "worn" / "tunic.llmesh", folder / "tunic.mesh")
+    yield from drop(folder, "second-life-other-name")
+    tunic = bpy.data.objects.get("tunic")
+    check(tunic is not None and tunic.meshferry.low_level is not None, "an asset called .mesh comes with its levels")
+    last = bpy.context.window_manager.operator_properties_last("import_scene.second_life")
+    check(last.filepath.endswith("tunic.mesh"), "it came by the importer of Second Life")
+    yield from undo(before, "the garment of another name")
 
 
 def levels(tunic: Any) -> Steps:
