@@ -134,11 +134,16 @@ class MissingParts:
         self._made_shapes.append(f"'{model.finest.name}' ({what})")
 
     def _base_points(self, model: PlacedModel) -> Any:
-        """Return the points that the hull around everything goes around: of the shapes, else of a coarse level."""
+        """Return the points that the hull around everything goes around: of the shapes, else of a coarse level.
+
+        Levels made here are passed over: what collapsing took off the mesh, one could not stand on.
+        """
         if model.hulls:
             return np.concatenate([hull.mesh.points for hull in model.hulls if hull.mesh is not None])
         for node in (model.physics, *(model.levels.get(level) for level in (2, 1)), model.finest):
-            if node is not None and node.mesh is not None and node.mesh.triangle_count:
+            if node is None or node.mesh is None or "source" in node.properties:
+                continue
+            if node.mesh.triangle_count:
                 return _used_points(node.mesh)
         return model.mesh.points
 
