@@ -406,9 +406,9 @@ def read(made: Any) -> tuple[Any, list[str]]:
 
 
 def painted(name: str = "Painted", *, is_float: bool = False) -> Any:
-    """Make an image of 2 by 1 pixels, red and half grey."""
-    image = bpy.data.images.new(name, 2, 1, alpha=True, float_buffer=is_float)
-    image.pixels.foreach_set(np.array([1, 0, 0, 1, 0.5, 0.5, 0.5, 0.25], np.float32))
+    """Make an image of 2 by 2 pixels: red and half grey below, white above."""
+    image = bpy.data.images.new(name, 2, 2, alpha=True, float_buffer=is_float)
+    image.pixels.foreach_set(np.array([1, 0, 0, 1, 0.5, 0.5, 0.5, 0.25, *[1] * 8], np.float32))
     return image
 
 
@@ -467,7 +467,7 @@ def test_image_in_a_file(tmp_path: Path) -> None:
     found, _ = read(textured(material(Base_Color=(0, 0, 0, 1)), bpy.data.images.load(str(tmp_path / "saved.png"))))
     texture = found.texture
     assert (texture.name, texture.path, texture.data) == ("saved.png", str(tmp_path / "saved.png"), None)
-    assert (texture.width, texture.height) == (2, 1) and found.color == (1, 1, 1, 1)
+    assert (texture.width, texture.height) == (2, 2) and found.color == (1, 1, 1, 1)
 
 
 def test_image_whose_file_is_gone_is_named_by_its_path(tmp_path: Path) -> None:
@@ -498,7 +498,8 @@ def test_image_that_was_never_saved_is_encoded_as_it_is(is_float: bool) -> None:
     found, _ = read(textured(material(), painted("Baked", is_float=is_float)))
     assert found.texture.name == "Baked.png" and found.texture.path == ""
     grey = 188 if is_float else 128  # float pixels are linear
-    assert pixels_of(found.texture.data).tolist() == [[[255, 0, 0, 255], [grey, grey, grey, 64]]]
+    white = [255, 255, 255, 255]
+    assert pixels_of(found.texture.data).tolist() == [[white, white], [[255, 0, 0, 255], [grey, grey, grey, 64]]]
 
 
 def test_image_within_a_node_group() -> None:
