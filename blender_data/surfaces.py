@@ -11,9 +11,6 @@ from . import names
 
 _UV_NAMES = ("UV0", "UV1")
 
-_MOST = 3.4028234663852886e38
-"""The largest number that a property holds."""
-
 
 def uv_place(name: str, position: int) -> int:
     """Return which UV map of the file a layer is: what its name says, else its position."""
@@ -63,7 +60,7 @@ def _write_domains(entry: bpy.types.PropertyGroup, surface: Surface) -> None:
     for name in ("position_domain", "uv_domain"):
         domain = surface.properties.get(name)
         if domain is not None:
-            setattr(entry, name, [min(max(float(value), -_MOST), _MOST) for value in domain])
+            setattr(entry, name, [float(value) for value in domain])
             entry.has_domains = True
 
 

@@ -9,8 +9,6 @@ import numpy.typing as npt
 from ...io_formats.scene import Skin
 from .. import names
 
-_MOST = float(np.finfo(np.float32).max)
-
 
 def write(made: bpy.types.Object, skin: Skin) -> None:
     """Keep a node's binding with its object, which has its transform already; in single precision."""
@@ -21,7 +19,7 @@ def write(made: bpy.types.Object, skin: Skin) -> None:
     kept.lock_scale = bool(skin.properties.get("lock_scale", False))
     offset = skin.properties.get("pelvis_offset")
     kept.has_pelvis_offset = offset is not None
-    kept.pelvis_offset = 0.0 if offset is None else float(np.clip(offset, -_MOST, _MOST))
+    kept.pelvis_offset = 0.0 if offset is None else float(offset)
     others = skin.properties.get("alt_inverse_bind")
     for number, name in enumerate(skin.joint_names):
         joint = kept.joints.add()
@@ -34,6 +32,6 @@ def write(made: bpy.types.Object, skin: Skin) -> None:
 
 
 def _row_by_row(values: npt.ArrayLike) -> list[float]:
-    """Return numbers in a row that single precision can hold: Blender makes infinities of larger ones."""
-    row: list[float] = np.clip(np.asarray(values, np.float64).reshape(-1), -_MOST, _MOST).tolist()
+    """Return numbers in a row; of those beyond single precision Blender keeps its largest."""
+    row: list[float] = np.asarray(values, np.float64).reshape(-1).tolist()
     return row

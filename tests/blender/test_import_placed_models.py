@@ -360,11 +360,29 @@ def test_meshes_bound_alike_share_an_armature_of_the_same_run() -> None:
     assert changed(1, name="mNeck") is None
     assert changed(3, parent=0, translation=(0.0, 0.02, 0.55)) is None
     assert changed(2, scale=(0.2, 0.3, 0.5)) is None
+    assert changed(0) == first
     # A file that says nothing of its binding gets an armature of its own, as ever.
     unbound = model(rigged=True)
     for node in unbound.nodes:
         node.skin = None
     assert choose_for_scene(context, unbound, [first], "AUTO") is None
+
+
+def test_joints_on_other_parents_are_others_though_they_lie_alike() -> None:
+    import bpy
+    from meshferry.blender_data.importing.armature_matching import choose_for_scene
+    from meshferry.io_formats.scene import Joint
+
+    def standing(parent: int) -> Any:
+        scene = model(rigged=True)
+        joints = scene.skeletons[0].joints
+        joints.append(Joint("mOrigin"))
+        joints[0] = replace(joints[0], parent=parent)
+        return scene
+
+    first = run(standing(4)).armatures[0]
+    assert choose_for_scene(bpy.context, standing(4), [first], "AUTO") == first
+    assert choose_for_scene(bpy.context, standing(-1), [first], "AUTO") is None
 
 
 def test_the_models_of_one_file_share_where_they_lie_alike() -> None:
@@ -518,6 +536,17 @@ def test_missing_textures_are_named_and_their_path_is_kept(tmp_path: Path, path:
     assert image.source == "FILE" and image.name == "a.png"
     if len(path) < 100 and "\0" not in path:
         assert image.filepath_raw == path
+
+
+def test_textures_of_the_network_are_not_asked_for(tmp_path: Path) -> None:
+    from meshferry.io_formats.scene import Material, Texture
+
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "a.png").write_bytes(png(alpha=False))
+    texture = Texture("a.png", f"/{tmp_path}/far/a.png")
+    assert Path(texture.path).is_file() == (Path(tmp_path).drive == "")  # elsewhere than on Windows two slashes are one
+    (said,) = run(with_material(Material("Skin", texture=texture)), str(tmp_path / "body.file")).warnings
+    assert texture.path in said
 
 
 @pytest.mark.parametrize("packed", [False, True])
