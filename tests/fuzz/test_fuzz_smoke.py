@@ -6,13 +6,14 @@ import random
 import struct
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from meshfuzz import timbermesh_seeds, unigine_mutations, unigine_seeds
+from meshfuzz import second_life_mutations, second_life_seeds, timbermesh_seeds, unigine_mutations, unigine_seeds
 from meshfuzz.cases import Case, CaseMaker
 from meshfuzz.judge import Judge
+from meshfuzz.second_life_seeds import Seed
 from meshfuzz.timbermesh_crowds import CROWDS
 from meshfuzz.timbermesh_wrappings import BOMBS
 from meshfuzz.tokens import encode
@@ -41,7 +42,13 @@ def expect_clean(judge: Judge, case: Case) -> str:
     return verdict.outcome
 
 
-@pytest.mark.parametrize("name", ["timbermesh", "unigine_mesh", "unigine_animation", "unigine_skeleton"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("timbermesh", "unigine_mesh", "unigine_animation", "unigine_skeleton"),
+        *("second_life_mesh", "second_life_bundle"),
+    ],
+)
 def test_only_success_or_refusal(judge: Judge, name: str) -> None:
     maker = CaseMaker(SEED, name, use_samples=False)
     outcomes = set()
@@ -58,6 +65,20 @@ def test_whole_files_are_read(judge: Judge, group: Callable[[], dict[str, unigin
         assert expect_clean(judge, Case(0, encode(row), name)) == (
             "accepted, in part" if only_read else "accepted, whole"
         ), name
+
+
+@pytest.mark.parametrize("group", [second_life_seeds.assets, second_life_seeds.bundles])
+def test_whole_second_life_files_are_read(judge: Judge, group: Callable[[], Mapping[str, Seed]]) -> None:
+    """The seeds are put together from the format page alone."""
+    for name, seed in group().items():
+        assert expect_clean(judge, Case(0, seed.pack(), name)) == "accepted, whole", name
+
+
+def test_second_life_blocks_that_never_end(judge: Judge) -> None:
+    rng = random.Random(SEED)
+    for _ in range(12):
+        data, recipe = second_life_mutations.bomb(rng)
+        expect_clean(judge, Case(0, data, recipe))
 
 
 @pytest.mark.parametrize("kind", sorted(unigine_seeds.CROWDS))
