@@ -329,13 +329,14 @@ def test_moved_joints_above_those_that_are_used_are_listed() -> None:
     np.testing.assert_allclose(shown(asset), expected(scene), atol=1e-4)
 
 
-def test_armatures_without_the_joints_in_between_move_nothing() -> None:
-    """Old rigs have no mSpine1 to mSpine4: chest and torso hang on each other."""
+@pytest.mark.parametrize("missing", ["mSpine", "mNeck"])
+def test_armatures_without_the_joints_in_between_move_nothing(missing: str) -> None:
+    """Old rigs have no mSpine1 to mSpine4: chest and torso hang on each other; others may have a head on the chest."""
     full = skeletons.avatar_skeleton()
     heads: dict[int, Array] = {}
     for number, joint in enumerate(full.joints):
         heads[number] = np.array(joint.translation) + (heads[joint.parent] if joint.parent >= 0 else 0)
-    kept = [number for number, joint in enumerate(full.joints) if not joint.name.startswith("mSpine")]
+    kept = [number for number, joint in enumerate(full.joints) if not joint.name.startswith(missing)]
     joints = []
     for number in kept:
         above = full.joints[number].parent
@@ -351,8 +352,9 @@ def test_armatures_without_the_joints_in_between_move_nothing() -> None:
     np.testing.assert_allclose(shown(asset), expected(scene), atol=1e-4)
     always = skin_of(written(scene, joint_positions="ALWAYS"))
     assert always.overrides is not None
-    torso = always.overrides[always.joints.index("mTorso")][3, :3]
-    np.testing.assert_allclose(torso, avatar_rest.three(avatar_rest.rows()["mTorso"], "pos"), atol=1e-6)
+    for name in ("mTorso", "mHead"):
+        position = always.overrides[always.joints.index(name)][3, :3]
+        np.testing.assert_allclose(position, avatar_rest.three(avatar_rest.rows()[name], "pos"), atol=1e-6)
 
 
 def test_weights_are_four_the_strongest_first_and_add_up() -> None:
@@ -477,6 +479,16 @@ def test_rigs_made_in_another_space_land_on_the_avatar(samples: Path, space: str
     other.properties["as_imported"] = True
     again = written(other)
     judge.same_asset(oracle.decode(SECOND_LIFE_MESH.write(asset)), again)
+
+
+def test_a_rig_that_moves_all_joints_alike_stays_where_it_moves_them() -> None:
+    """A tall avatar's pelvis lies higher, and with it everything; the file says so, and that is no rig in the air."""
+    scene = rigged(moved_joint(skeletons.avatar_skeleton(), "mPelvis", (0.0, 0.0, 0.3)))
+    again = SECOND_LIFE_MESH.to_scene(SECOND_LIFE_MESH.from_scene(scene), "thing")
+    np.testing.assert_allclose(placed_points(again), placed_points(scene), atol=1e-4)
+    pelvis = next(joint for joint in again.skeletons[0].joints if joint.name == "mPelvis")
+    np.testing.assert_allclose(pelvis.translation, (0.0, 0.0, 1.367), atol=1e-6)
+    assert again.warnings == []
 
 
 @pytest.mark.parametrize("name", ["synthetic/synth_rig_cv.llmesh", "synthetic/synth_rig_overrides.llmesh"])

@@ -71,6 +71,8 @@ def test_the_avatar_has_all_bones_and_collision_volumes_where_the_table_has_them
     for joint in skeleton.joints:
         parent = skeleton.joints[joint.parent].name if joint.parent >= 0 else ""
         assert parent == rows[joint.name]["parent"]
+        x, y, z = avatar_rest.three(rows[joint.name], "pos").tolist()
+        assert joint.translation == (y, -x, z), "to the last digit"
         expected = avatar_rest.in_blender(avatar_rest.three(rows[joint.name], "end"))
         assert joint.tail is not None
         np.testing.assert_allclose(joint.tail, expected, atol=1e-12, err_msg=joint.name)
