@@ -55,14 +55,21 @@ class TextureLoader:
                 f"Material '{material}': its texture '{texture.path or label}' was not found; put it beside the file, "
                 "or use File > External Data > Find Missing Files"
             )
-            image = self._keep(bpy.data.images.new(names.fit(label), 1, 1))
-            image.source = "FILE"
-            image.filepath_raw = texture.path.replace("\0", "")
-            return image
+            return self._empty(label, texture.path)
         there = next((image for image in bpy.data.images if _is_file(image, path)), None)
         if there is not None:
             return there
-        return self._checked(material, label, self._keep(bpy.data.images.load(str(path))))
+        try:
+            image = self._keep(bpy.data.images.load(str(path)))
+        except RuntimeError:  # Blender may not open it
+            image = self._empty(label, str(path))
+        return self._checked(material, label, image)
+
+    def _empty(self, label: str, path: str) -> bpy.types.Image:
+        image = self._keep(bpy.data.images.new(names.fit(label), 1, 1))
+        image.source = "FILE"
+        image.filepath_raw = path.replace("\0", "")
+        return image
 
     def _checked(self, material: str, label: str, image: bpy.types.Image) -> bpy.types.Image:
         if not all(image.size):
