@@ -43,16 +43,20 @@ def expect_clean(judge: Judge, case: Case) -> str:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "cases"),
     [
-        *("timbermesh", "unigine_mesh", "unigine_animation", "unigine_skeleton"),
-        *("second_life_mesh", "second_life_bundle"),
+        ("timbermesh", CASES),
+        ("unigine_mesh", CASES),
+        ("unigine_animation", CASES),
+        ("unigine_skeleton", CASES),
+        ("second_life_mesh", CASES // 2),  # their scenes are written as four formats
+        ("second_life_bundle", CASES // 4),
     ],
 )
-def test_only_success_or_refusal(judge: Judge, name: str) -> None:
+def test_only_success_or_refusal(judge: Judge, name: str, cases: int) -> None:
     maker = CaseMaker(SEED, name, use_samples=False)
     outcomes = set()
-    for number in range(CASES):
+    for number in range(cases):
         outcomes.add(expect_clean(judge, maker.make(number)))
     assert {"refused", "accepted, whole"} <= outcomes, "the cases exercise one side alone"
 
