@@ -272,3 +272,23 @@ def test_findings_are_of_what_is_chosen(crate, ball, clean_blender):
     ball.select_set(True)
     bpy.context.view_layer.objects.active = ball
     assert "object.meshferry_finding_select" not in _draw(bpy)
+
+
+def test_figures_are_of_what_is_chosen_and_a_level_stands_for_its_model(crate, ball, clean_blender):
+    bpy = clean_blender
+
+    def choose(item):
+        for one in bpy.context.view_layer.objects:
+            one.select_set(one == item)
+        bpy.context.view_layer.objects.active = item
+
+    choose(crate)
+    bpy.ops.object.second_life_weigh()
+    assert "Land Impact" in _draw(bpy)
+    choose(ball)
+    assert "Land Impact" not in _draw(bpy)
+    choose(crate)
+    bpy.ops.object.second_life_level_show(part="LOWEST")
+    assert bpy.context.object == crate.meshferry.lowest_level
+    assert "Land Impact" in _draw(bpy)
+    assert _draw(bpy)[:4] == ["Object", "High", "crate", "object.second_life_level_show"]
