@@ -7,8 +7,9 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.scene import Node, Scene
+from ..io_formats.scene import Mesh, Node, Scene
 from . import names
+from .exporting.mesh_reading import transformed
 from .importing import meshes
 from .names import fit_all
 
@@ -20,11 +21,11 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
     ----------
     finest:
         The object that the level is of. The new one lies in its collections, stands where it stands, hangs on what
-        it hangs on, is deformed by the same armatures and has the same material slots.
+        it hangs on, is deformed by the same armatures and has its materials.
     name:
         Of the new object.
     node:
-        The level, its mesh in the space of the finest object.
+        The level, its mesh in the space of the finest object's node.
     scene:
         Where the node is from, with the skeleton that its weights are for.
 
@@ -47,7 +48,9 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         if node.skeleton is not None:
             joints = [joint.name for joint in scene.skeletons[node.skeleton].joints]
             weights = meshes.GroupWeights.of(mesh, fit_all(joints, "Bone"))
-        slots = [slot.material for slot in finest.material_slots]
+        materials = {names.file_name(slot.material): slot.material for slot in finest.material_slots if slot.material}
+        slots = [materials.get(slot_name) for slot_name in mesh.materials]
+        mesh = _in_space_of_object(mesh, node, scene)
         data = meshes.build_mesh(name, mesh, slots, keep, weights)
         meshes.set_normals(data, mesh, exact=False)
         level: bpy.types.Object = keep(bpy.data.objects.new(names.fit(name), data))
@@ -64,6 +67,13 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         bpy.data.batch_remove(made)
         raise
     return level
+
+
+def _in_space_of_object(mesh: Mesh, node: Node, scene: Scene) -> Mesh:
+    """Return a level's mesh in the object's own space, which mirrors or shears where its node's does not."""
+    finest = node.properties.get("lod_of")
+    matrix = scene.nodes[finest].properties.get("to_object") if finest is not None else None
+    return mesh if matrix is None else transformed(mesh, matrix)
 
 
 def _follow(level: bpy.types.Object, finest: bpy.types.Object) -> None:

@@ -222,7 +222,8 @@ class Node:
     properties: dict[str, Any] = field(default_factory=dict)
     """``lod_of`` (int): number of the node of which this is a coarser level; ``shape_of`` (int): number of the node
     of which this is the physics shape or a hull; ``is_base_hull`` (bool): of a hull, that it is the one around
-    everything; ``source`` (str): name of the object that a made level or shape comes from; ``world`` (4, 4): where a
+    everything; ``source`` (str): name of the object that a made level or shape comes from; ``to_object`` (4, 4): from
+    the node's space into that of the object in Blender, where that mirrors or shears; ``world`` (4, 4): where a
     mesh that is written around an origin of its own stands among the others, for those that join them; …"""
 
 

@@ -10,7 +10,7 @@ What says so, the first that does wins:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,11 @@ class ModelIndex:
         self._take_pointers(things)
         self._take_references(things)
         self._take_names(things)
+
+    @property
+    def parts(self) -> Collection[bpy.types.Object]:
+        """The objects that belong to a finer one."""
+        return self._owner.keys()
 
     def finest_of(self, thing: bpy.types.Object) -> bpy.types.Object:
         """Return the finest object of the model that an object belongs to: itself where it belongs to no other."""

@@ -59,6 +59,8 @@ class NodeMeshes:
         self.reader = reader
         self.depsgraph = depsgraph
         self.tolerance = tolerance
+        self.left_out: Container[bpy.types.Object] = ()
+        """Objects of which no instance counts."""
         self._instances: dict[bpy.types.Object, list[tuple[Mesh, Matrix4]]] = {}
         self.rest_places: dict[bpy.types.Object, list[Matrix4]] = {}
         """Where the instances of each instancer rest within its node."""
@@ -84,7 +86,8 @@ class NodeMeshes:
             owner = instance.parent.original
             # Curves and text are followed by an entry for their mesh; an exported object's is read as its own part.
             is_own_mesh = instance.object.original == owner and tuple(instance.persistent_id)[1] == _UNUSED
-            if owner in instancers and instance.object.type == "MESH" and not is_own_mesh:
+            counts = instance.object.type == "MESH" and instance.object.original not in self.left_out
+            if owner in instancers and counts and not is_own_mesh:
                 yield owner, instance
 
     def instance_places(self, nodes: Iterable[PlannedNode]) -> dict[bpy.types.Object, list[Matrix4]]:

@@ -20,7 +20,7 @@ from .armature_reading import ReadSkeleton, read_skeleton
 from .material_reading import read_materials
 from .mesh_reading import Triangulation, points_of, transformed
 from .missing_parts import MissingParts, PlacedModel
-from .model_objects import ModelObjects, find_models
+from .model_objects import ModelIndex, ModelObjects, find_models
 from .node_meshes import NodeMeshes
 from .object_selection import MESHABLE, Source, armature_of
 from .placed_skeletons import placed_skeleton
@@ -157,6 +157,9 @@ class PlacedExport:
             mesh=mesh,
             skeleton=list(self.skeletons).index(rig) if rig is not None else None,
         )
+        inside = _snapped(into @ read.place)
+        if not np.array_equal(inside, np.identity(4)):
+            node.properties["to_object"] = joint_poses.inverse(inside)
         if self.as_imported and rig is not None:
             node.skin = skin_reading.read_skin(finest, self._relative(finest, rig), self._stand(rig).space)
         model = PlacedModel(finest, node, mesh)
@@ -268,6 +271,8 @@ class PlacedExport:
     def _read_instances(self, models: list[ModelObjects]) -> None:
         finest = {model.finest for model in models}
         if self.options["use_instances"]:
+            # An instanced collection shows the levels and shapes of the models in it, too, all in one place.
+            self.instances.left_out = ModelIndex(bpy.data.objects).parts
             self.instances.read_instances(finest)
             return
         left_out = [thing.name for thing in finest if thing.instance_type != "NONE"]

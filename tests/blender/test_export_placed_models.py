@@ -116,6 +116,7 @@ def test_instances_are_part_of_their_instancer() -> None:
     part = tetra("Part", bpy.context.scene.collection)
     inner = bpy.data.collections.new("Inner")
     inner.objects.link(part)
+    square("Part_LOD1", inner)  # which the instance shows as well
     holder = add("Holder", location=(5, 0, 0), scale=(2, 2, 2), instance_type="COLLECTION")
     holder.instance_collection = inner
     bpy.context.view_layer.update()
@@ -591,6 +592,22 @@ def test_an_object_of_its_own_wins_over_the_option_for_all() -> None:
     bpy.data.objects["box"].meshferry.physics_shape = "CUBE"
     parts = parts_of(placed(), "box")
     assert "physics" not in parts and "hull" in parts
+
+
+def test_a_made_level_becomes_an_object_in_the_place_of_the_finest() -> None:
+    from meshferry.blender_data.level_objects import add_level
+
+    box = two_slots(grid("box", 10, location=(1, 2, 3), scale=(-2, 1, 1)), "Unused", "Skin")
+    for polygon in box.data.polygons:
+        polygon.material_index = 1
+    scene = placed(missing_levels="MAKE")
+    node = parts_of(scene, "box")["lod 1"]
+    level = add_level(bpy.context, box, "box_LOD2", node, scene)
+    level.hide_set(False)
+    assert_same_triangles(shown(level), placed_triangles(node), 1e-4)
+    assert shown_normals(level)[:, 5].min() > 0.99
+    assert {level.data.materials[polygon.material_index].name for polygon in level.data.polygons} == {"Skin"}
+    assert box.meshferry.medium_level is None and level.meshferry.lod_of == box
 
 
 # -- the scene ----------------------------------------------------------------------------------
