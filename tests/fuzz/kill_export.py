@@ -1,35 +1,49 @@
-"""A killed export leaves the old file or the new one, whole.
+"""A killed export leaves the old file or the new one, whole; of a set of files, each.
 
 A child process exports two different models over the same file again and again and is killed at a random moment.
 Afterwards the file must be one of the two to the byte, a reader must take it, and each kill may have left at most
-one temporary file, which no reader takes for a model.
+one temporary file, which no reader takes for a model. In a set that was half renamed, new files come before old ones
+in the order of the set, the chosen one last; the next export says so, cleans up, and of any other kill says nothing.
 
     python tests/fuzz/kill_export.py --kills 60
     python tests/fuzz/kill_export.py --kills 300 --codec
     python tests/fuzz/kill_export.py --kills 60 --format unigine_animation
+    python tests/fuzz/kill_export.py --kills 60 --format second_life_upload --codec
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
+import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from meshfuzz.checkout import leave, load_package
+from meshfuzz.checkout import ROOT, leave, load_package
 
 _NAMES = {
     "timbermesh": "Model.timbermesh",
     "unigine_mesh": "Model.mesh",
     "unigine_animation": "Model.anim",
+    "second_life_mesh": "Model.llmesh",
+    "second_life_upload": "Model.dae",
+    "second_life_request": "Model.llsd",
 }
-"""The file that is exported, by format."""
+"""The file that is exported, by format; of a set, the chosen one."""
+
+_SECOND_LIFE = ("second_life_mesh", "second_life_upload", "second_life_request")
 
 _READY = "ready"
+_TOLD = "told: "
+_ORDER = "order: "
 
 
 class Killed:
@@ -45,11 +59,22 @@ class Killed:
         load_package()
         references = folder / "references"
         references.mkdir()
-        subprocess.run(self.command(references, 2), check=True, stdout=subprocess.DEVNULL)
-        self.wanted = {path.read_bytes() for path in references.glob("reference-*")}
-        assert len(self.wanted) == 2, "the two models are the same"
+        done = subprocess.run(self.command(references, 2), check=True, stdout=subprocess.PIPE, text=True)
+        self.order: list[str] = []
+        """The files of the set in the order in which they are renamed."""
+        for line in done.stdout.splitlines():
+            if line.startswith(_ORDER):
+                self.order = json.loads(line.removeprefix(_ORDER))
+        self.order = self.order or [_NAMES[name]]
+        self.wanted = [
+            {file: (references / f"reference-{turn}" / file).read_bytes() for file in self.order} for turn in range(2)
+        ]
+        assert self.wanted[0][_NAMES[name]] != self.wanted[1][_NAMES[name]], "the two models are the same"
         self.target = folder / "target"
         self.target.mkdir()
+        self.is_mixed = False
+        self.mixed = 0
+        """How many kills left a set that was half renamed."""
 
     def command(self, folder: Path, exports: int) -> list[str]:
         child = [sys.executable, __file__, "--child", str(folder), "--exports", str(exports), "--format", self.format]
@@ -59,9 +84,13 @@ class Killed:
         """Start exporting, kill, and check the folder."""
         with subprocess.Popen(self.command(self.target, 0), stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout is not None
+            told = ""
             for line in child.stdout:
+                told += line if line.startswith(_TOLD) else ""
                 if line.startswith(_READY):
                     break
+            if self.codec:
+                assert ("was interrupted" in told) == self.is_mixed, f"after a kill the next export says: {told!r}"
             self.wait()
             assert child.poll() is None, "the exporting process ended by itself"
             child.kill()
@@ -77,16 +106,26 @@ class Killed:
         ends = time.monotonic() + 3
         while len(list(self.target.iterdir())) <= known and time.monotonic() < ends:
             pass
-        time.sleep(self.rng.choice((0.0, 0.0, 0.001, 0.003)))
+        later = (0.0, 0.05, 0.1, 0.2) if len(self.order) > 1 else (0.0, 0.0, 0.001, 0.003)
+        time.sleep(self.rng.choice(later))
 
     def look(self) -> None:
         from meshferry.io_formats import files, formats
 
-        path = self.target / _NAMES[self.format]
-        data = path.read_bytes()
-        assert data in self.wanted, f"{len(data):,} bytes are neither the old file nor the new one"
-        files.load(path)
-        others = [other for other in self.target.iterdir() if other != path]
+        states = []
+        for name in self.order:
+            data = (self.target / name).read_bytes()
+            found = [turn for turn, wanted in enumerate(self.wanted) if data == wanted[name]]
+            assert found, f"{name}: {len(data):,} bytes are neither the old file nor the new one"
+            if len(found) == 1:  # else both models have the same in it
+                states.append(found[0])
+        changes = sum(one != other for one, other in itertools.pairwise(states))
+        assert changes <= 1, f"files of {self.order} were not renamed in their order: {states}"
+        self.is_mixed = changes == 1
+        self.mixed += self.is_mixed
+        if formats.by_name(self.format).is_read:
+            files.load(self.target / _NAMES[self.format])
+        others = [other for other in self.target.iterdir() if other.name not in self.order]
         extensions = {extension for known in formats.FORMATS for extension in known.extensions}
         confusing = [other.name for other in others if other.suffix.lower() in extensions]
         assert not confusing, f"temporary files that look like models: {confusing}"
@@ -99,16 +138,35 @@ def _child(folder: Path, exports: int, name: str, *, codec: bool) -> None:
     path = folder / _NAMES[name]
     if codec:
         export = _codec_exporter(path, name)
+    elif name in ("timbermesh", *_SECOND_LIFE):
+        export = _blender_exporter(path, name)
     else:
-        export = _blender_exporter(path) if name == "timbermesh" else _unigine_exporter(path, name)
+        export = _unigine_exporter(path, name)
     turn = 0
     while not exports or turn < exports:
-        export(turn % 2)
+        said = export(turn % 2)
         if exports:
-            (folder / f"reference-{turn}").write_bytes(path.read_bytes())
+            reference = folder / f"reference-{turn}"
+            reference.mkdir()
+            for file in [file for file in folder.iterdir() if file.is_file()]:
+                shutil.copyfile(file, reference / file.name)
         elif turn == 0:
+            print(_TOLD, said, flush=True)
             print(_READY, flush=True)
         turn += 1
+    if exports:
+        print(_ORDER + json.dumps(_order(name)), flush=True)
+
+
+def _order(name: str) -> list[str]:
+    """Return the names of the files of a set in the order in which they are put in place."""
+    from meshferry.io_formats import formats
+
+    target, path = formats.by_name(name), Path(_NAMES[name])
+    if not target.is_set:
+        return [path.name]
+    document = target.from_scene(_body(2000))
+    return [output.name for output in target.write_files(document, path.stem)]
 
 
 def _codec_exporter(path: Path, name: str) -> Callable[[int], object]:
@@ -127,28 +185,60 @@ def _codec_exporter(path: Path, name: str) -> Callable[[int], object]:
             data = zlib.compress(content, 1)
         elif name == "unigine_mesh":
             data = encode(unigine_seeds.stream("ms13", [(count, count, count, 1)]))
+        elif name in _SECOND_LIFE:
+            scenes.append(_body(count // 10 if target.is_set else count))  # of a set, the renaming is to be met
+            continue
         else:
             data = encode(unigine_seeds.flagged("an11", unigine_seeds.BONES, count // 4))
         scenes.append(target.to_scene(target.read(data), "Model"))
+    if target.is_set:
+        _rename_slowly()
     return lambda which: files.write_scene(scenes[which], path, target)
 
 
-def _blender_exporter(path: Path) -> Callable[[int], object]:
+def _rename_slowly() -> None:
+    """Take some time between two renames, for a kill to come."""
+    replace = os.replace
+
+    def replace_later(one: Any, other: Any) -> None:
+        time.sleep(0.03)
+        replace(one, other)
+
+    os.replace = replace_later
+
+
+def _body(count: int) -> Any:
+    """Return a scene with a tube of so many points, and a level that differs from another body's, too."""
+    sys.path.append(str(ROOT / "tests" / "oracles"))
+    import upload_scenes
+    from meshferry.io_formats import scene as sc
+
+    nodes = [
+        sc.Node("tube", mesh=upload_scenes.tube(count // 200, 200)),
+        sc.Node("tube", mesh=upload_scenes.tube(count // 1000, 20), lod=1, properties={"lod_of": 0}),
+    ]
+    return sc.Scene("Model", nodes)
+
+
+def _blender_exporter(path: Path, name: str) -> Callable[[int], object]:
     """Return a function that exports one of two collections through the operator."""
     import bpy
 
     load_package().register()
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    for name, size in (("One", 150), ("Two", 180)):
+    # no levels made: the point is to be killed while writing
+    options = {} if name == "timbermesh" else {"use_replace": True, "missing_levels": "COPY"}
+    for label, size in (("One", 150), ("Two", 180)):
         bpy.ops.mesh.primitive_grid_add(x_subdivisions=size, y_subdivisions=size)
         thing = bpy.context.object
-        collection = bpy.data.collections.new(name)
+        collection = bpy.data.collections.new(label)
         bpy.context.scene.collection.children.link(collection)
         bpy.context.scene.collection.objects.unlink(thing)
         collection.objects.link(thing)
 
     def export(which: int) -> None:
-        bpy.ops.export_scene.timbermesh(filepath=str(path), collection=("One", "Two")[which])
+        operator = getattr(bpy.ops.export_scene, name)
+        operator(filepath=str(path), collection=("One", "Two")[which], **options)
 
     return export
 
@@ -211,7 +301,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         killed = run(Path(folder), options.kills, options.seed, options.format, codec=options.codec)
-    print(f"{killed.kills} kills: always a whole file; {killed.temporaries} temporary files left")
+    half = f", {killed.mixed} sets half renamed and told" if len(killed.order) > 1 else ""
+    print(f"{killed.kills} kills: always whole files{half}; {killed.temporaries} temporary files left")
     return 0
 
 

@@ -10,7 +10,9 @@ import pytest
 pytest.importorskip("google.protobuf")
 
 
-@pytest.mark.parametrize("name", ["timbermesh", "unigine_mesh", "unigine_animation"])
+@pytest.mark.parametrize(
+    "name", ["timbermesh", "unigine_mesh", "unigine_animation", "second_life_mesh", "second_life_upload"]
+)
 @pytest.mark.parametrize("codec", [True, False], ids=["codec", "operator"])
 def test_killed_export_leaves_a_whole_file(tmp_path: Path, name: str, codec: bool) -> None:
     if not codec:
