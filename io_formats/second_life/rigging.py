@@ -49,10 +49,16 @@ class Rig:
     """(n, 3) positions of the joints relative to their parents in the table, in metres; None: the avatar's own."""
     pelvis_offset: float = 0.0
     lock_scale: bool = False
+    bind_shape: Matrix | None = None
+    """(4, 4) that a mesh came with; None: where its unit cube is placed."""
+    given_alternative: Matrix | None = None
+    """(n, 4, 4) that a mesh came with."""
 
     @property
     def alt_inverse_bind(self) -> Matrix | None:
         """(n, 4, 4): the inverse bind matrices with the joint positions as translations; None: there are none."""
+        if self.given_alternative is not None:
+            return self.given_alternative
         if self.joint_positions is None:
             return None
         matrices = self.inverse_bind.copy()
@@ -226,6 +232,7 @@ def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig 
         return None
     inverse_bind = avatar_space.to_avatar(skin.inverse_bind)
     positions = skin.joint_positions
+    alternative = skin.properties.get("alt_inverse_bind")
     return Rig(
         list(skin.joint_names),
         np.asarray(np.linalg.pinv(inverse_bind), np.float64),
@@ -234,6 +241,8 @@ def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig 
         joint_positions=None if positions is None else positions @ avatar_space.TO_AVATAR[:3, :3].T,
         pelvis_offset=float(skin.properties.get("pelvis_offset") or 0.0),
         lock_scale=bool(skin.properties.get("lock_scale")),
+        bind_shape=avatar_space.to_avatar(skin.bind_shape),
+        given_alternative=None if alternative is None else avatar_space.to_avatar(np.asarray(alternative, np.float64)),
     )
 
 

@@ -485,6 +485,24 @@ def test_the_parts_of_a_scene_keep_what_belongs_to_them() -> None:
     assert (second.nodes[1].properties, second.nodes[2].properties) == ({"lod_of": 0}, {"shape_of": 0})
 
 
+def test_levels_and_shapes_beyond_those_of_a_model_reach_the_checks() -> None:
+    scene = with_level(model(box((0, 0, 0), (1, 1, 1))), 1, box((0, 0, 0), (1, 1, 1)))
+    with_level(with_level(scene, 1, box((0, 0, 0), (1, 1, 0.5))), 4, box((0, 0, 0), (1, 1, 1)))
+    with_shape(with_shape(scene, sc.Role.PHYSICS, box((0, 0, 0), (1, 1, 1))), sc.Role.PHYSICS, plate())
+    (part,) = SECOND_LIFE_MESH.files_of(scene, {})
+    said = [str(finding) for finding in SECOND_LIFE_MESH.check_scene(part)]
+    assert sum("left out" in text for text in said) == 3, said
+    stored = written(part)
+    assert len(stored.levels["medium_lod"][0].triangles) == 12
+    assert stored.physics_mesh is not None
+    assert len(stored.physics_mesh[0].triangles) == 12
+
+
+def plate() -> sc.Mesh:
+    points = np.array(((0, 0, 0), (1, 0, 0), (0, 1, 0)), np.float32)
+    return sc.Mesh(points, np.array((0, 1, 2), np.int32), np.zeros(1, np.int32), ["m"])
+
+
 # -- physics ------------------------------------------------------------------------------------
 
 

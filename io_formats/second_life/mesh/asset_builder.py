@@ -13,7 +13,6 @@ from ...errors import ExportError
 from ...quantization import quantise, quantise_normals
 from ...scene import FloatArray, Node
 from .. import domains, hull_points
-from ..avatar_space import to_avatar
 from ..faces import FaceArrays
 from ..models import LEVELS, Model
 from ..placement import Matrix, Placement
@@ -165,13 +164,12 @@ class _Builder:
     # -- rig ------------------------------------------------------------------------------------
 
     def skin(self, rig: Rig) -> skin_block.SkinBlock:
-        bind_shape = self.placement.transform
-        kept = self.model.finest.skin
-        if self.as_imported and kept is not None:
-            bind_shape = to_avatar(kept.bind_shape)
-        alternative = self.alternative(rig)
+        bind_shape = self.placement.transform if rig.bind_shape is None else rig.bind_shape
+        alternative = rig.alt_inverse_bind
         matrices = [rig.inverse_bind, bind_shape, *(() if alternative is None else (alternative,))]
-        if not all(np.isfinite(np.asarray(matrix, np.float32)).all() for matrix in matrices):
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = all(np.isfinite(np.asarray(matrix, np.float32)).all() for matrix in matrices)
+        if not finite:
             raise ExportError(f"{self.name}: its rig has places that are no numbers; mend its armature")
         return skin_block.SkinBlock(
             rig.joint_names,
@@ -181,15 +179,6 @@ class _Builder:
             rig.pelvis_offset,
             rig.lock_scale,
         )
-
-    def alternative(self, rig: Rig) -> Matrix | None:
-        """Return the second inverse bind matrices: those that came with the model, or made of the first."""
-        kept = self.model.finest.skin
-        if self.as_imported and kept is not None and "alt_inverse_bind" in kept.properties:
-            given = np.asarray(kept.properties["alt_inverse_bind"], np.float64)
-            if len(given) == len(rig.joint_names):
-                return to_avatar(given)
-        return rig.alt_inverse_bind
 
     # -- physics --------------------------------------------------------------------------------
 

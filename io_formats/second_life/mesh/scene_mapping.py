@@ -65,9 +65,19 @@ def submodel_suffix(number: int) -> str:
 
 
 def scene_of(model: Model, scene: Scene) -> Scene:
-    """Return a model as a scene of its own, without the warnings of the whole."""
+    """Return a model as a scene of its own, without the warnings of the whole.
+
+    Levels and shapes that the model has no place for stay behind the others, for the checks to name.
+    """
+    number = next((place for place, node in enumerate(scene.nodes) if node is model.finest), -1)
+    own = {id(node) for node in nodes_of(model)}
+    further = [
+        node
+        for node in scene.nodes
+        if id(node) not in own and node.properties.get("lod_of", node.properties.get("shape_of")) == number
+    ]
     nodes: list[Node] = []
-    for node in nodes_of(model):
+    for node in (*nodes_of(model), *further):
         properties = dict(node.properties)
         for key in ("lod_of", "shape_of"):
             if key in properties:
