@@ -233,8 +233,8 @@ class _Rules:
             if mesh is None:
                 continue
             yield from self.crowded_faces(node, mesh)
-            if node is self.model.finest:
-                continue
+            if node is self.model.finest or (node is self.model.physics and not self.stored):
+                continue  # materials of physics show nowhere: a file gets those of the highest level
             used = _used_slots(mesh)
             strange = [slot for slot in used if mesh.materials[slot] not in known]
             if strange:
