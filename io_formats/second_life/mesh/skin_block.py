@@ -43,22 +43,27 @@ def skin_of(value: Any, warnings: list[str]) -> SkinBlock | None:
     can be inverted, or no joint's is); the mesh is then to be shown without a rig.
     """
     if not isinstance(value, dict):
-        return _dropped("it is no map", warnings)
+        warnings.append(_useless("it is no map"))
+        return None
     names = value.get("joint_names")
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        return _dropped("the names of its joints are missing or damaged", warnings)
+        warnings.append(_useless("the names of its joints are missing or damaged"))
+        return None
     inverse_bind = _matrices(value.get("inverse_bind_matrix"))
     if inverse_bind is None or len(inverse_bind) != len(names):
         count = "no" if inverse_bind is None else f"{len(inverse_bind):,}"
-        return _dropped(f"it has {count} bind matrices for {len(names):,} joints", warnings)
+        warnings.append(_useless(f"it has {count} bind matrices for {len(names):,} joints"))
+        return None
     bind_shape = _matrices([value.get("bind_shape_matrix")])
     if bind_shape is None or not _usable(bind_shape)[0]:
-        return _dropped("its bind shape is no matrix that can be used", warnings)
+        warnings.append(_useless("its bind shape is no matrix that can be used"))
+        return None
     usable = _usable(inverse_bind)
     if not usable.all():
         broken = [name for name, good in zip(names, usable, strict=True) if not good]
         if len(broken) == len(names):
-            return _dropped("the bind matrix of no joint can be used", warnings)
+            warnings.append(_useless("the bind matrix of no joint can be used"))
+            return None
         named = ", ".join(f"'{name}'" for name in broken[:5]) + (f" and {len(broken) - 5} more" * (len(broken) > 5))
         warnings.append(f"Rig: joints are left out whose bind matrix cannot be used: {named}")
         inverse_bind[~usable] = _IDENTITY
@@ -67,8 +72,8 @@ def skin_of(value: Any, warnings: list[str]) -> SkinBlock | None:
     return block
 
 
-def _dropped(why: str, warnings: list[str]) -> None:
-    warnings.append(f"The rig is left out: {why}")
+def _useless(why: str) -> str:
+    return f"The rig is left out: {why}"
 
 
 def _set_overrides(block: SkinBlock, value: dict[str, Any], warnings: list[str]) -> None:
@@ -102,7 +107,7 @@ def _matrices(value: Any) -> Reals | None:
 def _usable(matrices: Reals) -> npt.NDArray[np.bool_]:
     """Tell of each matrix (n, 16) whether it is finite, in single precision too, affine, and can be inverted."""
     with np.errstate(over="ignore", invalid="ignore"):
-        finite: npt.NDArray[np.bool_] = np.isfinite(matrices.astype(np.float32)).all(axis=1)
+        finite = np.asarray(np.isfinite(matrices.astype(np.float32)).all(axis=1))
     square = np.where(finite[:, None], matrices, _IDENTITY).reshape(-1, 4, 4)
     axes = square[:, :3, :3]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -111,9 +116,8 @@ def _usable(matrices: Reals) -> npt.NDArray[np.bool_]:
         directions = axes / np.where(lengths > 0, lengths, 1)[:, :, None]
         flat = np.abs(np.linalg.det(directions)) < 1e-6
     singular = (lengths < 1e-12).any(axis=1) | flat
-    affine = np.abs(square[:, :3, 3]).max(axis=1) <= 1e-4
-    affine &= np.abs(square[:, 3, 3] - 1) <= 1e-4
-    return finite & ~singular & affine
+    off = np.abs(square[:, :, 3] - (0, 0, 0, 1)).max(axis=1)
+    return np.asarray(finite & ~singular & (off <= 1e-4))
 
 
 def block_of(skin: SkinBlock) -> dict[str, Any]:
