@@ -70,7 +70,9 @@ class SceneWriter:
                     stem=files.scene_name(written.target),
                     ignore_errors=bool(scene.properties.get("as_imported")),
                 )
-                written.tell([*lost, *encoded.warnings], [*lost, *encoded.losses], strict=self._settings.strict)
+                made = scene.properties.get("made", ())
+                lacking = [text for text in (*lost, *encoded.losses) if text not in made]
+                written.tell([*lost, *encoded.warnings], lacking, strict=self._settings.strict)
                 paths = self._claim(written.target, encoded.outputs)
                 make_folder(job)
                 written.add(files.write_outputs(written.target, encoded.outputs))

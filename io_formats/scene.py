@@ -315,6 +315,8 @@ class Scene:
     materials: list[Material] = field(default_factory=list)
     """What is known of materials that meshes name; those of which nothing is known are not here."""
     properties: dict[str, Any] = field(default_factory=dict)
+    """``format`` (str): name of the format of the file that was read; ``as_imported`` (bool): what came from a file is
+    to be written as it came; ``made`` (list of str): those of ``warnings`` that tell of no loss; …"""
     warnings: list[str] = field(default_factory=list)
 
     @property

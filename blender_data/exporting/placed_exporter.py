@@ -126,7 +126,9 @@ class PlacedExport:
                 missing = MissingParts(self.options)
                 for model in models:
                     missing.fill(model)
-                self.notices += missing.notices()
+                made = missing.notices()
+                self.notices += made
+                self.scene.properties["made"] = made  # said, but nothing of it is a loss
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
             self._read_materials(parts)

@@ -92,6 +92,14 @@ def test_a_blend_file_becomes_a_set_with_everything_made(meshferry, scene, tmp_p
     assert entry["facts"]["triangles"] == 16 * 2 + 16 * 10 * 2
 
 
+def test_what_is_made_is_no_loss(meshferry, scene, tmp_path):
+    blend = scene(ball)
+    done = meshferry("convert", "--json", "--strict", blend, tmp_path / "body.llmesh", "--physics-shape", "hull")
+    assert done.status == 0, done.err
+    assert any("Levels of detail made" in text for text in done.entries[0]["warnings"])
+    assert any("Physics shapes made" in text for text in done.entries[0]["warnings"])
+
+
 def test_a_blend_file_becomes_an_asset_with_everything_made(meshferry, scene, tmp_path):
     blend = scene(lambda bpy: ball(bpy, location=(5, 6, 7), scale=(1, 2, 1)))
     done = meshferry("convert", "--json", blend, tmp_path / "body.llmesh", "--medium-ratio", 0.5)
