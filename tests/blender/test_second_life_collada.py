@@ -70,7 +70,7 @@ def corners_of(thing: Any, slot: int) -> npt.NDArray[np.float64]:
         mesh.uv_layers[0].data.foreach_get("uv", uvs.reshape(-1))
     world = np.array(thing.matrix_world)
     turned = normals.astype(np.float64) @ np.linalg.inv(world[:3, :3])
-    turned /= np.linalg.norm(turned, axis=1, keepdims=True)
+    turned /= np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-12)
     placed = points[vertex].astype(np.float64) @ world[:3, :3].T + world[:3, 3]
     return np.hstack((placed, turned, uvs))[np.repeat(index == slot, 3)]
 

@@ -291,16 +291,25 @@ def test_materials_keep_their_names_in_all_files_and_slots_of_one_name_join() ->
     documents = parsed(sc.Scene("hut", nodes))
     finest = documents["hut.dae"].instances[0]
     counts = {symbol: len(found) // 3 for symbol, found in finest.geometry.corners.items()}
-    assert counts == {"red_wall": 4, "red_wall_2": 2, "hut_face_4": 2, "_3_4__": 2, "grün": 2}
+    assert counts == {"red_wall": 4, "red_wall_2": 2, "hut_plain": 2, "_3_4__": 2, "grün": 2}
     named = {symbol: look.name for symbol, look in finest.looks.items()}
     assert named == {
         "red_wall": "red wall",
         "red_wall_2": "red_wall",
-        "hut_face_4": "hut_face_4",
+        "hut_plain": "hut_plain",
         "_3_4__": "3/4 €",
         "grün": "grün",
     }
     assert set(documents["hut_LOD2.dae"].instances[0].looks) == {"grün", "red_wall"}
+
+
+def test_slots_without_a_material_belong_together_in_their_order() -> None:
+    finest = upload_scenes.box(materials=["wood", "", ""])
+    coarse = upload_scenes.box(materials=["", "wood", ""])
+    nodes = [sc.Node("hut", mesh=finest), sc.Node("hut", mesh=coarse, lod=1, properties={"lod_of": 0})]
+    documents = parsed(sc.Scene("hut", nodes))
+    for name in ("hut.dae", "hut_LOD2.dae"):
+        assert set(documents[name].instances[0].looks) == {"wood", "hut_plain", "hut_plain_2"}
 
 
 def test_looks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -150,9 +151,11 @@ class SetBuilder:
         """Return the symbols of a mesh's slots; empty ones get none that nobody uses."""
         slots = mesh.materials or [""]
         used = set(np.clip(np.unique(mesh.material_index), 0, len(slots) - 1).tolist())
+        unnamed = list(itertools.accumulate(not name for name in slots))  # pair levels' slots without a material, too
+        fallbacks = [f"{plan.name}_plain" + (f"_{count}" if count > 1 else "") for count in unnamed]
         return [
-            self.materials.symbol(name, f"{plan.name}_face_{number + 1}") if number in used else ""
-            for number, name in enumerate(slots)
+            self.materials.symbol(name, fallback) if number in used else ""
+            for number, (name, fallback) in enumerate(zip(slots, fallbacks, strict=True))
         ]
 
     def _skin(self, plan: _Planned, rig: Rig, mesh: Mesh, points: Points, warn: Warn) -> Skin:
