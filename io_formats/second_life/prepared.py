@@ -231,10 +231,17 @@ def known_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def submodel_count(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> int:
     """Return how many parts a model is split into; quick where that is plain."""
-    nodes = [node.mesh for node in nodes_of(model) if node.mesh is not None and node.mesh.triangle_count]
-    slots = max((len(mesh.materials) for mesh in nodes), default=1)
-    most = max((3 * mesh.triangle_count for mesh in nodes), default=0)
-    if slots <= MOST_FACES and (slots + most // (MOST_VERTICES // 2) <= MOST_FACES or most <= MOST_VERTICES):
+    corners: dict[tuple[str, int], int] = {}
+    for node in nodes_of(model):
+        if node.mesh is None or not node.mesh.triangle_count:
+            continue
+        slots = _by_occurrence(node.mesh.materials or [""])
+        for slot, count in zip(
+            slots, np.bincount(node.mesh.material_index, minlength=len(slots)).tolist(), strict=False
+        ):
+            corners[slot] = max(corners.get(slot, 0), 3 * count)
+    # A face that is full has as many corners as vertices, at least.
+    if sum(1 + count // (MOST_VERTICES - 2) for count in corners.values()) <= MOST_FACES:
         return 1
     return len(prepare(model, replace(scene, warnings=[]), options).submodels)
 
