@@ -168,7 +168,7 @@ class Conversion:
 
 def _is_finest(made: Any) -> bool:
     """Tell whether an object is neither a coarser level of detail nor a physics shape."""
-    return made.meshferry.lod == 0 and made.meshferry.role == "RENDER"
+    return bool(made.meshferry.lod == 0 and made.meshferry.role == "RENDER")
 
 
 def _all_failed(outcomes: list[Outcome], problem: Exception | None) -> list[Outcome]:
