@@ -39,6 +39,7 @@ class RestMeshes:
             at_rest=True,
             render_uv_first=capabilities.placed_models,
             with_tangents=not capabilities.placed_models,
+            steady_normals=capabilities.placed_models and not options["use_as_imported"],
             normals_by_file_vertex=capabilities.placed_models and bool(options["use_as_imported"]),
         )
 

@@ -151,6 +151,20 @@ def test_the_uv_map_marked_for_rendering_is_exported() -> None:
     assert [layer.name for layer in placed().nodes[0].mesh.uvs] == ["UV0"]
 
 
+@pytest.mark.parametrize("as_imported", [False, True])
+def test_equal_normals_that_blender_blurs_are_equal_again(as_imported: bool) -> None:
+    thing = grid("hilly", 6)
+    for number, vertex in enumerate(thing.data.vertices):
+        vertex.co.z = 0.01 * np.sin(3.1 * number)
+    for polygon in thing.data.polygons:
+        polygon.use_smooth = True
+    up = np.tile([0.0, 0.0, 1.0], (len(thing.data.loops), 1)).astype(np.float32)
+    thing.data.normals_split_custom_set(up.tolist() if bpy.app.version >= (5, 1, 0) else up)
+    found = placed(use_as_imported=as_imported).nodes[0].mesh.normal.values
+    assert np.abs(found - up[0]).max() < 2e-3
+    assert (len(np.unique(found + 0.0, axis=0)) == 1) is not as_imported
+
+
 # -- which object is what -----------------------------------------------------------------------
 
 
