@@ -704,7 +704,16 @@ def test_levels_that_the_uploader_would_stretch_are_named() -> None:
     scene.nodes[2].mesh.points[:, 0] *= 0.9
     found = [str(finding) for finding in SECOND_LIFE_UPLOAD.check_scene(scene) if "stretches" in finding.message]
     assert len(found) == 1
-    assert found[0].startswith("Object 'garden hut': its low level ends elsewhere than the highest level, by 5% of its")
+    assert found[0].startswith(
+        "Object 'garden hut': this ends elsewhere than its highest level: low level (by 5% of the"
+    )
+    assert scene.nodes[4].mesh is not None
+    scene.nodes[4].mesh.points *= 1.5
+    found = [finding.message for finding in SECOND_LIFE_UPLOAD.check_scene(scene) if "stretches" in finding.message]
+    assert len(found) == 1
+    assert found[0].startswith(
+        "these end elsewhere than its highest level: low level (by 5% of the size), physics mesh"
+    )
 
 
 def test_textures_of_rigged_objects_are_told() -> None:

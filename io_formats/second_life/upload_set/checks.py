@@ -35,16 +35,19 @@ def _stretched(model: Model) -> Iterator[Finding]:
     if wanted is None or not np.isfinite(wanted).all():
         return
     size = float(np.ptp(wanted, axis=0).max()) or 1.0
-    named = [*zip(LEVEL_LABELS[1:], model.levels[1:], strict=True), ("Physics", model.physics)]
-    for label, node in named:
+    named = [(f"{label.lower()} level", node) for label, node in zip(LEVEL_LABELS, model.levels, strict=True)]
+    found: list[str] = []
+    for label, node in [*named[1:], ("physics mesh", model.physics)]:
         box = _box(node.mesh) if node is not None and node.mesh is not None else None
         if box is None or not np.isfinite(box).all():
             continue
         share = float(np.abs(box - wanted).max()) / size
         if share > _STRETCHED:
-            what = "physics mesh" if label == "Physics" else f"{label.lower()} level"
-            text = f"its {what} ends elsewhere than the highest level, by {share:.0%} of its size"
-            yield warning(f"Object '{model.name}'", f"{text}; the uploader stretches it to the same box")
+            found.append(f"{label} (by {share:.0%} of the size)")
+    if found:
+        ends = "these end" if len(found) > 1 else "this ends"
+        text = f"{ends} elsewhere than its highest level: {', '.join(found)}; the uploader stretches all to one box"
+        yield warning(f"Object '{model.name}'", text)
 
 
 def _box(mesh: Mesh) -> npt.NDArray[np.float32] | None:
