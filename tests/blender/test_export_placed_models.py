@@ -162,7 +162,8 @@ def test_equal_normals_that_blender_blurs_are_equal_again(as_imported: bool) -> 
     thing.data.normals_split_custom_set(up.tolist() if bpy.app.version >= (5, 1, 0) else up)
     found = placed(use_as_imported=as_imported).nodes[0].mesh.normal.values
     assert np.abs(found - up[0]).max() < 2e-3
-    assert (len(np.unique(found + 0.0, axis=0)) == 1) is not as_imported
+    share = float(np.mean((found == up[0]).all(axis=1)))
+    assert share < 0.5 if as_imported else share > 0.95  # the blur of a few is larger
 
 
 # -- which object is what -----------------------------------------------------------------------
