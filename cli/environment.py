@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 from typing import NoReturn
 
-LIBRARIES = {"numpy": "numpy", "google.protobuf": "protobuf"}
+LIBRARIES = {"numpy": "numpy", "google.protobuf": "protobuf", "llsd": "llsd"}
 """Modules that Meshferry imports -> what pip calls them."""
 
 
