@@ -156,7 +156,7 @@ def test_a_length_that_lies_takes_no_memory(marker: str, length: int) -> None:
     content = (content + struct.pack(">I", length)).ljust(20, b"!")
     tracemalloc.start()
     try:
-        with pytest.raises(FormatError, match="damaged"):
+        with pytest.raises(FormatError, match="damaged.*do not fit" if marker in "[{" else "damaged"):
             llsd_binary.read(content)
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
