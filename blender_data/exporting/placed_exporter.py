@@ -248,9 +248,11 @@ class PlacedExport:
             if seen is not thing:
                 said = self.meshes.notices[before:]
                 self.meshes.notices[before:] = [text.replace(f"{seen.name}:", f"{thing.name}:") for text in said]
-            back = joint_poses.inverse(self._world(thing))
-            shown = [transformed(mesh, back @ matrix) for mesh, matrix in self.instances.instances_of(thing)]
-            meshes = [mesh for mesh in (own, *shown) if mesh is not None]
+            meshes = [own] if own is not None else []
+            shown = self.instances.instances_of(thing)
+            if shown:
+                back = joint_poses.inverse(self._world(thing))
+                meshes += [transformed(mesh, back @ matrix) for mesh, matrix in shown]
             self.read[key] = join(meshes) if meshes else None
         return self.read[key]
 
