@@ -51,7 +51,7 @@ def encode(value: Any) -> bytes:
     if value is None or isinstance(value, bool):
         return {None: b"!", True: b"1", False: b"0"}[value]
     if isinstance(value, int):
-        return b"i" + struct.pack(">q", value)[4:]
+        return b"i" + struct.pack(">I", value & 0xFFFFFFFF)
     if isinstance(value, float):
         return b"r" + struct.pack(">d", value)
     if isinstance(value, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import struct
 import zlib
@@ -134,7 +135,7 @@ def _fresh(value: Any, rng: random.Random) -> Any:
     if isinstance(value, int):
         return rng.choice((value + 1, value - 1, float(value), rng.choice(_INTEGERS)))
     if isinstance(value, float):
-        return rng.choice((rng.choice(_REALS), -value, int(value), value * 10))
+        return rng.choice((rng.choice(_REALS), -value, int(value) if math.isfinite(value) else 0, value * 10))
     if isinstance(value, str):
         return rng.choice((value.upper(), "", value * 300, "mPelvis", "\0", Text(b"\xff\xfe"), "Ж"))
     if isinstance(value, bytes):
