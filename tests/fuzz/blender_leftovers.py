@@ -48,8 +48,8 @@ _PICTURE = base64.b64decode(
 )
 """A PNG of one pixel."""
 
-_NO_WORK = re.compile(r"try:|return \w+")
-"""Lines between the making of a block and its noting."""
+_NO_WORK = re.compile(r"try:|finally:|return \w+|self\.made \+= .+")
+"""Lines between the making of a block and its noting, and the noting."""
 
 
 class Broken(Exception):
