@@ -104,3 +104,28 @@ def test_real_asset_comes_back_from_what_an_artist_gets(name: str, samples: Path
     )
     record_property("verdict", str(verdict))
     print(name, verdict)
+
+
+def test_a_rig_that_was_turned_and_moved_is_the_same_avatar(samples: Path) -> None:
+    """Facing is read from the rig: whichever way the armature object looks, the file's avatar looks along X."""
+    import bpy
+    import numpy as np
+
+    path = path_of(samples, "synthetic/synth_rig_cv")
+    before = decoded(path.read_bytes())
+    made = imported(path, {})
+    armature = next(thing for thing in made.objects if thing.type == "ARMATURE")
+    armature.rotation_mode = "XYZ"
+    armature.rotation_euler, armature.location = (0, 0, np.pi / 2), (5, -7, 2)
+    bpy.context.view_layer.update()
+    data, _ = written(made, use_as_imported=False)
+    after = decoded(data)
+    for old, new in zip(before.levels["high_lod"], after.levels["high_lod"], strict=True):
+        one, other = (
+            face.positions[face.triangles] @ asset.skin.bind_shape[:3, :3] + asset.skin.bind_shape[3, :3]
+            for face, asset in ((old, before), (new, after))
+        )
+        assert np.abs(one - other).max() < 1e-4
+    for number, name in enumerate(after.skin.joints):
+        apart = after.skin.inverse_bind[number] - before.skin.inverse_bind[before.skin.joints.index(name)]
+        assert np.abs(apart).max() < 1e-3
