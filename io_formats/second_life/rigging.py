@@ -20,7 +20,7 @@ from . import avatar_space, skeleton_table
 from .faces import FaceArrays
 from .placement import matrix_of_transform
 from .skeleton_table import MOST_JOINTS
-from .wording import Warn, unheard
+from .wording import Warn, counted, unheard
 
 Matrix = npt.NDArray[np.float64]
 
@@ -187,7 +187,8 @@ def rig_of(
             more = [known.index(name) for name in found if name not in listed]
             if len(chosen) + len(more) <= MOST_JOINTS:
                 chosen = sorted({*chosen, *more})
-            warn(f"{len(found)} joints lie elsewhere than the standard avatar's; the file moves them (joint positions)")
+            joints = counted(len(found), "joint lies", "joints lie")
+            warn(f"{joints} elsewhere than on the standard avatar; the file says where (joint positions)")
     index = np.full(len(skeleton.joints), -1, np.int32)
     joint_names: list[str] = []
     rests: list[Matrix] = []
