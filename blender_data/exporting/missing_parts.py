@@ -63,17 +63,21 @@ class MissingParts:
             model.base_hull = self._hull(model, convex_hull(self._base_points(model)), "base hull")
             model.base_hull.properties["is_base_hull"] = True
 
-    def notices(self) -> list[str]:
-        """Say what was made."""
+    def made(self) -> list[str]:
+        """Say what was made; nothing of it needs mending."""
         said = []
         if self._made_levels:
             said.append(f"Levels of detail made of the next finer one: {_some(self._made_levels)}")
         if self._made_shapes:
             said.append(f"Physics shapes made: {_some(self._made_shapes)}")
-        if self._too_many_parts:
-            names = ", ".join(self._too_many_parts)
-            said.append(f"{names}: more than {_MOST_PARTS} loose parts, so one hull was made around all of them")
         return said
+
+    def notices(self) -> list[str]:
+        """Say what could not be made as the options say."""
+        if not self._too_many_parts:
+            return []
+        names = ", ".join(self._too_many_parts)
+        return [f"{names}: more than {_MOST_PARTS} loose parts, so one hull was made around all of them"]
 
     # -- levels ---------------------------------------------------------------------------------
 

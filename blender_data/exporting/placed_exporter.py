@@ -126,8 +126,8 @@ class PlacedExport:
                 missing = MissingParts(self.options)
                 for model in models:
                     missing.fill(model)
-                made = missing.notices()
-                self.notices += made
+                made = missing.made()
+                self.notices += [*made, *missing.notices()]
                 self.scene.properties["made"] = made  # said, but nothing of it is a loss
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))

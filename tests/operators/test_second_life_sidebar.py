@@ -274,6 +274,25 @@ def test_findings_are_of_what_is_chosen(crate, ball, clean_blender):
     assert "object.meshferry_finding_select" not in _draw(bpy)
 
 
+def test_what_an_export_makes_is_nothing_to_mend(ball, clean_blender):
+    bpy = clean_blender
+    assert bpy.ops.export_scene.second_life_check() == {"FINISHED"}
+    assert [found.message for found in bpy.context.window_manager.meshferry_check.findings] == []
+    assert "Nothing to mend" in _draw(bpy)
+
+
+def test_parts_too_many_for_a_hull_each_are_something_to_mend(ball, clean_blender):
+    bpy = clean_blender
+    triangles = [(x, y, z) for number in range(300) for x, y, z in ((number, 0, 0), (number, 1, 0), (number, 0, 1))]
+    ball.data.clear_geometry()
+    ball.data.from_pydata(triangles, [], [(first, first + 1, first + 2) for first in range(0, 900, 3)])
+    ball.meshferry.physics_shape = "PARTS"
+    assert bpy.ops.export_scene.second_life_check() == {"FINISHED"}
+    messages = [found.message for found in bpy.context.window_manager.meshferry_check.findings]
+    assert any("more than 256 loose parts" in message for message in messages)
+    assert not any("made of the next finer" in message for message in messages)
+
+
 def test_figures_are_of_what_is_chosen_and_a_level_stands_for_its_model(crate, ball, clean_blender):
     bpy = clean_blender
 
