@@ -114,9 +114,7 @@ class MeshferrySurface(bpy.types.PropertyGroup):
     base_name: StringProperty(
         name="Base Shape in File", description="Name that the surface's base shape has in the file, mostly empty"
     )
-    has_domains: BoolProperty(
-        name="Has Ranges", description="The ranges below are those of the file", default=False
-    )
+    has_domains: BoolProperty(name="Has Ranges", description="The ranges below are those of the file", default=False)
     position_domain: FloatVectorProperty(
         name="Position Range",
         description="Least and most coordinates that the file stores the surface's points between",
@@ -259,9 +257,7 @@ class MeshferryObject(bpy.types.PropertyGroup):
     shape_of: PointerProperty(
         type=bpy.types.Object, name="Shape Of", description="The object of which this is the physics shape or a hull"
     )
-    skin: PointerProperty(
-        type=MeshferrySkin, name="Binding", description="How the file binds the mesh to its armature"
-    )
+    skin: PointerProperty(type=MeshferrySkin, name="Binding", description="How the file binds the mesh to its armature")
     skeleton_guid: StringProperty(
         name="Skeleton",
         description="Identity of the skeleton file that an armature's animations refer to in the engine",

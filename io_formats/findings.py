@@ -19,7 +19,7 @@ class Elements:
     """Parts of a node's mesh or skeleton that a finding is about."""
 
     kind: str
-    """``triangles`` or ``vertices`` (numbers in the node's ``Mesh``: of triangles and of points), or ``bones`` (names)."""
+    """``triangles`` or ``vertices`` (numbers of triangles or points of the node's ``Mesh``), or ``bones`` (names)."""
     node: str
     """Name of the node; for bones, of the skeleton."""
     members: tuple[int, ...] | tuple[str, ...]

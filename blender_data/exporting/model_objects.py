@@ -194,6 +194,12 @@ def find_models(context: bpy.types.Context, source: Source, options: Mapping[str
         root = index.finest_of(active) if active is not None else None
         ordered.sort(key=lambda thing: (thing != root, thing.name.casefold(), thing.name))
     found.models = [index.model(thing) for thing in ordered]
+    lone = [thing.name for thing in ordered if level_names.parse(thing.name).is_part]
+    if lone and not options["use_as_imported"]:
+        found.notices.append(
+            f"{listed(lone)}: named like a level of detail or a physics shape, but what it belongs to is not there; "
+            "exported as an object of its own"
+        )
     for model in found.models:
         if model.spare:
             why = f"the place of its level or shape of '{model.finest.name}' is taken or does not exist, left out"

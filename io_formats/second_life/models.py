@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from ..scene import Mesh, Node, Role, Scene, Skeleton
 
@@ -30,15 +31,11 @@ class Model:
 
     @property
     def finest(self) -> Node:
-        node = self.levels[0]
-        assert node is not None
-        return node
+        return cast(Node, self.levels[0])
 
     @property
     def mesh(self) -> Mesh:
-        mesh = self.finest.mesh
-        assert mesh is not None
-        return mesh
+        return cast(Mesh, self.finest.mesh)
 
 
 def models_of(scene: Scene) -> list[Model]:

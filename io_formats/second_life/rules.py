@@ -312,7 +312,10 @@ class _Rules:
         bad = degenerate_triangles(placement.normalised(shape.mesh.points), shape.mesh.corner_point)
         if bad.any():
             number = counted(int(bad.sum()), "triangle is", "triangles are")
-            text = f"{number} too thin or too small for physics; the uploader refuses the physics mesh"
+            text = (
+                f"{number} too thin or too small for physics; the uploader refuses the physics mesh: mend it, choose "
+                "a simpler object, or let a convex hull stand in"
+            )
             yield error(self.item(shape), text, self.elements("triangles", shape, bad))
 
     def joints(self) -> Iterator[Finding]:

@@ -139,7 +139,7 @@ def other_side(name: str) -> str | None:
     """Return the joint on the other side of the body; None: it is in the middle, or unknown."""
     for left, right in (("Left", "Right"), ("LEFT", "RIGHT"), ("L_", "R_")):
         for one, other in ((left, right), (right, left)):
-            swapped = name.replace(one, other, 1) if one != "L_" and one != "R_" else _swapped_start(name, one, other)
+            swapped = name.replace(one, other, 1) if one not in {"L_", "R_"} else _swapped_start(name, one, other)
             if swapped != name and swapped in table():
                 return swapped
     return None

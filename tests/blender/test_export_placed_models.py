@@ -216,6 +216,14 @@ def test_pointers_win_over_references_and_these_over_names() -> None:
     assert len(scene.nodes) == 6
 
 
+def test_a_level_without_its_finest_is_said_to_go_alone() -> None:
+    tetra("ghost_LOD1")
+    scene = placed()
+    assert [node.name for node in scene.nodes if node.lod == 0 and node.role.value == "render"] == ["ghost"]
+    assert any("'ghost_LOD1'" in text and "an object of its own" in text for text in scene.warnings)
+    assert not any("of its own" in text for text in placed(use_as_imported=True).warnings)
+
+
 def test_one_object_may_be_several_levels_and_even_the_finest_itself() -> None:
     box, other = tetra("box"), square("other")
     box.meshferry.medium_level = box

@@ -18,8 +18,8 @@ JOINTS = 60
 """Joints that move the body; files take up to 110."""
 
 OPTIONS = f"""\
-import, ours    all default but exact vertices, as pipelines import (use_weld off); four levels of detail, an armature of
-                the avatar, physics
+import, ours    all default but exact vertices, as pipelines import (use_weld off); four levels of detail, an
+                armature of the avatar, physics
 import, glTF    import_scene.gltf with its defaults; the highest level and the armature alone
 export, ours    the objects of all four levels, all else default
 export, glTF    {peers.GLTF_EXPORT}; the same objects"""
