@@ -271,12 +271,17 @@ class _Import:
         made = objects.build_object(node, data, self.keep)
         if bones is not None:
             objects.hang_on_armature(made, bones.armature, weights.names if weights else ())
-            if node.skin is not None:
+            if node.skin is not None and not self.is_bound_like_its_finest(node):
                 skins.write(made, node.skin)
         shapes = mesh.shape_keys if self.options["use_shape_keys"] else []
         key_names = shape_keys.add_file_shapes(made, shapes)
         surfaces.write(made, mesh.surfaces, [layer.name for layer in mesh.uvs], key_names)
         return made
+
+    def is_bound_like_its_finest(self, node: Node) -> bool:
+        """Tell whether a coarser level shares the binding of its finest one, where it is kept once for all."""
+        finest = node.properties.get("lod_of")
+        return finest is not None and self.scene.nodes[finest].skin is node.skin
 
     def mesh(
         self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None

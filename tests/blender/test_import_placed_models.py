@@ -239,8 +239,8 @@ def test_a_rigged_model_hangs_on_its_armature_where_the_file_binds_it() -> None:
         kinds = [modifier.type for modifier in thing.modifiers]
         deforms = thing.meshferry.role == "RENDER"
         assert kinds == (["ARMATURE"] if deforms else []), thing.name
-        kept = thing.meshferry.skin
-        assert len(kept.joints) == (4 if deforms else 0)
+        # What all levels share is kept with the finest alone.
+        assert len(thing.meshferry.skin.joints) == (4 if thing.name == "Body" else 0)
     heads = {bone.name: tuple(bone.head_local) for bone in armature.data.bones}
     for name, world in zip(("mPelvis", "mChest", "BELLY", "mHead"), rest_world(), strict=True):
         np.testing.assert_allclose(heads[name], world[:3, 3], atol=1e-6)
@@ -282,6 +282,16 @@ def test_the_binding_is_kept_to_the_bit_of_single_precision() -> None:
         np.testing.assert_array_equal(joint.position, place.astype(np.float32))
     plain = bpy.data.objects["Body_LOD2"].meshferry.skin
     assert not plain.has_positions and not plain.lock_scale and not plain.has_pelvis_offset
+
+
+def test_levels_that_are_bound_alike_keep_their_binding_once() -> None:
+    import bpy
+
+    scene = model(rigged=True)
+    scene.nodes[2].skin = binding()
+    run(scene)
+    kept = {name: len(bpy.data.objects[name].meshferry.skin.joints) for name in ("Body", "Body_LOD2", "Body_LOD1")}
+    assert kept == {"Body": 4, "Body_LOD2": 0, "Body_LOD1": 4}
 
 
 def rotation(axis: tuple[float, float, float], angle: float) -> np.ndarray:

@@ -51,13 +51,13 @@ def as_in_file(points: Array, *, rigged: bool) -> Array:
     return np.column_stack((-points[:, 1], points[:, 0], points[:, 2])) if rigged else points
 
 
-def check_faces(thing: Any, expected: list[dict[str, Any]], *, rigged: bool) -> None:
+def check_faces(thing: Any, expected: list[dict[str, Any]], joints: list[str]) -> None:
     """Compare the material slots of an object with the faces of a level; vertices lie face by face in a row."""
     mesh = thing.data
     assert len(thing.material_slots) == len(expected)
     slot = column(mesh.polygons, "material_index", 1, np.int32)
     corners = column(mesh.loops, "vertex_index", 1, np.int32).reshape(-1, 3)
-    points = as_in_file(column(mesh.vertices, "co", 3), rigged=rigged)
+    points = as_in_file(column(mesh.vertices, "co", 3), rigged=bool(joints))
     start = 0
     for number, face in enumerate(expected):
         own = corners[slot == number]
@@ -81,7 +81,6 @@ def check_faces(thing: Any, expected: list[dict[str, Any]], *, rigged: bool) -> 
             np.testing.assert_allclose(uv.max(axis=0), face["uv_max"], atol=tolerance)
         if "first_vertex_weights" in face:
             groups = {thing.vertex_groups[entry.group].name: entry.weight for entry in mesh.vertices[start].groups}
-            joints = [joint.name for joint in thing.meshferry.skin.joints]
             wanted = {joints[joint]: weight / 65535 for joint, weight in face["first_vertex_weights"] if weight}
             assert groups == pytest.approx(wanted, abs=VALUES)
         start += face["vertices"]
@@ -97,7 +96,7 @@ def check_model(things: list[Any], expected: dict[str, Any]) -> None:
         shown["physics_mesh"] = finest.meshferry.physics_object
     assert set(shown) == set(expected["lods"])
     for key, thing in shown.items():
-        check_faces(thing, expected["lods"][key], rigged=rigged)
+        check_faces(thing, expected["lods"][key], expected["skin"]["joint_names"] if rigged else [])
     convex = expected.get("physics_convex") or {"hulls": [], "base_hull_points": 0}
     hulls = [thing for thing in things if thing.meshferry.role == "HULL"]
     assert [len(hull.data.vertices) for hull in hulls] == convex["hulls"]
