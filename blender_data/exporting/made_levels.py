@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import bpy
 import numpy as np
@@ -20,6 +21,10 @@ _NORMAL = "level_normal"
 _GROUP = "level_fixed"
 _FEWEST = 4
 """Triangles that Decimate asks for."""
+_FAR = 4.0
+"""Length of the slivers that hold material borders, in diagonals of the mesh: no collapse turns such over."""
+_THIN = 1e-3
+"""Their width, as a share of their length."""
 _Flags = npt.NDArray[np.bool_]
 
 
@@ -40,7 +45,8 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     -------
     Mesh
         Of fewer triangles where borders leave room for that, in the same box; a material slot loses its last triangle
-        only where there are more slots than triangles wanted. A mesh with infinite points comes back as it is.
+        only where there are more slots than triangles wanted, and borders between slots stay about where they are. A
+        mesh with infinite points comes back as it is.
 
     The user's scene is not touched, and nothing stays behind in the .blend file. Data of evaluated objects that was
     not copied yet may become invalid: first read all objects, then make levels of what was read.
@@ -101,11 +107,14 @@ def _largest(mesh: Mesh, slot: int) -> IntArray:
 def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
     """Collapse edges of a sewn mesh, none of them at a fixed point, until ``wanted`` triangles are left."""
     joints = int(source.joint_indices.max()) + 1 if source.joint_indices is not None and len(source.points) else 0
+    held = _with_held_borders(source, fixed)
+    added = held.triangle_count - source.triangle_count
+    fixed = np.concatenate([fixed, np.ones(len(held.points) - len(source.points), bool)])
     with _workshop() as (scene, thing):
         data = thing.data
-        _fill(data, source, joints)
+        _fill(data, held, joints)
         modifier = thing.modifiers.new("Decimate", "DECIMATE")
-        modifier.ratio = wanted / source.triangle_count
+        modifier.ratio = (wanted + added) / held.triangle_count
         if fixed.any():
             group = thing.vertex_groups.new(name=_GROUP)
             group.add(np.flatnonzero(fixed).tolist(), 1.0, "REPLACE")
@@ -115,6 +124,73 @@ def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
         layer.update()
         evaluated = thing.evaluated_get(layer.depsgraph)
         return _read(evaluated.data, source, joints)
+
+
+def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
+    """Return a sewn mesh with slivers, in a slot after all others, that hold the borders between materials.
+
+    Decimate minds how far points go from the planes of their triangles, and a hundred times as much how far those of
+    open edges go from these. It knows nothing of materials, and borders in an even surface would drift. So each
+    border gets open edges: from both ends of each of its edges a long, thin sliver goes off along it. The points
+    may wander along the border and the surface, but not across it. The far ends of slivers are new points (they must
+    be fixed); points that are ``fixed`` need none.
+    """
+    start, end, across = _material_borders(source)
+    one, other = np.concatenate([start, end]), np.concatenate([end, start])
+    across = np.concatenate([across, across])
+    free = ~fixed[one]
+    one, other, across = one[free], other[free], across[free]
+    points = source.points.astype(np.float64)
+    # Where they lie matters little: numbers as large as the mesh keep what is small.
+    long = _FAR * float(np.linalg.norm(np.ptp(points, axis=0)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        along = points[other] - points[one]
+        along /= np.linalg.norm(along, axis=1, keepdims=True)
+        across = across / np.linalg.norm(across, axis=1, keepdims=True)
+        tips = points[one, None] + long * (along[:, None] + _THIN * across[:, None] * np.array([[1.0], [-1.0]]))
+    tips = tips.astype(np.float32)
+    good = np.isfinite(tips).all(axis=(1, 2))  # edges have a length, triangles an area
+    one, tips = one[good], tips[good]
+    count, made = len(points), len(one)
+    if not made:
+        return source
+    far = count + np.arange(2 * made).reshape(-1, 2)
+    corner_point = np.column_stack([one, far]).astype(np.int32).reshape(-1)
+    slot = max(len(source.materials), int(source.material_index.max()) + 1)
+
+    def longer(layer: Layer) -> Layer:
+        values = layer.at_corners(source.corner_point)
+        more = np.zeros((len(corner_point), values.shape[1]), values.dtype)
+        return Layer(layer.name, np.concatenate([values, more]), per_corner=True)
+
+    def with_more(values: IntArray | FloatArray | None) -> Any:
+        return None if values is None else np.concatenate([values, np.zeros((2 * made, values.shape[1]), values.dtype)])
+
+    held = source.with_layers(longer)
+    held.points = np.concatenate([source.points, tips.reshape(-1, 3)]).astype(np.float32)
+    held.corner_point = np.concatenate([source.corner_point, corner_point])
+    held.material_index = np.concatenate([source.material_index, np.full(made, slot, source.material_index.dtype)])
+    held.joint_indices = with_more(source.joint_indices)
+    held.joint_weights = with_more(source.joint_weights)
+    return held
+
+
+def _material_borders(mesh: Mesh) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the edges between triangles of different slots: both points (n,) each, a vector (n, 3) across each."""
+    count = len(mesh.points)
+    start = mesh.corner_point.astype(np.int64)
+    end = np.roll(start.reshape(-1, 3), -1, axis=1).reshape(-1)
+    key = np.minimum(start, end) * count + np.maximum(start, end)
+    slot = np.repeat(mesh.material_index, 3)
+    order = np.lexsort([slot, key])
+    one, other = order[:-1], order[1:]
+    is_border = (key[one] == key[other]) & (slot[one] != slot[other])
+    one, other = one[is_border], other[is_border]
+    points = mesh.points.astype(np.float64)
+    normals = unit(face_normals(points, mesh.corner_point))
+    along = points[end[one]] - points[start[one]]
+    across = np.cross(normals[one // 3] + normals[other // 3], along)
+    return start[one], end[one], across
 
 
 @contextlib.contextmanager
@@ -176,23 +252,26 @@ def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
     material_index = np.zeros(len(data.polygons), np.int32)
     if slots is not None and len(material_index):
         slots.data.foreach_get("value", material_index)
+    stays = material_index <= source.material_index.max(initial=0)  # the others held borders
+    corners = np.repeat(stays, 3)
+    used, renumbered = np.unique(corner_point[corners], return_inverse=True)
     made = Mesh(
-        points,
-        corner_point,
-        material_index,
+        points[used],
+        renumbered.astype(np.int32),
+        material_index[stays],
         list(source.materials),
         uvs=[
-            Layer(uv.name, _values(data, _uv_name(number), "vector", 2), per_corner=True)
+            Layer(uv.name, _values(data, _uv_name(number), "vector", 2)[corners], per_corner=True)
             for number, uv in enumerate(source.uvs)
         ],
         surfaces=[_without_domains(surface) for surface in source.surfaces],
     )
     if source.normal is not None:
-        normals = _values(data, _NORMAL, "color", 4)[:, :3]
+        normals = _values(data, _NORMAL, "color", 4)[corners, :3]
         faces_out = _facing(source, source.normal) > 0
         made.normal = Layer(source.normal.name, _mended(normals, made, faces_out=faces_out), per_corner=True)
     if joints and source.joint_weights is not None:
-        blocks = [_values(data, _weights_name(start), "color", 4) for start in range(0, joints, 4)]
+        blocks = [_values(data, _weights_name(start), "color", 4)[used] for start in range(0, joints, 4)]
         made.joint_indices, made.joint_weights = _strongest(
             np.concatenate(blocks, axis=1)[:, :joints], source.joint_weights.shape[1]
         )

@@ -120,6 +120,61 @@ def test_materials_keep_their_places() -> None:
     assert (stripe == level.material_index).mean() > 0.85
 
 
+def tube(rings: tuple[float, ...], around: int = 96) -> sc.Mesh:
+    """Return an open, wavy tube with points at the heights ``rings``; the lowest band and the last are of slot 1."""
+    angle = np.linspace(0, 2 * np.pi, around, endpoint=False)
+    height = np.array(rings)[:, None]
+    radius = 0.3 + 0.02 * np.sin(5 * angle) * np.cos(4 * height)
+    points = np.stack([radius * np.cos(angle), radius * np.sin(angle), height + 0 * angle], -1).reshape(-1, 3)
+    ring, step = np.meshgrid(np.arange(len(rings) - 1), np.arange(around), indexing="ij")
+    first, second = ring * around + step, ring * around + (step + 1) % around
+    quads = np.stack([first, second, second + around, first, second + around, first + around], -1)
+    trim = np.zeros((len(rings) - 1, around, 2), np.int32)
+    trim[[0, -1]] = 1
+    return sc.Mesh(
+        points.astype(np.float32), quads.reshape(-1).astype(np.int32), trim.reshape(-1), ["cloth", "trim", "unused"]
+    )
+
+
+def trim_heights(mesh: sc.Mesh) -> np.ndarray:
+    """Return the heights of the ends of edges between the slots; counted here, edge by edge."""
+    slots: dict[tuple[int, int], set[int]] = {}
+    triangles = mesh.corner_point.reshape(-1, 3).tolist()
+    for (a, b, c), slot in zip(triangles, mesh.material_index.tolist(), strict=True):
+        for edge in ((a, b), (b, c), (c, a)):
+            slots.setdefault((min(edge), max(edge)), set()).add(slot)
+    ends = [point for edge, found in slots.items() if len(found) > 1 for point in edge]
+    return mesh.points[ends, 2]
+
+
+@pytest.mark.parametrize("keep_borders", [False, True])
+@pytest.mark.parametrize("ratio", [0.4, 0.15, 0.08])
+def test_borders_between_materials_stay_where_they_are(ratio: float, keep_borders: bool) -> None:
+    source = tube((0.0, 0.03, *np.linspace(0.06, 0.64, 25), 0.67, 0.7))
+    assert {round(float(height), 4) for height in trim_heights(source)} == {0.03, 0.67}
+    level = made(source, ratio, keep_borders=keep_borders)
+    assert level.triangle_count == pytest.approx(ratio * source.triangle_count, abs=3)
+    assert level.materials == source.materials
+    assert set(level.material_index.tolist()) == {0, 1}
+    heights = trim_heights(level)
+    off = np.minimum(np.abs(heights - 0.03), np.abs(heights - 0.67))
+    assert off.max() < 0.006
+    assert {round(float(height), 1) for height in heights} == {0.0, 0.7}, "both trims are there"
+    used = np.unique(level.corner_point)
+    assert len(used) == len(level.points), "nothing is left of what held the borders"
+    assert np.abs(np.hypot(*level.points[:, :2].T) - 0.3).max() < 0.03
+
+
+def test_materials_that_change_with_each_triangle_let_a_mesh_be_thinned() -> None:
+    source = sheet(30, slots=1)
+    source.materials = ["a", "b", "c"]
+    source.material_index = np.random.default_rng(3).integers(0, 3, source.triangle_count).astype(np.int32)
+    for ratio in (0.4, 0.15, 0.05):
+        level = made(source, ratio, keep_borders=False)
+        assert level.triangle_count == pytest.approx(ratio * source.triangle_count, abs=2)
+        assert set(level.material_index.tolist()) == {0, 1, 2}
+
+
 def test_normals_follow_the_surface_and_stay_smooth() -> None:
     level = made(sheet(), 0.3)
     assert level.normal is not None
