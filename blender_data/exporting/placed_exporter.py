@@ -162,7 +162,7 @@ class PlacedExport:
         inside = _snapped(into @ read.place)
         if not np.array_equal(inside, np.identity(4)):
             node.properties["to_object"] = joint_poses.inverse(inside)
-        if self.as_imported and rig is not None:
+        if rig is not None:
             node.skin = skin_reading.read_skin(finest, self._relative(finest, rig), self._stand(rig).space)
         model = PlacedModel(finest, node, mesh)
         for level, thing in sorted(objects.levels.items()):

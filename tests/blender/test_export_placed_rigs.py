@@ -200,10 +200,9 @@ def bound(armature: Any) -> Any:
     return thing
 
 
-def test_a_kept_binding_is_exported_only_as_imported() -> None:
+def test_a_kept_binding_is_exported() -> None:
     armature = rig()
     thing = bound(armature)
-    assert placed().nodes[0].skin is None
     skin = placed(use_as_imported=True).nodes[0].skin
     assert skin.joint_names == ["Upper", "Lower", "Unused"]
     assert skin.bind_shape.tolist() == [[2, 0, 0, 0.5], [0, 2, 0, 0], [0, 0, 2, 0], [0, 0, 0, 1]]

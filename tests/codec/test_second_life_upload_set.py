@@ -558,6 +558,14 @@ def test_joint_positions_where_the_armature_has_them() -> None:
     assert "'Lock scale if joint position defined'" in shown(scene)
 
 
+def test_the_height_of_the_pelvis_is_left_to_the_upload_window() -> None:
+    for moved in (MOVED, {}):
+        scene = upload_scenes.rigged_scene(moved=moved)
+        scene.nodes[0].skin = sc.Skin([], np.empty((0, 4, 4)), np.identity(4), properties={"pelvis_offset": 0.05})
+        parsed(scene)
+        assert ("'Z offset' in the upload window to 0.05" in shown(scene)) == bool(moved)
+
+
 def test_joint_positions_that_are_not_wanted() -> None:
     scene = upload_scenes.rigged_scene(moved=MOVED)
     instance = parsed(scene, joint_positions="NEVER")["hut.dae"].instances[0]

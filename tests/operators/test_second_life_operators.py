@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ET
 
 import pytest
+import second_life_oracle
 from second_life_models import write_crate
 
 pytestmark = pytest.mark.needs_bpy
@@ -255,3 +256,19 @@ def test_the_avatar_is_added_at_the_cursor(clean_blender, options, bones):
     assert tuple(avatar.location) == (1, 2, 3)
     assert avatar.select_get()
     assert avatar.data.bones["mPelvis"].head_local.z == pytest.approx(1.067, abs=1e-6)
+
+
+# -- rigs ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_pelvis_stays_as_high_as_its_file_says_while_joints_are_moved(clean_blender, samples, tmp_path):
+    bpy = clean_blender
+    given = samples / "secondlife" / "synthetic" / "synth_rig_overrides.llmesh"
+    if not given.is_file():
+        pytest.skip(f"no sample at {given}")
+    bpy.ops.import_scene.second_life(filepath=str(given))
+    for choice, expected in (("AUTO", (pytest.approx(0.05), True)), ("NEVER", (None, False))):
+        path = tmp_path / f"{choice}.llmesh"
+        bpy.ops.export_scene.second_life_mesh(filepath=str(path), scope="SELECTION", joint_positions=choice)
+        skin = second_life_oracle.decode(path.read_bytes()).skin
+        assert (skin.pelvis_offset, skin.lock_scale) == expected
