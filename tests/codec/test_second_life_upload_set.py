@@ -343,6 +343,31 @@ def test_many_materials_are_left_to_the_viewer_or_refused(count: int) -> None:
         written(scene, many_materials="REFUSE")
 
 
+def test_levels_of_many_materials_are_split_by_the_viewer_as_the_finest_is() -> None:
+    """The viewer sorts the faces of each file by material and cuts them behind every eighth."""
+    count = 12
+    names_of = [f"m{number:02d}" for number in range(count)]
+    finest = sc.Mesh(
+        np.random.default_rng(1).random((6 * count, 3)).astype(np.float32),
+        np.arange(6 * count, dtype=np.int32),
+        np.repeat(np.arange(count, dtype=np.int32), 2),
+        names_of,
+    )
+    few = replace(
+        finest, corner_point=finest.corner_point[:18], material_index=np.array([0, 4, 10, 10, 10, 4], np.int32)
+    )
+    scene = sc.Scene("x", [sc.Node("quilt", mesh=finest), sc.Node("", mesh=few, lod=2, properties={"lod_of": 0})])
+    found = parsed(scene)
+    for name in LEVELS:
+        assert sorted(found[name].instances[0].geometry.faces) == names_of
+    low = found["hut_LOD1.dae"].instances[0].geometry.faces
+    assert [len(low[name]) // 3 for name in names_of] == [1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 3, 1]
+    assert "quilt (low level): 9 triangles of the highest level added" in shown(scene)
+    edges = finest.points[finest.corner_point.reshape(-1, 3)]
+    areas = np.linalg.norm(np.cross(edges[:, 1] - edges[:, 0], edges[:, 2] - edges[:, 0]), axis=1)
+    assert np.allclose(low["m11"][:, :3], edges[22 + int(areas[23] > areas[22])])
+
+
 # -- textures -----------------------------------------------------------------------------------
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"

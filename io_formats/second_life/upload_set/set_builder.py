@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ...errors import ExportError
 from ...joining import join
+from ...mesh_parts import part_of_slots
 from ...options import resolve
 from ...scene import Mesh, Node, Scene
+from ...vertices import drop_repeated_corners
 from .. import rigging
 from ..faces import MOST_FACES, strongest
 from ..models import LEVEL_LABELS, Model, models_of
@@ -135,9 +137,37 @@ class SetBuilder:
                     )
                 found.append(found[-1])
                 continue
-            found.append(self._instance(plan, node, node.mesh, label))
-        plan.symbols = {face.symbol for face in found[0].geometry.faces}
+            found.append(self._instance(plan, node, self._with_all_materials(plan, node.mesh, label), label))
+            if node is plan.model.finest:
+                plan.symbols = {face.symbol for face in found[0].geometry.faces}
         return found
+
+    def _with_all_materials(self, plan: _Planned, mesh: Mesh, label: str) -> Mesh:
+        """Return a level to which the viewer gives the same faces as to the finest.
+
+        It splits what has more than 8 materials in each file by itself, by what is there: a level that lacks one would
+        fall apart elsewhere. Such a level gets the largest triangle that the finest has of each.
+        """
+        if len(plan.symbols) <= MOST_FACES:
+            return mesh
+        slots = self._symbols(plan, mesh)
+        used = np.unique(np.clip(mesh.material_index, 0, len(slots) - 1)).tolist()
+        missing = plan.symbols - {slots[number] for number in used}
+        if not missing:
+            return mesh
+        finest = drop_repeated_corners(plan.model.mesh)[0]
+        of_finest = np.array(self._symbols(plan, finest))[finest.material_index]
+        a, b, c = finest.points[finest.corner_point.reshape(-1, 3)].astype(np.float64).transpose(1, 0, 2)
+        areas = np.linalg.norm(np.cross(b - a, c - a), axis=1)
+        chosen = [int(np.argmax(np.where(of_finest == symbol, areas, -1.0))) for symbol in sorted(missing)]
+        others = np.full_like(finest.material_index, len(finest.materials))
+        others[chosen] = finest.material_index[chosen]
+        marked = replace(finest, material_index=others, materials=[*finest.materials, ""])
+        number = counted(len(chosen), "triangle", "triangles")
+        self._warner(f"{plan.model.name} ({label.lower()} level)")(
+            f"{number} of the highest level added, of materials that it lacks: the viewer splits each level by itself"
+        )
+        return join([mesh, part_of_slots(marked, sorted(set(others[chosen].tolist())))])
 
     def _instance(self, plan: _Planned, node: Node, mesh: Mesh, label: str) -> Instance:
         whose = plan.model.name if label == LEVEL_LABELS[0] else f"{plan.model.name} ({label.lower()} level)"
