@@ -614,3 +614,13 @@ def test_a_file_without_triangles_is_refused(samples: Path) -> None:
         asset.blocks[level] = [{"NoGeometry": True}]
     with pytest.raises(FormatError, match="no geometry"):
         SECOND_LIFE_MESH.to_scene(asset, "thing")
+
+
+def test_a_high_level_without_triangles_is_told(samples: Path) -> None:
+    asset = SECOND_LIFE_MESH.read(data_of(samples, "synthetic/synth_box_1face.llmesh"))
+    assert SECOND_LIFE_MESH.to_scene(asset, "thing").warnings == []
+    asset.blocks["high_lod"] = [{"NoGeometry": True}]
+    scene = SECOND_LIFE_MESH.to_scene(asset, "thing")
+    assert [node.lod for node in scene.nodes if node.mesh is not None and node.mesh.triangle_count] == [1, 2, 3]
+    (said,) = scene.warnings
+    assert said == "thing: its high level has no triangles, only coarser ones do; from near nothing of it shows"

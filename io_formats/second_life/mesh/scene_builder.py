@@ -211,6 +211,8 @@ class _Model:
         """Add a node for each level; the finest that there is stands for the highest."""
         if levels[0][0]:
             self.warn(f"it has no high level; its {LEVEL_LABELS[levels[0][0]].lower()} one stands for it")
+        elif not any(len(face.triangles) for face in levels[0][1]):
+            self.warn("its high level has no triangles, only coarser ones do; from near nothing of it shows")
         for place, (lod, faces) in enumerate(levels):
             name = self.name if not place else self.name + LEVEL_SUFFIXES[lod]
             node = self.add_node(name, self.mesh(faces))
