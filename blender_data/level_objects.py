@@ -98,15 +98,16 @@ def show_only(
         Names of objects that cannot be shown: disabled in viewports, or in excluded collections.
     """
     layer = context.view_layer
+    there = set(layer.objects)  # names would not do: linked objects share them with others
     for other in others:
-        if other.name in layer.objects:
+        if other in there:
             other.hide_set(True, view_layer=layer)
     return [item.name for item in shown if not _reveal(layer, item)]
 
 
 def _reveal(layer: bpy.types.ViewLayer, item: bpy.types.Object) -> bool:
     """Show an object, with the collection that it lies in where that is hidden; what else is in there stays hidden."""
-    if item.name not in layer.objects:
+    if item not in set(layer.objects):
         return False
     item.hide_set(False, view_layer=layer)
     if item.visible_get(view_layer=layer):
@@ -130,7 +131,7 @@ def _ways(
 ) -> Iterator[tuple[bpy.types.LayerCollection, ...]]:
     """Yield, for each collection that an object lies in, the collections from the scene's own down to it."""
     here = (*above, layer)
-    if item.name in layer.collection.objects:
+    if item in set(layer.collection.objects):
         yield here
     for child in layer.children:
         yield from _ways(child, item, here)

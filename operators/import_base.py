@@ -155,7 +155,8 @@ def select_only(context: Any, objects: Iterable[Any]) -> None:
     """Select these objects alone, and make the first of them active; with none, leave the selection as it is."""
     layer = context.view_layer
     layer.update()  # otherwise what was just linked is not there yet
-    there = [item for item in objects if item.name in layer.objects and item.visible_get(view_layer=layer)]
+    known = set(layer.objects)  # linked objects share their names with others
+    there = [item for item in objects if item in known and item.visible_get(view_layer=layer)]
     if not there:
         return
     for item in tuple(layer.objects.selected):

@@ -164,6 +164,28 @@ def test_levels_of_others_stay_in_the_dark(clean_blender, tmp_path):
     assert _shown(bpy) == {"one", "two_LOD1"}
 
 
+def test_levels_of_another_scene_stay_as_they_are_though_linked_objects_are_called_like_them(
+    crate, clean_blender, tmp_path
+):
+    bpy = clean_blender
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "library.blend"), copy=True)
+    level = crate.meshferry.low_level
+    other = bpy.data.scenes.new("Other")
+    other.collection.objects.link(level)
+    for collection in level.users_collection:
+        if collection != other.collection:
+            collection.objects.unlink(level)
+    with bpy.data.libraries.load(str(tmp_path / "library.blend"), link=True) as (_, wanted):
+        wanted.objects = [level.name]
+    bpy.context.scene.collection.objects.link(wanted.objects[0])
+    show = bpy.ops.object.second_life_level_show
+    assert show(part="MEDIUM") == {"FINISHED"}
+    assert bpy.context.object == crate.meshferry.medium_level
+    bpy.context.view_layer.objects.active = crate
+    assert show(part="LOW") == {"FINISHED"}, "nothing to show, which is said"
+    assert not wanted.objects[0].hide_get()
+
+
 def test_physics_are_shown_with_the_model(crate, clean_blender):
     bpy = clean_blender
     before = _shown(bpy)
