@@ -160,8 +160,8 @@ class _Rules:
             yield error(self.item(), "a matrix of its binding to the armature holds what is no number")
         for node in nodes_of(self.model):
             mesh = node.mesh
-            if mesh is None:
-                continue
+            if mesh is None or (node is not finest and "source" in node.properties):
+                continue  # what was made of the finest has what that has
             for what, layer in (
                 ("a place", Layer("", mesh.points)),
                 ("a normal", mesh.normal),
@@ -193,8 +193,8 @@ class _Rules:
         elif metres.min() < LEAST_SIZE:
             text = f"it is {size} m; Second Life makes it {LEAST_SIZE * 1000:g} mm along each axis at least"
             yield warning(self.item(), text)
-        if self.stored or _fills_unit_cube(points, extent):
-            return
+        if self.stored or is_as_imported(self.model):
+            return  # the size of what came from a file is the scale of its object
         if (scale < 0).any():
             text = "its scale is negative, which the uploader would lose; apply it (Object > Apply > Scale)"
             yield warning(self.item(), text)
@@ -237,7 +237,7 @@ class _Rules:
                 continue  # materials of physics show nowhere: a file gets those of the highest level
             used = _used_slots(mesh)
             strange = [slot for slot in used if mesh.materials[slot] not in known]
-            if strange:
+            if strange and "source" not in node.properties:  # a made level has it from the next finer one
                 names = self.material_names(dict.fromkeys(mesh.materials[slot] for slot in strange))
                 text = f"{names}: not among the materials of the highest level; the uploader refuses that"
                 yield error(
@@ -409,12 +409,6 @@ def _used_joints(mesh: Mesh) -> npt.NDArray[np.int32]:
         return np.empty(0, np.int32)
     joints: npt.NDArray[np.int32] = np.unique(mesh.joint_indices[mesh.joint_weights > 0])
     return joints
-
-
-def _fills_unit_cube(points: npt.NDArray[np.float32], extent: npt.NDArray[np.float64]) -> bool:
-    """Tell whether points fill the unit cube, as those of meshes do whose size is their object's scale."""
-    middle = (points.max(axis=0) + points.min(axis=0)) / 2
-    return bool(np.all((np.abs(extent - 1) < 1e-3) | (extent < _FLAT_AXIS)) and np.all(np.abs(middle) < 1e-3))
 
 
 def _is_flat(mesh: Mesh) -> bool:

@@ -192,8 +192,11 @@ def test_scales_that_were_not_applied() -> None:
     assert check_scene(crate(scale=(2.0, 2.0, 2.0))) == []
 
 
-def test_the_scale_of_what_fills_the_unit_cube_is_its_size() -> None:
+def test_the_scale_of_what_came_from_a_file_is_its_size() -> None:
     scene = sc.Scene("box", [sc.Node("box", mesh=cube(size=1.0), scale=(1.0, 2.0, 3.0))])
+    breaks(scene, "warning", "Object 'box'", "scale is uneven")
+    domain = {"position_domain": [-0.5, -0.5, -0.5, 0.5, 0.5, 0.5]}
+    of(scene, 0).surfaces = [sc.Surface("", properties=domain) for _ in of(scene, 0).materials]
     assert check_scene(scene) == []
 
 
@@ -243,6 +246,18 @@ def test_made_parts_are_not_pointed_at() -> None:
     of(scene, 3).materials = ["paint", "gold"]
     finding = check_scene(scene)[0]
     assert (finding.item, finding.elements) == ("Object 'crate', lowest level", None)
+
+
+def test_what_levels_were_made_of_is_blamed_alone() -> None:
+    """A made level has the broken numbers and the strange materials of the one that it was made of."""
+    scene = crate()
+    scene.nodes[2].properties["source"] = scene.nodes[3].properties["source"] = "crate"
+    for level in (1, 2, 3):
+        of(scene, level).materials = ["paint", "gold"]
+        of(scene, level).points[0, 0] = np.nan
+    of(scene, 0).points[0, 0] = np.nan
+    items = [finding.item for finding in check_scene(scene) if finding.severity is Severity.ERROR]
+    assert items == ["Object 'crate'", f"Object '{scene.nodes[1].name}'", f"Object '{scene.nodes[1].name}'"]
 
 
 def test_physics_may_have_any_materials_until_it_is_in_a_file() -> None:
