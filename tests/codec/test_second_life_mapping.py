@@ -624,3 +624,15 @@ def test_a_high_level_without_triangles_is_told(samples: Path) -> None:
     assert [node.lod for node in scene.nodes if node.mesh is not None and node.mesh.triangle_count] == [1, 2, 3]
     (said,) = scene.warnings
     assert said == "thing: its high level has no triangles, only coarser ones do; from near nothing of it shows"
+
+
+def test_triangles_that_physics_refuses_are_told_and_kept(samples: Path) -> None:
+    scene = scene_of(data_of(samples, "franz_66f2a0fb.llmesh"))
+    (said,) = scene.warnings
+    assert said == "thing: 2 triangles of its physics mesh are too thin or too small; an upload would be refused"
+    (physics,) = (node for node in scene.nodes if node.role is sc.Role.PHYSICS)
+    assert mesh_of(physics).triangle_count == 78
+    asset = SECOND_LIFE_MESH.read(data_of(samples, "franz_66f2a0fb.llmesh"))
+    hulls = SECOND_LIFE_MESH.read(data_of(samples, "elfears_98a6e63e.llmesh"))
+    asset.blocks["physics_convex"] = hulls.blocks["physics_convex"]
+    assert SECOND_LIFE_MESH.to_scene(asset, "thing").warnings == []

@@ -19,6 +19,7 @@ from ...options import resolve
 from ...quantization import dequantise, dequantise_normals
 from ...quaternions import matrices_to_quaternions
 from .. import avatar_space
+from ..degenerates import degenerate_triangles
 from ..faces import OFF_ONE
 from ..llsd_binary import as_integer
 from ..models import LEVEL_LABELS, LEVEL_SUFFIXES, LEVELS, PHYSICS_SUFFIX
@@ -114,7 +115,9 @@ class _Model:
         self.number = len(self.scene.nodes)
         self.add_levels(levels)
         if shape is not None:
-            self.add_node(self.name + PHYSICS_SUFFIX, self.mesh(shape, is_physics=True), sc.Role.PHYSICS)
+            mesh = self.mesh(shape, is_physics=True)
+            self.say_degenerates(mesh)
+            self.add_node(self.name + PHYSICS_SUFFIX, mesh, sc.Role.PHYSICS)
         self.add_hulls()
 
     def warn(self, text: str) -> None:
@@ -181,6 +184,16 @@ class _Model:
         return place
 
     # -- nodes ----------------------------------------------------------------------------------
+
+    def say_degenerates(self, physics: sc.Mesh) -> None:
+        """Tell of triangles with which the physics mesh, in the unit cube, could not be uploaded again."""
+        convex = self.asset.blocks.get("physics_convex")
+        if isinstance(convex, Mapping) and convex.get("HullList"):
+            return  # an upload has the hulls in its place
+        bad = int(degenerate_triangles(physics.points, physics.corner_point).sum())
+        if bad:
+            number = counted(bad, "triangle of its physics mesh is", "triangles of its physics mesh are")
+            self.warn(f"{number} too thin or too small; an upload would be refused")
 
     def add_node(self, name: str, mesh: sc.Mesh, role: sc.Role = sc.Role.RENDER) -> sc.Node:
         """Add a node at the model's place; a shape unless it is a level."""
