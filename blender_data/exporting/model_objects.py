@@ -63,6 +63,9 @@ class ModelIndex:
     def __init__(self, objects: Iterable[bpy.types.Object]) -> None:
         self._models: dict[bpy.types.Object, ModelObjects] = {}
         self._owner: dict[bpy.types.Object, bpy.types.Object] = {}
+        self.astray: dict[bpy.types.Object, bpy.types.Object] = {}
+        """Objects that are said to be parts, and are not, since they have parts themselves: of what they are said to
+        be."""
         things = [thing for thing in dict.fromkeys(objects) if thing.type in MESHABLE]
         self._take_pointers(things)
         self._take_references(things)
@@ -82,6 +85,9 @@ class ModelIndex:
         return self._models.setdefault(finest, ModelObjects(finest))
 
     def _take(self, finest: bpy.types.Object, place: int | str, thing: bpy.types.Object) -> None:
+        if thing != finest and thing in self._models:
+            self.astray[thing] = finest
+            return
         self.model(finest)._put(place, thing)
         if thing != finest:
             self._owner.setdefault(thing, finest)
@@ -102,17 +108,31 @@ class ModelIndex:
                     self._take(thing, place, part)
 
     def _take_references(self, things: Iterable[bpy.types.Object]) -> None:
-        """Take the parts that point at their finest object."""
+        """Take the parts that point at their finest object, or at a part of that."""
         for thing in things:
-            kept = thing.meshferry
-            is_shape = kept.role != "RENDER"
-            finest = kept.shape_of if is_shape else kept.lod_of
-            if thing in self._owner or finest is None or finest == thing or finest.type not in MESHABLE:
+            finest = self._referred(thing)
+            if thing in self._owner or finest is None:
                 continue
-            finest = self.finest_of(finest)
-            if finest != thing:
-                place = {"PHYSICS": "physics", "HULL": "hull", "BASE_HULL": "base_hull"}.get(kept.role)
-                self._take(finest, place or max(1, kept.lod), thing)
+            if finest == thing:
+                direct = _reference(thing)
+                if direct is not None and direct != thing and self.finest_of(direct) != thing:
+                    self.astray[thing] = direct  # they point at each other in a circle
+                continue
+            kept = thing.meshferry
+            place = {"PHYSICS": "physics", "HULL": "hull", "BASE_HULL": "base_hull"}.get(kept.role)
+            self._take(finest, place or max(1, kept.lod), thing)
+
+    def _referred(self, thing: bpy.types.Object) -> bpy.types.Object | None:
+        """Return the finest object that an object points at, over parts of it; itself, where that goes in a circle."""
+        finest = _reference(thing)
+        passed = {thing}
+        while finest is not None and finest not in passed and finest not in self._owner:
+            passed.add(finest)
+            further = _reference(finest)
+            if further is None or finest in self._models:
+                break
+            finest = further
+        return self.finest_of(finest) if finest is not None else None
 
     def _take_names(self, things: Iterable[bpy.types.Object]) -> None:
         """Take the parts that only their names tell."""
@@ -136,6 +156,13 @@ class ModelIndex:
                 finest = alike[0]
             if finest is not None:
                 self._take(finest, "physics" if name.is_physics else int(name.level or 0), thing)
+
+
+def _reference(thing: bpy.types.Object) -> bpy.types.Object | None:
+    """Return the object that an object says it belongs to."""
+    kept = thing.meshferry
+    found: bpy.types.Object | None = kept.lod_of if kept.role == "RENDER" else kept.shape_of
+    return found if found is not None and found.type in MESHABLE else None
 
 
 @dataclass
@@ -194,6 +221,11 @@ def find_models(context: bpy.types.Context, source: Source, options: Mapping[str
         root = index.finest_of(active) if active is not None else None
         ordered.sort(key=lambda thing: (thing != root, thing.name.casefold(), thing.name))
     found.models = [index.model(thing) for thing in ordered]
+    astray = {thing.name: index.astray[thing].name for thing in ordered if thing in index.astray}
+    found.notices += [
+        f"'{name}': cannot be a level or shape of '{other}' and have such itself; exported as an object of its own"
+        for name, other in astray.items()
+    ]
     lone = [thing.name for thing in ordered if level_names.parse(thing.name).is_part]
     if lone and not options["use_as_imported"]:
         found.notices.append(

@@ -243,6 +243,26 @@ def test_pointers_in_a_circle_end_somewhere() -> None:
     assert [node.name for node in scene.nodes if node.role.value == "render"] == ["one", "one_LOD2"]
 
 
+def test_a_level_of_a_level_is_one_of_the_finest() -> None:
+    one, two, three = tetra("one"), square("two"), grid("three", 2)
+    one.meshferry.lod_of, one.meshferry.lod = two, 2
+    two.meshferry.lod_of, two.meshferry.lod = three, 1
+    scene = placed()
+    counts = [(node.name, node.mesh.triangle_count) for node in scene.nodes if node.role.value == "render"]
+    assert counts == [("three", 8), ("three_LOD2", 2), ("three_LOD1", 4)]
+
+
+@pytest.mark.parametrize("pointer", ["lod_of", "medium_level", "physics_object"])
+def test_no_object_of_a_circle_of_three_is_lost(pointer: str) -> None:
+    things = [tetra("one"), square("two"), grid("three", 2)]
+    for thing, other in zip(things, (*things[1:], things[0]), strict=True):
+        setattr(thing.meshferry, pointer, other)
+    scene = placed()
+    given = {"source" not in node.properties and node.mesh.triangle_count for node in scene.nodes} - {False}
+    assert given == {4, 2, 8}
+    assert any("cannot be a level or shape of" in text and "of its own" in text for text in scene.warnings)
+
+
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
