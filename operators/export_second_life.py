@@ -24,6 +24,7 @@ from ..io_formats.formats import (
 )
 from ..io_formats.options import Option
 from ..io_formats.scene import Scene
+from ..io_formats.second_life.mesh.scene_mapping import SUBMODEL
 from ..io_formats.second_life.models import LEVEL_SUFFIXES, PHYSICS_SUFFIX, models_of
 from .export_base import SCOPES, write_part
 from .export_files import ExportFiles, draw_file_names
@@ -96,9 +97,10 @@ class ExportSecondLife(ExportFiles):
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary; levels and physics count with their model."""
         models = [model for scene in written for model in models_of(scene)]
+        whole = [model for model in models if not model.finest.properties.get(SUBMODEL)]  # each part has all triangles
         return (
             counted(len(models), "{} object", "{} objects"),
-            counted(sum(model.mesh.triangle_count for model in models), "{} triangle", "{} triangles"),
+            counted(sum(model.mesh.triangle_count for model in whole), "{} triangle", "{} triangles"),
         )
 
 

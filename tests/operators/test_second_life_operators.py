@@ -272,3 +272,21 @@ def test_the_pelvis_stays_as_high_as_its_file_says_while_joints_are_moved(clean_
         bpy.ops.export_scene.second_life_mesh(filepath=str(path), scope="SELECTION", joint_positions=choice)
         skin = second_life_oracle.decode(path.read_bytes()).skin
         assert (skin.pelvis_offset, skin.lock_scale) == expected
+
+
+# -- summaries ----------------------------------------------------------------------------------------------------
+
+
+def test_triangles_of_a_model_in_several_files_are_counted_once(clean_blender, box, tmp_path, capfd):
+    bpy = clean_blender
+    for number in range(9):
+        box.data.materials.append(bpy.data.materials.new(f"M{number}"))
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.subdivide(number_cuts=1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    for face in box.data.polygons:
+        face.material_index = face.index % 10
+    count = len(box.data.polygons) * 2
+    bpy.ops.export_scene.second_life_mesh(filepath=str(tmp_path / "box.llmesh"), scope="SELECTION")
+    assert _files(tmp_path) == ["box.llmesh", "box_b.llmesh"]
+    assert f"2 objects, {count} triangles" in capfd.readouterr().out

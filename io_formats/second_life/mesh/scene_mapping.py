@@ -16,7 +16,7 @@ from .asset_builder import BuiltAsset, build
 from .document import Asset
 from .scene_builder import SceneBuilder
 
-_SUBMODEL = "submodel"
+SUBMODEL = "submodel"
 """Property of the finest node of a scene that is to become a part of a model of more than 8 faces: its number."""
 
 
@@ -53,7 +53,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
         files.append(whole)
         for number in range(1, submodel_count(model, scene, options)):
             finest, *others = whole.nodes
-            part = replace(finest, properties={**finest.properties, _SUBMODEL: number})
+            part = replace(finest, properties={**finest.properties, SUBMODEL: number})
             name = f"{whole.name}_{submodel_suffix(number)}"
             files.append(replace(whole, name=name, nodes=[part, *others], warnings=[]))
     return files
@@ -111,7 +111,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Asset:
         raise ExportError(
             f"A Second Life mesh file holds one object, not {len(models)} ({names}); write several files, or join them"
         )
-    number = int(models[0].finest.properties.get(_SUBMODEL, 0))
+    number = int(models[0].finest.properties.get(SUBMODEL, 0))
     return _built(models[0], scene, options, number).asset
 
 
