@@ -10,6 +10,7 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
 
 from ..blender_data import element_selection, level_objects
+from ..blender_data.exporting.model_objects import named_levels
 from ..blender_data.exporting.object_selection import armature_of
 from ..io_formats.findings import Finding, Severity, warning
 from ..io_formats.formats import Format
@@ -185,10 +186,18 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         if self.index >= len(findings):
             return {"CANCELLED"}
         finding = findings[self.index]
-        if finding.kind:
-            return self.select_elements(context, finding)
-        found = objects_about(context, finding.item) or objects_about(context, finding.message)
+        owner = owner_of_elements(context, finding) if finding.kind else None
+        if owner is not None:
+            return self.select_elements(context, finding, owner)
+        if finding.kind:  # elements of a level that the export makes have no object of their own
+            made = named_levels(context.view_layer.objects, with_made=True).get(finding.node)
+            found = [made] if made is not None else []
+        else:
+            found = objects_about(context, finding.item) or objects_about(context, finding.message)
         visible = [item for item in found if item.visible_get(view_layer=context.view_layer)]
+        if not found and finding.kind:
+            self.report({"INFO"}, rpt_("'{}' is not in the scene any more").format(finding.node))
+            return {"CANCELLED"}
         if not found:
             self.report({"INFO"}, rpt_("This is not about a single object"))
             return {"CANCELLED"}
@@ -203,12 +212,8 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
             show_material(item, finding.item)
         return {"FINISHED"}
 
-    def select_elements(self, context: Any, finding: MeshferryFinding) -> set[str]:
+    def select_elements(self, context: Any, finding: MeshferryFinding, owner: Any) -> set[str]:
         """Show the object that the elements are part of, and select them there."""
-        owner = owner_of_elements(context, finding)
-        if owner is None:
-            self.report({"INFO"}, rpt_("'{}' is not in the scene any more").format(finding.node))
-            return {"CANCELLED"}
         leave_edit_mode(context)
         if level_objects.show_only(context, [owner], []):
             text = rpt_("'{}' cannot be shown: disabled in viewports, or in an excluded collection")
@@ -244,7 +249,8 @@ def owner_of_elements(context: Any, finding: MeshferryFinding) -> Any:
     """Return the object that a finding's elements are part of, hidden or not; None: it is gone."""
     objects = context.view_layer.objects
     if finding.kind != "bones":
-        return next((item for item in objects if finding.node in _object_names(item)), None)
+        named = next((item for item in objects if finding.node in _object_names(item)), None)
+        return named or named_levels(objects, with_made=False).get(finding.node)
     armatures = [item for item in objects if item.type == "ARMATURE"]
     named = [item for item in armatures if finding.node in (*_object_names(item), item.data.name)]
     if named:
@@ -283,11 +289,18 @@ def members_of(text: str) -> list[int] | list[str]:
 
 
 def objects_about(context: Any, text: str) -> list[Any]:
-    """Return the objects that a text names in quotes: by their own name, else by surface, material or action."""
+    """Return the objects that a text names in quotes: by their own name, else by surface, material or action.
+
+    Else by the name that the file has for a level of detail.
+    """
     for names_of in (_object_names, _surface_names, _material_names, _action_names):
         found = [item for item in context.view_layer.objects if any(f"'{name}'" in text for name in names_of(item))]
         if found:
             return found
+    levels = named_levels(context.view_layer.objects, with_made=True)
+    found = [item for name, item in levels.items() if f"'{name}'" in text]
+    if found:
+        return found
     named = [item for item in context.blend_data.collections if f"'{item.name}'" in text]
     return [item for collection in named for item in collection.all_objects]
 

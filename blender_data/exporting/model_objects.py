@@ -18,6 +18,7 @@ import bpy
 
 from ...io_formats.errors import ExportError
 from .. import level_names
+from ..names import file_name
 from .object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, listed, refusal_of
 
 LEVEL_PROPERTIES = ("", "medium_level", "low_level", "lowest_level")
@@ -156,6 +157,23 @@ class ModelIndex:
                 finest = alike[0]
             if finest is not None:
                 self._take(finest, "physics" if name.is_physics else int(name.level or 0), thing)
+
+
+def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dict[str, bpy.types.Object]:
+    """Return the objects of levels by the names that they have in files, whatever they are called in Blender.
+
+    Levels that an export makes have the finest objects, of which it makes them, where these are asked for.
+    """
+    things = [thing for thing in objects if thing.type in MESHABLE]
+    index = ModelIndex(things)
+    found: dict[str, bpy.types.Object] = {}
+    for thing in things:
+        if index.finest_of(thing) == thing:
+            levels = index.model(thing).levels
+            for level in range(1, len(LEVEL_PROPERTIES)):
+                if level in levels or with_made:
+                    found.setdefault(level_names.of_level(file_name(thing), level), levels.get(level, thing))
+    return found
 
 
 def _reference(thing: bpy.types.Object) -> bpy.types.Object | None:

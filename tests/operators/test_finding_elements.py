@@ -130,6 +130,32 @@ def test_an_object_that_is_gone_is_said(strip: Any, capfd: pytest.CaptureFixture
     assert "'Gone' is not in the scene any more" in capfd.readouterr().out
 
 
+def test_a_level_of_another_name_is_found_by_the_name_that_files_have_for_it(strip: Any) -> None:
+    import bpy
+
+    level = strip.copy()
+    level.data = strip.data.copy()
+    level.name = "Far away"
+    bpy.context.scene.collection.objects.link(level)
+    bpy.context.view_layer.update()
+    strip.meshferry.low_level = level
+    level.hide_set(True)
+    assert click(Elements("triangles", "Strip_LOD1", (0,)), "Object 'Strip_LOD1'") == {"FINISHED"}
+    assert (bpy.context.mode, bpy.context.object) == ("EDIT_MESH", level)
+    assert selected(level, "faces") == [0]
+
+
+@pytest.mark.parametrize("elements", [None, Elements("triangles", "Strip_LOD2", (0,))])
+def test_a_level_that_the_export_makes_leads_to_what_it_is_made_of(strip: Any, elements: Elements | None) -> None:
+    import bpy
+    from meshferry.io_formats.formats import SECOND_LIFE_UPLOAD
+    from meshferry.operators.checks import keep_findings
+
+    keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [error("Object 'Strip_LOD2'", "broken", elements)])
+    assert bpy.ops.object.meshferry_finding_select(index=0) == {"FINISHED"}
+    assert (bpy.context.mode, bpy.context.object, strip.select_get()) == ("OBJECT", strip, True)
+
+
 def test_bones_are_selected_in_pose_mode_even_hidden_ones(strip: Any) -> None:
     import bpy
     from meshferry.blender_data import compat
