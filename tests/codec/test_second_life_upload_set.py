@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from meshferry.io_formats.findings import Severity
 from meshferry.io_formats.formats import SECOND_LIFE_UPLOAD
 from meshferry.io_formats.output_files import OutputFile
 from meshferry.io_formats.second_life.upload_set import names, numbers
+from python_steps import python_steps
 
 FILES = ("hut_LOD2.dae", "hut_LOD1.dae", "hut_LOD0.dae", "hut_PHYS.dae", "hut.dae")
 LEVELS = ("hut.dae", "hut_LOD2.dae", "hut_LOD1.dae", "hut_LOD0.dae")
@@ -790,8 +790,8 @@ def test_any_name_is_made_one_that_xml_holds(name: str) -> None:
     assert names.identifier(name, ()).isascii()
 
 
-def test_speed() -> None:
-    """60,000 triangles, rigged, are text in well under a second; five times that is allowed on a busy machine."""
+def test_triangles_take_no_step_each() -> None:
+    """60,000 triangles, rigged, become text in well under a second."""
     skeleton = upload_scenes.armature()
     joints = {joint.name: number for number, joint in enumerate(skeleton.joints)}
     mesh = upload_scenes.tube(151, 200)
@@ -799,7 +799,5 @@ def test_speed() -> None:
     upload_scenes.turned(mesh, upload_scenes.FACING["-Y"])
     assert mesh.triangle_count == 60_000
     scene = sc.Scene("body", [sc.Node("body", mesh=mesh, skeleton=0)], [skeleton])
-    began = time.perf_counter()
-    written(scene)
-    took = time.perf_counter() - began
-    assert took < 5, took
+    steps = python_steps(lambda: written(scene))
+    assert steps < 140_000, steps

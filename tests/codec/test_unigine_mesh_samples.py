@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from meshferry.io_formats.errors import FormatError
 from meshferry.io_formats.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import block_reader
 from meshferry.io_formats.unigine.mesh.document import BLOCK_VERSIONS, MeshFile
+from python_steps import python_steps
 
 ROW = re.compile(r"^\| (\w+\.mesh) \| (\w+) \| (\d+) \| ([^|]*) \| ([^|]*) \|", re.MULTILINE)
 COUNTED = re.compile(r"(bones|surfaces|vertices|triangle vertices|triangles|UV0|UV1|colours|max weights) (\d+)")
@@ -169,7 +169,7 @@ def test_flipped_bytes_are_refused_or_read(folder: Path, name: str) -> None:
             UNIGINE_MESH.read(bytes(broken))
 
 
-def test_a_skinned_mesh_reads_faster_than_50_megabytes_a_second(folder: Path) -> None:
+def test_a_large_skinned_mesh_takes_no_step_each(folder: Path) -> None:
     """The cat's surfaces over and over, with weights: the variable-length part is the slow one."""
     document = UNIGINE_MESH.read((folder / "ms13_cat_289bones.mesh").read_bytes())
     document.surfaces = [surface for surface in document.surfaces if surface.weights is not None]
@@ -181,9 +181,5 @@ def test_a_skinned_mesh_reads_faster_than_50_megabytes_a_second(folder: Path) ->
     weights.counts = np.tile(weights.counts, times)
     weights.bones, weights.values = np.tile(weights.bones, times), np.tile(weights.values, times)
     data = UNIGINE_MESH.write(document)
-    best = 1e9
-    for _ in range(3):
-        started = time.perf_counter()
-        UNIGINE_MESH.read(data)
-        best = min(best, time.perf_counter() - started)
-    assert len(data) / best > 50e6
+    steps = python_steps(lambda: UNIGINE_MESH.read(data))
+    assert len(data) > 4_000_000 and steps < 160_000, steps
