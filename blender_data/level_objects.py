@@ -20,8 +20,9 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
     Parameters
     ----------
     finest:
-        The object that the level is of. The new one lies in its collections, stands where it stands, hangs on what
-        it hangs on, is deformed by the same armatures and has its materials.
+        The object that the level is of. The new one lies in its collections (in the scene's, where these are of
+        another .blend file), stands where it stands, hangs on what it hangs on, is deformed by the same armatures and
+        has its materials.
     name:
         Of the new object.
     node:
@@ -59,7 +60,7 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         _follow(level, finest)
         level.meshferry.lod_of = finest
         level.meshferry.lod = node.lod
-        for collection in finest.users_collection:
+        for collection in _open_to_new(finest.users_collection) or [context.scene.collection]:
             collection.objects.link(level)
         context.view_layer.update()
         level.hide_set(True, view_layer=context.view_layer)
@@ -67,6 +68,11 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         bpy.data.batch_remove(made)
         raise
     return level
+
+
+def _open_to_new(collections: Iterable[bpy.types.Collection]) -> list[bpy.types.Collection]:
+    """Return the collections that take new objects: neither linked from another file nor overrides of such."""
+    return [one for one in collections if one.is_editable and one.override_library is None]
 
 
 def _in_space_of_object(mesh: Mesh, node: Node, scene: Scene) -> Mesh:

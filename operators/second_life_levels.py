@@ -91,7 +91,10 @@ class OBJECT_OT_second_life_level_make(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need a model."""
+        """Need a model, and a scene of this file for the new object."""
+        if not context.scene.is_editable:
+            cls.poll_message_set("The scene is linked from another file")
+            return False
         if not chosen_models(context):
             cls.poll_message_set("Choose a mesh object")
             return False
@@ -137,7 +140,8 @@ def make_level(context: Any, finest: Any, level: int) -> Any:
     if node is None or node.mesh is None or not node.mesh.triangle_count:
         raise ExportError(rpt_("there is nothing to make the level of"))
     made = level_objects.add_level(context, finest, level_names.of_level(finest.name, level), node, scene)
-    setattr(finest.meshferry, PICKERS[LEVELS[level]], made)
+    if finest.is_editable:  # a linked one would forget it; the level says what it is of, too
+        setattr(finest.meshferry, PICKERS[LEVELS[level]], made)
     return made
 
 

@@ -186,6 +186,35 @@ def test_levels_of_another_scene_stay_as_they_are_though_linked_objects_are_call
     assert not wanted.objects[0].hide_get()
 
 
+@pytest.mark.parametrize("overridden", [False, True])
+def test_a_level_of_a_linked_model_is_made_in_this_file(ball, clean_blender, tmp_path, overridden):
+    bpy = clean_blender
+    home = bpy.data.collections.new("Home")
+    home.objects.link(ball)
+    bpy.data.libraries.write(str(tmp_path / "library.blend"), {home})
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    with bpy.data.libraries.load(str(tmp_path / "library.blend"), link=True) as (_, wanted):
+        wanted.collections = ["Home"]
+    layer = bpy.context.view_layer
+    bpy.context.scene.collection.children.link(wanted.collections[0])
+    if overridden:
+        wanted.collections[0].override_hierarchy_create(bpy.context.scene, layer)
+    layer.update()
+    (finest,) = [item for item in layer.objects if overridden == (item.override_library is not None)]
+    layer.objects.active = finest
+    finest.select_set(True)
+    assert bpy.ops.object.second_life_level_make(part="LOW") == {"FINISHED"}
+    level = bpy.context.object
+    assert (level.name, level.library, level.meshferry.lod_of) == ("ball_LOD1", None, finest)
+    bpy.ops.object.select_all(action="DESELECT")
+    layer.objects.active = finest
+    finest.hide_set(False)
+    finest.select_set(True)
+    bpy.ops.object.second_life_weigh()
+    (weighed,) = _weights(bpy).models
+    assert weighed.levels[2].triangles == len(level.data.polygons)
+
+
 def test_physics_are_shown_with_the_model(crate, clean_blender):
     bpy = clean_blender
     before = _shown(bpy)
