@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import second_life_judge as judge
 import second_life_oracle as oracle
+from meshferry.io_formats import files
 from meshferry.io_formats import scene as sc
 from meshferry.io_formats.errors import ExportError, FormatError
 from meshferry.io_formats.formats import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life import skeletons
+from meshferry.io_formats.second_life.bundle.instances import Instance, bundle_of
 from meshferry.io_formats.second_life.models import LEVELS, models_of
 
 SAMPLE = "synthetic/synth_scene.slm"
@@ -232,3 +234,13 @@ def test_without_a_mesh_there_is_no_bundle() -> None:
     assert SECOND_LIFE_BUNDLE.files_of(sc.Scene("empty"), {}) == []
     with pytest.raises(ExportError, match="no mesh to write"):
         written(sc.Scene("empty"))
+
+
+def test_objects_that_are_bound_alike_share_a_skeleton() -> None:
+    asset = files.load(Path(__file__).resolve().parents[2] / "examples" / "tunic.llmesh").document
+    places = [Instance(0, f"tunic {number}", np.identity(4), []) for number in range(3)]
+    scene = SECOND_LIFE_BUNDLE.to_scene(bundle_of("wardrobe", [asset], places), "wardrobe")
+    assert len(scene.skeletons) == 1
+    models = models_of(scene)
+    assert [model.name for model in models] == ["tunic 0", "tunic 1", "tunic 2"]
+    assert all(model.skeleton is scene.skeletons[0] and model.finest.skin is not None for model in models)

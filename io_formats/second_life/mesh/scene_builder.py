@@ -18,7 +18,7 @@ from ...normals import repair
 from ...options import resolve
 from ...quantization import dequantise, dequantise_normals
 from ...quaternions import matrices_to_quaternions
-from .. import avatar_space
+from .. import avatar_space, llsd_binary
 from ..degenerates import degenerate_triangles
 from ..faces import OFF_ONE
 from ..llsd_binary import as_integer
@@ -52,12 +52,27 @@ class Place:
     """(4, 4) what the three cannot say, which goes into the points."""
 
 
+@dataclass
+class Rig:
+    """What a skin block became."""
+
+    binding: Binding
+    skeleton: int
+    """Its number in the scene."""
+    joints: sc.AnyArray
+    """(n,) int32 the joint of the skeleton that each of the file's is."""
+    usable: sc.AnyArray
+    """(n,) bool whether its matrices can be used."""
+
+
 class SceneBuilder:
     """One mapping of assets to a scene, with what was odd on the way."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None) -> None:
         self.options = resolve(IMPORT_OPTIONS, options)
         self.scene = sc.Scene(name, properties={"level_names": LEVEL_LABELS})
+        self.rigs: dict[bytes, Rig] = {}
+        """By the encoded skin block: models that are bound alike share a skeleton."""
 
     def add(
         self, asset: Asset, name: str, *, transform: Matrix | None = None, materials: Sequence[str] = ()
@@ -87,6 +102,7 @@ class _Model:
     ) -> None:
         self.asset = asset
         self.name = name
+        self.builder = builder
         self.options = builder.options
         self.scene = builder.scene
         said = list(asset.warnings)
@@ -97,20 +113,17 @@ class _Model:
         ]
         physics = asset.blocks.get("physics_mesh")
         shape = faces_of(physics, where="Physics mesh", warnings=said) if "physics_mesh" in asset.blocks else None
-        skin = skin_of(asset.blocks["skin"], said) if "skin" in asset.blocks else None
+        rig = self.rig(asset.blocks["skin"], said) if "skin" in asset.blocks else None
         for text in said:
             self.warn(text)
         if not any(len(face.triangles) for _, faces in levels for face in faces):
             raise FormatError("There is no geometry in the file: no level of detail has a triangle")
         self.say_lost()
         self.materials = self.material_names(levels, materials)
-        self.binding: Binding | None = None if skin is None else binding_of(skin, self.warn)
-        self.joints: sc.AnyArray = np.zeros(0, np.int32)
-        self.usable: sc.AnyArray = np.ones(0, bool)
-        self.skeleton: int | None = None
-        if self.binding is not None and skin is not None:  # both, or the rig is left out
-            self.usable = np.ones(len(skin.joint_names), bool) if skin.usable is None else skin.usable
-            self.add_skeleton(self.binding)
+        self.binding: Binding | None = None if rig is None else rig.binding
+        self.joints: sc.AnyArray = np.zeros(0, np.int32) if rig is None else rig.joints
+        self.usable: sc.AnyArray = np.ones(0, bool) if rig is None else rig.usable
+        self.skeleton: int | None = None if rig is None else rig.skeleton
         self.place = self.place_of(levels, transform)
         self.number = len(self.scene.nodes)
         self.add_levels(levels)
@@ -153,16 +166,25 @@ class _Model:
 
     # -- rig ------------------------------------------------------------------------------------
 
-    def add_skeleton(self, binding: Binding) -> None:
-        skeleton, joints = bound_skeleton(
-            self.name,
-            binding.joints,
-            whole_avatar=self.options["skeleton_joints"] == "AVATAR",
-            rest_of_file=self.options["skeleton_rest"] == "FILE",
-        )
-        self.joints = np.array(joints, np.int32)
-        self.skeleton = len(self.scene.skeletons)
-        self.scene.skeletons.append(skeleton)
+    def rig(self, block: Any, said: list[str]) -> Rig | None:
+        """Return what a skin block means, with its skeleton in the scene; None: the rig is left out."""
+        key = llsd_binary.write(block)
+        if key not in self.builder.rigs:
+            skin = skin_of(block, said)
+            binding = None if skin is None else binding_of(skin, said.append)
+            if skin is None or binding is None:
+                return None
+            skeleton, joints = bound_skeleton(
+                self.name,
+                binding.joints,
+                whole_avatar=self.options["skeleton_joints"] == "AVATAR",
+                rest_of_file=self.options["skeleton_rest"] == "FILE",
+            )
+            usable = np.ones(len(skin.joint_names), bool) if skin.usable is None else skin.usable
+            rig = Rig(binding, len(self.scene.skeletons), np.array(joints, np.int32), usable)
+            self.scene.skeletons.append(skeleton)
+            self.builder.rigs[key] = rig
+        return self.builder.rigs[key]
 
     def place_of(self, levels: Sequence[tuple[int, list[Face]]], transform: Matrix | None) -> Place:
         """Return where the unit cube goes: by the binding, the object, the size in the file, or the assumed one."""
