@@ -20,6 +20,7 @@ from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import PlannedNode, plan
 from .object_selection import Source, listed, select
 from .placed_exporter import PlacedExport
+from .scene_export import SceneExport
 
 __all__ = ["Source", "export_scene"]
 
@@ -62,7 +63,7 @@ def export_scene(
     return export(context, source, options, name, capabilities).run()
 
 
-class _Export:
+class _Export(SceneExport):
     """One export to a format with a tree of nodes."""
 
     def __init__(
@@ -73,18 +74,11 @@ class _Export:
         name: str,
         capabilities: Capabilities,
     ) -> None:
-        self.context = context
-        self.source = source
-        self.options = options
-        self.capabilities = capabilities
-        self.scene = Scene(name)
-        self.scene.properties["tolerance"] = float(options["tolerance"])
+        super().__init__(context, source, options, name, capabilities)
         selected = select(context, source, use_hidden=bool(options["use_hidden"]))
         self.objects = selected.objects
         self.notices = selected.notices
         collection = source.collection
-        if collection is not None:
-            self.scene.properties["source_name"] = collection.meshferry.source_name
         merge = self.merges()
         self.nodes = plan(self.objects, collection.name if collection else name, merge=merge)
         if merge:

@@ -21,6 +21,7 @@ from .mesh_reading import transformed
 from .node_meshes import NodeMeshes
 from .object_selection import MESHABLE, Source, armature_of, listed, select, select_armatures
 from .rest_meshes import RestMeshes
+from .scene_export import SceneExport
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -28,7 +29,7 @@ _ALIGNED = 1e-7
 """Largest difference between two matrices that is taken for rounding."""
 
 
-class ModelExport:
+class ModelExport(SceneExport):
     """One export to a format that has no tree of nodes; the user's scene is the same before and after.
 
     Every mesh object becomes a root node without transform, its mesh in the space that the option ``space`` names.
@@ -43,15 +44,7 @@ class ModelExport:
         name: str,
         capabilities: Capabilities,
     ) -> None:
-        self.context = context
-        self.source = source
-        self.options = options
-        self.capabilities = capabilities
-        self.scene = Scene(name)
-        self.scene.properties["tolerance"] = float(options["tolerance"])
-        if source.collection is not None:
-            self.scene.properties["source_name"] = source.collection.meshferry.source_name
-        self.notices: list[str] = []
+        super().__init__(context, source, options, name, capabilities)
         self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
         self.spaces: dict[bpy.types.Object, SkeletonSpace] = {}
 

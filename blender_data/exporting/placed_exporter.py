@@ -25,6 +25,7 @@ from .node_meshes import NodeMeshes
 from .object_selection import MESHABLE, Source, armature_of
 from .placed_skeletons import placed_skeleton
 from .rest_meshes import RestMeshes
+from .scene_export import SceneExport
 from .transforms import Transform
 
 Matrix4 = npt.NDArray[np.float64]
@@ -61,7 +62,7 @@ class _Stand:
     """(4, 4) from the world to its own space."""
 
 
-class PlacedExport:
+class PlacedExport(SceneExport):
     """One export of models that keep their place; the user's scene is the same before and after.
 
     Each model is the node of its finest object and after it those of its coarser levels, its physics shape and its
@@ -80,18 +81,10 @@ class PlacedExport:
         name: str,
         capabilities: Capabilities,
     ) -> None:
-        self.context = context
-        self.source = source
-        self.options = options
-        self.capabilities = capabilities
+        super().__init__(context, source, options, name, capabilities)
         self.as_imported = bool(options["use_as_imported"])
-        self.scene = Scene(name)
-        self.scene.properties["tolerance"] = float(options["tolerance"])
         if self.as_imported:
             self.scene.properties["as_imported"] = True
-        if source.collection is not None:
-            self.scene.properties["source_name"] = source.collection.meshferry.source_name
-        self.notices: list[str] = []
         self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
         self.stands: dict[bpy.types.Object, _Stand] = {}
         self.stand_ins: dict[bpy.types.Object, bpy.types.Object] = {}

@@ -1,0 +1,47 @@
+"""What every export from Blender begins with, whatever kind of file it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import bpy
+
+from ...io_formats.capabilities import Capabilities
+from ...io_formats.scene import Scene
+from .object_selection import Source
+
+
+class SceneExport:
+    """One export: what is asked for, the scene that it becomes, and what there is to tell of it.
+
+    Parameters are those of :func:`.exporter.export_scene`.
+    """
+
+    def __init__(
+        self,
+        context: bpy.types.Context,
+        source: Source,
+        options: Mapping[str, Any],
+        name: str,
+        capabilities: Capabilities,
+    ) -> None:
+        self.context = context
+        self.source = source
+        self.options = options
+        self.capabilities = capabilities
+        self.scene = Scene(name)
+        self.scene.properties["tolerance"] = float(options["tolerance"])
+        if source.collection is not None:
+            self.scene.properties["source_name"] = source.collection.meshferry.source_name
+        self.notices: list[str] = []
+
+    def run(self) -> Scene:
+        """Read the scene; what there is to tell is in its ``warnings``.
+
+        Raises
+        ------
+        ExportError
+            See the kinds of exports.
+        """
+        raise NotImplementedError
