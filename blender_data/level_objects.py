@@ -49,10 +49,11 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         if node.skeleton is not None:
             joints = [joint.name for joint in scene.skeletons[node.skeleton].joints]
             weights = meshes.GroupWeights.of(mesh, fit_all(joints, "Bone"))
-        materials = {names.file_name(slot.material): slot.material for slot in finest.material_slots if slot.material}
-        slots = [materials.get(slot_name) for slot_name in mesh.materials]
+        slots = _materials(finest, mesh.materials)
         mesh = _in_space_of_object(mesh, node, scene)
         data = meshes.build_mesh(name, mesh, slots, keep, weights)
+        if not finest.material_slots and not any(slots):
+            data.materials.clear()  # an empty slot would be worth a word in each export
         meshes.set_normals(data, mesh, exact=False)
         level: bpy.types.Object = keep(bpy.data.objects.new(names.fit(name), data))
         for group in weights.names if weights else ():
@@ -68,6 +69,15 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         bpy.data.batch_remove(made)
         raise
     return level
+
+
+def _materials(finest: bpy.types.Object, wanted: Iterable[str]) -> list[bpy.types.Material | None]:
+    """Return the materials of slots by their names in files: those of the finest object, else of its modifiers."""
+    own = [slot.material for slot in finest.material_slots if slot.material]
+    found: dict[str, bpy.types.Material] = {}
+    for material in (*own, *bpy.data.materials):
+        found.setdefault(names.file_name(material), material)
+    return [found.get(name) if name else None for name in wanted]
 
 
 def _open_to_new(collections: Iterable[bpy.types.Collection]) -> list[bpy.types.Collection]:

@@ -112,6 +112,8 @@ class OBJECT_OT_second_life_level_make(bpy.types.Operator):
                 made.append(make_level(context, model.finest, LEVELS.index(self.part)))
         report_lines(self, [f"{name}: {cause}" for name, cause in messages.failures])
         if not made:
+            if not messages.failures:
+                self.report({"INFO"}, rpt_("There is an object for this level already"))
             return {"CANCELLED"}
         bpy.ops.object.second_life_level_show(part=self.part)
         triangles = sum(len(item.data.polygons) for item in made)

@@ -180,7 +180,8 @@ class MeshReader:
         used = set(np.unique(index).tolist())
         empty = [str(number + 1) for number, name in enumerate(materials) if not name and number in used]
         if empty and found:
-            self.notice(f"{thing.name}: material slot {', '.join(empty)} is empty; its faces get the default material")
+            what = f"each of the material slots {', '.join(empty)}" if len(empty) > 1 else f"material slot {empty[0]}"
+            self.notice(f"{thing.name}: {what} is empty; its faces get the default material")
         return materials, index if polygon is None else index[polygon]
 
     def _check_free_normals(self, thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh) -> None:

@@ -186,6 +186,26 @@ def test_levels_of_another_scene_stay_as_they_are_though_linked_objects_are_call
     assert not wanted.objects[0].hide_get()
 
 
+def test_a_made_level_has_the_materials_that_are_seen_and_no_empty_slots(ball, clean_blender, capfd):
+    bpy = clean_blender
+    ball.data.materials.clear()
+    assert bpy.ops.object.second_life_level_make(part="LOW") == {"FINISHED"}
+    assert not bpy.data.objects["ball_LOD1"].material_slots
+    assert bpy.ops.object.second_life_level_make(part="LOW") == {"CANCELLED"}
+    assert "an object for this level already" in capfd.readouterr().out
+    nodes = bpy.data.node_groups.new("Clad", "GeometryNodeTree")
+    for direction in ("INPUT", "OUTPUT"):
+        nodes.interface.new_socket("Geometry", in_out=direction, socket_type="NodeSocketGeometry")
+    clad = nodes.nodes.new("GeometryNodeSetMaterial")
+    clad.inputs["Material"].default_value = bpy.data.materials.new("Cladding")
+    nodes.links.new(nodes.nodes.new("NodeGroupInput").outputs[0], clad.inputs[0])
+    nodes.links.new(clad.outputs[0], nodes.nodes.new("NodeGroupOutput").inputs[0])
+    ball.modifiers.new("Clad", "NODES").node_group = nodes
+    assert bpy.ops.object.second_life_level_make(part="LOWEST") == {"FINISHED"}
+    (slot,) = bpy.data.objects["ball_LOD0"].material_slots
+    assert slot.material.name == "Cladding"
+
+
 @pytest.mark.parametrize("overridden", [False, True])
 def test_a_level_of_a_linked_model_is_made_in_this_file(ball, clean_blender, tmp_path, overridden):
     bpy = clean_blender
