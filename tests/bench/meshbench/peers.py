@@ -51,8 +51,8 @@ def silence() -> Iterator[None]:
         os.close(sink)
 
 
-def export_gltf(path: Path) -> None:
-    bpy.ops.export_scene.gltf(filepath=str(path), **GLTF_EXPORT)
+def export_gltf(path: Path, **changes: object) -> None:
+    bpy.ops.export_scene.gltf(filepath=str(path), **{**GLTF_EXPORT, **changes})
 
 
 def import_gltf(path: Path) -> None:
