@@ -9,6 +9,7 @@ from bpy.props import EnumProperty
 from ..blender_data import level_names, level_objects
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, KEEP_IMPORTED, MISSING_LEVELS
+from ..blender_data.exporting.model_objects import is_deleted
 from ..io_formats.errors import ExportError
 from ..io_formats.formats import SECOND_LIFE_UPLOAD
 from ..io_formats.second_life.models import LEVEL_LABELS, models_of
@@ -141,6 +142,9 @@ def make_level(context: Any, finest: Any, level: int) -> Any:
     node = found[0].levels[level] if found else None
     if node is None or node.mesh is None or not node.mesh.triangle_count:
         raise ExportError(rpt_("there is nothing to make the level of"))
+    before = getattr(finest.meshferry, PICKERS[LEVELS[level]])
+    if before is not None and is_deleted(before) and before.library is None:
+        context.blend_data.objects.remove(before)  # it would keep its name
     made = level_objects.add_level(context, finest, level_names.of_level(finest.name, level), node, scene)
     if finest.is_editable:  # a linked one would forget it; the level says what it is of, too
         setattr(finest.meshferry, PICKERS[LEVELS[level]], made)

@@ -147,13 +147,16 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
         draw_picker(layout, finest, key, label, items)
         return
     row = split_row(layout, label)
+    picked = row.row(align=True)
+    # What was picked and is not the level was deleted; Blender keeps it, and nobody could tell that from its name.
+    picked.alert = getattr(finest.meshferry, PICKERS[key]) is not None
     makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
     if makes and options is not None:
-        split = row.split(factor=0.55, align=True)
+        split = picked.split(factor=0.55, align=True)
         split.prop(finest.meshferry, PICKERS[key], text="", placeholder="Made")
         split.prop(options, RATIOS[key], text="")
     else:
-        row.prop(finest.meshferry, PICKERS[key], text="", placeholder="Same as finer")
+        picked.prop(finest.meshferry, PICKERS[key], text="", placeholder="Same as finer")
     row.operator("object.second_life_level_make", text="", icon="MOD_DECIM").part = key
 
 

@@ -6,6 +6,8 @@ What says so, the first that does wins:
 2. a part points at its finest object (``lod_of``, ``shape_of``), as imported ones do;
 3. names: ``chair_LOD2``, ``chair_LOD1``, ``chair_LOD0`` and ``chair_PHYS`` belong to ``chair`` or ``chair_LOD3``;
    ``.001`` and the like behind a name count only where several objects are called alike.
+
+Deleted objects, which Blender keeps while something points at them, are nothing of anything.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ class ModelIndex:
             kept = thing.meshferry
             found = [(place, getattr(kept, name)) for name, place in _POINTERS]
             given = [(place, part) for place, part in found if part is not None and part.type in MESHABLE]
-            if given:
+            given = [(place, part) for place, part in given if not is_deleted(part)]
+            if given and not is_deleted(thing):
                 pointers[thing] = given
         pointed = {part for owner, given in pointers.items() for _, part in given if part != owner}
         for thing in sorted(pointers, key=lambda thing: thing in pointed):
@@ -159,6 +162,11 @@ class ModelIndex:
                 self._take(finest, "physics" if name.is_physics else int(name.level or 0), thing)
 
 
+def is_deleted(thing: bpy.types.Object) -> bool:
+    """Tell whether an object is in no collection any more: deleted by the user, and kept by those that point at it."""
+    return not thing.users_collection
+
+
 def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dict[str, bpy.types.Object]:
     """Return the objects of levels by the names that they have in files, whatever they are called in Blender.
 
@@ -180,7 +188,7 @@ def _reference(thing: bpy.types.Object) -> bpy.types.Object | None:
     """Return the object that an object says it belongs to."""
     kept = thing.meshferry
     found: bpy.types.Object | None = kept.lod_of if kept.role == "RENDER" else kept.shape_of
-    return found if found is not None and found.type in MESHABLE else None
+    return found if found is not None and found.type in MESHABLE and not is_deleted(found) else None
 
 
 @dataclass

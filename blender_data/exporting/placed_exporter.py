@@ -136,6 +136,8 @@ class PlacedExport(SceneExport):
         armature = armature_of(finest) if finest.type in MESHABLE else None
         read = self._part(finest, armature)
         if read is None:
+            if finest.type not in MESHABLE:
+                self.notices.append(f"{finest.name}: none of what it instances is a model of its own; left out")
             return None
         self._say_lost_parent(finest, read)
         transform = self._transform(finest, armature if read.is_bound else None, read.place)
@@ -187,6 +189,7 @@ class PlacedExport(SceneExport):
                 model.physics = node(objects.physics, Role.PHYSICS, mesh)
         for thing in (*objects.hulls, *((objects.base_hull,) if objects.base_hull else ())):
             part = _Part(self._hull_mesh(thing), self._place(thing, armature if finest.is_bound else None))
+            transforms.require_size(thing, part.place)
             mesh = self._placed(part, into, self._laid(part, finest))
             made = node(thing, Role.HULL, mesh)
             if thing == objects.base_hull:

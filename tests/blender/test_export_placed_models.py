@@ -243,6 +243,51 @@ def test_pointers_in_a_circle_end_somewhere() -> None:
     assert [node.name for node in scene.nodes if node.role.value == "render"] == ["one", "one_LOD2"]
 
 
+def test_deleted_objects_that_blender_keeps_are_nothing_of_a_model() -> None:
+    box, level, shape = tetra("box"), square("level"), square("shape")
+    box.meshferry.low_level, level.meshferry.lod_of = level, box
+    box.meshferry.physics_object, shape.meshferry.role, shape.meshferry.shape_of = shape, "PHYSICS", box
+    with bpy.context.temp_override(selected_objects=[level, shape]):
+        bpy.ops.object.delete()
+    assert box.meshferry.low_level == level
+    assert set(parts_of(placed(), "box")) == {"base"}
+    assert {node.mesh.triangle_count for node in placed().nodes if node.role.value == "render"} == {4}
+
+
+def test_a_level_whose_finest_was_deleted_is_an_object_of_its_own() -> None:
+    box, level = tetra("box"), square("level")
+    box.meshferry.low_level, level.meshferry.lod_of, level.meshferry.lod = level, box, 2
+    with bpy.context.temp_override(selected_objects=[box]):
+        bpy.ops.object.delete()
+    assert level.meshferry.lod_of == box
+    assert [node.name for node in placed().nodes if node.lod == 0 and node.role.value == "render"] == ["level"]
+
+
+def test_a_collection_of_levels_alone_shows_nothing_and_that_is_said() -> None:
+    box = tetra("box")
+    levels = child_collection("Levels")
+    square("box_LOD1", levels)
+    shown = bpy.data.objects.new("Stamp", None)
+    shown.instance_type, shown.instance_collection = "COLLECTION", levels
+    bpy.context.scene.collection.objects.link(shown)
+    bpy.context.view_layer.update()
+    scene = placed(bpy.context.scene.collection)
+    assert {node.name for node in scene.nodes if node.lod == 0 and node.role.value == "render"} == {box.name}
+    assert any(text.startswith("Stamp: ") for text in scene.warnings)
+
+
+@pytest.mark.parametrize("scale", [0.0, float("nan")])
+def test_hulls_without_a_size_are_refused_by_name(scale: float) -> None:
+    from meshferry.io_formats.errors import ExportError
+
+    box, hull = tetra("box"), tetra("Shell")
+    hull.meshferry.role, hull.meshferry.shape_of = "HULL", box
+    hull.scale.y = scale
+    bpy.context.view_layer.update()
+    with pytest.raises(ExportError, match="'Shell' has"):
+        placed()
+
+
 def test_a_level_of_a_level_is_one_of_the_finest() -> None:
     one, two, three = tetra("one"), square("two"), grid("three", 2)
     one.meshferry.lod_of, one.meshferry.lod = two, 2

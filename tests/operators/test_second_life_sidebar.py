@@ -186,6 +186,24 @@ def test_levels_of_another_scene_stay_as_they_are_though_linked_objects_are_call
     assert not wanted.objects[0].hide_get()
 
 
+def test_a_deleted_level_is_made_anew(crate, clean_blender, tmp_path):
+    bpy = clean_blender
+    for _ in range(2):
+        bpy.ops.object.second_life_level_show(part="LOW")
+        bpy.context.object.data.clear_geometry()
+        assert bpy.ops.object.delete() == {"FINISHED"}
+        crate.hide_set(False)
+        crate.select_set(True)
+        bpy.context.view_layer.objects.active = crate
+        bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"), use_replace=True)
+        assert "<triangles" in (tmp_path / "any_LOD1.dae").read_text()
+        bpy.ops.object.second_life_weigh()
+        assert _weights(bpy).models[0].levels[2].triangles > 0
+        assert bpy.ops.object.second_life_level_make(part="LOW") == {"FINISHED"}
+        assert bpy.context.object.name == "crate_LOD1"
+        assert crate.meshferry.low_level == bpy.context.object
+
+
 def test_a_made_level_has_the_materials_that_are_seen_and_no_empty_slots(ball, clean_blender, capfd):
     bpy = clean_blender
     ball.data.materials.clear()
