@@ -109,8 +109,7 @@ class CheckScene:
         findings += self.format.check_scene(whole)
         known = {str(finding) for finding in findings}
         parts = parts_of(whole, self.format, values)
-        made = whole.properties.get("made", ())
-        said = [text for text in parts.lost if text not in made]  # there is nothing to mend about what was made
+        said = list(parts.lost)
         for scene in parts.scenes:
             document = self.format.from_scene(scene, values_for(self.format.export_options, values))
             found = {str(finding): finding for finding in self.format.check(document)}

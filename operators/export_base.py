@@ -3,7 +3,7 @@
 import filecmp
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ class Parts:
 
     scenes: list[Scene]
     lost: list[str]
+    made: list[str] = field(default_factory=list)
+    """What was made because it was missing; nothing of that needs mending."""
 
 
 class ExportScene(ExportHelper):
@@ -131,6 +133,7 @@ class ExportScene(ExportHelper):
         if len(parts.scenes) > 1:
             messages = Messages()
             written, replaced = self.write_several(context, parts, Path(path).parent, messages)
+        messages.notes = parts.made if written else []
         phrases = (
             *self.summary_parts(written),
             counted(replaced, "{} file replaced", "{} files replaced") if replaced else "",
@@ -260,10 +263,11 @@ def parts_of(scene: Scene, target: Format, values: Mapping[str, Any]) -> Parts:
         There is nothing that such a file holds.
     """
     scenes = files_of(scene, target, values_for(target.export_options, values))
-    lost = [*losses(scene, target.capabilities), *scene.warnings]
+    made = list(scene.properties.get("made", ()))
+    lost = [*losses(scene, target.capabilities), *(text for text in scene.warnings if text not in made)]
     for part in scenes:
         part.warnings = []  # theirs alone: the parts may share those of the whole
-    return Parts(scenes, lost)
+    return Parts(scenes, lost, made)
 
 
 def write_part(

@@ -37,6 +37,8 @@ class Messages:
     """Names and causes of those that failed."""
     warnings: dict[str, list[str]] = field(default_factory=dict)
     """Each different text, with the names it was said of."""
+    notes: list[str] = field(default_factory=list)
+    """What was done that nobody has to mend."""
 
     @property
     def total(self) -> int:
@@ -132,6 +134,8 @@ def conclude(operator: Any, messages: Messages, parts: Iterable[str], verb: str)
     if messages.failures and not messages.done:
         report(operator, "ERROR", _failure_summary(messages, verb))
         return {"CANCELLED"}
+    for note in messages.notes:
+        report(operator, "INFO", note)
     summary = _summary(messages, [part for part in parts if part], verb)
     report(operator, "WARNING" if lines or messages.failures else "INFO", summary)
     return {"FINISHED"}

@@ -277,6 +277,15 @@ def test_the_pelvis_stays_as_high_as_its_file_says_while_joints_are_moved(clean_
 # -- summaries ----------------------------------------------------------------------------------------------------
 
 
+def test_what_was_made_is_told_without_a_warning(clean_blender, box, tmp_path, capfd):
+    bpy = clean_blender
+    bpy.ops.export_scene.second_life_mesh(filepath=str(tmp_path / "box.llmesh"), scope="SELECTION")
+    said = capfd.readouterr().out.splitlines()
+    assert any(line.startswith("Info: Levels of detail made of the next finer one: 'box' (12 →") for line in said)
+    assert "Info: box.llmesh: 1 object, 12 triangles" in said
+    assert not any(line.startswith("Warning") for line in said)
+
+
 def test_triangles_of_a_model_in_several_files_are_counted_once(clean_blender, box, tmp_path, capfd):
     bpy = clean_blender
     for number in range(9):
