@@ -7,10 +7,7 @@ are written with C loops over lists (2 million weights in 0.25 s) and read with 
 
 from __future__ import annotations
 
-import contextlib
-import gc
 from collections import deque
-from collections.abc import Iterator
 from itertools import chain, compress, islice
 from operator import methodcaller, setitem
 
@@ -19,22 +16,11 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ..io_formats.garbage import without_collection
 from ..io_formats.scene import FloatArray, IntArray
 
 _BLOCK = 1 << 16
 """Vertices whose Python objects live at the same time."""
-
-
-@contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Spare the collector from walking the millions of numbers in lists, which doubles the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def write(mesh: bpy.types.Mesh, groups: IntArray, weights: FloatArray) -> None:
@@ -53,7 +39,7 @@ def write(mesh: bpy.types.Mesh, groups: IntArray, weights: FloatArray) -> None:
         made.from_mesh(mesh)
         layer = made.verts.layers.deform.verify()
         vertices = iter(made.verts)
-        with _without_garbage_collection():
+        with without_collection():
             for start in range(0, len(weights), _BLOCK):
                 block = slice(start, start + _BLOCK)
                 entries = [vertex[layer] for vertex in islice(vertices, len(weights[block]))]
@@ -107,7 +93,7 @@ def _read_layer(made: bmesh.types.BMesh, layer: bmesh.types.BMLayerItem) -> tupl
     counts = np.zeros(total, np.int32)
     groups: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)]
     weights: list[npt.NDArray[np.float32]] = [np.empty(0, np.float32)]
-    with _without_garbage_collection():
+    with without_collection():
         for start in range(0, total, _BLOCK):
             block = range(start, min(start + _BLOCK, total))
             entries = [vertex[layer] for vertex in islice(vertices, len(block))]

@@ -11,6 +11,7 @@ from ..io_formats import files
 from ..io_formats.clip_adoption import adopt_clips
 from ..io_formats.errors import ExportError
 from ..io_formats.formats import Format
+from ..io_formats.garbage import without_collection
 from ..io_formats.options import resolve
 from ..io_formats.scene import Scene
 from . import inputs
@@ -108,9 +109,10 @@ class Conversion:
         return outcomes
 
     def _import(self, outcome: Outcome, options: Mapping[str, Any], armatures: list[Any]) -> None:
-        scene = self._read(outcome)
-        facts = scene_facts(scene)
-        result = self._session.import_scene(scene, options, outcome.source, armatures)
+        with without_collection():
+            scene = self._read(outcome)
+            facts = scene_facts(scene)
+            result = self._session.import_scene(scene, options, outcome.source, armatures)
         outcome.collection = result.collection.name
         made = [thing for thing in result.objects if thing.type != "ARMATURE"]
         finest = [

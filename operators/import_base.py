@@ -14,6 +14,7 @@ from ..blender_data.importing import armature_matching, importer
 from ..blender_data.importing.import_options import ARMATURE, IMPORT_OPTIONS
 from ..io_formats.files import read_scene
 from ..io_formats.formats import HEAD_SIZE, Format, by_content
+from ..io_formats.garbage import without_collection
 from ..io_formats.options import Option
 from .option_properties import draw_options, option_values, values_for
 from .progress import progress
@@ -99,7 +100,7 @@ def import_files(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
     armatures: list[Any] = []
     with progress(context, 2 * len(paths)) as advance:
         for number, path in enumerate(paths):
-            with messages.outcome(path) as name:
+            with messages.outcome(path) as name, without_collection():
                 scene = read_scene(path, options)
                 advance(2 * number + 1)
                 armature = armature_matching.choose_for_scene(context, scene, armatures, general[ARMATURE.name])
