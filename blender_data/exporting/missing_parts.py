@@ -16,6 +16,9 @@ from .made_shapes import box, convex_hull, hulls_of_parts
 
 _RATIOS = ("", "medium_ratio", "low_ratio", "lowest_ratio")
 
+_NO_BURDEN = 12
+"""Triangles that a level keeps whatever its ratio: a box. So few cost nothing, and fewer are no shape."""
+
 _MOST_PARTS = 256
 """Loose parts for which a hull each is made."""
 
@@ -91,7 +94,7 @@ class MissingParts:
             if given is not None and given.mesh is not None:
                 finer = given.mesh
                 continue
-            wanted = float(self.options[_RATIOS[level]]) * most
+            wanted = max(float(self.options[_RATIOS[level]]) * most, _NO_BURDEN)
             if wanted < finer.triangle_count:
                 finer = make_level(
                     finer, wanted / finer.triangle_count, keep_borders=bool(self.options["use_open_borders"])
