@@ -1,4 +1,4 @@
-"""A few hundred imports that fail, of the two thousand that ``blender_leftovers.py`` runs."""
+"""A few imports that fail, of the two thousand that ``blender_leftovers.py`` runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from meshfuzz import timbermesh_seeds
 @pytest.mark.needs_bpy
 @pytest.mark.parametrize("kind", ["timbermesh", "unigine", "second_life"])
 def test_failed_imports_leave_nothing(tmp_path: Path, kind: str) -> None:
-    report = Leftovers(tmp_path, 5, (kind,), use_samples=False).run(150)
+    report = Leftovers(tmp_path, 5, (kind,), use_samples=False).run(70)
     assert not report.leftovers, report.leftovers[0]
     assert not report.surprises, report.surprises[0]
-    assert report.outcomes["failed, broken off"] > 50
+    assert report.outcomes["failed, broken off"] > 20
 
 
 @pytest.mark.needs_bpy

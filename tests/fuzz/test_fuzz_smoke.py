@@ -80,7 +80,7 @@ def test_whole_second_life_files_are_read(judge: Judge, group: Callable[[], Mapp
 
 def test_second_life_blocks_that_never_end(judge: Judge) -> None:
     rng = random.Random(SEED)
-    for _ in range(12):
+    for _ in range(5):
         data, recipe = second_life_mutations.bomb(rng)
         expect_clean(judge, Case(0, data, recipe))
 
@@ -93,7 +93,7 @@ def test_very_many_parts_of_a_mesh_or_an_animation(judge: Judge, kind: str) -> N
 
 def test_blocks_that_promise_more_than_they_hold(judge: Judge) -> None:
     rng = random.Random(SEED)
-    for _ in range(20):
+    for _ in range(8):
         data, recipe = unigine_mutations.bomb(rng)
         expect_clean(judge, Case(0, data, recipe))
 

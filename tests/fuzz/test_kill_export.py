@@ -19,5 +19,5 @@ def test_killed_export_leaves_a_whole_file(tmp_path: Path, name: str, codec: boo
         bpy = pytest.importorskip("bpy")
         if bpy.app.binary_path:
             pytest.skip("the child processes need Blender as a Python module; this is the program")
-    killed = kill_export.run(tmp_path, 8 if codec else 3, 3, name, codec=codec)
+    killed = kill_export.run(tmp_path, 4 if codec else 2, 3, name, codec=codec)
     assert killed.temporaries <= killed.kills
