@@ -106,7 +106,9 @@ def rest_matrix(world: Array) -> Array:
     axes = world[..., :3, :3]
     length = np.linalg.norm(axes, axis=-2, keepdims=True)
     axes = np.where(length > 0, axes / np.where(length > 0, length, 1.0), np.eye(3))
-    axes = np.where(np.linalg.det(axes)[..., None, None] < 0, axes * (-1.0, 1.0, 1.0), axes)
+    # A triple product: LAPACK wakes a thread for each processor, which takes far longer than this.
+    turns = (np.cross(axes[..., 0], axes[..., 1]) * axes[..., 2]).sum(axis=-1)
+    axes = np.where(turns[..., None, None] < 0, axes * (-1.0, 1.0, 1.0), axes)
     made[..., :3, :3] = _nearest_rotations(axes.reshape(-1, 3, 3)).reshape(axes.shape)
     made[..., :3, 3] = world[..., :3, 3]
     made[..., 3, 3] = 1.0

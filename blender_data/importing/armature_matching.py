@@ -177,7 +177,7 @@ def match(armature: bpy.types.Object, skeleton: Skeleton, warn: Callable[[str], 
     matched = MatchedBones(
         armature,
         [there.bones[number] if number >= 0 else None for number in found],
-        _space(there, skeleton, found, hang),
+        lambda: _space(there, skeleton, found, hang),
         extent(there.rest),
     )
     matched.differs = _differs(there, skeleton, [-1 if joint in hang else number for joint, number in enumerate(found)])

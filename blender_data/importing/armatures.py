@@ -7,6 +7,7 @@ transforms stay with the bone as ``bone.meshferry``, so that export can give the
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,9 +46,15 @@ class BoneMap:
     armature: bpy.types.Object
     bones: list[str | None]
     """Names of the bones, None for joints that the armature lacks."""
-    space: joint_poses.PoseSpace
+    pose_space: Callable[[], joint_poses.PoseSpace]
+    """Makes :attr:`space`, which only animations ask for."""
     size: float
     """Extent of the bones' places, in metres."""
+
+    @functools.cached_property
+    def space(self) -> joint_poses.PoseSpace:
+        """How poses of the joints become poses of the bones."""
+        return self.pose_space()
 
 
 def bind_matrices(skeleton: Skeleton) -> Array:
@@ -111,7 +118,7 @@ def build(
         )
     drawn_bones.sort(data, skeleton.joints, given)
     rest = _remember(data, skeleton.joints, given, world)
-    return BoneMap(made, list(given), joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))
+    return BoneMap(made, list(given), lambda: joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))
 
 
 def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -> bpy.types.Object:

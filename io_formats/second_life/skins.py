@@ -73,7 +73,7 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
     usable = np.ones(len(known), bool) if block.usable is None else block.usable
     expected = rest_worlds(_overridden(known, positions))
     common = _common(known, usable, inverse_bind, expected, warn)
-    rests = common @ np.linalg.inv(inverse_bind)
+    rests = common @ _inverse(inverse_bind)
     for broken in np.flatnonzero(~usable).tolist():
         rests[broken] = expected.get(known[broken] or "", np.identity(4))
     place = common @ bind_shape
@@ -99,6 +99,18 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
             "lock_scale": block.lock_scale,
         }
     return Binding(joints, place, skin)
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is no place is refused afterwards
+def _inverse(matrices: Matrix) -> Matrix:
+    """Invert affine matrices (n, 4, 4): LAPACK wakes a thread for each processor, which takes far longer than this."""
+    x, y, z = (matrices[:, :3, column] for column in range(3))
+    rows = np.stack((np.cross(y, z), np.cross(z, x), np.cross(x, y)), axis=1)
+    inverted = np.zeros_like(matrices)
+    inverted[:, :3, :3] = rows / (rows[:, 0] * x).sum(axis=1)[:, None, None]
+    inverted[:, :3, 3] = -(inverted[:, :3, :3] * matrices[:, None, :3, 3]).sum(axis=2)
+    inverted[:, 3, 3] = 1.0
+    return inverted
 
 
 def _overridden(known: Sequence[str | None], positions: Matrix | None) -> Mapping[str, Matrix]:

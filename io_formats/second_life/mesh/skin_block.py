@@ -114,7 +114,8 @@ def _usable(matrices: Reals) -> npt.NDArray[np.bool_]:
         lengths = np.linalg.norm(axes, axis=2)
         # Of the directions alone: a rig in another unit has small axes, which is no reason to refuse it.
         directions = axes / np.where(lengths > 0, lengths, 1)[:, :, None]
-        flat = np.abs(np.linalg.det(directions)) < 1e-6
+        triple = np.cross(directions[:, 0], directions[:, 1]) * directions[:, 2]
+        flat = np.abs(triple.sum(axis=1)) < 1e-6
     singular = (lengths < 1e-12).any(axis=1) | flat
     off = np.abs(square[:, :, 3] - (0, 0, 0, 1)).max(axis=1)
     return np.asarray(finite & ~singular & (off <= 1e-4))
