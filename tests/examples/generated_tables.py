@@ -48,7 +48,7 @@ CARRIES = {
     "joint_clips": "Bone animation",
     "levels_of_detail": "Levels of detail",
     "physics": "Physics shapes",
-    "placed_models": "Several models, each with its place",
+    "placed_models": "",
 }
 """Each field of a format's capabilities, as artists call it (empty: of no concern to them), in the table's order."""
 
