@@ -12,6 +12,7 @@ from .capabilities import Capabilities
 from .levels_of_detail import separate, without_level
 from .quaternions import matrices_to_quaternions
 from .scene import AnyArray, Layer, Mesh, Node, Role, Scene, Surface
+from .transforms import matrix_of_transform
 
 Matrix = npt.NDArray[np.float64]
 _IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
@@ -200,16 +201,7 @@ def _worlds(nodes: Sequence[Node]) -> list[Matrix]:
 
 
 def _local(node: Node) -> Matrix:
-    w, x, y, z = np.array(node.rotation, np.float64) / (np.linalg.norm(node.rotation) or 1.0)
-    matrix = np.eye(4)
-    matrix[:3, :3] = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-    matrix[:3, :3] *= node.scale
-    matrix[:3, 3] = node.translation
-    return matrix
+    return matrix_of_transform(node.translation, node.rotation, node.scale)
 
 
 def moved(mesh: Mesh, world: Matrix) -> Mesh:

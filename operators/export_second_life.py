@@ -22,10 +22,11 @@ from ..io_formats.formats import (
     SECOND_LIFE_UPLOAD,
     Format,
 )
+from ..io_formats.level_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from ..io_formats.options import Option
 from ..io_formats.scene import Scene
 from ..io_formats.second_life.mesh.scene_mapping import SUBMODEL
-from ..io_formats.second_life.models import LEVEL_SUFFIXES, PHYSICS_SUFFIX, models_of
+from ..io_formats.second_life.models import models_of
 from .export_base import SCOPES, write_part
 from .export_files import ExportFiles, draw_file_names
 from .file_names import file_name

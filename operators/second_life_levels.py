@@ -6,10 +6,11 @@ import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty
 
-from ..blender_data import level_names, level_objects
+from ..blender_data import level_objects
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, KEEP_IMPORTED, MISSING_LEVELS
 from ..blender_data.exporting.model_objects import is_deleted
+from ..io_formats import level_names
 from ..io_formats.errors import ExportError
 from ..io_formats.formats import SECOND_LIFE_UPLOAD
 from ..io_formats.second_life.models import LEVEL_LABELS, models_of

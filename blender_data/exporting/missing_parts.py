@@ -9,8 +9,8 @@ from typing import Any
 import bpy
 import numpy as np
 
+from ...io_formats import level_names
 from ...io_formats.scene import Mesh, Node, Role
-from .. import level_names
 from .made_levels import make_level
 from .made_shapes import box, convex_hull, hulls_of_parts
 

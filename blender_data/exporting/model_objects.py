@@ -18,8 +18,8 @@ from typing import Any
 
 import bpy
 
+from ...io_formats import level_names
 from ...io_formats.errors import ExportError
-from .. import level_names
 from ..names import file_name
 from .object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, listed, refusal_of
 

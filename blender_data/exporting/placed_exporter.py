@@ -10,11 +10,12 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ...io_formats import level_names
 from ...io_formats.capabilities import Capabilities
 from ...io_formats.errors import ExportError
 from ...io_formats.joining import join
 from ...io_formats.scene import Mesh, Node, Role, Scene
-from .. import joint_poses, level_names, names, surfaces
+from .. import joint_poses, names, surfaces
 from . import level_slots, scene_state, skin_reading, transforms
 from .armature_reading import ReadSkeleton, read_skeleton
 from .material_reading import read_materials

@@ -13,7 +13,7 @@ from ..mesh_parts import pool
 from ..normals import face_normals, unit, vertex_normals
 from ..scene import FloatArray, IntArray, Mesh, Surface
 from ..vertices import Split, drop_repeated_corners, layer_keys, split
-from .wording import Warn, counted, unheard
+from ..wording import Warn, counted, unheard
 
 MOST_FACES = 8
 """Faces that a mesh may have."""

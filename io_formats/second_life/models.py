@@ -11,9 +11,6 @@ LEVELS = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
 """Names of the levels of detail, the finest (``lod`` 0) first."""
 
 LEVEL_LABELS = ("High", "Medium", "Low", "Lowest")
-LEVEL_SUFFIXES = ("", "_LOD2", "_LOD1", "_LOD0")
-"""What the viewer puts behind the names of files and objects, the finest first."""
-PHYSICS_SUFFIX = "_PHYS"
 
 
 @dataclass

@@ -12,8 +12,9 @@ from ..axes import Basis
 from ..errors import ExportError
 from ..flattening import moved
 from ..scene import FloatArray, Mesh, Node
+from ..transforms import matrix_of_transform
+from ..wording import Warn, unheard
 from .models import LEVEL_LABELS, Model
-from .wording import Warn, unheard
 
 Matrix = npt.NDArray[np.float64]
 
@@ -65,24 +66,6 @@ class Placement:
         """(3, 3): the rotation of the object."""
         turn: Matrix = self.transform[:3, :3] / self.metres
         return turn
-
-
-def matrix_of_transform(
-    translation: tuple[float, float, float],
-    rotation: tuple[float, float, float, float],
-    scale: tuple[float, float, float],
-) -> Matrix:
-    """Return the (4, 4) matrix of a translation, rotation (w, x, y, z) and scale, for column vectors."""
-    w, x, y, z = np.array(rotation, np.float64) / (np.linalg.norm(rotation) or 1.0)
-    matrix = np.identity(4)
-    matrix[:3, :3] = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-    matrix[:3, :3] *= scale
-    matrix[:3, 3] = translation
-    return matrix
 
 
 def matrix_of(node: Node) -> Matrix:

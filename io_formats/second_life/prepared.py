@@ -14,13 +14,13 @@ import numpy as np
 from ..errors import ExportError
 from ..options import resolve
 from ..scene import Mesh, Node, Scene, Skeleton, Surface
+from ..wording import Warn, counted
 from . import avatar_space
 from .faces import MOST_FACES, MOST_VERTICES, NORMAL_TOLERANCE, FaceArrays, empty_face, faces_of
 from .models import Model
 from .options import EXPORT_OPTIONS
 from .placement import Matrix, Placement, is_as_imported, nodes_of, placement_of, settled
 from .rigging import Rig, facing, rig_as_imported, rig_of, used_joints
-from .wording import Warn, counted
 
 _IMPORTED_TOLERANCE = 0.02
 """Normals that came through Blender's tangent space differ by about as much at corners that were one vertex."""

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from ..errors import ExportError
 from ..scene import Joint, Skeleton, Skin
+from ..transforms import matrix_of_transform
+from ..wording import Warn, counted, unheard
 from . import avatar_space, skeleton_table
 from .faces import FaceArrays
-from .placement import matrix_of_transform
 from .skeleton_table import MOST_JOINTS
-from .wording import Warn, counted, unheard
 
 Matrix = npt.NDArray[np.float64]
 

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from ..connectivity import places
 from ..findings import Elements, Finding, error, warning
 from ..scene import Layer, Mesh, Node, Role, Scene
+from ..wording import counted, listed
 from . import skeleton_table
 from .degenerates import degenerate_triangles
 from .faces import MOST_FACES, MOST_VERTICES
 from .models import LEVEL_LABELS, LEVELS, Model, models_of
 from .placement import is_as_imported, nodes_of, placement_of
-from .wording import counted, listed
 
 MOST_HULLS = 256
 MOST_HULL_POINTS = 256

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..scene import Skin
+from ..wording import Warn, counted, listed
 from . import avatar_space, skeleton_table
 from .mesh.skin_block import SkinBlock
 from .skeleton_table import MOST_JOINTS
 from .skeletons import BoundJoint, rest_worlds
-from .wording import Warn, counted, listed
 
 Matrix = npt.NDArray[np.float64]
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..bytestream import ByteStream
 from ..errors import ExportError
 from ..scene import FloatArray
+from ..wording import counted, listed
 from . import strings
 
 MOST_BONES = 32768
@@ -125,14 +126,3 @@ def oddities(bones: Sequence[Bone], transforms: FloatArray) -> list[str]:
         number = counted(len(bent), "bone has a bind rotation", "bones have bind rotations")
         warnings.append(f"{number} not of unit length: {listed(bent)}")
     return warnings
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """Return ``1 bone is`` or ``2 bones are``."""
-    return f"{number:,} {one if number == 1 else many}"
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Return the first names, quoted, and how many more there are."""
-    shown = ", ".join(f"'{name}'" for name in names[:most])
-    return shown + (f" and {len(names) - most:,} more" if len(names) > most else "")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..errors import ExportError
 from ..scene import AnyArray, Clip, FloatArray, Joint, Skeleton, TransformTrack
-from .bones import counted, listed
+from ..wording import counted, listed
 from .frames import ROTATION_BIT, SCALE_BITS, TRANSLATION_BITS, UNIT, DeltaFrames, FlaggedFrames
 from .skeletons import from_skeleton
 

@@ -12,13 +12,13 @@ import numpy as np
 from ...errors import ExportError, FormatError
 from ...quantization import linear_to_srgb, srgb_to_linear
 from ...scene import Material, Scene, Texture
+from ...wording import counted, listed
 from ..mesh.asset_builder import BuiltAsset, build, material_list
 from ..mesh.document import BLOCKS, Asset
 from ..mesh.scene_builder import SceneBuilder
 from ..mesh.scene_mapping import submodel_suffix
 from ..models import LEVELS, Model, models_of
 from ..prepared import prepare
-from ..wording import counted, listed
 from .document import Bundle
 from .instances import BundleMaterial, Instance, bundle_of, instances_of
 

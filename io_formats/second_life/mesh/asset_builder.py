@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import ExportError
 from ...quantization import quantise, quantise_normals
 from ...scene import FloatArray, Node
+from ...wording import Warn
 from .. import domains, hull_points
 from ..faces import FaceArrays
 from ..models import LEVELS, Model
@@ -19,7 +20,6 @@ from ..placement import Matrix, Placement
 from ..prepared import Prepared
 from ..rigging import Rig
 from ..skins import rows_of
-from ..wording import Warn
 from . import lod_block, physics_block, skin_block
 from .document import BLOCKS, Asset
 from .lod_block import Face

@@ -14,19 +14,21 @@ import numpy as np
 from ... import scene as sc
 from ...errors import FormatError
 from ...flattening import moved
+from ...level_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from ...normals import repair
 from ...options import resolve
 from ...quantization import dequantise, dequantise_normals
 from ...quaternions import matrices_to_quaternions
+from ...transforms import matrix_of_transform
+from ...wording import counted, listed
 from .. import avatar_space, llsd_binary
 from ..degenerates import degenerate_triangles
 from ..faces import OFF_ONE
 from ..llsd_binary import as_integer
-from ..models import LEVEL_LABELS, LEVEL_SUFFIXES, LEVELS, PHYSICS_SUFFIX
-from ..placement import Matrix, matrix_of_transform
+from ..models import LEVEL_LABELS, LEVELS
+from ..placement import Matrix
 from ..skeletons import bound_skeleton
 from ..skins import Binding, binding_of
-from ..wording import counted, listed
 from .document import BLOCKS, OLD_PHYSICS_MESH, Asset
 from .lod_block import Face, faces_of
 from .options import IMPORT_OPTIONS

@@ -8,10 +8,10 @@ from typing import Any
 
 from ...errors import ExportError
 from ...scene import Node, Scene
+from ...wording import listed
 from ..models import Model, models_of
 from ..placement import Placement, nodes_of
 from ..prepared import prepare, submodel_count
-from ..wording import listed
 from .asset_builder import BuiltAsset, build
 from .document import Asset
 from .scene_builder import SceneBuilder

@@ -12,12 +12,12 @@ from ...files import read_bytes
 from ...quantization import linear_to_srgb
 from ...quaternions import matrices_to_quaternions
 from ...scene import Material, Scene, Texture
+from ...wording import listed
 from ..mesh.asset_builder import BuiltAsset
 from ..mesh.document import Asset
 from ..mesh.physics_block import hulls_of
 from ..mesh.scene_mapping import assets_of, submodel_suffix
 from ..models import models_of
-from ..wording import listed
 from . import jpeg2000
 from .document import (
     CONVEX_SHAPE,

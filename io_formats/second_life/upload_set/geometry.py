@@ -12,7 +12,7 @@ from ...mesh_parts import pool
 from ...normals import face_normals, unit, vertex_normals
 from ...scene import AnyArray, FloatArray, IntArray, Layer, Mesh
 from ...vertices import drop_repeated_corners, weld_map
-from ..wording import Warn, counted
+from ...wording import Warn, counted
 from .document import Geometry, Triangles
 
 Points = npt.NDArray[np.intp]

@@ -16,13 +16,13 @@ from ...mesh_parts import part_of_slots
 from ...options import resolve
 from ...scene import Mesh, Node, Scene
 from ...vertices import drop_repeated_corners
+from ...wording import Warn, counted
 from .. import rigging
 from ..faces import MOST_FACES, strongest
 from ..models import LEVEL_LABELS, Model, models_of
 from ..options import MANY_MATERIALS
 from ..placement import matrix_of, settled
 from ..rigging import Rig
-from ..wording import Warn, counted
 from . import names
 from .document import SUFFIXES, ColladaFile, Instance, Matrix, Skin, UploadSet
 from .geometry import Points, box_of, geometry_of

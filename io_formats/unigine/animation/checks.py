@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 
 from ...findings import Finding, error, warning
-from ..bones import Bone, counted, listed
+from ...wording import counted, listed
+from ..bones import Bone
 from ..frames import DeltaFrames
 from .document import SKELETON_VERSIONS, AnimationFile
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...scene import AnyArray, FloatArray
-from ..bones import counted, listed
+from ...wording import counted, listed
 
 _WIDE = 768
 """Numbers a row that reductions go over together, a multiple of 3: rows of 3 are ten times slower."""

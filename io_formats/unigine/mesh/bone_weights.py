@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ...errors import ExportError
 from ...mesh_parts import Pool
 from ...scene import AnyArray, Mesh
-from ..bones import counted
+from ...wording import counted
 from . import document as doc
 
 MOST_WEIGHTS = 4

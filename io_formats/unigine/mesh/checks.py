@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...findings import Finding, error, warning
+from ...wording import counted, listed
 from ..animation.checks import check_bones
-from ..bones import counted, listed
 from . import array_checks
 from .document import BLOCK_VERSIONS, MeshFile, Surface
 from .reader import soup_name

@@ -12,8 +12,8 @@ from ... import scene as sc
 from ...errors import ExportError
 from ...mesh_parts import Pool, pool
 from ...options import resolve
+from ...wording import counted, listed
 from .. import bounds, joint_tracks, tangent_frames
-from ..bones import counted, listed
 from ..skeletons import from_skeleton
 from ..turning import turned
 from . import bone_weights

@@ -13,8 +13,8 @@ from ...errors import FormatError
 from ...normals import face_normals, unit
 from ...options import resolve
 from ...vertices import weld_map
+from ...wording import counted
 from .. import joint_tracks, tangent_frames
-from ..bones import counted
 from ..skeletons import to_skeleton
 from ..turning import turned
 from . import document as doc

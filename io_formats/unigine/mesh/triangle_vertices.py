@@ -15,7 +15,7 @@ from ...quantization import linear_to_srgb, to_unorm
 from ...scene import AnyArray, FloatArray, IntArray, Layer, Mesh, ShapeKey
 from ...tangents import vertex_tangents
 from ...vertices import layer_keys, split
-from ..bones import counted
+from ...wording import counted
 
 _LONGEST = np.float32(1e9)
 """Beyond, a tangent's square may not be a number in single precision; such a tangent is none."""

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import ExportError
 from ...options import resolve
 from ...scene import Scene
-from ..bones import counted
+from ...wording import counted
 from ..skeletons import from_skeleton, to_skeleton
 from ..turning import turned
 from .document import Profile, SkeletonFile
