@@ -48,7 +48,7 @@ class Conversion:
         """Read a file, put the animations of the others into it and write what becomes of it."""
         outcome = Outcome(job.sources[0], job.target)
         scenes: list[Scene] = []
-        if not outcome.attempt(lambda: scenes.append(self._read(outcome))):
+        if not outcome.attempt(lambda: scenes.append(self._read(outcome, job.content))):
             yield outcome
             return
         (scene,) = scenes
@@ -63,8 +63,8 @@ class Conversion:
         else:
             yield outcome
 
-    def _read(self, outcome: Outcome) -> Scene:
-        scene = files.read_scene(outcome.source, self._settings.read_options)
+    def _read(self, outcome: Outcome, content: bytes | None = None) -> Scene:
+        scene = files.read_scene(outcome.source, self._settings.read_options, data=content)
         self._settings.clips.apply(scene)
         outcome.facts = scene_facts(scene)
         return scene
@@ -89,7 +89,10 @@ class Conversion:
             return _all_failed(outcomes, started.problem)
         armatures: list[Any] = []
         for outcome in sorted(outcomes, key=lambda outcome: not inputs.may_hold_meshes(outcome.source)):
-            outcome.attempt(lambda outcome=outcome: self._import(outcome, options, armatures))  # type: ignore[misc]
+            content = job.content if outcome is outcomes[0] else None
+            outcome.attempt(  # type: ignore[misc]
+                lambda outcome=outcome, content=content: self._import(outcome, content, options, armatures)
+            )
         good = [outcome for outcome in outcomes if outcome.problem is None]
         if not good:
             return outcomes
@@ -108,9 +111,11 @@ class Conversion:
             _all_failed(good, saved.problem)
         return outcomes
 
-    def _import(self, outcome: Outcome, options: Mapping[str, Any], armatures: list[Any]) -> None:
+    def _import(
+        self, outcome: Outcome, content: bytes | None, options: Mapping[str, Any], armatures: list[Any]
+    ) -> None:
         with without_collection():
-            scene = self._read(outcome)
+            scene = self._read(outcome, content)
             facts = scene_facts(scene)
             result = self._session.import_scene(scene, options, outcome.source, armatures)
         outcome.collection = result.collection.name

@@ -24,6 +24,8 @@ class Job:
     """What to write; None: a .blend file."""
     in_folder: bool
     """A folder was named, not a file: it is made when needed, and one source may become several files in it."""
+    content: bytes | None = None
+    """What is in the first source, where somebody has read it already, out of an archive say."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def make_plan(
         The arguments make no sense together, or a file would be overwritten that is still needed.
     """
     if extension is not None and folder is not None:
-        jobs = _folder_jobs(paths, *_known_kind(extension), Path(folder))
+        jobs = _folder_jobs(paths, *known_kind(extension), Path(folder))
     elif extension is None and folder is None:
         jobs = [_file_job(paths, embeds=embeds)]
     elif folder is None:
@@ -76,7 +78,7 @@ def make_plan(
     return Plan(tuple(jobs), _taken(jobs, also_read))
 
 
-def _known_kind(text: str) -> tuple[str, Format | None]:
+def known_kind(text: str) -> tuple[str, Format | None]:
     """Return an extension that can be written, with its dot, and its format (None: .blend).
 
     The name of a format stands for its own extension, also where formats share one.
@@ -99,9 +101,9 @@ def _writable() -> tuple[str, ...]:
 def _folder_jobs(paths: Sequence[str], extension: str, target: Format | None, folder: Path) -> list[Job]:
     if folder.exists() and not folder.is_dir():
         raise MeshferryError(f"{folder} is a file, not a folder")
-    found = inputs.expand(paths, _searched(target), leave_out=folder)
+    found = inputs.expand(paths, searched(target), leave_out=folder)
     _refuse_blend_to_blend(found, target)
-    wanted = [(file.path, folder / _renamed(file.relative, extension)) for file in found]
+    wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found]
     if target is not None:
         return [Job((source,), path, target, in_folder=True) for source, path in wanted]
     together: dict[str, list[tuple[Path, Path]]] = {}
@@ -118,7 +120,7 @@ def _blend_jobs(group: Sequence[tuple[Path, Path]]) -> list[Job]:
     return [Job((source,), path, None, in_folder=True) for source, path in group]
 
 
-def _searched(target: Format | None) -> tuple[str, ...]:
+def searched(target: Format | None) -> tuple[str, ...]:
     """Return what counts in a folder: meshes where meshes are written, animations where those are."""
     if target is None:
         return inputs.known_extensions()
@@ -126,7 +128,8 @@ def _searched(target: Format | None) -> tuple[str, ...]:
     return (*dict.fromkeys(extension for known in alike for extension in known.extensions), BLEND)
 
 
-def _renamed(relative: Path, extension: str) -> Path:
+def renamed(relative: Path, extension: str) -> Path:
+    """Return where a file goes that becomes one with this extension."""
     stem = relative.stem if inputs.is_blend(relative) else files.scene_name(relative)
     return relative.with_name(stem + extension)
 
@@ -139,8 +142,8 @@ def _file_job(paths: Sequence[str], *, embeds: bool) -> Job:
         raise MeshferryError(f"{target} is a folder; say --to EXTENSION -o {target} to convert into it")
     if not target.suffix:
         raise MeshferryError(f"{target} has no extension that says what to write; known are {', '.join(_writable())}")
-    _, format_ = _known_kind(target.suffix)
-    found = inputs.expand(paths[:-1], _searched(format_))
+    _, format_ = known_kind(target.suffix)
+    found = inputs.expand(paths[:-1], searched(format_))
     _refuse_blend_to_blend(found, format_)
     sources = [file.path for file in found]
     if len(sources) > 1 and format_ is not None:

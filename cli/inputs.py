@@ -78,9 +78,22 @@ def _files_below(folder: Path, extensions: Sequence[str], leave_out: Path | None
         folders[:] = sorted(name for name in folders if not skipped or file_key(Path(parent, name)) != skipped)
         for name in sorted(names):
             path = Path(parent, name)
-            if name.lower().endswith(tuple(extensions)) or (not path.suffix and _is_one_of(path, extensions)):
+            if _counts(path, extensions):
                 files.append(InputFile(path, path.relative_to(folder)))
     return files
+
+
+def _counts(path: Path, extensions: Sequence[str]) -> bool:
+    """Tell whether a file found in a folder is one to work on."""
+    extension = path.suffix.lower()
+    if not extension or (extension in extensions and extension in ambiguous_extensions()):
+        return _is_one_of(path, extensions)
+    return path.name.lower().endswith(tuple(extensions))
+
+
+def ambiguous_extensions() -> frozenset[str]:
+    """Return the extensions that say nothing about a file's format: the content does."""
+    return frozenset(extension for known in formats.FORMATS for extension in known.ambiguous)
 
 
 def _is_one_of(path: Path, extensions: Sequence[str]) -> bool:

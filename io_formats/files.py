@@ -60,8 +60,10 @@ def read_bytes(path: str | Path) -> bytes:
         raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(path)) from None
 
 
-def load(path: str | Path, *, inflated_limit: int | None = None) -> LoadedFile:
+def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | None = None) -> LoadedFile:
     """Read a file of any known format into its document; the content decides which.
+
+    ``data`` is the file's content where somebody has it already, out of an archive say; ``path`` then only names it.
 
     Raises
     ------
@@ -69,7 +71,8 @@ def load(path: str | Path, *, inflated_limit: int | None = None) -> LoadedFile:
         With the file's name in it.
     """
     path = Path(path)
-    data = read_bytes(path)
+    if data is None:
+        data = read_bytes(path)
     try:
         found = formats.by_content(data[: formats.HEAD_SIZE], len(data))
         return LoadedFile(path, found, found.read(data, inflated_limit=inflated_limit), data)
@@ -78,15 +81,20 @@ def load(path: str | Path, *, inflated_limit: int | None = None) -> LoadedFile:
 
 
 def read_scene(
-    path: str | Path, options: Mapping[str, Any] | None = None, *, inflated_limit: int | None = None
+    path: str | Path,
+    options: Mapping[str, Any] | None = None,
+    *,
+    data: bytes | None = None,
+    inflated_limit: int | None = None,
 ) -> Scene:
     """Read a file of any known format as a scene named after the file.
 
-    Of ``options`` each format takes those that it has; others are for other files of the same run.
+    Of ``options`` each format takes those that it has; others are for other files of the same run. ``data`` as for
+    :func:`load`.
     """
-    loaded = load(path, inflated_limit=inflated_limit)
+    loaded = load(path, data=data, inflated_limit=inflated_limit)
     found, document = loaded.format, loaded.document
-    del loaded  # the file's bytes: the peak of memory comes later, when Blender's own mesh is built
+    del loaded, data  # the file's bytes: the peak of memory comes later, when Blender's own mesh is built
     try:
         known = {option.name for option in found.import_options}
         given = {name: value for name, value in (options or {}).items() if name in known}

@@ -54,6 +54,8 @@ class Format:
     capabilities: Capabilities
     only_read: tuple[str, ...] = ()
     """Those of ``extensions`` that stand for a version, or belong to a format, which is written under another."""
+    ambiguous: tuple[str, ...] = ()
+    """Those of ``extensions`` that all kinds of programs use: in a folder, only the content makes such a file ours."""
     is_read: bool = True
     """False: such files are only written; there is neither ``sniff`` nor ``read`` nor ``to_scene``."""
     is_set: bool = False
@@ -251,7 +253,25 @@ SECOND_LIFE_REQUEST = Format(
 )
 SECOND_LIFE = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_UPLOAD, SECOND_LIFE_REQUEST)
 
-FORMATS: tuple[Format, ...] = (TIMBERMESH, UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON, *SECOND_LIFE)
+
+MESH_SERIALIZER = Format(
+    name="mesh_serializer",
+    label="MeshSerializer2",
+    package="mesh_serializer",
+    extensions=(".data", ".bin", ".bytes", ".3d", ".mesh"),
+    capabilities=Capabilities(uv_layers=1, normals=True, splits_vertices=True),
+    only_read=(".mesh",),
+    ambiguous=(".data", ".bin", ".bytes", ".3d"),
+)
+
+FORMATS: tuple[Format, ...] = (
+    TIMBERMESH,
+    UNIGINE_MESH,
+    UNIGINE_ANIMATION,
+    UNIGINE_SKELETON,
+    *SECOND_LIFE,
+    MESH_SERIALIZER,
+)
 
 
 def by_name(name: str) -> Format:

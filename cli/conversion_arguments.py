@@ -1,0 +1,118 @@
+"""The options of conversions: arguments of the command line -> what a conversion is asked for.
+
+``convert`` and ``batch`` take the same ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+
+from ..blender_data.exporting.export_options import CLIP_FILTER, EXPORT_OPTIONS, KEEP_IMPORTED, export_options_for
+from ..blender_data.importing.import_options import IMPORT_OPTIONS, import_options_for
+from ..io_formats.formats import FORMATS, Format
+from ..io_formats.options import Option
+from . import inputs
+from .blend_files import BLEND_OPTIONS
+from .clip_choice import ClipChoice, parse_renaming, wanted_names
+from .convert_plan import Plan
+from .option_arguments import OptionTable, add_arguments, format_table, given_flags, given_values
+from .outcomes import Settings
+
+_IMPORT = OptionTable("import", "options for writing .blend files: how files become Blender data", IMPORT_OPTIONS)
+_BLEND = OptionTable("blend", "options of .blend files", BLEND_OPTIONS)
+_EXPORT = OptionTable("export", "options for reading .blend files: what of them becomes a file", EXPORT_OPTIONS)
+
+
+def add_conversion_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add an argument for everything that :class:`.outcomes.Settings` holds."""
+    parser.add_argument(
+        "--strict", action="store_true", help="take a warning of a loss for a failure: write nothing that lost anything"
+    )
+    parser.add_argument(
+        "--collection",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="collection of a .blend file to export (repeatable with --to). Otherwise those that came from files; "
+        "where there are none, those with objects; where one file is wanted and there are several, the whole scene",
+    )
+    parser.add_argument(
+        "--rename-clip",
+        action="append",
+        default=[],
+        type=parse_renaming,
+        metavar="OLD=NEW",
+        help="give an animation another name (repeatable); it is an error where there is none of the old name",
+    )
+    add_arguments(parser, [table for table, _ in _tables()])
+
+
+def _tables() -> list[tuple[OptionTable, Format | None]]:
+    """Return all tables, in the order of the help; those of a format with it."""
+    tables: list[tuple[OptionTable, Format | None]] = [(_IMPORT, None), (_BLEND, None), (_EXPORT, None)]
+    for known in FORMATS:
+        tables.append((format_table("reading", f"read-{known.name}", known.label, known.import_options), known))
+        tables.append((format_table("writing", known.name, known.label, known.export_options), known))
+    return tables
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Return what the user chose."""
+    owned = _tables()
+    tables = [table for table, _ in owned]
+    values = {table.key: given_values(arguments, table, tables) for table in tables}
+    export = values[_EXPORT.key]
+    return Settings(
+        import_options=values[_IMPORT.key],
+        export_options=export,
+        blend_options=values[_BLEND.key],
+        read_options={
+            name: value
+            for table, known in owned
+            if known and table.action == "reading"
+            for name, value in values[table.key].items()
+        },
+        format_options={known.name: values[known.name] for known in FORMATS},
+        clips=ClipChoice(wanted_names(str(export.get(CLIP_FILTER.name, ""))), dict(arguments.rename_clip)),
+        collections=tuple(arguments.collection),
+        strict=arguments.strict,
+    )
+
+
+def useless_options(arguments: argparse.Namespace, plan: Plan) -> list[str]:
+    """Say which of the given options concern nothing in this run."""
+    owned = _tables()
+    tables = [table for table, _ in owned]
+    target = plan.jobs[0].format
+    sources = [source for job in plan.jobs for source in job.sources]
+    read = {known.name: known for source in sources for known in inputs.formats_of(source)}
+    from_blend = any(inputs.is_blend(source) for source in sources)
+    counting: dict[str, set[str]] = {}
+    if target is None:
+        counting[_IMPORT.key] = _names(import_options_for(known.capabilities for known in read.values()))
+        counting[_BLEND.key] = _names(BLEND_OPTIONS)
+    elif from_blend:
+        counting[_EXPORT.key] = _names(export_options_for(target.capabilities))
+    elif target.capabilities.placed_models and any(known.capabilities.placed_models for known in read.values()):
+        counting[_EXPORT.key] = {KEEP_IMPORTED.name}
+    if any(known.capabilities.clips for known in read.values()):
+        counting.setdefault(_EXPORT.key, set()).add(CLIP_FILTER.name)
+    for table, known in owned:
+        if known and (known.name in read if table.action == "reading" else known == target):
+            counting[table.key] = _names(table.options)
+    given = {table.key: given_flags(arguments, table, tables) for table in tables}
+    useful = {flag for key, names in counting.items() for flag, option in given[key].items() if option.name in names}
+    useless = [flag for flag in dict.fromkeys(flag for flags in given.values() for flag in flags) if flag not in useful]
+    if arguments.collection and not from_blend:
+        useless.append("--collection")
+    return _without_effect(useless, into_blend=target is None)
+
+
+def _names(options: Iterable[Option]) -> set[str]:
+    return {option.name for option in options}
+
+
+def _without_effect(flags: Sequence[str], *, into_blend: bool) -> list[str]:
+    place = "when writing .blend files" if into_blend else "in this conversion"
+    return [f"{flag} has no effect {place}" for flag in flags]

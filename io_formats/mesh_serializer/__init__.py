@@ -1,0 +1,1 @@
+"""MeshSerializer2 of the Unity community, and its relatives."""
