@@ -16,6 +16,7 @@ from ..io_formats.options import resolve
 from ..io_formats.scene import Scene
 from . import inputs
 from .blend_files import COMPRESS, BlendPart, BlendSession
+from .blender_formats import BlenderFormat
 from .convert_plan import Job
 from .inputs import is_blend
 from .outcomes import Outcome, Settings
@@ -37,7 +38,7 @@ class Conversion:
 
     def run(self, job: Job) -> Iterator[Outcome]:
         """Do one job; yield an outcome for each file read or written."""
-        if job.format is None:
+        if isinstance(job.format, BlenderFormat):
             yield from self._into_blend(job)
         elif is_blend(job.sources[0]):
             yield from self._out_of_blend(job, job.format)

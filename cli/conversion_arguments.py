@@ -14,6 +14,7 @@ from ..io_formats.formats import FORMATS, Format
 from ..io_formats.options import Option
 from . import inputs
 from .blend_files import BLEND_OPTIONS
+from .blender_formats import BlenderFormat
 from .clip_choice import ClipChoice, parse_renaming, wanted_names
 from .convert_plan import Plan
 from .option_arguments import OptionTable, add_arguments, format_table, given_flags, given_values
@@ -89,7 +90,7 @@ def useless_options(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     read = {known.name: known for source in sources for known in inputs.formats_of(source)}
     from_blend = any(inputs.is_blend(source) for source in sources)
     counting: dict[str, set[str]] = {}
-    if target is None:
+    if isinstance(target, BlenderFormat):
         counting[_IMPORT.key] = _names(import_options_for(known.capabilities for known in read.values()))
         counting[_BLEND.key] = _names(BLEND_OPTIONS)
     elif from_blend:
@@ -106,7 +107,7 @@ def useless_options(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     useless = [flag for flag in dict.fromkeys(flag for flags in given.values() for flag in flags) if flag not in useful]
     if arguments.collection and not from_blend:
         useless.append("--collection")
-    return _without_effect(useless, into_blend=target is None)
+    return _without_effect(useless, into_blend=isinstance(target, BlenderFormat))
 
 
 def _names(options: Iterable[Option]) -> set[str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from ..io_formats import files, formats
 from ..io_formats.errors import MeshferryError
 from ..io_formats.formats import Format
-from . import inputs
-from .inputs import BLEND, InputFile
+from . import blender_formats, inputs
+from .blender_formats import BlenderFormat
+from .inputs import InputFile
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class Job:
     sources: tuple[Path, ...]
     """Several only where they become collections of one .blend file, or animations inside the first."""
     target: Path
-    format: Format | None
-    """What to write; None: a .blend file."""
+    format: Format | BlenderFormat
+    """What to write."""
     in_folder: bool
     """A folder was named, not a file: it is made when needed, and one source may become several files in it."""
     content: bytes | None = None
@@ -78,8 +79,8 @@ def make_plan(
     return Plan(tuple(jobs), _taken(jobs, also_read))
 
 
-def known_kind(text: str) -> tuple[str, Format | None]:
-    """Return an extension that can be written, with its dot, and its format (None: .blend).
+def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
+    """Return an extension that can be written, with its dot, and its format.
 
     The name of a format stands for its own extension, also where formats share one.
     """
@@ -87,50 +88,58 @@ def known_kind(text: str) -> tuple[str, Format | None]:
         if known.name == text.lower():
             return known.extensions[0], known
     extension = "." + text.lower().lstrip(".")
-    found = formats.by_extension(extension)
-    if extension != BLEND and found is None:
+    found = formats.by_extension(extension) or blender_formats.by_extension(extension)
+    if found is None:
         raise MeshferryError(f"Nothing here writes '{extension}' files; known are {', '.join(_writable())}")
     return extension, found
 
 
 def _writable() -> tuple[str, ...]:
     named = dict.fromkeys(extension for known in formats.FORMATS for extension in known.extensions)
-    return (*(extension for extension in named if formats.by_extension(extension) is not None), BLEND)
+    ours = (extension for extension in named if formats.by_extension(extension) is not None)
+    return (*ours, *blender_formats.extensions())
 
 
-def _folder_jobs(paths: Sequence[str], extension: str, target: Format | None, folder: Path) -> list[Job]:
+def _folder_jobs(paths: Sequence[str], extension: str, target: Format | BlenderFormat, folder: Path) -> list[Job]:
     if folder.exists() and not folder.is_dir():
         raise MeshferryError(f"{folder} is a file, not a folder")
-    found = inputs.expand(paths, searched(target), leave_out=folder)
-    _refuse_blend_to_blend(found, target)
+    found = inputs.expand(paths, searched(target, extension), leave_out=folder)
+    _refuse_same_kind(found, extension)
     wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found]
-    if target is not None:
+    if isinstance(target, Format):
         return [Job((source,), path, target, in_folder=True) for source, path in wanted]
     together: dict[str, list[tuple[Path, Path]]] = {}
     for source, path in wanted:
         together.setdefault(inputs.file_key(path), []).append((source, path))
-    return [job for group in together.values() for job in _blend_jobs(group)]
+    return [job for group in together.values() for job in _joint_jobs(group, target)]
 
 
-def _blend_jobs(group: Sequence[tuple[Path, Path]]) -> list[Job]:
-    """Put a mesh and the animations of its name into one .blend file; other files of one name stay apart."""
+def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat) -> list[Job]:
+    """Put a mesh and the animations of its name into one file; other files of one name stay apart."""
     sources = sorted((source for source, _ in group), key=inputs.is_animation)
     if sum(not inputs.is_animation(source) for source in sources) <= 1:
-        return [Job(tuple(sources), group[0][1], None, in_folder=True)]
-    return [Job((source,), path, None, in_folder=True) for source, path in group]
+        return [Job(tuple(sources), group[0][1], target, in_folder=True)]
+    return [Job((source,), path, target, in_folder=True) for source, path in group]
 
 
-def searched(target: Format | None) -> tuple[str, ...]:
-    """Return what counts in a folder: meshes where meshes are written, animations where those are."""
-    if target is None:
-        return inputs.known_extensions()
-    alike = [f for f in formats.FORMATS if f.is_read and f.capabilities.meshes == target.capabilities.meshes]
-    return (*dict.fromkeys(extension for known in alike for extension in known.extensions), BLEND)
+def searched(target: Format | BlenderFormat, extension: str = "") -> tuple[str, ...]:
+    """Return what counts in a folder: whatever can become the target.
+
+    Those are meshes where meshes are written and animations where those are, files of Blender's kinds among them. Of
+    these, files that have the ``extension`` to write already are left out.
+    """
+    if isinstance(target, BlenderFormat):
+        ours = inputs.known_extensions()
+    else:
+        alike = [f for f in formats.FORMATS if f.is_read and f.capabilities.meshes == target.capabilities.meshes]
+        ours = tuple(dict.fromkeys(extension for known in alike for extension in known.extensions))
+    left_out = extension or (target.extensions[0] if isinstance(target, BlenderFormat) else "")
+    return (*ours, *(other for other in blender_formats.extensions() if other != left_out))
 
 
 def renamed(relative: Path, extension: str) -> Path:
     """Return where a file goes that becomes one with this extension."""
-    stem = relative.stem if inputs.is_blend(relative) else files.scene_name(relative)
+    stem = relative.stem if blender_formats.by_path(relative) else files.scene_name(relative)
     return relative.with_name(stem + extension)
 
 
@@ -142,11 +151,11 @@ def _file_job(paths: Sequence[str], *, embeds: bool) -> Job:
         raise MeshferryError(f"{target} is a folder; say --to EXTENSION -o {target} to convert into it")
     if not target.suffix:
         raise MeshferryError(f"{target} has no extension that says what to write; known are {', '.join(_writable())}")
-    _, format_ = known_kind(target.suffix)
-    found = inputs.expand(paths[:-1], searched(format_))
-    _refuse_blend_to_blend(found, format_)
+    extension, format_ = known_kind(target.suffix)
+    found = inputs.expand(paths[:-1], searched(format_, extension))
+    _refuse_same_kind(found, extension)
     sources = [file.path for file in found]
-    if len(sources) > 1 and format_ is not None:
+    if len(sources) > 1 and isinstance(format_, Format):
         sources = _embedded(sources, target.suffix.lower(), format_, embeds=embeds)
     return Job(tuple(sources), target, format_, in_folder=False)
 
@@ -163,11 +172,11 @@ def _embedded(sources: Sequence[Path], extension: str, target: Format, *, embeds
     return meshes + [source for source in sources if inputs.is_animation(source)]
 
 
-def _refuse_blend_to_blend(found: Sequence[InputFile], target: Format | None) -> None:
-    if target is None:
-        for file in found:
-            if inputs.is_blend(file.path):
-                raise MeshferryError(f"{file.path} is a .blend file already")
+def _refuse_same_kind(found: Sequence[InputFile], extension: str) -> None:
+    """Refuse files of Blender's kinds that are what is asked for."""
+    for file in found:
+        if blender_formats.by_path(file.path) and file.path.suffix.lower() == extension:
+            raise MeshferryError(f"{file.path} is a {extension} file already")
 
 
 def _taken(jobs: Sequence[Job], also_read: Sequence[Path]) -> frozenset[str]:

@@ -25,6 +25,8 @@ class Settings:
     clips: ClipChoice = field(default_factory=ClipChoice)
     collections: tuple[str, ...] = ()
     strict: bool = False
+    dry_run: bool = False
+    """Say what would be written and lost, and write nothing."""
 
 
 @dataclass
