@@ -141,6 +141,23 @@ class BlendSession:
         finally:
             temporary.unlink(missing_ok=True)
 
+    def render(self, scene: Any, path: Path) -> None:
+        """Render a ``bpy.types.Scene`` of the open file into a picture, of the kind that its settings say.
+
+        Raises
+        ------
+        ExportError
+            Blender cannot draw here, or write there.
+        """
+        scene.render.filepath = str(path.absolute())
+        scene.render.use_file_extension = False
+        try:
+            self._call(self.bpy.ops.render.render, write_still=True, scene=scene.name)
+        except RuntimeError as problem:
+            raise ExportError(f"Blender cannot draw a picture: {_said(problem)}") from None
+        if not path.is_file():
+            raise ExportError("Blender cannot draw a picture: it wrote none")
+
     def import_defaults(self) -> dict[str, Any]:
         """Return the defaults of import options that differ in this Blender, so that nobody is warned of them."""
         self.load()

@@ -1,0 +1,68 @@
+"""The colours that meshes have in a small picture of them: their materials' with those of their vertices on top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import bpy
+import numpy as np
+
+_LAYER = "Picture"
+_LEAST_ALPHA = 0.4
+"""Of materials that can be seen through; one that cannot be seen at all tells nothing in a picture."""
+_PLAIN = (0.5, 0.5, 0.5, 1.0)
+"""Linear colour where there is no material."""
+
+
+def show_colors(objects: Sequence[bpy.types.Object]) -> str:
+    """Make the colours of objects visible in Workbench; return its ``color_type`` that shows them."""
+    meshes = {one.data.name_full: one for one in objects if one.type == "MESH"}
+    for slot in (slot for one in objects for slot in one.material_slots):
+        if slot.material is not None:
+            slot.material.diffuse_color[3] = max(slot.material.diffuse_color[3], _LEAST_ALPHA)
+    if any(_has_texture(slot.material) for one in objects for slot in one.material_slots):
+        return "TEXTURE"
+    if not any(len(one.data.color_attributes) for one in meshes.values()):
+        return "MATERIAL"
+    for one in meshes.values():
+        _bake(one)
+    return "VERTEX"
+
+
+def _has_texture(material: bpy.types.Material | None) -> bool:
+    """Tell whether a material shows an image that is there."""
+    tree = material.node_tree if material is not None else None
+    nodes: Any = tree.nodes if tree is not None else ()
+    return any(node.type == "TEX_IMAGE" and node.image is not None and node.image.size[0] > 0 for node in nodes)
+
+
+def _bake(owner: bpy.types.Object) -> None:
+    """Give a mesh a colour a corner: that of its material times that of its vertices."""
+    mesh: bpy.types.Mesh = owner.data
+    count = len(mesh.loops)
+    table = np.array(
+        [tuple(slot.material.diffuse_color) if slot.material else _PLAIN for slot in owner.material_slots] or [_PLAIN],
+        np.float32,
+    )
+    table[:, 3] = 1.0
+    slots = np.zeros(len(mesh.polygons), np.int32)
+    mesh.polygons.foreach_get("material_index", slots)
+    corners = np.zeros(len(mesh.polygons), np.int32)
+    mesh.polygons.foreach_get("loop_total", corners)
+    colors = np.repeat(table[np.clip(slots, 0, len(table) - 1)], corners, axis=0)
+    given = mesh.color_attributes.active_color or next(iter(mesh.color_attributes), None)
+    if given is not None and len(colors) == count:
+        values = np.empty(len(given.data) * 4, np.float32)
+        given.data.foreach_get("color", values)
+        painted = values.reshape(-1, 4)[:, :3]
+        if given.domain == "POINT":
+            points = np.empty(count, np.int32)
+            mesh.loops.foreach_get("vertex_index", points)
+            painted = painted[points]
+        colors[:, :3] *= np.clip(np.nan_to_num(painted), 0.0, 1.0)
+    layer = mesh.color_attributes.new(_LAYER, "FLOAT_COLOR", "CORNER")
+    layer.data.foreach_set("color", np.ascontiguousarray(colors).ravel())
+    index = mesh.color_attributes.find(layer.name)
+    mesh.color_attributes.active_color_index = index
+    mesh.color_attributes.render_color_index = index

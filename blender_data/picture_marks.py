@@ -1,0 +1,116 @@
+"""What stands in a small picture for things without a surface: bones, edges and points as little solids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+_COLOR = (0.35, 0.5, 0.68, 1.0)
+"""Linear: as Blender draws nothing else."""
+_MOST = 20_000
+"""Marks in a picture; of more, every so many-th."""
+_DOT = 0.012
+"""Radius of a point and of an edge, as a part of the largest side of all."""
+_THICKNESS = 0.1
+"""Half of the width of a bone, as a part of its length: Blender draws them like this."""
+_THINNEST = 0.012
+"""The same as a part of the largest side of all, so that short bones can be seen."""
+_COLLAR = 0.12
+"""How far from its head a bone is thickest, as a part of its length."""
+
+_TRIANGLES = np.array([(0, 2, 1), (0, 3, 2), (0, 4, 3), (0, 1, 4), (5, 1, 2), (5, 2, 3), (5, 3, 4), (5, 4, 1)], np.int32)
+"""Of an octahedron of a head (0), a collar of four and a tail (5)."""
+
+
+def has_faces(objects: Iterable[bpy.types.Object]) -> bool:
+    """Tell whether something in objects has a surface that a renderer draws."""
+    return any(
+        (one.type == "MESH" and (len(one.data.polygons) or one.modifiers))
+        or one.type in {"CURVE", "SURFACE", "META", "FONT", "CURVES", "POINTCLOUD", "VOLUME"}
+        or (one.type == "EMPTY" and one.instance_type == "COLLECTION")
+        for one in objects
+    )
+
+
+def marks_for(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Return objects that show the bones of armatures, or, where there are none, the edges and points of meshes."""
+    bones = [_bones(one) for one in objects if one.type == "ARMATURE"]
+    heads = np.concatenate([np.zeros((0, 3)), *(some[0] for some in bones)])
+    tails = np.concatenate([np.zeros((0, 3)), *(some[1] for some in bones)])
+    if len(heads):
+        return [_solids("Bones", heads, tails, is_bone=True)]
+    pairs = [_edges_and_points(one) for one in objects if one.type == "MESH"]
+    heads = np.concatenate([np.zeros((0, 3)), *(some[0] for some in pairs)])
+    tails = np.concatenate([np.zeros((0, 3)), *(some[1] for some in pairs)])
+    return [_solids("Points", heads, tails, is_bone=False)] if len(heads) else []
+
+
+def _bones(armature: bpy.types.Object) -> tuple[Array, Array]:
+    """Return the heads and tails of the bones of an armature in its pose, each (B, 3), in world space."""
+    posed = armature.pose.bones
+    matrix = np.array(armature.matrix_world, np.float64)
+    ends = []
+    for name in ("head", "tail"):
+        flat = np.empty(len(posed) * 3, np.float32)
+        posed.foreach_get(name, flat)
+        ends.append(flat.reshape(-1, 3).astype(np.float64) @ matrix[:3, :3].T + matrix[:3, 3])
+    return ends[0], ends[1]
+
+
+def _edges_and_points(owner: bpy.types.Object) -> tuple[Array, Array]:
+    """Return the ends of the edges of a mesh, each (E, 3), in world space; of points alone both ends are one."""
+    mesh: bpy.types.Mesh = owner.data
+    flat = np.empty(len(mesh.vertices) * 3, np.float32)
+    mesh.vertices.foreach_get("co", flat)
+    matrix = np.array(owner.matrix_world, np.float64)
+    points = flat.reshape(-1, 3).astype(np.float64) @ matrix[:3, :3].T + matrix[:3, 3]
+    edges = np.empty(len(mesh.edges) * 2, np.int32)
+    mesh.edges.foreach_get("vertices", edges)
+    pairs = edges.reshape(-1, 2) if len(edges) else np.arange(len(points), dtype=np.int32)[:, None].repeat(2, axis=1)
+    pairs = pairs[:: max(1, -(-len(pairs) // _MOST))]
+    return points[pairs[:, 0]], points[pairs[:, 1]]
+
+
+def _solids(name: str, heads: Array, tails: Array, *, is_bone: bool) -> bpy.types.Object:
+    """Return an object of octahedra that reach from heads to tails, each (N, 3)."""
+    finite = np.isfinite(heads).all(axis=1) & np.isfinite(tails).all(axis=1)
+    heads, tails = heads[finite], tails[finite]
+    side = float(np.ptp(np.concatenate((heads, tails)), axis=0).max()) if len(heads) else 0.0
+    along = tails - heads
+    lengths = np.linalg.norm(along, axis=1)
+    least = (side or 1.0) * (_THINNEST if is_bone else _DOT)
+    axis = np.where(lengths[:, None] > least * 1e-3, along, (0.0, 0.0, 1.0))
+    axis /= np.linalg.norm(axis, axis=1, keepdims=True)
+    short = lengths < 2 * least
+    heads = heads - np.where(short[:, None], axis * least, 0.0)
+    lengths = np.where(short, 2 * least, lengths)
+    width = np.maximum(lengths * _THICKNESS, least) if is_bone else np.full(len(lengths), least)
+    collar = np.where(short, 0.5, _COLLAR if is_bone else 0.5)
+
+    other = np.where(np.abs(axis[:, 2:]) < 0.9, (0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
+    sideways = np.cross(axis, other)
+    sideways /= np.linalg.norm(sideways, axis=1, keepdims=True)
+    upwards = np.cross(axis, sideways)
+    middle = heads + axis * (lengths * collar)[:, None]
+    ring = [middle + part * width[:, None] for part in (sideways, upwards, -sideways, -upwards)]
+    points = np.stack((heads, *ring, heads + axis * lengths[:, None]), axis=1)
+    triangles = _TRIANGLES[None] + 6 * np.arange(len(heads), dtype=np.int32)[:, None, None]
+
+    mesh = bpy.data.meshes.new(name)
+    mesh.vertices.add(points.size // 3)
+    mesh.vertices.foreach_set("co", points.astype(np.float32).ravel())
+    mesh.loops.add(triangles.size)
+    mesh.loops.foreach_set("vertex_index", triangles.ravel())
+    mesh.polygons.add(triangles.size // 3)
+    mesh.polygons.foreach_set("loop_start", np.arange(0, triangles.size, 3, dtype=np.int32))
+    material = bpy.data.materials.new(name)
+    material.diffuse_color = _COLOR
+    mesh.materials.append(material)
+    mesh.shade_flat()
+    mesh.update(calc_edges=True)
+    return bpy.data.objects.new(name, mesh)

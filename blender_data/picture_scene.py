@@ -1,0 +1,155 @@
+"""Objects -> a Blender scene that is ready to be rendered into a small picture of them.
+
+Workbench draws it: materials' and vertices' colours under a steady studio light, with the ridges and outlines that let
+a shape be read at the size of a thumb. The front of a model is towards -Y, and is seen from slightly right and above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Matrix
+
+from . import picture_marks
+from .picture_colors import show_colors
+
+Array = npt.NDArray[np.float64]
+
+_AZIMUTH = math.radians(32)
+_ELEVATION = math.radians(22)
+_HALF_VIEW = math.tan(math.radians(11))
+"""Tangent of half of what the camera sees: a long lens, which bends little."""
+_MARGIN = 0.94
+"""Part of the picture's width that a model may take."""
+_LEAST_CLIP = 1e-6
+"""Metres: Blender's smallest distance from which on a camera sees."""
+_BOX = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], bool)
+
+
+def make_scene(objects: Sequence[bpy.types.Object], size: int) -> bpy.types.Scene | None:
+    """Return a scene with a camera in front of objects; None: there is nothing to see in them.
+
+    What is there stays as it is but for the colours of meshes; this is for a Blender whose data nobody keeps.
+
+    Parameters
+    ----------
+    objects:
+        In the open file. Of levels of detail and physics shapes the finest alone are shown, unless there is nothing
+        else; armatures where there is no surface at all.
+    size:
+        Width and height of the picture, in pixels.
+    """
+    scene = bpy.data.scenes.new("Picture")
+    shown = _finest(objects) or list(objects)
+    solid = [one for one in shown if one.type not in {"ARMATURE", "CAMERA", "LIGHT", "LIGHT_PROBE", "SPEAKER"}]
+    for one in solid:
+        scene.collection.objects.link(one)
+        one.hide_render = False
+    points = _points(scene)
+    if not picture_marks.has_faces(solid):
+        for mark in picture_marks.marks_for(objects):
+            scene.collection.objects.link(mark)
+        points = _points(scene)
+    if not len(points):
+        return None
+    _set_camera(scene, points)
+    _set_look(scene, size)
+    scene.display.shading.color_type = show_colors(list(scene.objects))
+    return scene
+
+
+def _finest(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Return the objects with data that are neither a coarser level of detail nor a physics shape."""
+    return [
+        one for one in objects if one.data is not None and one.meshferry.lod == 0 and one.meshferry.role == "RENDER"
+    ]
+
+
+def _points(scene: bpy.types.Scene) -> Array:
+    """Return the points of everything that a scene shows, (P, 3) in world space; of instances the corners of boxes."""
+    layer = scene.view_layers[0]
+    layer.update()
+    found: list[Array] = [np.zeros((0, 3))]
+    for instance in layer.depsgraph.object_instances:
+        shown = instance.object
+        if instance.is_instance or shown.type != "MESH":
+            low, high = np.array(shown.bound_box)[[0, 6]]
+            points = np.where(_BOX, high, low)
+            if shown.type == "EMPTY" or (low > high).any():
+                continue
+        else:
+            flat = np.empty(len(shown.data.vertices) * 3, np.float32)
+            shown.data.vertices.foreach_get("co", flat)
+            points = flat.reshape(-1, 3).astype(np.float64)
+        matrix = np.array(instance.matrix_world, np.float64)
+        placed = points @ matrix[:3, :3].T + matrix[:3, 3]
+        found.append(placed[np.isfinite(placed).all(axis=1)])
+    return np.concatenate(found)
+
+
+def _set_camera(scene: bpy.types.Scene, points: Array) -> None:
+    """Give a scene a camera that sees points (P, 3) as large as they fit.
+
+    In the camera's axes x, y and z (towards the eye) and with t the tangent of half of its view, a point is seen from
+    (a, b, c) where abs(x - a) <= t (c - z), and the same for y. The outermost of x + t z and x - t z therefore give
+    the nearest c and its a, without a search.
+    """
+    back = np.array(
+        (
+            math.sin(_AZIMUTH) * math.cos(_ELEVATION),
+            -math.cos(_AZIMUTH) * math.cos(_ELEVATION),
+            math.sin(_ELEVATION),
+        )
+    )
+    right = np.array((math.cos(_AZIMUTH), math.sin(_AZIMUTH), 0.0))
+    axes = np.stack((right, np.cross(back, right), back))
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    seen = (points - middle) @ axes.T
+    tangent = _HALF_VIEW * _MARGIN
+    depth = seen[:, 2:] * tangent
+    highest, lowest = (seen[:, :2] + depth).max(axis=0), (seen[:, :2] - depth).min(axis=0)
+    distance = float((highest - lowest).max()) / (2 * tangent)
+    nearest, farthest = float(seen[:, 2].max()), float(seen[:, 2].min())
+    across = max(nearest - farthest, distance * _HALF_VIEW, 10 * _LEAST_CLIP)
+    distance = max(distance, nearest + across * 0.1)
+    place = axes.T @ np.array((*((highest + lowest) / 2), distance)) + middle
+
+    data = bpy.data.cameras.new("Picture")
+    data.angle = 2 * math.atan(_HALF_VIEW)
+    data.clip_start = max((distance - nearest) * 0.5, _LEAST_CLIP)
+    data.clip_end = distance - farthest + across
+    camera = bpy.data.objects.new("Picture", data)
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = axes.T, place
+    camera.matrix_world = Matrix(matrix.tolist())
+    scene.collection.objects.link(camera)
+    scene.camera = camera
+
+
+def _set_look(scene: bpy.types.Scene, size: int) -> None:
+    """Set how a scene is drawn: always alike, whatever the user's own settings are."""
+    render = scene.render
+    render.engine = "BLENDER_WORKBENCH"
+    render.resolution_x = render.resolution_y = size
+    render.resolution_percentage = 100
+    render.pixel_aspect_x = render.pixel_aspect_y = 1.0
+    render.film_transparent = True
+    render.use_compositing = render.use_sequencer = False
+    scene.view_settings.view_transform = "Standard"
+    scene.display.render_aa = "8"
+    shading = scene.display.shading
+    shading.light = "STUDIO"
+    shading.show_cavity = True
+    shading.cavity_type = "SCREEN"
+    shading.curvature_ridge_factor = 1.0
+    shading.curvature_valley_factor = 1.0
+    shading.show_object_outline = True
+    shading.object_outline_color = (0.02, 0.02, 0.02)
+    shading.show_specular_highlight = True
+    shading.show_shadows = False
+    shading.show_backface_culling = False
+    shading.show_xray = False
