@@ -18,6 +18,7 @@ from . import inputs
 from .blend_files import COMPRESS, BlendPart, BlendSession
 from .blender_formats import BlenderFormat
 from .convert_plan import Job
+from .file_naming import FileNames
 from .inputs import is_blend
 from .outcomes import Outcome, Settings
 from .scene_facts import scene_facts
@@ -29,10 +30,11 @@ _ANOTHER_FAILED = "Not written, since another file failed and the conversion is 
 class Conversion:
     """The jobs of one run: a bad file is an outcome with a problem, and the next one follows."""
 
-    def __init__(self, settings: Settings, session: BlendSession, taken: frozenset[str], *, several: bool) -> None:
+    def __init__(self, settings: Settings, session: BlendSession, names: FileNames, *, several: bool) -> None:
         self._settings = settings
         self._session = session
-        self._writer = SceneWriter(settings, taken)
+        self._names = names
+        self._writer = SceneWriter(settings, names)
         self._several = several
         """Whether there are several scenes to come: a name of an animation may concern one of them alone."""
 
@@ -149,7 +151,7 @@ class Conversion:
         for part in parts:
             path = job.target
             if len(parts) > 1:
-                path = path.with_name(files.file_name(part.name) + path.suffix)
+                path = self._names.of_part(path, files.file_name(part.name))
             yield from self._part(part, Outcome(source, path, collection=part.name), job, target)
 
     def _part(self, part: BlendPart, outcome: Outcome, job: Job, target: Format) -> Iterator[Outcome]:

@@ -14,6 +14,7 @@ from .clip_choice import ClipChoice
 from .conversion import Conversion
 from .conversion_arguments import add_conversion_arguments, settings_of, useless_options
 from .convert_plan import make_plan
+from .file_naming import FileNames
 from .outcomes import Outcome
 from .reporting import Reporter, counted, grouped, summary
 from .scene_writing import EMBEDDED
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         reporter.warn("convert", text)
     failed = 0
     with BlendSession(show_chatter=reporter.debug) as session:
-        conversion = Conversion(settings, session, plan.taken, several=len(plan.jobs) > 1)
+        conversion = Conversion(settings, session, FileNames(plan.taken), several=len(plan.jobs) > 1)
         for job in plan.jobs:
             failed_sources = set()
             for outcome in conversion.run(job):

@@ -15,6 +15,7 @@ from ..io_formats.options import resolve
 from ..io_formats.output_files import OutputFile
 from ..io_formats.scene import Scene
 from .convert_plan import Job
+from .file_naming import FileNames
 from .inputs import file_key, is_blend
 from .outcomes import Outcome, Settings
 from .scene_facts import scene_facts
@@ -28,9 +29,9 @@ JOINED = "mesh_files"
 class SceneWriter:
     """Writes the scenes of one run, so that no file is written twice."""
 
-    def __init__(self, settings: Settings, taken: frozenset[str]) -> None:
+    def __init__(self, settings: Settings, names: FileNames) -> None:
         self._settings = settings
-        self._taken = set(taken)
+        self._names = names
         self._members: dict[str, OutputFile] = {}
         """What was written beside chosen files, such as a texture that several sets bring along."""
 
@@ -96,7 +97,7 @@ class SceneWriter:
             key = file_key(path)
             if key in self._members:
                 clashing += [path.name] if not _is_same(self._members[key], output) else []
-            elif key in self._taken and not (output.copy_of and file_key(output.copy_of) == key):
+            elif self._names.is_taken(path) and not (output.copy_of and file_key(output.copy_of) == key):
                 clashing.append(path.name)
         if clashing:
             they = "It belongs" if len(clashing) == 1 else "They belong"
@@ -105,7 +106,7 @@ class SceneWriter:
                 "them or convert into another folder"
             )
         for path, output in beside.items():
-            self._taken.add(file_key(path))
+            self._names.take(path)
             self._members[file_key(path)] = output
         return [*beside, target]
 
@@ -127,15 +128,15 @@ class SceneWriter:
         )
         targets = [base]
         if len(parts) > 1 or names_clips:
-            targets = [base.with_name(name + base.suffix) for name in files.file_names(parts)]
+            targets = [self._names.of_part(base, name) for name in files.file_names(parts)]
         for path in targets:
             if path != job.target:
-                if file_key(path) in self._taken - {file_key(job.target)}:
+                if file_key(path) != file_key(job.target) and self._names.is_taken(path):
                     way = (
                         f"rename the collection '{outcome.collection}'" if outcome.collection else "rename one of them"
                     )
                     raise ExportError(f"{path} belongs to another input; {way}")
-                self._taken.add(file_key(path))
+                self._names.take(path)
         return targets
 
 
