@@ -42,7 +42,9 @@ class Source:
     size: int
     """Bytes; -1: it is not there, which its reading will say."""
     modified: int
-    """Time of the last change, in nanoseconds since 1970."""
+    """Time of the last change, in nanoseconds since 1970; of something inside an archive, the archive's."""
+    is_link: bool = False
+    """A link to a file that lies elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,18 @@ class Work:
     """Below the output folder. No two works have the same, so this is what the journal knows a work by."""
     size: int
     modified: int
+    part_stem: str = ""
+    """What the names of further files begin with, see :attr:`parts`; empty: as the target's name does."""
+
+    @property
+    def parts(self) -> str:
+        """Name, without folder, part and extension, of files beside the target where a source becomes several.
+
+        Such a file is called ``<parts>.<part><extension>`` and lies in the folder of the target. The plan sees to it
+        that no target of any work is called so, nor a part of another work's source.
+        """
+        name = self.target.rpartition("/")[2]
+        return self.part_stem or (name.rpartition(".")[0] or name)
 
     @property
     def source(self) -> str:
