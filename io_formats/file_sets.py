@@ -19,9 +19,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from .errors import ExportError
+from .locks import lock
 from .output_files import OutputFile
 from .replacing import copy_mode, real_place, refusal, replace_file, temporary_file
 
@@ -74,7 +74,7 @@ def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
     members: list[_Member] = []
     try:
         with (folder / _PLAN).open("w", encoding="utf-8") as plan:
-            _lock(plan)
+            lock(plan)
             newest = time.time()
             longest = max(output.delay for output in outputs)
             for number, (output, place) in enumerate(zip(outputs, places, strict=True)):
@@ -261,7 +261,7 @@ def _interrupted(folder: Path, chosen: str) -> _Interrupted | None:
             shutil.rmtree(folder, ignore_errors=True)
         return None
     with plan.open("r+", encoding="utf-8") as stream:
-        if not _lock(stream):
+        if not lock(stream):
             return None
         text = stream.read()
     content = json.loads(text) if text.strip() else {"chosen": chosen, "members": []}
@@ -276,24 +276,6 @@ def _interrupted(folder: Path, chosen: str) -> _Interrupted | None:
         result.staged.append(staged)
         (result.older if (folder.parent / name).exists() else result.absent).append(name)
     return result
-
-
-def _lock(stream: IO[str]) -> bool:
-    """Hold a file until it is closed or its process ends; tell whether another process does."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError:
-        pass  # a disk without locks: an export to the same place at the same time is not to be expected
-    return True
 
 
 def _flush_folder(folder: Path) -> None:
