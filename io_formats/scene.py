@@ -45,6 +45,10 @@ class Layer:
     """(N, k) float32 for normals, tangents and UVs; colours (N, 4) float32 or uint8; custom layers any dtype."""
     index: IntArray | None = None
     per_corner: bool = False
+    stored: AnyArray | None = None
+    """(N, m) uint8: the numbers that a file rounded the values to, where the values, which are of unit length, do not
+    give them back. Whoever rounds alike writes them again where they still mean the same; all others need not care,
+    and who sorts or changes values need not keep them."""
 
     def at_corners(self, corner_point: IntArray) -> AnyArray:
         """Return the values of all corners, (C, k)."""

@@ -1,8 +1,65 @@
-"""Options of MeshSerializer2 files."""
+"""Options of reading and writing MeshSerializer2 files."""
 
 from __future__ import annotations
 
-from ..options import Option
+from ..common_options import MESH_FILES
+from ..options import Choice, Option
 
-IMPORT_OPTIONS: tuple[Option, ...] = ()
-EXPORT_OPTIONS: tuple[Option, ...] = ()
+AXES = Option(
+    name="axes",
+    default="UNITY",
+    label="Axes",
+    description="How Unity's axes (left-handed, Y up) become Blender's; the file does not say. An export needs the "
+    "choice that the import had",
+    section="Space",
+    choices=(
+        Choice("UNITY", "Unity", "What faces forward in Unity (+Z) faces Blender's front view (-Y)"),
+        Choice("SWAP_YZ", "Swap Y and Z Only", "Turned by 180° about the vertical, as in some other pipelines"),
+    ),
+)
+
+IMPORT_OPTIONS: tuple[Option, ...] = (AXES,)
+
+LARGE_MESHES = Option(
+    name="large_meshes",
+    default="REFUSE",
+    label="Too Large",
+    description="What to do with a mesh of more vertices or triangles than one file holds",
+    section="File",
+    choices=(
+        Choice("REFUSE", "Refuse", "Write up to 65,535 vertices and triangles, with a warning above 64,000"),
+        Choice(
+            "SPLIT",
+            "Split into Numbered Files",
+            "A mesh of more than 64,000 vertices or triangles becomes several files: name_1, name_2 and so on",
+        ),
+    ),
+)
+NORMALS = Option(
+    name="use_normals",
+    default=True,
+    label="Normals",
+    description="Write normals, 8 bits an axis",
+    section="Mesh",
+)
+UVS = Option(
+    name="use_uvs",
+    default=True,
+    label="UV Map",
+    description="Write the first UV map",
+    section="Mesh",
+)
+TANGENTS = Option(
+    name="mesh_tangents",
+    default="AUTO",
+    label="Tangents",
+    description="Whether to write tangents for normal maps, as MikkTSpace makes them of the first UV map",
+    section="Mesh",
+    choices=(
+        Choice("AUTO", "As in the File", "Where the mesh came out of a file that has some"),
+        Choice("ALWAYS", "Always", "For every mesh with a UV map"),
+        Choice("NEVER", "Never", "Unity can make them itself"),
+    ),
+)
+
+EXPORT_OPTIONS: tuple[Option, ...] = (MESH_FILES, LARGE_MESHES, NORMALS, UVS, TANGENTS, AXES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...common_options import MESH_FILES
 from ...options import Choice, Option
 
 SURFACE_NAME = Option(
@@ -58,17 +59,6 @@ VERSION = Option(
         Choice("MR02", "mr02: Frustum, 2003", "Triangles, normals and one UV map, nothing else"),
     ),
 )
-OBJECTS = Option(
-    name="mesh_files",  # an operator's "files" would be taken for the files chosen in the file browser
-    default="EACH",
-    label="Files",
-    description="How objects become files",
-    section="File",
-    choices=(
-        Choice("EACH", "One for Each Object", "Several objects become several files, named after the objects"),
-        Choice("JOINED", "One, Joined", "All objects become one mesh; material slots of the same name become one"),
-    ),
-)
 EMBED_ANIMATION = Option(
     name="use_embedded_animation",
     default=False,
@@ -77,4 +67,4 @@ EMBED_ANIMATION = Option(
     section="Animation",
 )
 
-EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, OBJECTS, TURN, EMBED_ANIMATION)
+EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, MESH_FILES, TURN, EMBED_ANIMATION)
