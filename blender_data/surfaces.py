@@ -92,6 +92,8 @@ def _rank(order: int) -> float:
 def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[str]) -> list[Surface]:
     """Return a surface for each material slot of an object; one named like the object where it has no slots.
 
+    The only surface of a file that knows of no materials needs no slot.
+
     Parameters
     ----------
     uv_names:
@@ -101,6 +103,9 @@ def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[s
         others move it, the caller knows.
     """
     entries = matched(thing)
+    only = thing.meshferry.surfaces[0] if len(thing.meshferry.surfaces) == 1 else None
+    if not entries and only is not None and only.material is None and not only.given_name:
+        return [_surface(only, None, uv_names, key_names)]  # it came without a material, and got none since
     if not entries and len(thing.meshferry.surfaces) == 0 and len(getattr(thing.data, "polygons", ())):
         return [Surface(names.file_name(thing))]
     return [

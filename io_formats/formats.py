@@ -61,6 +61,11 @@ class Format:
     is_set: bool = False
     """Whether a document becomes several files (``write_files``)."""
 
+    @property
+    def written_extensions(self) -> tuple[str, ...]:
+        """Those of ``extensions`` under which files are written."""
+        return tuple(extension for extension in self.extensions if extension not in self.only_read)
+
     def _room(self, room: str) -> ModuleType:
         return importlib.import_module(f".{self.package}.{room}", __package__)
 
@@ -286,7 +291,7 @@ def by_extension(extension: str) -> Format | None:
     """Return the format to write for an extension (with or without its dot), or None."""
     wanted = "." + extension.lower().lstrip(".")
     for candidate in FORMATS:
-        if wanted in candidate.extensions and wanted not in candidate.only_read:
+        if wanted in candidate.written_extensions:
             return candidate
     return None
 

@@ -32,6 +32,8 @@ SCOPES = (
     ("SELECTION", "Selected Objects", "The selected objects"),
     ("SCENE", "Scene", "Everything in the scene"),
 )
+OBJECT_SCOPES = tuple(sorted(SCOPES, key=lambda scope: scope[0] != "SELECTION"))
+"""The same for formats of single objects."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class ExportScene(ExportHelper):
             self.suggested_name = self.suggest_name(context)
             self.filepath = str(path.with_name(self.suggested_name))
         elif path.name:
-            self.filepath = with_extension(before, self.format)
+            self.filepath = with_extension(before, self.format, self.filename_ext)
         return self.filepath != before
 
     def draw(self, context: Any) -> None:
@@ -150,7 +152,7 @@ class ExportScene(ExportHelper):
         messages.warnings.update((text, []) for text in parts.lost)
         with progress(context, len(parts.scenes)) as advance:
             for number, (scene, name) in enumerate(zip(parts.scenes, file_names(parts.scenes), strict=True)):
-                path = folder / (name + self.format.extensions[0])
+                path = folder / (name + self.filename_ext)
                 with messages.outcome(str(path)):
                     existed = refuse_existing(path, use_replace=bool(getattr(self, "use_replace", False)))
                     messages.warn(path.name, self.write(scene, path))
@@ -202,7 +204,7 @@ class ExportScene(ExportHelper):
             name = Path(context.blend_data.filepath).stem or "Untitled"
         elif name in context.blend_data.collections:
             name = name_in_file(context.blend_data.collections[name])
-        return file_name(name, self.format, self.name_suffix)
+        return file_name(name, self.format, self.name_suffix, self.filename_ext)
 
     def suggest_folder(self, context: Any) -> Path:
         """Return the folder of the last export, of the .blend file, or of the file that the collection came from."""
@@ -222,7 +224,7 @@ class ExportScene(ExportHelper):
         """
         if not Path(given).name or os.path.isdir(given):  # which, unlike Path's, takes names that no system does
             raise ExportError(rpt_("No file name was given"))
-        path = with_extension(given, self.format)
+        path = with_extension(given, self.format, self.filename_ext)
         if path != given and os.path.exists(path):
             text = rpt_("'{}' exists already; give the name with its extension to replace it")
             raise ExportError(text.format(Path(path).name))

@@ -4,10 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from bpy.app.translations import pgettext_iface as iface_
+from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty
 
 from ..blender_data.exporting import exporter
-from ..io_formats.errors import MeshferryError
+from ..blender_data.exporting.export_options import HIDDEN, INSTANCES
+from ..blender_data.exporting.object_selection import MESHABLE, select
+from ..blender_data.names import file_name as name_of
+from ..io_formats.common_options import MESH_FILES
+from ..io_formats.errors import ExportError, MeshferryError
 from ..io_formats.files import file_names
 from ..io_formats.scene import Scene
 from .export_base import ExportScene
@@ -53,9 +58,9 @@ class ExportFiles(ExportScene):
         except MeshferryError:
             names = []
         if len(names) == 1:
-            return file_name(names[0], self.format)
+            return file_name(names[0], self.format, extension=self.filename_ext)
         if self.scope == "SELECTION" and context.object is not None:
-            return file_name(context.object.name, self.format)
+            return file_name(context.object.name, self.format, extension=self.filename_ext)
         return super().suggest_name(context)
 
     def draw_files(self, context: Any) -> None:
@@ -77,9 +82,29 @@ class ExportFiles(ExportScene):
         title = counted(len(names), "{} File", "{} Files in This Folder")
         body = section_body(self.layout, f"{self.panel_prefix}_export_files", title)
         if body is not None:
-            files = [name + self.format.extensions[0] for name in file_names([Scene(name) for name in names])]
+            files = [name + self.filename_ext for name in file_names([Scene(name) for name in names])]
             draw_file_names(body, context, files)
             body.prop(self, "use_replace")
+
+
+def object_names(owner: Any, context: Any, source: Any) -> list[str]:
+    """Return the names of the objects that become files of an export operator; one where they are joined.
+
+    Levels of detail go with the finest.
+
+    Raises
+    ------
+    ExportError
+        There is no mesh.
+    """
+    chosen = select(context, source, use_hidden=bool(getattr(owner, HIDDEN.name)), with_empties=False).objects
+    shown = [item for item in chosen if item.type in MESHABLE or getattr(owner, INSTANCES.name)]
+    finest = [item for item in shown if item.meshferry.lod_of not in shown]
+    if not finest:
+        raise ExportError(rpt_("There is no mesh to export"))
+    if getattr(owner, MESH_FILES.name) == "JOINED":
+        finest = [context.object if context.object in finest else finest[0]]
+    return [name_of(item) for item in finest]
 
 
 def draw_file_names(layout: Any, context: Any, names: list[str]) -> None:

@@ -27,7 +27,7 @@ from ..io_formats.options import Option
 from ..io_formats.scene import Scene
 from ..io_formats.second_life.mesh.scene_mapping import SUBMODEL
 from ..io_formats.second_life.models import models_of
-from .export_base import SCOPES, write_part
+from .export_base import OBJECT_SCOPES, write_part
 from .export_files import ExportFiles, draw_file_names
 from .file_names import file_name
 from .menus import MenuEntry, collection_under_pointer, registration
@@ -38,8 +38,6 @@ from .sidebar import draw_wrapped
 
 SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "File")
 """What decides about the weight of an object in the world comes first."""
-
-OBJECT_SCOPES = tuple(sorted(SCOPES, key=lambda scope: scope[0] != "SELECTION"))
 
 
 def options_of(target: Format) -> tuple[Option, ...]:

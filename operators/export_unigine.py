@@ -9,16 +9,16 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty, StringProperty
 
 from ..blender_data.exporting import exporter
-from ..blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDEN, INSTANCES
+from ..blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDEN
 from ..blender_data.exporting.joint_sampling import clips_by_armature
-from ..blender_data.exporting.object_selection import MESHABLE, armature_of, select, select_armatures
+from ..blender_data.exporting.object_selection import armature_of, select_armatures
 from ..blender_data.names import file_name as name_of
 from ..io_formats.errors import ExportError
 from ..io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH
 from ..io_formats.scene import Scene
-from ..io_formats.unigine.mesh.options import EMBED_ANIMATION, OBJECTS
-from .export_base import SCOPES
-from .export_files import ExportFiles
+from ..io_formats.unigine.mesh.options import EMBED_ANIMATION
+from .export_base import OBJECT_SCOPES
+from .export_files import ExportFiles, object_names
 from .menus import MenuEntry, collection_under_pointer, registration
 from .option_properties import export_table, values_for, with_options
 from .reporting import counted
@@ -30,7 +30,6 @@ ANIMATION_OPTIONS = export_table(UNIGINE_ANIMATION)
 SECTION_ORDER = ("File", "Objects", "Geometry", "Armature", "Animation")
 """The version decides what the rest can be, so it comes first."""
 
-OBJECT_SCOPES = tuple(sorted(SCOPES, key=lambda scope: scope[0] != "SELECTION"))
 ACTIVE = ("ACTIVE", "Active Armature", "The active armature, or the one that moves the active object")
 
 
@@ -59,14 +58,7 @@ class EXPORT_SCENE_OT_unigine_mesh(ExportFiles, bpy.types.Operator):
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the objects that become files; coarser levels of detail go with the finest."""
-        chosen = select(context, source, use_hidden=bool(getattr(self, HIDDEN.name)), with_empties=False).objects
-        shown = [item for item in chosen if item.type in MESHABLE or getattr(self, INSTANCES.name)]
-        finest = [item for item in shown if item.meshferry.lod_of not in shown]
-        if not finest:
-            raise ExportError(rpt_("There is no mesh to export"))
-        if getattr(self, OBJECTS.name) == "JOINED":
-            finest = [context.object if context.object in finest else finest[0]]
-        return [name_of(item) for item in finest]
+        return object_names(self, context, source)
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary."""

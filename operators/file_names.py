@@ -16,18 +16,24 @@ def name_in_file(collection: Any) -> str:
     return plain if source and plain == files.scene_name(Path(source)) else name
 
 
-def file_name(name: str, target: Format, suffix: str = "") -> str:
-    """Return a collection's file name: the suffix and the extension once each, no forbidden characters."""
+def file_name(name: str, target: Format, suffix: str = "", extension: str = "") -> str:
+    """Return a collection's file name: the suffix and the extension once each, no forbidden characters.
+
+    ``extension`` is one of the format's; default: its first.
+    """
     stem = files.file_name(name.strip(" .") or "Untitled")
-    for extension in target.extensions:
-        stem = stem.removesuffix(extension)
-    return stem.removesuffix(suffix) + suffix + target.extensions[0]
+    for known in target.extensions:
+        stem = stem.removesuffix(known)
+    return stem.removesuffix(suffix) + suffix + (extension or target.extensions[0])
 
 
-def with_extension(path: str, target: Format) -> str:
-    """Return the path with the format's extension; what stands before it, dots and all, is kept."""
+def with_extension(path: str, target: Format, extension: str = "") -> str:
+    """Return the path with the format's extension; what stands before it, dots and all, is kept.
+
+    ``extension`` is one of the format's; default: its first.
+    """
     lower = path.lower()
-    for extension in target.extensions:
-        if lower.endswith(extension) and Path(path).name.lower() != extension:
-            return path[: -len(extension)] + target.extensions[0]
-    return path + target.extensions[0]
+    for known in target.extensions:
+        if lower.endswith(known) and Path(path).name.lower() != known:
+            return path[: -len(known)] + (extension or target.extensions[0])
+    return path + (extension or target.extensions[0])

@@ -1,12 +1,12 @@
 """What every import operator does: several files, options, progress, and a bad file that never stops the rest."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.props import CollectionProperty, StringProperty
+from bpy.props import BoolProperty, CollectionProperty, StringProperty
 from bpy_extras.io_utils import ImportHelper
 
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
@@ -86,6 +86,45 @@ class ImportFiles(ImportHelper):
             return [single] if Path(single).name and not Path(single).is_dir() else []
         folder = bpy.path.abspath(self.directory) or str(Path(bpy.path.abspath(self.filepath)).parent)
         return list(dict.fromkeys(str(Path(folder) / name) for name in names))
+
+
+class ImportAnyName(ImportFiles):
+    """Mixin of importers of files that are called in all kinds of ways: on request the dialog lists every file.
+
+    A subclass sets ``usual_names``, which its ``filter_glob`` has for a default.
+    """
+
+    usual_names = ""
+    """Patterns of the names that are listed otherwise."""
+
+    use_all_files: BoolProperty(
+        name="Show All Files",
+        description="List files of any name, with or without an extension; what a file is, its content decides",
+        default=False,
+        options={"SKIP_PRESET"},
+    )
+
+    def check(self, context: Any) -> bool:
+        """Let the file browser list what was chosen."""
+        parameters = getattr(context.space_data, "params", None)
+        wanted = "" if self.use_all_files else self.usual_names
+        if parameters is None or parameters.filter_glob == wanted:
+            return False
+        parameters.filter_glob = wanted
+        parameters.use_filter = not self.use_all_files
+        return True
+
+    def draw(self, context: Any) -> None:
+        """Draw which files are listed, where there is a list, and the options in sections."""
+        if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
+            self.layout.prop(self, "use_all_files")
+        super().draw(context)
+
+
+def are_all_of(paths: Iterable[str], formats: Container[Format | None]) -> bool:
+    """Tell whether there are files, and each is of one of these formats by its content."""
+    found = [format_of(path) for path in paths]
+    return bool(found) and all(known in formats for known in found)
 
 
 def import_files(context: Any, paths: Iterable[str], options: dict[str, Any]) -> tuple[Messages, list[Any]]:

@@ -3,12 +3,12 @@
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, StringProperty
+from bpy.props import StringProperty
 from bpy_extras.io_utils import poll_file_object_drop
 
 from ..blender_data.importing.import_options import BONE_DIRECTION
 from ..io_formats.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
-from .import_base import ImportFiles
+from .import_base import ImportAnyName
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options
 
@@ -23,7 +23,7 @@ USUAL_NAMES = ";".join([*dict.fromkeys(f"*{extension}" for known in FORMATS for 
 
 
 @with_options(OPTIONS)
-class IMPORT_SCENE_OT_second_life(ImportFiles, bpy.types.Operator):
+class IMPORT_SCENE_OT_second_life(ImportAnyName, bpy.types.Operator):
     """Read Second Life and OpenSim mesh assets and model bundles, in any mixture."""
 
     bl_idname = "import_scene.second_life"
@@ -34,30 +34,9 @@ class IMPORT_SCENE_OT_second_life(ImportFiles, bpy.types.Operator):
 
     panel_prefix = "SECOND_LIFE"
     option_table = OPTIONS
+    usual_names = USUAL_NAMES
 
     filter_glob: StringProperty(default=USUAL_NAMES, options={"HIDDEN", "SKIP_SAVE"})
-    use_all_files: BoolProperty(
-        name="Show All Files",
-        description="List files of any name, with or without an extension; what a file is, its content decides",
-        default=False,
-        options={"SKIP_PRESET"},
-    )
-
-    def check(self, context: Any) -> bool:
-        """Let the file browser list what was chosen."""
-        parameters = getattr(context.space_data, "params", None)
-        wanted = "" if self.use_all_files else USUAL_NAMES
-        if parameters is None or parameters.filter_glob == wanted:
-            return False
-        parameters.filter_glob = wanted
-        parameters.use_filter = not self.use_all_files
-        return True
-
-    def draw(self, context: Any) -> None:
-        """Draw which files are listed, where there is a list, and the options in sections."""
-        if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
-            self.layout.prop(self, "use_all_files")
-        super().draw(context)
 
 
 class IO_FH_second_life(bpy.types.FileHandler):

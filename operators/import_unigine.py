@@ -7,14 +7,17 @@ import bpy
 from bpy.props import StringProperty
 from bpy_extras.io_utils import poll_file_object_drop
 
-from ..io_formats.formats import SECOND_LIFE, UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
-from .import_base import ImportFiles, format_of
+from ..io_formats.formats import MESH_SERIALIZER, SECOND_LIFE, UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
+from .import_base import ImportFiles, are_all_of
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options
 
 FORMATS = (UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON)
 OPTIONS = import_table(*FORMATS)
 EXTENSIONS = tuple(dict.fromkeys(extension for known in FORMATS for extension in known.extensions))
+
+OTHERS = {"second_life": SECOND_LIFE, "mesh_serializer": (MESH_SERIALIZER,)}
+"""Importers whose files may have these extensions too, and what they read."""
 
 
 @with_options(OPTIONS)
@@ -33,13 +36,15 @@ class IMPORT_SCENE_OT_unigine(ImportFiles, bpy.types.Operator):
     )
 
     def invoke(self, context: Any, event: Any) -> set[str]:
-        """Leave assets of Second Life, which may be called the same, to the operator that has the options for them."""
+        """Leave files of others, which may be called the same, to the operator that has the options for them."""
         paths = self.paths()
-        if not paths or not all(format_of(path) in SECOND_LIFE for path in paths):
-            return super().invoke(context, event)
-        folder, files = str(Path(paths[0]).parent), [{"name": Path(path).name} for path in paths]
-        bpy.ops.import_scene.second_life("INVOKE_DEFAULT", filepath=paths[0], directory=folder, files=files)
-        return {"CANCELLED"}
+        for name, formats in OTHERS.items():
+            if are_all_of(paths, formats):
+                folder, files = str(Path(paths[0]).parent), [{"name": Path(path).name} for path in paths]
+                operator = getattr(bpy.ops.import_scene, name)
+                operator("INVOKE_DEFAULT", filepath=paths[0], directory=folder, files=files)
+                return {"CANCELLED"}
+        return super().invoke(context, event)
 
 
 class IO_FH_unigine(bpy.types.FileHandler):

@@ -23,6 +23,9 @@ IntArray = npt.NDArray[np.int32]
 _STEPS = 2048
 """Steps from 0 to 1 that blurred normals are rounded to: an error of 0.02 degrees, as large as the blur."""
 
+_BLUR = 0.05
+"""By how much the components of equal normals are apart in Blender's tangent space, and some more."""
+
 _MOST_CHECKED = 100_000
 """Triangles whose normals are looked at to tell whether a mesh's normals point backwards."""
 
@@ -47,6 +50,10 @@ class MeshReader:
         files that compress them are a tenth smaller.
     normals_by_file_vertex:
         Give corners that were one vertex in a file one normal: Blender's tangent space parts them by a little.
+    near_normals_only:
+        Of these, only vertices whose normals are apart by no more than that: the others somebody has edited.
+    with_materials:
+        Whether it matters which materials there are.
     """
 
     def __init__(
@@ -63,6 +70,8 @@ class MeshReader:
         with_tangents: bool = True,
         steady_normals: bool = False,
         normals_by_file_vertex: bool = False,
+        near_normals_only: bool = False,
+        with_materials: bool = True,
     ) -> None:
         self.depsgraph = depsgraph
         self.use_modifiers = use_modifiers
@@ -75,6 +84,8 @@ class MeshReader:
         self.with_tangents = with_tangents
         self.steady_normals = steady_normals
         self.normals_by_file_vertex = normals_by_file_vertex
+        self.near_normals_only = near_normals_only
+        self.with_materials = with_materials
         self.notices: list[str] = []
 
     def notice(self, text: str) -> None:
@@ -113,9 +124,13 @@ class MeshReader:
         mesh.normal = _normals(data, loops, cut.polygon)
         if self.steady_normals and _has_blurred_normals(data):
             mesh.normal = replace(mesh.normal, values=_unit(np.rint(mesh.normal.values * _STEPS) / _STEPS))
-        if self.normals_by_file_vertex and mesh.normal.per_corner:
+        by_vertex = self.normals_by_file_vertex and (_has_blurred_normals(data) or not self.near_normals_only)
+        if by_vertex and mesh.normal.per_corner:
             mesh.normal = _middle_normals(
-                mesh.normal, _file_vertices(thing, data, cut.corner_point, loops), cut.corner_point
+                mesh.normal,
+                _file_vertices(thing, data, cut.corner_point, loops),
+                cut.corner_point,
+                _BLUR if self.near_normals_only else np.inf,
             )
         self._check_free_normals(thing, data, mesh)
         mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(thing, data)]
@@ -170,16 +185,17 @@ class MeshReader:
             attribute.data.foreach_get("value", index)
         last = max(0, len(found) - 1)
         beyond = int(np.count_nonzero((index > last) | (index < 0)))
-        if beyond:
+        if beyond and self.with_materials:
             self.notice(
                 f"{thing.name}: {beyond} faces point beyond its material slots and take the last one, "
                 "as Blender shows them"
             )
+        if beyond:
             np.clip(index, 0, last, out=index)
         materials = [names.file_name(material.original) if material else "" for material in found] or [""]
         used = set(np.unique(index).tolist())
         empty = [str(number + 1) for number, name in enumerate(materials) if not name and number in used]
-        if empty and found:
+        if empty and found and self.with_materials:
             what = f"each of the material slots {', '.join(empty)}" if len(empty) > 1 else f"material slot {empty[0]}"
             self.notice(f"{thing.name}: {what} is empty; its faces get the default material")
         return materials, index if polygon is None else index[polygon]
@@ -422,11 +438,11 @@ def _by_file_vertex(tangents: Layer, vertex: IntArray | None) -> Layer:
     return Layer(tangents.name, values, index=vertex)
 
 
-def _middle_normals(normals: Layer, vertex: IntArray | None, corner_point: IntArray) -> Layer:
+def _middle_normals(normals: Layer, vertex: IntArray | None, corner_point: IntArray, most_apart: float) -> Layer:
     """Give all corners of a file's vertex one normal, in each direction the middle one of theirs.
 
     In Blender's tangent space the normals of triangles back to back, on the same three points, are far off: they
-    count only where no others meet.
+    count only where no others meet. Vertices with normals farther than ``most_apart`` from the middle are left alone.
     """
     if vertex is None or not len(vertex) or int(vertex.min()) < 0:
         return normals
@@ -441,7 +457,13 @@ def _middle_normals(normals: Layer, vertex: IntArray | None, corner_point: IntAr
         middle = (np.cumsum(counts) - counts + (counts - 1) // 2)[has_some]
         for axis in range(3):
             values[has_some, axis] = found[np.lexsort((found[:, axis], place))[middle], axis]
-    return Layer(normals.name, _unit(values), index=vertex)
+    values = _unit(values)
+    apart = np.abs(values[vertex] - normals.values).max(axis=1) > most_apart
+    if not apart.any():
+        return Layer(normals.name, values, index=vertex)
+    edited = np.zeros(len(values), bool)
+    edited[vertex[apart]] = True
+    return replace(normals, values=np.where(edited[vertex][:, None], normals.values, values[vertex]))
 
 
 def _tangent_directions(data: bpy.types.Mesh, uv_map: str) -> FloatArray:

@@ -29,18 +29,23 @@ class RestMeshes:
         self.use_modifiers = bool(options["use_modifiers"])
         self.use_keys = bool(options["use_shape_keys"]) and capabilities.shape_keys
         self.influences = capabilities.influences
+        is_single = capabilities.placed_models or capabilities.uv_layers == 1
         self.reader = MeshReader(
             context.evaluated_depsgraph_get(),
             use_modifiers=self.use_modifiers,
             uv_layers=capabilities.uv_layers,
             color_layers=capabilities.color_layers,
-            uv_names=() if capabilities.placed_models else UV_NAMES,
+            uv_names=() if is_single else UV_NAMES,
             by_file_vertex=capabilities.splits_vertices,
             at_rest=True,
-            render_uv_first=capabilities.placed_models,
+            render_uv_first=is_single,
             with_tangents=not capabilities.placed_models,
             steady_normals=capabilities.placed_models and not options["use_as_imported"],
-            normals_by_file_vertex=capabilities.placed_models and bool(options["use_as_imported"]),
+            normals_by_file_vertex=bool(options["use_as_imported"])
+            if capabilities.placed_models
+            else capabilities.splits_vertices,
+            near_normals_only=not capabilities.placed_models,
+            with_materials=capabilities.materials,
         )
 
     @property

@@ -298,7 +298,9 @@ class _Import:
             extra = len(mesh.uvs) - meshes.MOST_UV_LAYERS
             self.warnings.append(f"{node.name}: {extra} UV layers beyond Blender's 8 were left out")
         colors = meshes.COLOR_NAME if mesh.colors else ""
-        found = [self.materials.find(name, colors) for name in mesh.materials]
+        # The one slot of a mesh that knows of no materials would only have to be filled.
+        materials = mesh.materials if len(mesh.materials) > 1 or any(mesh.materials) else []
+        found = [self.materials.find(name, colors) for name in materials]
         built = meshes.build_mesh(node.name, mesh, found, self.keep, weights)
         self.normals(index, mesh, built, is_skinned=weights is not None)
         return mesh, built

@@ -12,7 +12,9 @@ def _traces(bpy):
         "types": {
             name
             for name in dir(bpy.types)
-            if any(own in name.lower() for own in ("meshferry", "timbermesh", "unigine", "second_life"))
+            if any(
+                own in name.lower() for own in ("meshferry", "timbermesh", "unigine", "second_life", "mesh_serializer")
+            )
         },
         "entries": {
             name: sum(draw.__module__.startswith("meshferry") for draw in getattr(bpy.types, name).draw._draw_funcs)
@@ -30,7 +32,8 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
     assert {"IMPORT_SCENE_OT_timbermesh", "EXPORT_SCENE_OT_timbermesh", "IO_FH_timbermesh"} <= registered["types"]
     assert {"IMPORT_SCENE_OT_unigine", "EXPORT_SCENE_OT_unigine_mesh", "IO_FH_unigine"} <= registered["types"]
     assert {"IMPORT_SCENE_OT_second_life", "EXPORT_SCENE_OT_second_life_upload"} <= registered["types"]
-    assert list(registered["entries"].values()) == [3, 3, 3, 1]
+    assert {"IMPORT_SCENE_OT_mesh_serializer", "EXPORT_SCENE_OT_mesh_serializer"} <= registered["types"]
+    assert list(registered["entries"].values()) == [4, 4, 4, 1]
     try:
         for _ in range(2):
             registered_addon.unregister()
@@ -52,6 +55,7 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
         ("IO_FH_unigine", ".mesh;.mesh_skinned;.anim;.skeleton"),
         ("IO_FH_second_life", ".llmesh"),
         ("IO_FH_second_life_bundle", ".slm"),
+        ("IO_FH_mesh_serializer", ".data;.bin;.bytes;.3d"),
     ],
 )
 def test_file_handler_names_the_operators_and_extensions(clean_blender, name, extensions):
@@ -90,6 +94,8 @@ def test_no_two_file_handlers_share_an_extension(clean_blender):
         ("export_scene.second_life_mesh", "Export Second Life Mesh"),
         ("export_scene.second_life_bundle", "Export Second Life Model Bundle"),
         ("export_scene.second_life_request", "Export Second Life Upload Request"),
+        ("import_scene.mesh_serializer", "Import MeshSerializer2"),
+        ("export_scene.mesh_serializer", "Export MeshSerializer2"),
         ("object.second_life_avatar_add", "Add Second Life Avatar"),
     ],
 )

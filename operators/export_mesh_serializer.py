@@ -1,0 +1,117 @@
+"""File > Export > MeshSerializer2, and the Outliner's entry for collections."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import bpy
+from bpy.props import EnumProperty, StringProperty
+
+from ..io_formats.formats import MESH_SERIALIZER
+from ..io_formats.scene import Scene
+from .export_base import OBJECT_SCOPES
+from .export_files import ExportFiles, object_names
+from .file_names import with_extension
+from .menus import MenuEntry, collection_under_pointer, registration
+from .option_properties import export_table, with_options
+from .reporting import counted
+
+OPTIONS = export_table(MESH_SERIALIZER)
+SECTION_ORDER = ("File", "Mesh", "Space", "Objects", "Geometry")
+"""What becomes a file, and what it holds, is asked more often than how objects are read."""
+
+ENDINGS = MESH_SERIALIZER.written_extensions
+
+
+@with_options(OPTIONS)
+class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
+    """Write MeshSerializer2 files, one for each object or one of all."""
+
+    bl_idname = "export_scene.mesh_serializer"
+    bl_label = "Export MeshSerializer2"
+    bl_description = "Export objects to files that scripts of Unity projects load with MeshSerializer2"
+
+    format = MESH_SERIALIZER
+    option_table = OPTIONS
+    section_order = SECTION_ORDER
+    panel_prefix = "MESH_SERIALIZER"
+
+    filter_glob: StringProperty(default=";".join(f"*{known}" for known in ENDINGS), options={"HIDDEN", "SKIP_SAVE"})
+    scope: EnumProperty(
+        name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="SELECTION"
+    )
+
+    file_extension: EnumProperty(
+        name="Extension",
+        description="How the names of the files end; what is in them is the same",
+        items=[
+            (".data", ".data", "As most projects call them, for files that are read from a folder"),
+            (".bytes", ".bytes", "Unity makes a text asset of the file, whose bytes a script takes"),
+            (".bin", ".bin", "As some projects call them"),
+            (".3d", ".3d", "As some projects call them"),
+        ],
+        default=ENDINGS[0],
+    )
+    shown_extension: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
+
+    @property
+    def filename_ext(self) -> str:
+        """The extension of the files: the chosen name's where it is one of the format's, else the chosen one."""
+        lower = self.filepath.lower()
+        return next((known for known in ENDINGS if lower.endswith(known)), self.file_extension)
+
+    def check(self, context: Any) -> bool:
+        """Keep name and extension at one: what was typed, or chosen, last holds."""
+        before, typed = self.filepath, self.filename_ext
+        if typed != self.shown_extension:
+            self.file_extension = typed
+        elif typed != self.file_extension:
+            self.filepath = with_extension(before, self.format, self.file_extension)
+            if self.suggested_name:
+                self.suggested_name = with_extension(self.suggested_name, self.format, self.file_extension)
+        self.shown_extension = self.file_extension
+        return super().check(context) or self.filepath != before
+
+    def draw(self, context: Any) -> None:
+        """Draw the extension with the rest; collection exporters have it in their path."""
+        if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
+            column = self.layout.column()
+            column.use_property_split = True
+            column.use_property_decorate = False
+            column.prop(self, "file_extension")
+        super().draw(context)
+
+    def names(self, context: Any, source: Any) -> list[str]:
+        """Return the names of the objects that become files."""
+        return object_names(self, context, source)
+
+    def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
+        """Return the phrases of the summary."""
+        written = tuple(written)
+        return (
+            counted(sum(len(scene.nodes) for scene in written), "{} object", "{} objects"),
+            counted(sum(scene.triangle_count for scene in written), "{} triangle", "{} triangles"),
+        )
+
+
+def draw_export_entry(self: Any, _context: Any) -> None:
+    """Draw the entry in File > Export."""
+    text = f"{MESH_SERIALIZER.label} ({MESH_SERIALIZER.extensions[0]})"
+    self.layout.operator(EXPORT_SCENE_OT_mesh_serializer.bl_idname, text=text)
+
+
+def draw_collection_entry(self: Any, context: Any) -> None:
+    """Draw the entry in the context menu of collections."""
+    collection = collection_under_pointer(context)
+    if collection is not None:
+        self.layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
+        entry = self.layout.operator(EXPORT_SCENE_OT_mesh_serializer.bl_idname, text="Export MeshSerializer2…")
+        entry.collection = collection.name
+
+
+CLASSES = (EXPORT_SCENE_OT_mesh_serializer,)
+ENTRIES = (
+    MenuEntry("TOPBAR_MT_file_export", draw_export_entry),
+    MenuEntry("OUTLINER_MT_collection", draw_collection_entry),
+)
+
+register, unregister = registration(CLASSES, ENTRIES)
