@@ -12,6 +12,8 @@ Array = npt.NDArray[np.float64]
 
 _COLOR = (0.35, 0.5, 0.68, 1.0)
 """Linear: as Blender draws nothing else."""
+_GAP = 0.5
+"""How thick what leads from bone to bone is, to a point."""
 _MOST = 20_000
 """Marks in a picture; of more, every so many-th."""
 _DOT = 0.012
@@ -20,10 +22,14 @@ _THICKNESS = 0.1
 """Half of the width of a bone, as a part of its length: Blender draws them like this."""
 _THINNEST = 0.012
 """The same as a part of the largest side of all, so that short bones can be seen."""
+_THICKEST = 0.03
+"""And the most."""
 _COLLAR = 0.12
 """How far from its head a bone is thickest, as a part of its length."""
 
-_TRIANGLES = np.array([(0, 2, 1), (0, 3, 2), (0, 4, 3), (0, 1, 4), (5, 1, 2), (5, 2, 3), (5, 3, 4), (5, 4, 1)], np.int32)
+_TRIANGLES = np.array(
+    [(0, 2, 1), (0, 3, 2), (0, 4, 3), (0, 1, 4), (5, 1, 2), (5, 2, 3), (5, 3, 4), (5, 4, 1)], np.int32
+)
 """Of an octahedron of a head (0), a collar of four and a tail (5)."""
 
 
@@ -39,15 +45,27 @@ def has_faces(objects: Iterable[bpy.types.Object]) -> bool:
 
 def marks_for(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]:
     """Return objects that show the bones of armatures, or, where there are none, the edges and points of meshes."""
-    bones = [_bones(one) for one in objects if one.type == "ARMATURE"]
-    heads = np.concatenate([np.zeros((0, 3)), *(some[0] for some in bones)])
-    tails = np.concatenate([np.zeros((0, 3)), *(some[1] for some in bones)])
-    if len(heads):
-        return [_solids("Bones", heads, tails, is_bone=True)]
-    pairs = [_edges_and_points(one) for one in objects if one.type == "MESH"]
-    heads = np.concatenate([np.zeros((0, 3)), *(some[0] for some in pairs)])
-    tails = np.concatenate([np.zeros((0, 3)), *(some[1] for some in pairs)])
-    return [_solids("Points", heads, tails, is_bone=False)] if len(heads) else []
+    armatures = [one for one in objects if one.type == "ARMATURE" and len(one.data.bones)]
+    if armatures:
+        bones = _joined([_bones(one) for one in armatures])
+        gaps = _joined([_gaps(one) for one in armatures])
+        side = _largest_side(*bones)
+        return [_solids("Bones", *bones, side, is_bone=True), _solids("Gaps", *gaps, side * _GAP, is_bone=False)]
+    ends = _joined([_edges_and_points(one) for one in objects if one.type == "MESH"])
+    return [_solids("Points", *ends, _largest_side(*ends), is_bone=False)] if len(ends[0]) else []
+
+
+def _joined(some: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Put the ends of several things together, each (N, 3), without those that are nowhere."""
+    heads = np.concatenate([np.zeros((0, 3)), *(one[0] for one in some)])
+    tails = np.concatenate([np.zeros((0, 3)), *(one[1] for one in some)])
+    finite = np.isfinite(heads).all(axis=1) & np.isfinite(tails).all(axis=1)
+    return heads[finite], tails[finite]
+
+
+def _largest_side(heads: Array, tails: Array) -> float:
+    """Return the largest side of the box around ends; where it is none, that of something to be seen."""
+    return (float(np.ptp(np.concatenate((heads, tails)), axis=0).max()) if len(heads) else 0.0) or 1.0
 
 
 def _bones(armature: bpy.types.Object) -> tuple[Array, Array]:
@@ -60,6 +78,18 @@ def _bones(armature: bpy.types.Object) -> tuple[Array, Array]:
         posed.foreach_get(name, flat)
         ends.append(flat.reshape(-1, 3).astype(np.float64) @ matrix[:3, :3].T + matrix[:3, 3])
     return ends[0], ends[1]
+
+
+def _gaps(armature: bpy.types.Object) -> tuple[Array, Array]:
+    """Return the ends of what leads from bones to those on them that begin elsewhere than where they end."""
+    heads, tails = _bones(armature)
+    numbers = {bone.name: number for number, bone in enumerate(armature.pose.bones)}
+    pairs = [(numbers[bone.parent.name], number) for number, bone in enumerate(armature.pose.bones) if bone.parent]
+    parents, children = np.array(pairs, np.intp).reshape(-1, 2).T
+    apart = np.linalg.norm(heads[children] - tails[parents], axis=1)
+    apart = np.minimum(apart, np.linalg.norm(heads[children] - heads[parents], axis=1))
+    open_ = apart > _GAP * _DOT * _largest_side(heads, tails)
+    return heads[parents[open_]], heads[children[open_]]
 
 
 def _edges_and_points(owner: bpy.types.Object) -> tuple[Array, Array]:
@@ -76,20 +106,17 @@ def _edges_and_points(owner: bpy.types.Object) -> tuple[Array, Array]:
     return points[pairs[:, 0]], points[pairs[:, 1]]
 
 
-def _solids(name: str, heads: Array, tails: Array, *, is_bone: bool) -> bpy.types.Object:
-    """Return an object of octahedra that reach from heads to tails, each (N, 3)."""
-    finite = np.isfinite(heads).all(axis=1) & np.isfinite(tails).all(axis=1)
-    heads, tails = heads[finite], tails[finite]
-    side = float(np.ptp(np.concatenate((heads, tails)), axis=0).max()) if len(heads) else 0.0
+def _solids(name: str, heads: Array, tails: Array, side: float, *, is_bone: bool) -> bpy.types.Object:
+    """Return an object of octahedra that reach from heads to tails, each (N, 3); ``side`` is that of all together."""
     along = tails - heads
     lengths = np.linalg.norm(along, axis=1)
-    least = (side or 1.0) * (_THINNEST if is_bone else _DOT)
+    least = side * (_THINNEST if is_bone else _DOT)
     axis = np.where(lengths[:, None] > least * 1e-3, along, (0.0, 0.0, 1.0))
     axis /= np.linalg.norm(axis, axis=1, keepdims=True)
     short = lengths < 2 * least
     heads = heads - np.where(short[:, None], axis * least, 0.0)
     lengths = np.where(short, 2 * least, lengths)
-    width = np.maximum(lengths * _THICKNESS, least) if is_bone else np.full(len(lengths), least)
+    width = np.clip(lengths * _THICKNESS, least, side * _THICKEST) if is_bone else np.full(len(lengths), least)
     collar = np.where(short, 0.5, _COLLAR if is_bone else 0.5)
 
     other = np.where(np.abs(axis[:, 2:]) < 0.9, (0.0, 0.0, 1.0), (1.0, 0.0, 0.0))

@@ -7,7 +7,7 @@ a shape be read at the size of a thumb. The front of a model is towards -Y, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import bpy
 import numpy as np
@@ -25,12 +25,17 @@ _HALF_VIEW = math.tan(math.radians(11))
 """Tangent of half of what the camera sees: a long lens, which bends little."""
 _MARGIN = 0.94
 """Part of the picture's width that a model may take."""
+_EXPOSURE = 0.6
+"""Stops: many materials of real models are dark."""
+_SEEN = 0.1
+"""Alpha of a pixel that counts."""
 _LEAST_CLIP = 1e-6
 """Metres: Blender's smallest distance from which on a camera sees."""
+_NO_SURFACE = frozenset({"ARMATURE", "CAMERA", "LATTICE", "LIGHT", "LIGHT_PROBE", "SPEAKER"})
 _BOX = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], bool)
 
 
-def make_scene(objects: Sequence[bpy.types.Object], size: int) -> bpy.types.Scene | None:
+def make_scene(objects: Sequence[bpy.types.Object], size: int, *, surfaces: bool = True) -> bpy.types.Scene | None:
     """Return a scene with a camera in front of objects; None: there is nothing to see in them.
 
     What is there stays as it is but for the colours of meshes; this is for a Blender whose data nobody keeps.
@@ -42,15 +47,19 @@ def make_scene(objects: Sequence[bpy.types.Object], size: int) -> bpy.types.Scen
         else; armatures where there is no surface at all.
     size:
         Width and height of the picture, in pixels.
+    surfaces:
+        Show them; otherwise edges and points, also of what has surfaces, which may have no area.
     """
     scene = bpy.data.scenes.new("Picture")
-    shown = _finest(objects) or list(objects)
-    solid = [one for one in shown if one.type not in {"ARMATURE", "CAMERA", "LIGHT", "LIGHT_PROBE", "SPEAKER"}]
+    solid = [one for one in objects if one.type not in _NO_SURFACE]
+    finest = [one for one in solid if one.data is None or (one.meshferry.lod == 0 and one.meshferry.role == "RENDER")]
+    visible = [one for one in finest if not one.hide_render and one.data is not None]
+    solid = finest if visible else solid
     for one in solid:
         scene.collection.objects.link(one)
-        one.hide_render = False
+        one.hide_render &= bool(visible)
     points = _points(scene)
-    if not picture_marks.has_faces(solid):
+    if not surfaces or not picture_marks.has_faces(solid):
         for mark in picture_marks.marks_for(objects):
             scene.collection.objects.link(mark)
         points = _points(scene)
@@ -60,13 +69,6 @@ def make_scene(objects: Sequence[bpy.types.Object], size: int) -> bpy.types.Scen
     _set_look(scene, size)
     scene.display.shading.color_type = show_colors(list(scene.objects))
     return scene
-
-
-def _finest(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Return the objects with data that are neither a coarser level of detail nor a physics shape."""
-    return [
-        one for one in objects if one.data is not None and one.meshferry.lod == 0 and one.meshferry.role == "RENDER"
-    ]
 
 
 def _points(scene: bpy.types.Scene) -> Array:
@@ -130,6 +132,15 @@ def _set_camera(scene: bpy.types.Scene, points: Array) -> None:
     scene.camera = camera
 
 
+def is_blank(picture: str) -> bool:
+    """Tell whether nothing can be seen in a picture file with a transparent background."""
+    image = bpy.data.images.load(picture)
+    pixels = np.empty(image.size[0] * image.size[1] * 4, np.float32)
+    image.pixels.foreach_get(pixels)
+    bpy.data.images.remove(image)
+    return not bool((pixels[3::4] > _SEEN).any())
+
+
 def _set_look(scene: bpy.types.Scene, size: int) -> None:
     """Set how a scene is drawn: always alike, whatever the user's own settings are."""
     render = scene.render
@@ -140,6 +151,7 @@ def _set_look(scene: bpy.types.Scene, size: int) -> None:
     render.film_transparent = True
     render.use_compositing = render.use_sequencer = False
     scene.view_settings.view_transform = "Standard"
+    scene.view_settings.exposure = _EXPOSURE
     scene.display.render_aa = "8"
     shading = scene.display.shading
     shading.light = "STUDIO"

@@ -1,4 +1,4 @@
-""".blend files <-> scenes: the only module of the command line that touches Blender.
+""".blend files <-> scenes: with ``blender_exchange``, all of the command line that touches Blender.
 
 Blender is loaded when first needed. Where the add-on is not enabled, its properties are registered for the time of the
 work and taken off again: classes left registered crash Blender 4.2 and 4.3 at exit and hang 4.5 for ever.
@@ -90,7 +90,7 @@ class BlendSession:
 
     def start_empty(self) -> None:
         """Put an empty file in place of the open one: Blender's own settings, not those of the user's start-up file."""
-        self._call(self.bpy.ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
+        self.call(self.bpy.ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
 
     def open(self, path: Path) -> None:
         """Open a .blend file, without running scripts in it.
@@ -100,15 +100,11 @@ class BlendSession:
         FormatError
             It cannot be read, or is none.
         """
+        require_readable(path)
         try:
-            with path.open("rb"):
-                pass
-        except OSError as problem:
-            raise FormatError(f"The file cannot be read: {problem.strerror or problem}", file=str(path)) from None
-        try:
-            self._call(self.bpy.ops.wm.open_mainfile, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
+            self.call(self.bpy.ops.wm.open_mainfile, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
         except RuntimeError as problem:
-            raise FormatError(f"Blender cannot open it: {_said(problem)}", file=str(path)) from None
+            raise FormatError(f"Blender cannot open it: {said(problem)}", file=str(path)) from None
 
     def save(self, path: Path, *, compress: bool) -> None:
         """Save the open file in place of ``path``, whole or not at all.
@@ -122,7 +118,7 @@ class BlendSession:
         # In the same folder, so that relative paths in the file stay right.
         temporary = place.with_name(f".{place.stem[:100]}.{secrets.token_hex(4)}.part.blend")
         try:
-            self._call(
+            self.call(
                 self.bpy.ops.wm.save_as_mainfile,
                 filepath=str(temporary),
                 check_existing=False,
@@ -135,7 +131,7 @@ class BlendSession:
                 temporary.chmod(place.stat().st_mode & 0o777)
             temporary.replace(place)
         except RuntimeError as problem:
-            raise ExportError(f"{path}: the file cannot be written: {_said(problem)}") from None
+            raise ExportError(f"{path}: the file cannot be written: {said(problem)}") from None
         except OSError as problem:
             raise ExportError(f"{path}: the file cannot be written: {problem.strerror or problem}") from None
         finally:
@@ -152,11 +148,11 @@ class BlendSession:
         scene.render.filepath = str(path.absolute())
         scene.render.use_file_extension = False
         try:
-            self._call(self.bpy.ops.render.render, write_still=True, scene=scene.name)
+            self.call(self.bpy.ops.render.render, write_still=True, scene=scene.name)
         except RuntimeError as problem:
-            raise ExportError(f"Blender cannot draw a picture: {_said(problem)}") from None
+            raise ExportError(f"Blender cannot draw a picture: {said(problem)}") from None
         if not path.is_file():
-            raise ExportError("Blender cannot draw a picture: it wrote none")
+            raise ExportError("Blender cannot draw a picture: it writes none on this machine, which may lack OpenGL")
 
     def import_defaults(self) -> dict[str, Any]:
         """Return the defaults of import options that differ in this Blender, so that nobody is warned of them."""
@@ -223,7 +219,8 @@ class BlendSession:
             return [BlendPart(collection) for collection in found]
         return [BlendPart(None)]
 
-    def _call(self, operator: Callable[..., Any], **arguments: Any) -> None:
+    def call(self, operator: Callable[..., Any], **arguments: Any) -> None:
+        """Run an operator, its chatter kept out of the results; a RuntimeError says why it failed."""
         with contextlib.nullcontext() if self._show_chatter else _without_chatter():
             operator(**arguments)
 
@@ -257,9 +254,23 @@ def _is_exportable(block: Any) -> bool:
     return block.type not in _NOT_EXPORTABLE
 
 
-def _said(problem: RuntimeError) -> str:
-    """Return what an operator reported."""
-    return one_line(str(problem)).removeprefix("Error: ") or "no reason given"
+def said(problem: RuntimeError) -> str:
+    """Return what an operator reported; of an error inside an add-on the last line, which names it."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    if any(line.startswith("Traceback ") or line.endswith("Traceback (most recent call last):") for line in lines):
+        raised = [line for line in lines if not line.startswith(("Location:", "File ")) and ": " in line]
+        lines = raised[-1:] or lines
+    text = one_line(" ".join(line.removeprefix("Error: ") for line in lines))
+    return text.removesuffix(".") or "no reason given"
+
+
+def require_readable(path: Path) -> None:
+    """Raise a FormatError in the system's words where a file cannot be opened."""
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as problem:
+        raise FormatError(f"The file cannot be read: {problem.strerror or problem}", file=str(path)) from None
 
 
 @contextlib.contextmanager
