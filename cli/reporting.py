@@ -45,7 +45,7 @@ class Reporter:
         """Tell programs about one file."""
         if self.as_json:
             # Plain ASCII is the same on every console.
-            self._print(json.dumps(_plain(entry)), sys.stdout)
+            self._print(json.dumps(plain(entry)), sys.stdout)
 
     def result(self, text: str) -> None:
         """Print what was asked for, also when quiet."""
@@ -56,6 +56,11 @@ class Reporter:
         """Tell people of something lost or odd; programs find it in the record."""
         if not self.quiet and not self.as_json:
             self._print(f"{file}: warning: {one_line(text)}", sys.stderr)
+
+    def note(self, text: str) -> None:
+        """Tell people how far things are, out of the way of results."""
+        if not self.quiet:
+            self._print(text, sys.stderr)
 
     def fail(self, file: object, problem: BaseException) -> str:
         """Print the one line ``file: cause`` and return the cause."""
@@ -187,12 +192,12 @@ def summary(facts: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a value as JSON can hold it: numbers of NumPy as Python's, numbers that are none as null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

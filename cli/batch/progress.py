@@ -1,0 +1,176 @@
+"""What a batch says while it runs: a bar on a terminal, elsewhere a line now and then; failures; records."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ...io_formats.errors import MeshferryError
+from ..reporting import Reporter, counted
+from .work import Result, TaskKind, Work
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+LINE_SECONDS = 30.0
+"""Between two lines where there is no terminal."""
+_BAR_SECONDS = 0.2
+"""Between two looks at the bar: to turn it for each of a million small files would cost more than some of the files."""
+
+
+class Progress:
+    """Shows how far a run is; from ``with`` on.
+
+    Parameters
+    ----------
+    reporter:
+        Prints failures and records.
+    """
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._what = ""
+        self._count = self._done = self._failed = 0
+        self._begun = self._shown = time.monotonic()
+        self._handed_out = 0
+        self._bar: Bar | None = None
+        self._bar_task: TaskID | None = None
+        self._pause = LINE_SECONDS
+
+    def __enter__(self) -> Progress:
+        if not self._reporter.quiet and _is_terminal(sys.stderr):
+            self._bar = _bar()
+            self._pause = _BAR_SECONDS
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._show()
+            self._bar.stop()
+            self._bar = None
+
+    def begin(self, what: str, count: int) -> None:
+        """Tell what is done from now on, in a word, and to how many works."""
+        self._what, self._count = what, count
+        self._done = self._handed_out = 0
+        self._begun = self._shown = time.monotonic()
+        if self._bar is not None:
+            if self._bar_task is not None:
+                self._bar.remove_task(self._bar_task)
+            self._bar_task = self._bar.add_task(what, total=count, failed="")
+
+    def skipped(self, work: Work) -> None:
+        """Tell of a work that there is nothing to do for."""
+        if self._reporter.as_json and self._what == "converting":
+            self._reporter.record({"input": work.source, "output": work.target, "result": "skipped"})
+        self._step()
+
+    def ended(self, result: Result) -> None:
+        """Tell how a task ended."""
+        self._handed_out += 1
+        if result.kind is TaskKind.CONVERT:
+            if not result.ended.is_good:
+                self._failed += 1
+                self._reporter.fail(result.work.source, MeshferryError(result.error or result.ended.value))
+            if self._reporter.as_json:
+                self._reporter.record(record_of(result))
+        self._step()
+
+    def _step(self) -> None:
+        self._done += 1
+        now = time.monotonic()
+        if now - self._shown >= self._pause:
+            self._shown = now
+            self._show()
+
+    def _show(self) -> None:
+        if self._bar is not None and self._bar_task is not None:
+            failed = f"{self._failed:,} failed" if self._failed else ""
+            self._bar.update(self._bar_task, completed=self._done, failed=failed)
+        elif self._bar is None:
+            self._reporter.note(self.line())
+
+    def line(self) -> str:
+        """Return how far things are, in a sentence."""
+        seconds = max(time.monotonic() - self._begun, 1e-3)
+        parts = [f"{self._what}: {self._done:,} of {counted(self._count, 'file')}"]
+        if self._failed:
+            parts.append(f"{self._failed:,} failed")
+        parts.append(rate_text(self._done, seconds))
+        if 0 < self._done < self._count:
+            parts.append(f"about {time_text(seconds / self._done * (self._count - self._done))} left")
+        return ", ".join(parts)
+
+
+def record_of(result: Result) -> dict[str, Any]:
+    """Return what programs are told of a work."""
+    work = result.work
+    record: dict[str, Any] = {"input": work.source, "output": work.target, "result": result.ended.value}
+    if result.outputs:
+        record["files"] = result.outputs
+    if result.facts:
+        record["facts"] = result.facts
+    record["warnings"] = result.warnings
+    if result.error:
+        record["error"] = result.error
+    record["seconds"] = round(result.seconds, 4)
+    return record
+
+
+def time_text(seconds: float) -> str:
+    """Return ``1 h 5 min``, ``2 min 3 s``, ``12.3 s``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def rate_text(count: int, seconds: float) -> str:
+    """Return how many files a second, or a minute where that says more."""
+    rate = count / max(seconds, 1e-3)
+    return f"{rate:,.1f} files a second" if rate >= 1 or not count else f"{60 * rate:,.1f} files a minute"
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Tell whether a bar can be turned there: a terminal that moves its cursor."""
+    try:
+        return bool(stream is not None and stream.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"})
+    except ValueError:  # it is closed
+        return False
+
+
+def _bar() -> Bar:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+    from rich.progress import Task as BarTask
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """How many files a second."""
+
+        def render(self, task: BarTask) -> Text:
+            return Text(f"{task.speed:,.1f}/s" if task.speed else "")
+
+    return Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[failed]}", style="red", markup=False),
+        console=Console(stderr=True, highlight=False),
+        # Lines that are printed meanwhile go above the bar, but records for a program never out of their way.
+        redirect_stdout=_is_terminal(sys.stdout),
+        refresh_per_second=4,
+        transient=True,
+    )
