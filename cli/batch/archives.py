@@ -1,13 +1,47 @@
-"""Meshes inside the archives of OpenSim regions and inventories, read without anything being unpacked."""
+"""Meshes inside the archives of OpenSim regions (.oar) and inventories (.iar), read without anything being unpacked.
+
+Such an archive is a gzipped tar file. Its assets are called ``assets/<uuid>_<type>.<extension>``, a mesh
+``assets/<uuid>_mesh.llmesh`` (``OpenSim/Framework/Serialization/ArchiveConstants.cs``), in tar's first layout, with one
+and the same date for everything (``TarArchiveWriter.cs``). What else is inside is passed over.
+
+An archive is read once from its start to its end, with bounds: what it inflates to, how many things are inside, how
+large a mesh or a name is. Links and sparse files are never followed, and nothing is written to disk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import gzip
+import stat
+import tarfile
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, Self, cast
+
+from ...io_formats import files
+from ...io_formats.errors import FormatError
+from ...io_formats.replacing import refusal
 
 EXTENSIONS = (".oar", ".iar")
 """What counts as an archive in a folder."""
+_BY_NAME = (*EXTENSIONS, ".tar.gz", ".tgz", ".tar")
+"""What counts as one where it is named: people pack them anew."""
+MESH = ".llmesh"
+"""Extension of the members that count."""
+
+LARGEST_MEMBER = 256 * 2**20
+"""Bytes of a mesh; those that can be uploaded have a hundredth of that."""
+MOST_MEMBERS = 1_000_000
+LEAST_INFLATED_LIMIT = 2**30
+INFLATED_RATIO = 100
+"""An archive may inflate to so many times its size, or to the limit above: textures hardly shrink, texts to a tenth."""
+_LONGEST_HEADERS = 2**18
+"""Bytes that stand in front of a member: names too long for tar's own header, and the like."""
+_BLOCK = 2**16
+_LONGEST_SHOWN = 200
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +58,54 @@ class Member:
 
 def is_archive(path: str | Path) -> bool:
     """Tell from a path's extension whether it is that of an archive."""
-    raise NotImplementedError
+    return str(path).lower().endswith(_BY_NAME)
 
 
-def members(path: str | Path, told: Callable[[str], None] | None = None) -> Iterator[Member]:
-    """Yield the meshes in an archive, in its order; each name once, of several the first.
+def place_of(archive: str, member: str) -> str:
+    """Return where a member belongs: ``lands/region.oar`` and ``assets/x.llmesh`` give ``lands/region/assets/x.llmesh``.
 
-    ``told`` gets what is left out: what is too large, links, names that come again.
+    Every part of the member's name becomes one that systems take for a file, so it stays below the archive's folder.
+    """
+    stem = next((archive[: -len(end)] for end in _BY_NAME if archive.lower().endswith(end)), archive)
+    parts = [part for part in member.replace("\\", "/").split("/") if part not in {"", ".", ".."}]
+    *folders, name = parts or ["_"]
+    plain = files.file_name(name[: -len(MESH)]) + MESH if name.lower().endswith(MESH) else files.file_name(name)
+    return "/".join([stem, *map(files.file_name, folders), plain])
+
+
+def members(path: str | Path, told: Callable[[str], None] | None = None) -> Generator[Member, None, None]:
+    """Yield the meshes in an archive, in its order; each name once.
+
+    Of several with one name the first counts, as in OpenSim, where what is stored under a UUID never changes.
+
+    Parameters
+    ----------
+    told:
+        Gets a sentence for whatever is left out: what is too large, links, names that come again.
 
     Raises
     ------
     FormatError
         The archive cannot be read, or not from some place on; what was yielded before is good.
     """
-    raise NotImplementedError
+    path = Path(path)
+    seen: set[int] = set()
+    try:
+        with ExitStack() as opened:
+            archive, stream, modified = _open(path, opened)
+            for info in _headers(archive, stream):
+                if not info.name.lower().endswith(MESH) or info.isdir():
+                    continue
+                problem = _why_not(info, seen)
+                seen.add(hash(info.name))
+                if not problem:
+                    yield Member(info.name, info.size, modified, _content(archive, stream, info))
+                elif told is not None:
+                    told(f"{_shown(info.name)} is left out: {problem}")
+    except FormatError as problem:
+        raise problem.in_file(str(path)) from None
+    except OSError as problem:
+        raise FormatError(f"The archive cannot be read: {refusal(problem)}", file=str(path)) from None
 
 
 class ArchiveReader:
@@ -47,7 +115,20 @@ class ArchiveReader:
     """
 
     def __init__(self, path: str | Path) -> None:
-        raise NotImplementedError
+        self._path = Path(path)
+        self._start()
+
+    def _start(self) -> None:
+        self._rest = members(self._path)
+        self._passed: set[str] = set()
+        self._ended: FormatError | None = None
+        """What is said of members that are not among those passed, once there are no more."""
+
+    def __enter__(self) -> ArchiveReader:
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        self._rest.close()
 
     def content(self, name: str) -> bytes:
         """Return what is in a member.
@@ -57,4 +138,129 @@ class ArchiveReader:
         FormatError
             It is not there (any more), or the archive cannot be read up to it.
         """
-        raise NotImplementedError
+        if name in self._passed:
+            self._rest.close()
+            self._start()
+        if self._ended is None:
+            try:
+                for member in self._rest:
+                    self._passed.add(member.name)
+                    if member.name == name:
+                        return member.content
+                self._ended = FormatError("It is not in the archive any more")
+            except FormatError as problem:
+                self._ended = problem
+        raise FormatError(self._ended.message, offset=self._ended.offset, file=f"{self._path}: {_shown(name)}")
+
+
+class _Bounded:
+    """A stream of which no more is read than was agreed on, however far it says that it goes."""
+
+    def __init__(self, stream: BinaryIO, limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+        self._passed = 0
+        self._until = 0
+
+    def allow(self, until: int) -> None:
+        """Set the place up to which the next step may read; tar reads ahead by a block."""
+        self._until = until + 2 * _BLOCK
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._passed += len(data)
+        if self._passed > self._limit:
+            raise FormatError(f"The archive inflates to more than {self._limit:,} bytes, which no real one does")
+        if self._passed > self._until:
+            raise FormatError("What stands in front of a file in the archive is too long")
+        return data
+
+
+class _Header(tarfile.TarInfo):
+    """What stands in front of a member, strictly: ``tarfile`` takes a broken one for the end of the archive."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Self:
+        try:
+            header = super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as problem:
+            if buf.strip(b"\0"):
+                raise tarfile.ReadError(str(problem)) from None
+            raise  # the end
+        if header.size < 0:
+            raise tarfile.ReadError("negative size")
+        return header
+
+
+@contextmanager
+def _in_words(place: int) -> Iterator[None]:
+    """Say in one way all that ``tarfile`` and ``gzip`` raise at a place in the inflated archive."""
+    try:
+        yield
+    except FormatError as problem:
+        problem.offset = place
+        raise
+    except EOFError:
+        raise FormatError("The archive is cut off here", offset=place) from None
+    except (gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError, LookupError, ArithmeticError, RecursionError):
+        what = "The archive is damaged here" if place else "This is not a gzipped tar file, as OpenSim's archives are"
+        raise FormatError(what, offset=place) from None
+
+
+def _open(path: Path, opened: ExitStack) -> tuple[tarfile.TarFile, _Bounded, int]:
+    """Open an archive for one passage; return it with its stream and the time of its change."""
+    kind = path.stat()
+    if not stat.S_ISREG(kind.st_mode):
+        raise FormatError("This is not a file")
+    raw = opened.enter_context(path.open("rb"))
+    is_packed = raw.read(2) == _GZIP
+    raw.seek(0)
+    plain = cast("BinaryIO", opened.enter_context(gzip.GzipFile(fileobj=raw))) if is_packed else raw
+    stream = _Bounded(plain, max(LEAST_INFLATED_LIMIT, INFLATED_RATIO * kind.st_size))
+    stream.allow(_LONGEST_HEADERS)
+    with _in_words(0):
+        archive = tarfile.open(fileobj=cast("BinaryIO", stream), mode="r|", tarinfo=_Header, bufsize=_BLOCK)  # noqa: SIM115
+    opened.callback(archive.close)
+    return archive, stream, kind.st_mtime_ns
+
+
+def _headers(archive: tarfile.TarFile, stream: _Bounded) -> Iterator[tarfile.TarInfo]:
+    """Yield what the members are, of all kinds."""
+    for _ in range(MOST_MEMBERS):
+        place = archive.offset
+        stream.allow(place + _LONGEST_HEADERS)
+        with _in_words(place):
+            info = archive.next()
+        if info is None:
+            return
+        archive.members = []  # or all would be kept
+        yield info
+    raise FormatError(f"There are more than {MOST_MEMBERS:,} files in the archive")
+
+
+def _why_not(info: tarfile.TarInfo, seen: set[int]) -> str:
+    """Say why a member with the name of a mesh does not count; nothing where it does."""
+    if info.issym() or info.islnk():
+        return "it is a link"
+    if not info.isreg() or info.issparse():
+        return "it is no plain file"
+    if not 0 <= info.size <= LARGEST_MEMBER:
+        return f"its {info.size:,} bytes are more than the {LARGEST_MEMBER:,} that a mesh may have"
+    return "it comes again, and the first counts" if hash(info.name) in seen else ""
+
+
+def _content(archive: tarfile.TarFile, stream: _Bounded, info: tarfile.TarInfo) -> bytes:
+    """Return what is in the member that was reached."""
+    stream.allow(info.offset_data + info.size)
+    with _in_words(info.offset_data):
+        content = archive.extractfile(info)
+        data = content.read() if content is not None else b""
+        if len(data) != info.size:
+            raise EOFError
+    return data
+
+
+def _shown(name: str) -> str:
+    """Return a name out of an archive as a line can show it."""
+    plain = "".join(letter if letter.isprintable() else "?" for letter in name)
+    return plain if len(plain) <= _LONGEST_SHOWN else plain[:_LONGEST_SHOWN] + "…"

@@ -1,7 +1,6 @@
 """The plan of a batch as it lies on disk: ``batch.json`` with what was asked for, ``plan.jsonl`` with a line a file.
 
-A line is a list: number of the root, path, member, target, size, time of change in nanoseconds, and, where it is
-needed, what the names of further files begin with::
+A line is a list: number of the root, path, member, target, size, time of change in nanoseconds::
 
     [0,"lamps/lamp.mesh","","lamps/lamp.blend",1284,1763751000000000000]
 
@@ -93,8 +92,6 @@ class BatchFile:
 def line_of(work: Work) -> bytes:
     """Return the line of a work, with its end."""
     values: list[Any] = [work.root, work.path, work.member, work.target, work.size, work.modified]
-    if work.part_stem:
-        values.append(work.part_stem)
     return _encode(values).encode("ascii") + b"\n"
 
 
@@ -189,19 +186,16 @@ class Plan:
     def _work(self, number: int, line: bytes) -> Work:
         try:
             values = json.loads(line)
-            root, path, member, target, size, modified, *rest = values
-            part_stem = rest[0] if rest else ""
-            texts = (path, member, target, part_stem)
-            numbers = (root, size, modified)
-            if not all(type(text) is str for text in texts) or not all(type(one) is int for one in numbers):
+            root, path, member, target, size, modified = values
+            if [type(value) for value in values] != [int, str, str, str, int, int]:
                 raise ValueError
-            if not 0 <= root < len(self.roots) or len(rest) > 1 or not _is_below(target) or "/" in part_stem:
+            if not 0 <= root < len(self.roots) or not _is_below(target):
                 raise ValueError
         except (ValueError, TypeError, RecursionError):
             raise self._error(
                 f"Line {number + 1:,} is not one of a plan; start the batch again to make it anew"
             ) from None
-        return Work(number, root, path, member, target, size, modified, part_stem)
+        return Work(number, root, path, member, target, size, modified)
 
     def _error(self, message: str) -> FormatError:
         return FormatError(message, file=str(self.folder / PLAN_FILE))

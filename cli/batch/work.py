@@ -61,18 +61,6 @@ class Work:
     """Below the output folder. No two works have the same, so this is what the journal knows a work by."""
     size: int
     modified: int
-    part_stem: str = ""
-    """What the names of further files begin with, see :attr:`parts`; empty: as the target's name does."""
-
-    @property
-    def parts(self) -> str:
-        """Name, without folder, part and extension, of files beside the target where a source becomes several.
-
-        Such a file is called ``<parts>.<part><extension>`` and lies in the folder of the target. The plan sees to it
-        that no target of any work is called so, nor a part of another work's source.
-        """
-        name = self.target.rpartition("/")[2]
-        return self.part_stem or (name.rpartition(".")[0] or name)
 
     @property
     def source(self) -> str:
