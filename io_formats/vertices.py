@@ -276,7 +276,7 @@ def weld(mesh: Mesh, tracks: Sequence[npt.NDArray[np.float32]] = ()) -> tuple[Me
             return layer
         kept = layer.values[first]
         if np.array_equal(kept[new_point], layer.values):
-            return replace(layer, values=kept)
+            return replace(layer, values=kept, stored=None if layer.stored is None else layer.stored[first])
         return replace(layer, index=mesh.corner_point)
 
     moved = mesh.with_layers(move)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...io_formats.quantization import linear_to_srgb, to_unorm
 from ...io_formats.scene import AnyArray, Layer, Mesh, ShapeKey
 from ...io_formats.vertices import turn_triangles
-from .. import compat, names
+from .. import compat, names, stored_numbers
 from ..importing.meshes import FILE_VERTEX
 
 FloatArray = npt.NDArray[np.float32]
@@ -139,6 +139,8 @@ class MeshReader:
         mesh.tangent = _tangents(data, mesh, loops) if self.with_tangents else None
         if mesh.tangent is not None and self.by_file_vertex:
             mesh.tangent = _by_file_vertex(mesh.tangent, _file_vertices(thing, data, cut.corner_point, loops))
+        mesh.normal = stored_numbers.with_stored(mesh.normal, "normal", data, cut.corner_point, loops)
+        mesh.tangent = stored_numbers.with_stored(mesh.tangent, "tangent", data, cut.corner_point, loops)
         return mesh
 
     def convert_shape(self, name: str, data: bpy.types.Mesh, base: Mesh, cut: Triangulation) -> ShapeKey:

@@ -16,7 +16,7 @@ from ...io_formats import files, formats, point_cache
 from ...io_formats.errors import MeshferryError
 from ...io_formats.scene import Clip, FloatArray, Layer, Mesh, Node, Role, Scene, Skeleton, VertexTrack
 from ...io_formats.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
-from .. import compat, names, surfaces
+from .. import compat, names, stored_numbers, surfaces
 from . import armature_matching, armatures, hull_faces, meshes, objects, shape_keys, skins
 from .actions import ClipActions, ClipTiming, PlayedBefore
 from .armatures import BoneMap
@@ -302,6 +302,7 @@ class _Import:
         materials = mesh.materials if len(mesh.materials) > 1 or any(mesh.materials) else []
         found = [self.materials.find(name, colors) for name in materials]
         built = meshes.build_mesh(node.name, mesh, found, self.keep, weights)
+        stored_numbers.write(built, mesh)
         self.normals(index, mesh, built, is_skinned=weights is not None)
         return mesh, built
 

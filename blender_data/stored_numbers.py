@@ -1,0 +1,69 @@
+"""Numbers that a file rounded directions to <-> attributes of the mesh: what nobody touched is written as it was.
+
+Directions of a few bits an axis are not of unit length, and those in Blender are: they do not give the numbers back.
+Whether an attribute still means what the mesh shows, the writer of the file finds out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ..io_formats.scene import IntArray, Layer, Mesh
+
+ATTRIBUTES = {"normal": "file_normal", "tangent": "file_tangent"}
+"""Layer of a mesh, and the attribute with its stored numbers: four of 8 bits in one whole number, the first lowest."""
+
+_BYTES = 4
+
+
+def write(built: bpy.types.Mesh, mesh: Mesh) -> None:
+    """Keep the stored numbers of a mesh's normals and tangents, where there are any."""
+    for layer, name in ((mesh.normal, ATTRIBUTES["normal"]), (mesh.tangent, ATTRIBUTES["tangent"])):
+        if layer is None or layer.stored is None or len(layer.stored) != len(layer.values) or not len(layer.stored):
+            continue
+        packed = np.zeros((len(layer.stored), _BYTES), np.uint8)
+        packed[:, : layer.stored.shape[1]] = layer.stored
+        numbers = packed.view("<i4").reshape(-1)
+        on_corners = layer.index is not None or layer.per_corner
+        attribute = built.attributes.new(name, "INT", "CORNER" if on_corners else "POINT")
+        attribute.data.foreach_set("value", numbers if layer.index is None else numbers[layer.index])
+
+
+def with_stored(
+    layer: Layer | None, kind: str, data: bpy.types.Mesh, corner_point: IntArray, loops: IntArray | None
+) -> Layer | None:
+    """Return a layer with the numbers that the mesh keeps for it; without, where it keeps none.
+
+    Parameters
+    ----------
+    kind:
+        One of ``ATTRIBUTES``.
+    corner_point, loops:
+        (C,) the point and the loop of each corner of the triangles; no loops: the corners are the loops.
+    """
+    attribute = data.attributes.get(ATTRIBUTES[kind])
+    if layer is None or attribute is None or attribute.data_type != "INT" or not len(layer.values):
+        return layer
+    if attribute.domain not in {"POINT", "CORNER"}:
+        return layer
+    numbers = np.empty(len(attribute.data), np.int32)
+    attribute.data.foreach_get("value", numbers)
+    stored = numbers.astype("<i4", copy=False).view(np.uint8).reshape(-1, _BYTES)[:, : layer.values.shape[1]]
+    on_points = attribute.domain == "POINT"
+    if layer.index is None and not layer.per_corner:
+        return replace(layer, stored=np.ascontiguousarray(stored)) if on_points else layer
+    at_corners = stored[corner_point] if on_points else stored if loops is None else stored[loops]
+    return replace(layer, stored=_in_order(layer, at_corners))
+
+
+def _in_order(layer: Layer, at_corners: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the numbers of corners, (C, k), in the order of a layer's values."""
+    if layer.index is None:
+        return np.ascontiguousarray(at_corners)
+    stored = np.zeros((len(layer.values), at_corners.shape[1]), np.uint8)
+    stored[layer.index] = at_corners
+    return stored
