@@ -17,7 +17,7 @@ from .blend_files import BLEND_OPTIONS
 from .blender_formats import BlenderFormat
 from .clip_choice import ClipChoice, parse_renaming, wanted_names
 from .convert_plan import Plan
-from .option_arguments import OptionTable, add_arguments, format_table, given_flags, given_values
+from .option_arguments import OptionTable, add_arguments, format_table, given_arguments, given_flags, given_values
 from .outcomes import Settings
 
 _IMPORT = OptionTable("import", "options for writing .blend files: how files become Blender data", IMPORT_OPTIONS)
@@ -78,6 +78,19 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         clips=ClipChoice(wanted_names(str(export.get(CLIP_FILTER.name, ""))), dict(arguments.rename_clip)),
         collections=tuple(arguments.collection),
         strict=arguments.strict,
+    )
+
+
+def given_conversion(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return everything that the user chose as arguments again, always in the same order and spelling.
+
+    What :func:`add_conversion_arguments` makes of them has the same :func:`settings_of`.
+    """
+    return (
+        *(["--strict"] if arguments.strict else []),
+        *(f"--collection={name}" for name in arguments.collection),
+        *(f"--rename-clip={old}={new}" for old, new in arguments.rename_clip),
+        *given_arguments(arguments, [table for table, _ in _tables()]),
     )
 
 

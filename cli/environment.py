@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 from typing import NoReturn
 
-LIBRARIES = {"numpy": "numpy", "google.protobuf": "protobuf", "llsd": "llsd"}
+LIBRARIES = {"numpy": "numpy", "google.protobuf": "protobuf", "llsd": "llsd", "rich": "rich"}
 """Modules that Meshferry imports -> what pip calls them."""
 
 

@@ -81,6 +81,20 @@ def given_flags(arguments: argparse.Namespace, table: OptionTable, tables: Seque
     return {f"--{flag}": option for option, flag in _flags(table, tables) if hasattr(arguments, _destination(flag))}
 
 
+def given_arguments(arguments: argparse.Namespace, tables: Sequence[OptionTable]) -> list[str]:
+    """Return what the user gave of all tables as arguments again: each once, in the tables' order and one spelling."""
+    flags = dict.fromkeys(flag for table in tables for _, flag in _flags(table, tables))
+    return [
+        _spelt(flag, getattr(arguments, _destination(flag))) for flag in flags if hasattr(arguments, _destination(flag))
+    ]
+
+
+def _spelt(flag: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return f"--{flag}" if value else f"--no-{flag}"
+    return f"--{flag}={value!r}" if isinstance(value, float) else f"--{flag}={value}"
+
+
 def _flags(wanted: OptionTable, tables: Sequence[OptionTable]) -> list[tuple[Option, str]]:
     """Return each option of a table with its flag, without the dashes.
 
