@@ -41,6 +41,10 @@ class Known:
     entry: Entry
 
 
+class HeldError(MeshferryError):
+    """Another process holds the journal."""
+
+
 class Journal:
     """The journal of an output folder, which one process at a time may hold.
 
@@ -53,8 +57,10 @@ class Journal:
 
     Raises
     ------
+    HeldError
+        From ``with``: another process holds it.
     MeshferryError
-        From ``with``: another process holds it, or the folder cannot be written to.
+        From ``with``: the folder cannot be written to.
     """
 
     def __init__(self, output: Path, file: Path | None = None) -> None:
@@ -76,7 +82,7 @@ class Journal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = locks.hold(_lock_path(self.path))
             if self._lock is None:
-                raise MeshferryError(
+                raise HeldError(
                     f"{self.output}: another batch is writing to this folder; wait for it, or name another with -o"
                 )
             self._index = Index.read(self.path)
@@ -105,13 +111,7 @@ class Journal:
         The outputs have to be there, with the sizes that they were written with.
         """
         entry = self._entry(work.target)
-        if entry is None or entry.options != self.options or not Ended(entry.result).is_good:
-            return None
-        if (entry.source, entry.member) != (work.path, work.member) or not entry.hash or not entry.outputs:
-            return None
-        if any(size < 0 or file_size(self.output / name) != size for name, size in entry.outputs.items()):
-            return None
-        return Known(entry.hash, (entry.size, entry.modified) == (work.size, work.modified), entry)
+        return None if entry is None else still_holds(entry, work, self.options, self.output)
 
     def append(self, result: Result) -> Entry:
         """Write down how a work ended; return what was written.
@@ -270,6 +270,17 @@ class Journal:
         if self._lock is not None:
             self._lock.close()
         self._lock = None
+
+
+def still_holds(entry: Entry, work: Work, options: str, output: Path) -> Known | None:
+    """Return what a line tells of a work if that still holds, see :meth:`Journal.known`."""
+    if entry.options != options or not Ended(entry.result).is_good:
+        return None
+    if (entry.source, entry.member) != (work.path, work.member) or not entry.hash or not entry.outputs:
+        return None
+    if any(size < 0 or file_size(output / name) != size for name, size in entry.outputs.items()):
+        return None
+    return Known(entry.hash, (entry.size, entry.modified) == (work.size, work.modified), entry)
 
 
 def _lock_path(journal: Path) -> Path:

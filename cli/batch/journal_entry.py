@@ -12,6 +12,8 @@ from .work import Ended, Result, Work
 
 _START = b'{"target":'
 """Of every line that tells of a work."""
+AFTER_TARGET = b',"source":'
+"""What follows the target; never inside it, where quotes have backslashes."""
 _decoder = json.JSONDecoder()
 
 
@@ -105,6 +107,11 @@ def parse(line: bytes) -> Entry | None:
         return entry if sound and all(isinstance(text, str) for text in texts) else None
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def start_of(target: str) -> bytes:
+    """Return how the lines of a target begin, up to :data:`AFTER_TARGET`."""
+    return _START + json.dumps(target).encode("ascii")
 
 
 def target_of(line: bytes) -> str | None:
