@@ -56,6 +56,22 @@ def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
     return [text for text in said if text]
 
 
+def remove_abandoned(folder: Path) -> bool:
+    """Remove the folder that a killed export of a set left; tell whether it is gone now.
+
+    One that a living process writes stays, and so does a folder of that kind of name that is none of these.
+    """
+    try:
+        if not (folder / _PLAN).exists():
+            if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:
+                folder.rmdir()  # the plan comes before anything else, so it is empty
+        elif (found := _interrupted(folder)) is not None:
+            found.remove()
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+    return not folder.exists()
+
+
 @dataclass
 class _Member:
     """A file on its way."""
@@ -254,7 +270,7 @@ def _interrupted_sets(path: Path) -> list[_Interrupted]:
     return found
 
 
-def _interrupted(folder: Path, chosen: str) -> _Interrupted | None:
+def _interrupted(folder: Path, chosen: str = "") -> _Interrupted | None:
     plan = folder / _PLAN
     if not plan.exists():
         if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:
@@ -265,7 +281,7 @@ def _interrupted(folder: Path, chosen: str) -> _Interrupted | None:
             return None
         text = stream.read()
     content = json.loads(text) if text.strip() else {"chosen": chosen, "members": []}
-    if content["chosen"] != chosen:
+    if chosen and content["chosen"] != chosen:
         return None
     result = _Interrupted(folder, chosen, [], [], [], [])
     for member in content["members"]:
