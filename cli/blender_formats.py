@@ -7,7 +7,7 @@ Nothing here loads Blender.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ class BlenderFormat:
     """Arguments of the importers; each takes those that it has."""
     writing: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the exporters."""
+    every_action: str = ""
+    """Argument of the exporters that has every action written rather than what plays."""
     is_set: bool = False
     """Whether several files may be written beside each other."""
 
@@ -64,9 +66,182 @@ _EVERYTHING = Capabilities(
     physics=True,
 )
 
+_GLTF = Capabilities(
+    uv_layers=MOST_UV_LAYERS,
+    color_layers=ANY_NUMBER,
+    normals=True,
+    splits_vertices=True,
+    materials=True,
+    node_hierarchy=True,
+    shape_keys=True,
+    skeletons=True,
+    influences=ANY_NUMBER,
+    node_clips=True,
+    joint_clips=True,
+    vertex_clips=True,
+)
+_READ_GLTF = {
+    "merge_vertices": False,
+    "import_pack_images": True,
+    "disable_bone_shape": True,
+    "import_scene_as_collection": False,
+    "import_merge_material_slots": False,
+}
+_WRITE_GLTF = {
+    "use_selection": True,
+    "export_yup": True,
+    "export_all_influences": True,
+    "export_vertex_color": "ACTIVE",
+    "export_all_vertex_colors": True,
+    "export_extras": True,
+    "export_cameras": True,
+    "export_lights": True,
+    "export_animation_mode": "ACTIONS",
+    # Animations of files begin at frame 1 of the scene, and at the beginning in a file.
+    "export_anim_slide_to_zero": True,
+}
+_USD = Capabilities(
+    uv_layers=MOST_UV_LAYERS,
+    color_layers=ANY_NUMBER,
+    custom_layers=True,
+    normals=True,
+    materials=True,
+    node_hierarchy=True,
+    shape_keys=True,
+    skeletons=True,
+    influences=ANY_NUMBER,
+    node_clips=True,
+    joint_clips=True,
+    vertex_clips=True,
+    joins_clips=True,
+)
+_READ_USD = {
+    "create_collection": False,
+    "create_world_material": False,
+    "import_visible_only": True,
+    "import_textures_mode": "IMPORT_PACK",
+    "relative_path": False,
+    "set_frame_range": True,
+    "attr_import_mode": "ALL",
+    "property_import_mode": "ALL",
+    "validate_meshes": False,
+}
+_WRITE_USD = {
+    "selected_objects_only": True,
+    "visible_objects_only": False,
+    "export_animation": True,
+    "evaluation_mode": "VIEWPORT",
+    "export_textures": True,
+    "export_textures_mode": "NEW",
+    "overwrite_textures": True,
+    "relative_paths": True,
+    "convert_world_material": False,
+    "allow_unicode": True,
+}
+
 BLEND_FILE = BlenderFormat(name="blend", label="Blender", extensions=(".blend",), capabilities=_EVERYTHING)
 
-BLENDER_FORMATS: tuple[BlenderFormat, ...] = (BLEND_FILE,)
+GLB = BlenderFormat(
+    name="glb",
+    label="glTF Binary",
+    extensions=(".glb",),
+    capabilities=_GLTF,
+    importers=("import_scene.gltf",),
+    exporters=("export_scene.gltf",),
+    reading=_READ_GLTF,
+    writing={**_WRITE_GLTF, "export_format": "GLB"},
+)
+GLTF = BlenderFormat(
+    name="gltf",
+    label="glTF",
+    extensions=(".gltf",),
+    capabilities=_GLTF,
+    importers=("import_scene.gltf",),
+    exporters=("export_scene.gltf",),
+    reading=_READ_GLTF,
+    writing={**_WRITE_GLTF, "export_format": "GLTF_SEPARATE"},
+    is_set=True,
+)
+FBX = BlenderFormat(
+    name="fbx",
+    label="FBX",
+    extensions=(".fbx",),
+    capabilities=Capabilities(
+        uv_layers=MOST_UV_LAYERS,
+        color_layers=ANY_NUMBER,
+        normals=True,
+        materials=True,
+        node_hierarchy=True,
+        shape_keys=True,
+        skeletons=True,
+        influences=ANY_NUMBER,
+        node_clips=True,
+        joint_clips=True,
+        vertex_clips=True,
+    ),
+    importers=("wm.fbx_import", "import_scene.fbx"),
+    exporters=("export_scene.fbx",),
+    reading={"use_anim": True, "use_custom_normals": True, "validate_meshes": False, "anim_offset": 1.0},
+    writing={
+        "use_selection": True,
+        "object_types": {"EMPTY", "CAMERA", "LIGHT", "ARMATURE", "MESH", "OTHER"},
+        "axis_forward": "-Z",
+        "axis_up": "Y",
+        # A metre is the file's unit, so that objects have scale 1 wherever the unit is honoured.
+        "apply_scale_options": "FBX_SCALE_UNITS",
+        "use_mesh_modifiers": False,
+        "colors_type": "SRGB",
+        "use_custom_props": True,
+        "add_leaf_bones": False,
+        "bake_anim_use_nla_strips": False,
+        "bake_anim_simplify_factor": 0.0,
+        "path_mode": "COPY",
+        "embed_textures": True,
+    },
+    every_action="bake_anim_use_all_actions",
+)
+OBJ = BlenderFormat(
+    name="obj",
+    label="Wavefront OBJ",
+    extensions=(".obj",),
+    capabilities=Capabilities(uv_layers=1, color_layers=1, normals=True, materials=True),
+    importers=("wm.obj_import",),
+    exporters=("wm.obj_export",),
+    reading={"forward_axis": "NEGATIVE_Z", "up_axis": "Y", "validate_meshes": False},
+    writing={
+        "export_selected_objects": True,
+        "forward_axis": "NEGATIVE_Z",
+        "up_axis": "Y",
+        "export_colors": True,
+        "export_pbr_extensions": True,
+        "path_mode": "COPY",
+    },
+    is_set=True,
+)
+PLY = BlenderFormat(
+    name="ply",
+    label="PLY",
+    extensions=(".ply",),
+    capabilities=Capabilities(uv_layers=1, color_layers=1, normals=True, joins_objects=True),
+    importers=("wm.ply_import",),
+    exporters=("wm.ply_export",),
+    reading={"forward_axis": "Y", "up_axis": "Z", "merge_verts": False},
+    writing={"export_selected_objects": True, "forward_axis": "Y", "up_axis": "Z", "export_normals": True},
+)
+USD = BlenderFormat(
+    name="usd",
+    label="USD",
+    extensions=(".usd", ".usdc", ".usda"),
+    capabilities=_USD,
+    importers=("wm.usd_import",),
+    exporters=("wm.usd_export",),
+    reading=_READ_USD,
+    writing=_WRITE_USD,
+    is_set=True,
+)
+USDZ = replace(USD, name="usdz", label="USD Archive", extensions=(".usdz",), is_set=False)
+
+BLENDER_FORMATS: tuple[BlenderFormat, ...] = (BLEND_FILE, GLB, GLTF, FBX, OBJ, PLY, USD, USDZ)
 
 
 def by_extension(extension: str) -> BlenderFormat | None:

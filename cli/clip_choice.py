@@ -19,6 +19,8 @@ class ClipChoice:
     """Names of the animations to take, with wildcards; none: all."""
     new_names: Mapping[str, str] = field(default_factory=dict)
     """By the name in the file."""
+    one_scene: bool = False
+    """Whether no other scene is to come, which a name could concern."""
     _renamed: set[str] = field(default_factory=set)
     _seen: dict[str, None] = field(default_factory=dict)
     """Names of all animations so far, in their order."""
@@ -53,6 +55,11 @@ class ClipChoice:
     def is_renamed(self, name: str) -> bool:
         """Tell whether a clip of this name has got it from the user."""
         return any(self.new_names[old] == name for old in self._renamed)
+
+    def require_now(self) -> None:
+        """Raise for a new name that no clip has got, where no later scene can have it."""
+        if self.one_scene:
+            self.require_all()
 
     def require_all(self) -> None:
         """Raise for the first new name that no clip has got so far."""

@@ -78,6 +78,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         clips=ClipChoice(wanted_names(str(export.get(CLIP_FILTER.name, ""))), dict(arguments.rename_clip)),
         collections=tuple(arguments.collection),
         strict=arguments.strict,
+        dry_run=getattr(arguments, "dry_run", False),
     )
 
 

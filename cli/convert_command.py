@@ -61,6 +61,11 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
     parser.add_argument("--to", metavar="EXTENSION", help="kind of file to write for each file read, such as blend")
     parser.add_argument("-o", "--output", metavar="FOLDER", help="where --to writes; subfolders are kept")
     add_conversion_arguments(parser)
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="read everything and say what would be written and lost, but write nothing, not even folders",
+    )
     parser.set_defaults(run=run)
 
 
@@ -83,12 +88,13 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         for job in plan.jobs:
             failed_sources = set()
             for outcome in conversion.run(job):
-                _report(outcome, reporter)
+                _report(outcome, reporter, dry_run=settings.dry_run)
                 if outcome.problem is not None:
                     failed_sources.add(outcome.source)
             failed += len(failed_sources)
     if plan.source_count > 1:
-        reporter.say(f"Converted {plan.source_count - failed:,} of {counted(plan.source_count, 'file')}")
+        verb = "Could convert" if settings.dry_run else "Converted"
+        reporter.say(f"{verb} {plan.source_count - failed:,} of {counted(plan.source_count, 'file')}")
     if not failed:
         failed += _unknown_clips(settings.clips, reporter)
     return 1 if failed else 0
@@ -104,8 +110,10 @@ def _unknown_clips(clips: ClipChoice, reporter: Reporter) -> int:
     return 0
 
 
-def _report(outcome: Outcome, reporter: Reporter) -> None:
+def _report(outcome: Outcome, reporter: Reporter, *, dry_run: bool) -> None:
     entry: dict[str, Any] = {"input": str(outcome.source), "output": str(outcome.target)}
+    if dry_run:
+        entry["dry_run"] = True
     if outcome.files:
         entry["files"] = [str(path) for path in outcome.files]
     if outcome.collection:
@@ -118,7 +126,8 @@ def _report(outcome: Outcome, reporter: Reporter) -> None:
     elif outcome.facts is not None:
         part = f" (collection '{outcome.collection}')" if outcome.collection and inputs.is_blend(outcome.source) else ""
         beside = f" and {counted(len(outcome.files) - 1, 'file')} beside it" if len(outcome.files) > 1 else ""
-        reporter.say(f"{outcome.source}{part} -> {outcome.target}{beside}: {summary(outcome.facts)}")
+        arrow = "would become" if dry_run else "->"
+        reporter.say(f"{outcome.source}{part} {arrow} {outcome.target}{beside}: {summary(outcome.facts)}")
         for text in grouped(outcome.warnings):
             reporter.warn(outcome.source, text)
     reporter.record(entry)

@@ -10,6 +10,8 @@ from typing import Any
 from ..io_formats.errors import ExportError
 from .clip_choice import ClipChoice
 
+ANOTHER_FAILED = "Not written, since another file failed and the conversion is strict"
+
 
 @dataclass(frozen=True)
 class Settings:

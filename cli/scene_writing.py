@@ -14,9 +14,10 @@ from ..io_formats.formats import Format, by_name
 from ..io_formats.options import resolve
 from ..io_formats.output_files import OutputFile
 from ..io_formats.scene import Scene
+from . import blender_formats
 from .convert_plan import Job
 from .file_naming import FileNames
-from .inputs import file_key, is_blend
+from .inputs import file_key
 from .outcomes import Outcome, Settings
 from .scene_facts import scene_facts
 
@@ -74,14 +75,25 @@ class SceneWriter:
                 made = scene.properties.get("made", ())
                 lacking = [text for text in (*lost, *encoded.losses) if text not in made]
                 written.tell([*lost, *encoded.warnings], lacking, strict=self._settings.strict)
-                paths = self._claim(written.target, encoded.outputs)
-                make_folder(job)
-                written.add(files.write_outputs(written.target, encoded.outputs))
-                written.files = paths if target.is_set else []
+                self.put(written, job, encoded.outputs)
 
             written.attempt(encode)
             yield written
             lost.clear()  # said once
+
+    def put(self, outcome: Outcome, job: Job, outputs: Sequence[OutputFile]) -> None:
+        """Put the files of an outcome in place, if not only asked what would become of them.
+
+        Raises
+        ------
+        ExportError
+            Some of them belong to others, or the system refuses.
+        """
+        paths = self._claim(outcome.target, outputs)
+        if not self._settings.dry_run:
+            make_folder(job)
+            outcome.add(files.write_outputs(outcome.target, outputs))
+        outcome.files = paths if job.format.is_set else []
 
     def _claim(self, target: Path, outputs: Sequence[OutputFile]) -> list[Path]:
         """Return the paths of a set's files, the chosen one last, so that nothing else of the run writes to them.
@@ -122,7 +134,7 @@ class SceneWriter:
                 raise ExportError(_too_many(parts, job, target))
             return [base]
         names_clips = not target.capabilities.meshes and any(
-            is_blend(outcome.source) or self._settings.clips.is_renamed(clip.name)
+            blender_formats.by_path(outcome.source) is not None or self._settings.clips.is_renamed(clip.name)
             for part in parts
             for clip in part.clips
         )
@@ -142,7 +154,7 @@ class SceneWriter:
 
 def _path_beside(target: Path, output: OutputFile) -> Path:
     """Return where a file of a set goes; extensions like that of the chosen one are spelt as its is."""
-    path = target.with_name(output.name)
+    path = target.parent / output.name
     return path.with_suffix(target.suffix) if path.suffix.lower() == target.suffix.lower() else path
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .scene import Mesh, Role, Scene
+from .scene import Clip, Mesh, Role, Scene
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class Capabilities:
     placed_models: bool = False
     """Whether each object is a model of its own that keeps its place and size beside its mesh, with levels of detail,
     physics shapes and a binding to a skeleton."""
+    joins_objects: bool = False
+    """Whether a file is one mesh, into which all objects go."""
+    joins_clips: bool = False
+    """Whether a file has one time line, on which only one animation has a place."""
 
     @property
     def meshes(self) -> bool:
@@ -48,35 +53,32 @@ def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
     """Return one sentence for each kind of thing that a target with these capabilities drops."""
     lost: Counter[str] = Counter()
     names: dict[str, list[str]] = {}
-
-    def lose(kind: str, count: int, owner: str) -> None:
+    for kind, count, owner in _all_losses(scene, capabilities):
         if count > 0:
             lost[kind] += count
             names.setdefault(kind, []).append(owner)
-
-    for node in scene.nodes:
-        if node.parent >= 0 and not capabilities.node_hierarchy:
-            lose("parent relation", 1, node.name)
-        if node.lod > 0 and not capabilities.levels_of_detail:
-            lose("lower level of detail", 1, node.name)
-        if node.role is not Role.RENDER and not capabilities.physics:
-            lose("physics shape", 1, node.name)
-        if node.mesh is not None:
-            for kind, count in _mesh_losses(node.mesh, capabilities):
-                lose(kind, count, node.name)
-    if not capabilities.skeletons:
-        for skeleton in scene.skeletons:
-            lose("bone", len(skeleton.joints), skeleton.name)
-    for clip in scene.clips:
-        joints = sum(track.skeleton is not None for track in clip.transforms)
-        nodes = len(clip.transforms) - joints
-        lose("animated node", 0 if capabilities.node_clips else nodes, clip.name)
-        lose("animated bone", 0 if capabilities.joint_clips else joints, clip.name)
-        lose("vertex animation", 0 if capabilities.vertex_clips else len(clip.vertices), clip.name)
     return [
         f"{count} {kind if count == 1 else _PLURALS.get(kind, kind + 's')} not carried over: {_some(names[kind])}"
         for kind, count in lost.items()
     ]
+
+
+def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str, int, str]]:
+    """Yield what is lost, how much of it, and the name of what has it."""
+    for node in scene.nodes:
+        if node.parent >= 0 and not capabilities.node_hierarchy:
+            yield "parent relation", 1, node.name
+        if node.lod > 0 and not capabilities.levels_of_detail:
+            yield "lower level of detail", 1, node.name
+        if node.role is not Role.RENDER and not capabilities.physics:
+            yield "physics shape", 1, node.name
+        if node.mesh is not None:
+            yield from ((kind, count, node.name) for kind, count in _mesh_losses(node.mesh, capabilities))
+    yield from ((kind, 1, owner) for kind, owner in _joined(scene, capabilities))
+    if not capabilities.skeletons:
+        yield from (("bone", len(skeleton.joints), skeleton.name) for skeleton in scene.skeletons)
+    for clip in scene.clips:
+        yield from ((kind, count, clip.name) for kind, count in _clip_losses(clip, capabilities))
 
 
 _OVER = "vertex with too many weights"
@@ -84,9 +86,28 @@ _APART = "surface apart from others of its name"
 _PLURALS = {
     "lower level of detail": "lower levels of detail",
     _APART: "surfaces apart from others of their names",
+    "object of its own": "objects of their own",
     "weighted mesh": "weighted meshes",
     _OVER: "vertices with too many weights",
 }
+
+
+def _joined(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str, str]]:
+    """Yield what does not stay by itself in a file that holds one of a kind: what it is, and its name."""
+    models = [node.name for node in scene.nodes if node.mesh is not None]
+    if capabilities.joins_objects and len(models) > 1:
+        yield from (("object of its own", model) for model in models)
+    if capabilities.joins_clips:
+        yield from (("further animation", clip.name) for clip in scene.clips[1:])
+
+
+def _clip_losses(clip: Clip, capabilities: Capabilities) -> list[tuple[str, int]]:
+    joints = sum(track.skeleton is not None for track in clip.transforms)
+    return [
+        ("animated node", 0 if capabilities.node_clips else len(clip.transforms) - joints),
+        ("animated bone", 0 if capabilities.joint_clips else joints),
+        ("vertex animation", 0 if capabilities.vertex_clips else len(clip.vertices)),
+    ]
 
 
 def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]]:

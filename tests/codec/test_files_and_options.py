@@ -388,6 +388,17 @@ def test_weights_beyond_the_most() -> None:
     assert found == ["7 vertices with too many weights not carried over: 'Body'"]
 
 
+def test_what_files_join() -> None:
+    scene = sc.Scene("x", clips=[sc.Clip(name, 24.0, 1) for name in ("Idle", "Walk", "Run")])
+    scene.nodes = [sc.Node(name, mesh=rich_scene().nodes[0].mesh) for name in ("Body", "Hat")]
+    found = losses(scene, Capabilities(joins_objects=True, joins_clips=True))
+    assert "2 objects of their own not carried over: 'Body', 'Hat'" in found
+    assert "2 further animations not carried over: 'Walk', 'Run'" in found
+    del scene.nodes[1], scene.clips[1:]
+    alone = losses(scene, Capabilities(joins_objects=True, joins_clips=True))
+    assert not [text for text in alone if "of its own" in text or "further" in text]
+
+
 def test_many_names_are_cut_short() -> None:
     scene = sc.Scene("x", [sc.Node("Root"), *(sc.Node(f"n{i}", 0) for i in range(8)), sc.Node("n0", 0)])
     assert losses(scene, Capabilities()) == [
@@ -399,7 +410,8 @@ def test_plurals_name_kinds_that_exist() -> None:
     crowded = rich_scene()
     if crowded.nodes[0].mesh:
         crowded.nodes[0].mesh.surfaces *= 2
-    known = " ".join(losses(crowded, Capabilities()) + losses(rich_scene(), Capabilities(influences=1)))
+    some = (Capabilities(), Capabilities(influences=1), Capabilities(joins_objects=True))
+    known = " ".join(text for can in some for text in losses(crowded, can))
     for kind, plural in capabilities._PLURALS.items():
         assert kind in known or plural in known
 

@@ -1,0 +1,114 @@
+"""The open file made ready for exporters of Blender's own: what they are to see, and what they cannot do themselves.
+
+All of it changes the open file, so it is for files that nobody is going to save.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import bpy
+import numpy as np
+
+from .. import compat
+from .object_selection import enabled_objects
+
+
+def chosen_objects(
+    context: bpy.types.Context, collection: bpy.types.Collection | None, *, use_hidden: bool
+) -> tuple[list[bpy.types.Object], list[bpy.types.Object]]:
+    """Return the objects of a collection (None: of the scene) to export, and those that are left out on purpose.
+
+    Those are coarser levels of detail, physics shapes and what is hidden.
+    """
+    candidates = list(collection.all_objects if collection is not None else context.scene.objects)
+    enabled = set(enabled_objects(context.view_layer.layer_collection))
+    chosen: list[bpy.types.Object] = []
+    left_out: list[bpy.types.Object] = []
+    for thing in dict.fromkeys(candidates):
+        seen = thing in enabled and (use_hidden or thing.visible_get(view_layer=context.view_layer))
+        (chosen if seen and not belongs_to_another(thing) else left_out).append(thing)
+    return chosen, left_out
+
+
+def belongs_to_another(thing: bpy.types.Object) -> bool:
+    """Tell whether an object is a coarser level of detail or a physics shape."""
+    kept = thing.meshferry
+    return kept.lod_of is not None or kept.lod > 0 or kept.role != "RENDER"
+
+
+def select(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> None:
+    """Select exactly these objects, shown where they were hidden."""
+    active = context.view_layer.objects.active
+    if active is not None and active.mode != "OBJECT":
+        bpy.ops.object.mode_set(mode="OBJECT")
+    for thing in context.view_layer.objects:
+        thing.select_set(False)
+    for thing in objects:
+        thing.hide_set(False)
+        thing.select_set(True)
+    context.view_layer.objects.active = objects[0] if objects else None
+
+
+def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[str]:
+    """Give objects the mesh that their modifiers make, but keep armatures working; return what there is to tell.
+
+    Objects with shape keys keep their modifiers unapplied: the keys have no place in what modifiers make.
+    """
+    notices: list[str] = []
+    waiting: list[bpy.types.Object] = []
+    for thing in objects:
+        shown = [one for one in thing.modifiers if one.show_viewport and one.type != "ARMATURE"]
+        if thing.type != "MESH" or not shown:
+            continue
+        if thing.data.shape_keys is not None:
+            listed = ", ".join(one.name for one in shown)
+            notices.append(f"{thing.name}: modifiers left out, since the mesh has shape keys: {listed}")
+            continue
+        waiting.append(thing)
+    armatures = [one for thing in waiting for one in thing.modifiers if one.type == "ARMATURE" and one.show_viewport]
+    for modifier in armatures:
+        modifier.show_viewport = False
+    depsgraph = context.evaluated_depsgraph_get()
+    made = [
+        bpy.data.meshes.new_from_object(
+            thing.evaluated_get(depsgraph), preserve_all_data_layers=True, depsgraph=depsgraph
+        )
+        for thing in waiting
+    ]
+    for modifier in armatures:
+        modifier.show_viewport = True
+    for thing, mesh in zip(waiting, made, strict=True):
+        thing.data = mesh
+        for modifier in [one for one in thing.modifiers if one.type != "ARMATURE"]:
+            thing.modifiers.remove(modifier)
+    return notices
+
+
+def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:
+    """Set the scene's range to what the objects' actions play; return these actions, each once."""
+    blocks = [
+        block for thing in objects for block in (thing, getattr(thing.data, "shape_keys", None)) if block is not None
+    ]
+    playing = [block.animation_data.action for block in blocks if block.animation_data and block.animation_data.action]
+    actions = [action for action in dict.fromkeys(playing) if compat.action_curves(action, None)]
+    if actions:
+        context.scene.frame_start = int(min(action.frame_range[0] for action in actions))
+        context.scene.frame_end = max(
+            context.scene.frame_start, round(max(action.frame_range[1] for action in actions))
+        )
+    return actions
+
+
+def key_interval(actions: Iterable[bpy.types.Action]) -> float:
+    """Return the smallest time between two keys of actions, in frames; 0 where there are no two."""
+    least = 0.0
+    for action in actions:
+        for curve in compat.action_curves(action, None):
+            points = np.empty(2 * len(curve.keyframe_points), np.float32)
+            curve.keyframe_points.foreach_get("co", points)
+            gaps = np.diff(points[::2])
+            gaps = gaps[gaps > 1e-3]
+            if len(gaps):
+                least = min(least or np.inf, float(gaps.min()))
+    return least

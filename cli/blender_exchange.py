@@ -1,0 +1,135 @@
+"""Files that Blender's own importers and exporters read and write, through their operators."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..io_formats.errors import ExportError, FormatError
+from ..io_formats.output_files import OutputFile
+from .blend_files import BlendSession, require_readable, said
+from .blender_formats import BlenderFormat
+
+_NEAR_A_RATE = 1e-2
+"""Frames a second by which keys may miss a whole rate: their times are kept in single precision."""
+_HIGHEST_RATE = 480
+
+
+def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
+    """Add what is in a file to the open one, in a collection named after it; return the collection.
+
+    Where nothing else is in the open file, the scene takes the rate at which the animations of this one have their
+    keys, so that each lies on a whole frame.
+
+    Raises
+    ------
+    FormatError
+        It cannot be read, or there is nothing in it.
+    """
+    require_readable(path)
+    is_first = not len(session.bpy.data.objects)
+    made = _read(session, path, known)
+    scene = session.bpy.context.scene
+    rate = _rate_of_keys(session, scene)
+    if is_first and rate and rate != scene.render.fps / scene.render.fps_base:
+        session.start_empty()
+        scene = session.bpy.context.scene
+        scene.render.fps, scene.render.fps_base = rate, 1.0
+        made = _read(session, path, known)
+    return made
+
+
+def _read(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
+    data = session.bpy.data
+    layer = session.bpy.context.view_layer
+    collection = data.collections.new(path.stem)
+    session.bpy.context.scene.collection.children.link(collection)
+    layer.active_layer_collection = layer.layer_collection.children[collection.name]
+    try:
+        _run(session, known.importers, known.reading, path.absolute())
+    except RuntimeError as problem:
+        raise FormatError(f"Blender cannot read it: {said(problem)}", file=str(path)) from None
+    if not len(collection.all_objects):
+        raise FormatError("Blender found nothing in it", file=str(path))
+    layer.update()
+    return collection
+
+
+def _rate_of_keys(session: BlendSession, scene: Any) -> int:
+    """Return the whole rate at which all keys of the open file's actions would lie on frames; 0: none is known."""
+    from ..blender_data.exporting.foreign_export import key_interval
+
+    interval = key_interval(session.bpy.data.actions)
+    if not interval:
+        return 0
+    rate = scene.render.fps / scene.render.fps_base / interval
+    nearest = round(rate)
+    return nearest if 1 <= nearest <= _HIGHEST_RATE and abs(rate - nearest) < _NEAR_A_RATE else 0
+
+
+def write_objects(
+    session: BlendSession, objects: Sequence[Any], clips: Sequence[str], target: Path, known: BlenderFormat
+) -> tuple[list[OutputFile], list[str]]:
+    """Return the files that objects of the open file become, the chosen one last, and what to tell the user.
+
+    Blender writes them into a folder for the time of the work. The open file is changed by it.
+
+    Parameters
+    ----------
+    clips:
+        Names of the animations that the objects have.
+    target:
+        Where the chosen file will go: the others are named after it.
+
+    Raises
+    ------
+    ExportError
+        Blender refuses.
+    """
+    from ..blender_data.exporting import foreign_export
+
+    context = session.bpy.context
+    notices = foreign_export.apply_modifiers(context, objects) if known.capabilities.skeletons else []
+    foreign_export.select(context, objects)
+    foreign_export.set_range(context, objects)
+    more: dict[str, Any] = {}
+    if known.every_action:
+        more[known.every_action] = len(clips) > 1
+        if len(clips) == 1:
+            context.scene.name = clips[0]  # what plays is called after the scene
+    with tempfile.TemporaryDirectory(prefix="meshferry-") as folder:
+        chosen = Path(folder, target.name)
+        try:
+            _run(session, known.exporters, {**known.writing, **more}, chosen)
+        except RuntimeError as problem:
+            raise ExportError(f"Blender cannot write it: {said(problem)}") from None
+        return _outputs(Path(folder), chosen), notices
+
+
+def _outputs(folder: Path, chosen: Path) -> list[OutputFile]:
+    if not chosen.is_file():
+        raise ExportError("Blender cannot write it: it made no file")
+    beside = sorted(path for path in folder.rglob("*") if path.is_file() and path != chosen)
+    return [OutputFile(path.relative_to(folder).as_posix(), path.read_bytes()) for path in (*beside, chosen)]
+
+
+def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str, Any], path: Path) -> None:
+    """Run the first of some operators that this Blender has, with those of the arguments that it knows.
+
+    Raises
+    ------
+    RuntimeError
+        It fails, or there is none.
+    """
+    for operator in operators:
+        family, _, name = operator.partition(".")
+        there = getattr(session.bpy.ops, family)
+        if name in dir(there):
+            found = getattr(there, name)
+            known = found.get_rna_type().properties
+            given = {key: value for key, value in arguments.items() if key in known}
+            session.call(found, filepath=str(path), **given)
+            return
+    raise RuntimeError(f"this Blender has no {' or '.join(operators)}; enable the add-on that brings it")

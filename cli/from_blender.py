@@ -1,0 +1,93 @@
+"""Files of Blender's kinds -> files: what is in them is written part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, MERGING
+from ..io_formats import files
+from ..io_formats.errors import ExportError
+from ..io_formats.formats import Format
+from ..io_formats.options import resolve
+from ..io_formats.scene import Scene
+from . import blender_exchange
+from .blend_files import BlendPart, BlendSession
+from .blender_formats import BlenderFormat
+from .convert_plan import Job
+from .file_naming import FileNames
+from .on_disk import on_disk
+from .outcomes import Outcome, Settings
+from .part_writing import PartWriter
+from .scene_writing import SceneWriter
+
+_WHOLE: Mapping[str, Any] = {MERGING.name: "KEEP", CLIPS.name: "ACTIONS"}
+"""Options for what came out of other files than .blend: their objects and animations are meant as they are."""
+
+
+class FromBlender:
+    """Opens files of Blender's kinds and writes what is in them."""
+
+    def __init__(self, settings: Settings, session: BlendSession, names: FileNames, writer: SceneWriter) -> None:
+        self._settings = settings
+        self._session = session
+        self._names = names
+        self._writer = writer
+        self._part_writer = PartWriter(settings, session, writer)
+
+    def run(self, job: Job, source: BlenderFormat) -> Iterator[Outcome]:
+        """Do one job; yield an outcome for each file written."""
+        opened = Outcome(job.sources[0], job.target)
+        parts: list[BlendPart] = []
+
+        def open_file() -> None:
+            with on_disk(job.sources[0], job.content) as path:
+                if source.is_blend:
+                    self._session.open(path)
+                else:
+                    self._session.start_empty()
+                    blender_exchange.read_file(self._session, path, source)
+            parts.extend(self._parts(job, source))
+
+        if not opened.attempt(open_file):
+            yield opened
+            return
+        if len(parts) > 1:
+            self._settings.clips.one_scene = False
+        for part in parts:
+            path = job.target
+            if len(parts) > 1:
+                path = self._names.of_part(path, files.file_name(part.name))
+            outcome = Outcome(job.sources[0], path, collection=part.name)
+            if isinstance(job.format, BlenderFormat):
+                yield self._part_writer.write(part, outcome, job, job.format)
+            else:
+                yield from self._part(part, outcome, job, job.format, {} if source.is_blend else _WHOLE)
+
+    def _parts(self, job: Job, source: BlenderFormat) -> list[BlendPart]:
+        if not source.is_blend and not self._settings.collections:
+            return [BlendPart(None)]
+        parts = self._session.parts(self._settings.collections, several=job.in_folder)
+        if len(parts) > 1 and not job.in_folder:
+            raise ExportError(
+                f"{len(parts)} collections cannot become one file; say --to EXTENSION -o FOLDER to write one for each"
+            )
+        return parts
+
+    def _part(
+        self, part: BlendPart, outcome: Outcome, job: Job, target: Format, given: Mapping[str, Any]
+    ) -> Iterator[Outcome]:
+        """Write what a part of the open file becomes in one of our formats."""
+        scenes: list[Scene] = []
+
+        def export() -> None:
+            name = part.name or files.scene_name(job.target)
+            options = resolve(EXPORT_OPTIONS, {**given, **self._settings.export_options})
+            scenes.append(self._session.export_scene(part, options, name, target.capabilities))
+            self._settings.clips.apply(scenes[0], filtered=True)
+            self._settings.clips.require_now()
+
+        if outcome.attempt(export):
+            yield from self._writer.write(scenes[0], outcome, job, target)
+        else:
+            yield outcome

@@ -1,0 +1,151 @@
+"""Files -> one file of Blender's kinds: each source is added to an empty Blender, which then saves or exports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..blender_data.importing.import_options import IMPORT_OPTIONS, SET_FRAME_RATE, VERTEX_ANIMATION
+from ..io_formats import files
+from ..io_formats.capabilities import losses
+from ..io_formats.errors import ExportError
+from ..io_formats.flattening import fit
+from ..io_formats.formats import by_name
+from ..io_formats.garbage import without_collection
+from ..io_formats.options import resolve
+from ..io_formats.scene import Scene
+from . import blender_exchange, blender_formats, inputs
+from .blend_files import COMPRESS, BlendPart, BlendSession
+from .blender_formats import BlenderFormat
+from .convert_plan import Job
+from .on_disk import on_disk
+from .outcomes import ANOTHER_FAILED, Outcome, Settings
+from .part_writing import PartWriter
+from .scene_facts import scene_facts
+from .scene_writing import SceneWriter, make_folder
+
+
+@dataclass
+class _Work:
+    """What is under way for one job."""
+
+    job: Job
+    target: BlenderFormat
+    options: dict[str, Any] = field(default_factory=dict)
+    armatures: list[Any] = field(default_factory=list)
+    clips: dict[str, None] = field(default_factory=dict)
+    """Names of all animations so far."""
+
+
+class IntoBlender:
+    """Fills an empty Blender and writes what is in it."""
+
+    def __init__(self, settings: Settings, session: BlendSession, writer: SceneWriter) -> None:
+        self._settings = settings
+        self._session = session
+        self._writer = writer
+        self._part_writer = PartWriter(settings, session, writer)
+
+    def run(self, job: Job, target: BlenderFormat) -> list[Outcome]:
+        """Make every source a collection of one file, which is written without those that failed."""
+        outcomes = [Outcome(source, job.target) for source in job.sources]
+        work = _Work(job, target)
+        started = Outcome(job.sources[0], job.target)
+        if not started.attempt(lambda: self._start(work)):
+            return _all_failed(outcomes, started.problem)
+        for outcome in sorted(outcomes, key=lambda outcome: not inputs.may_hold_meshes(outcome.source)):
+            content = job.content if outcome is outcomes[0] else None
+            outcome.attempt(lambda outcome=outcome, content=content: self._add(outcome, content, work))  # type: ignore[misc]
+        good = [outcome for outcome in outcomes if outcome.problem is None]
+        if not good:
+            return outcomes
+        if self._settings.strict and len(good) < len(outcomes):
+            _all_failed(good, ExportError(ANOTHER_FAILED))
+            return outcomes
+        saved = Outcome(job.sources[0], job.target)
+        if saved.attempt(lambda: self._save(saved, work)):
+            good[0].add(saved.warnings)
+            good[0].files = saved.files
+        else:
+            _all_failed(good, saved.problem)
+        return outcomes
+
+    def _start(self, work: _Work) -> None:
+        self._session.start_empty()
+        given = self._session.import_defaults() | self._settings.import_options
+        if not work.target.is_blend:
+            # Frames of the scene are then those of the file, and no exporter has to guess values between them.
+            given = {SET_FRAME_RATE.name: True, **given, VERTEX_ANIMATION.name: "SHAPE_KEYS"}
+        elif self._settings.dry_run and given.get(VERTEX_ANIMATION.name) == "CACHE":
+            given[VERTEX_ANIMATION.name] = "NONE"  # its cache would be a file
+        work.options.update(resolve(IMPORT_OPTIONS, given))
+
+    def _add(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
+        known = blender_formats.by_path(outcome.source)
+        if known is None:
+            with without_collection():
+                self._add_ours(outcome, content, work)
+        else:
+            self._add_foreign(outcome, content, known, work)
+
+    def _add_ours(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
+        scene = files.read_scene(outcome.source, self._settings.read_options, data=content)
+        self._settings.clips.apply(scene)
+        lost = [] if work.target.is_blend else _fitted(scene, work.target)
+        outcome.facts = facts = scene_facts(scene)
+        outcome.tell([*scene.warnings, *lost], lost, strict=self._settings.strict)
+        work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
+        result = self._session.import_scene(scene, work.options, outcome.source, work.armatures)
+        outcome.collection = result.collection.name
+        made = [thing for thing in result.objects if thing.type != "ARMATURE"]
+        finest = [thing for thing in made if thing.data and _is_finest(thing)]
+        triangles = sum(len(thing.data.polygons) for thing in finest)
+        outcome.facts = facts | {"nodes": len(made), "triangles": triangles}
+        said = [*lost, *result.warnings]
+        outcome.tell(said, said, strict=self._settings.strict)
+
+    def _add_foreign(self, outcome: Outcome, content: bytes | None, known: BlenderFormat, work: _Work) -> None:
+        """Add a file of one of Blender's own importers, in a collection of its own."""
+        with on_disk(outcome.source, content) as path:
+            collection = blender_exchange.read_file(self._session, path, known)
+        outcome.collection = collection.name
+        _, lost, scene = self._part_writer.taken_stock(BlendPart(collection), work.target)
+        outcome.facts = scene_facts(scene)
+        work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
+        outcome.tell(lost, lost, strict=self._settings.strict)
+
+    def _save(self, saved: Outcome, work: _Work) -> None:
+        self._settings.clips.require_now()
+        if self._settings.dry_run:
+            return
+        if work.target.is_blend:
+            make_folder(work.job)
+            compress = resolve((COMPRESS,), self._settings.blend_options)[COMPRESS.name]
+            self._session.save(work.job.target, compress=compress)
+        else:
+            objects = list(self._session.bpy.context.view_layer.objects)
+            self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)
+
+
+def _fitted(scene: Scene, target: BlenderFormat) -> list[str]:
+    """Take out of a scene what a kind of file cannot hold; return what that was."""
+    can = target.capabilities
+    lost = losses(scene, can)
+    came_from = scene.properties.get("format")
+    fit(scene, can, by_name(came_from).capabilities if came_from else None)
+    if not can.clips:
+        scene.clips = []  # meshes stand as they rest
+    elif can.joins_clips:
+        del scene.clips[1:]
+    return lost
+
+
+def _is_finest(made: Any) -> bool:
+    """Tell whether an object is neither a coarser level of detail nor a physics shape."""
+    return bool(made.meshferry.lod == 0 and made.meshferry.role == "RENDER")
+
+
+def _all_failed(outcomes: list[Outcome], problem: Exception | None) -> list[Outcome]:
+    for outcome in outcomes:
+        outcome.problem = problem
+    return outcomes

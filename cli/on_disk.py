@@ -1,0 +1,20 @@
+"""Content that came out of an archive, as a file for those who read nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def on_disk(path: Path, content: bytes | None) -> Iterator[Path]:
+    """Give a file's path or, of ``content`` that somebody has read already, that of a copy for the time being."""
+    if content is None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="meshferry-") as folder:
+        copy = Path(folder, path.name)
+        copy.write_bytes(content)
+        yield copy

@@ -1,0 +1,91 @@
+"""Objects of the open file -> a file of one of Blender's own exporters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN
+from ..io_formats.capabilities import Capabilities, losses
+from ..io_formats.errors import ExportError
+from ..io_formats.options import resolve
+from ..io_formats.scene import Scene
+from ..io_formats.wording import listed
+from . import blender_exchange
+from .blend_files import BlendPart, BlendSession
+from .blender_formats import BlenderFormat
+from .convert_plan import Job
+from .outcomes import Outcome, Settings
+from .reporting import counted
+from .scene_facts import scene_facts
+from .scene_writing import SceneWriter
+
+_CARRIED = frozenset({"EMPTY", "ARMATURE"})
+"""Types of objects that say nothing where there is no tree: what hangs on them stands where it stood."""
+
+
+class PartWriter:
+    """Has Blender write parts of the open file; says before what of them is lost."""
+
+    def __init__(self, settings: Settings, session: BlendSession, writer: SceneWriter) -> None:
+        self._settings = settings
+        self._session = session
+        self._writer = writer
+
+    def write(self, part: BlendPart, outcome: Outcome, job: Job, target: BlenderFormat) -> Outcome:
+        """Write a part of the open .blend file; return its outcome."""
+
+        def export() -> None:
+            chosen, lost, scene = self.taken_stock(part, target)
+            outcome.facts = scene_facts(scene, target.capabilities)
+            outcome.tell(lost, lost, strict=self._settings.strict)
+            self.write_objects(chosen, [clip.name for clip in scene.clips], outcome, job, target)
+
+        outcome.attempt(export)
+        return outcome
+
+    def taken_stock(self, part: BlendPart, target: BlenderFormat) -> tuple[list[Any], list[str], Scene]:
+        """Return the objects of a part to write, what is lost of it, and all that it holds, without values.
+
+        Raises
+        ------
+        ExportError
+            There is nothing to write.
+        """
+        from ..blender_data.exporting import foreign_export
+        from ..blender_data.exporting.inventory import inventory
+
+        context = self._session.bpy.context
+        options = resolve(EXPORT_OPTIONS, self._settings.export_options)
+        chosen, left_out = foreign_export.chosen_objects(
+            context, part.collection, use_hidden=bool(options[HIDDEN.name])
+        )
+        if not chosen:
+            place = f"the collection '{part.name}'" if part.name else "the file"
+            raise ExportError(f"There is nothing to export in {place}: no object is shown")
+        coarser = [thing for thing in left_out if foreign_export.belongs_to_another(thing)]
+        scene = inventory(context, [*chosen, *coarser], part.name, options)
+        lost = losses(scene, target.capabilities) + lost_objects(chosen, target.capabilities)
+        hidden = [thing.name for thing in left_out if thing not in coarser]
+        if hidden:
+            lost.append(f"{listed(hidden)}: hidden, left out")
+        return chosen, lost, scene
+
+    def write_objects(
+        self, objects: list[Any], clips: list[str], outcome: Outcome, job: Job, target: BlenderFormat
+    ) -> None:
+        """Write objects of the open file, if not only asked what would become of them."""
+        if self._settings.dry_run:
+            return
+        outputs, said = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
+        outcome.add(said)
+        self._writer.put(outcome, job, outputs)
+
+
+def lost_objects(objects: list[Any], can: Capabilities) -> list[str]:
+    """Say which objects a format without a tree of objects leaves out: all that have no surface."""
+    from ..blender_data.exporting.object_selection import MESHABLE
+
+    if can.node_hierarchy:
+        return []
+    lost = [thing.name for thing in objects if thing.type not in MESHABLE | _CARRIED]
+    return [f"{counted(len(lost), 'object')} without a surface not carried over: {listed(lost)}"] if lost else []
