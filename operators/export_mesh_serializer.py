@@ -1,6 +1,7 @@
 """File > Export > MeshSerializer2, and the Outliner's entry for collections."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import bpy
@@ -19,7 +20,7 @@ OPTIONS = export_table(MESH_SERIALIZER)
 SECTION_ORDER = ("File", "Mesh", "Space", "Objects", "Geometry")
 """What becomes a file, and what it holds, is asked more often than how objects are read."""
 
-ENDINGS = MESH_SERIALIZER.written_extensions
+EXTENSIONS = MESH_SERIALIZER.written_extensions
 
 
 @with_options(OPTIONS)
@@ -35,7 +36,7 @@ class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
     section_order = SECTION_ORDER
     panel_prefix = "MESH_SERIALIZER"
 
-    filter_glob: StringProperty(default=";".join(f"*{known}" for known in ENDINGS), options={"HIDDEN", "SKIP_SAVE"})
+    filter_glob: StringProperty(default=";".join(f"*{known}" for known in EXTENSIONS), options={"HIDDEN", "SKIP_SAVE"})
     scope: EnumProperty(
         name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="SELECTION"
     )
@@ -49,25 +50,22 @@ class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
             (".bin", ".bin", "As some projects call them"),
             (".3d", ".3d", "As some projects call them"),
         ],
-        default=ENDINGS[0],
+        default=EXTENSIONS[0],
     )
     shown_extension: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
 
     @property
     def filename_ext(self) -> str:
-        """The extension of the files: the chosen name's where it is one of the format's, else the chosen one."""
-        lower = self.filepath.lower()
-        return next((known for known in ENDINGS if lower.endswith(known)), self.file_extension)
+        """The extension of the files: the path's where it is one of the format's, else the chosen one."""
+        return extension_of(self.filepath) or self.file_extension
 
     def check(self, context: Any) -> bool:
-        """Keep name and extension at one: what was typed, or chosen, last holds."""
-        before, typed = self.filepath, self.filename_ext
-        if typed != self.shown_extension:
-            self.file_extension = typed
-        elif typed != self.file_extension:
-            self.filepath = with_extension(before, self.format, self.file_extension)
-            if self.suggested_name:
-                self.suggested_name = with_extension(self.suggested_name, self.format, self.file_extension)
+        """Keep the path and the chosen extension at one."""
+        before = self.filepath
+        was_suggested = bool(self.suggested_name) and Path(before).name == self.suggested_name
+        self.filepath, self.file_extension = agreed(before, self.file_extension, self.shown_extension)
+        if was_suggested:
+            self.suggested_name = Path(self.filepath).name
         self.shown_extension = self.file_extension
         return super().check(context) or self.filepath != before
 
@@ -91,6 +89,22 @@ class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
             counted(sum(len(scene.nodes) for scene in written), "{} object", "{} objects"),
             counted(sum(scene.triangle_count for scene in written), "{} triangle", "{} triangles"),
         )
+
+
+def extension_of(path: str) -> str:
+    """Return the extension of the format that a path has; empty: none."""
+    lower = path.lower()
+    return next((known for known in EXTENSIONS if lower.endswith(known)), "")
+
+
+def agreed(path: str, chosen: str, shown: str) -> tuple[str, str]:
+    """Return a path and an extension that agree, of which one may have been changed since both were ``shown``."""
+    typed = extension_of(path)
+    if not typed:
+        return path, chosen
+    if typed != shown:
+        return path, typed
+    return with_extension(path, MESH_SERIALIZER, chosen), chosen
 
 
 def draw_export_entry(self: Any, _context: Any) -> None:
