@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import os
 import sys
@@ -78,12 +79,12 @@ def _files_below(folder: Path, extensions: Sequence[str], leave_out: Path | None
         folders[:] = sorted(name for name in folders if not skipped or file_key(Path(parent, name)) != skipped)
         for name in sorted(names):
             path = Path(parent, name)
-            if _counts(path, extensions):
+            if counts(path, extensions):
                 files.append(InputFile(path, path.relative_to(folder)))
     return files
 
 
-def _counts(path: Path, extensions: Sequence[str]) -> bool:
+def counts(path: Path, extensions: Sequence[str]) -> bool:
     """Tell whether a file found in a folder is one to work on."""
     extension = path.suffix.lower()
     if not extension or (extension in extensions and extension in ambiguous_extensions()):
@@ -91,6 +92,7 @@ def _counts(path: Path, extensions: Sequence[str]) -> bool:
     return path.name.lower().endswith(tuple(extensions))
 
 
+@functools.cache
 def ambiguous_extensions() -> frozenset[str]:
     """Return the extensions that say nothing about a file's format: the content does."""
     return frozenset(extension for known in formats.FORMATS for extension in known.ambiguous)
