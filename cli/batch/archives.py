@@ -62,7 +62,7 @@ def is_archive(path: str | Path) -> bool:
 
 
 def place_of(archive: str, member: str) -> str:
-    """Return where a member belongs: ``lands/region.oar`` and ``assets/x.llmesh`` give ``lands/region/assets/x.llmesh``.
+    """Return where a member belongs: ``land.oar`` and ``assets/x.llmesh`` give ``land/assets/x.llmesh``.
 
     Every part of the member's name becomes one that systems take for a file, so it stays below the archive's folder.
     """

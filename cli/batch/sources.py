@@ -1,21 +1,78 @@
-"""What people name on the command line -> the files of a batch, found one after the other and never held all at once."""
+"""What people name on the command line -> the files of a batch, found one after the other and never all at once."""
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
+import glob
+import os
+import re
+import stat
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from .work import Source
+from ...io_formats.errors import FormatError, MeshferryError
+from ...io_formats.replacing import refusal
+from .. import inputs
+from ..reporting import cause
+from . import archives, path_lists, patterns
+from .work import STATE_FOLDER, Source
 
 Told = Callable[[str, str], None]
 """Gets a path and what is wrong there: a folder that cannot be read, a pattern that nothing matches, a broken archive.
 The search goes on; the run has failed in part."""
 
+_PACKED = (".zip", ".7z", ".rar")
+_SPAN = re.compile(r"(\d+(?:\.\d+)?) ?([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_JUNCTION = 0xA0000003
+"""How Windows marks a folder that stands for another one."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--list``, ``--base``, ``--match``, ``--skip`` and ``--newer``, whose values :func:`find` takes."""
-    raise NotImplementedError
+    group = parser.add_argument_group("which files")
+    group.add_argument(
+        "--list",
+        action="append",
+        default=[],
+        dest="lists",
+        metavar="FILE",
+        help="text file with one path a line; - for the standard input; lines that begin with # do not count "
+        "(repeatable)",
+    )
+    group.add_argument(
+        "--base",
+        metavar="FOLDER",
+        help="where the paths of a list start, and below which folder files named one by one keep their subfolders "
+        "(default: the working folder for lists; files on the command line go directly into the output folder)",
+    )
+    group.add_argument(
+        "--match",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="only files whose name, or whose path below the folder searched where there is a / in the pattern, looks "
+        "so: 'lamp*', 'props/**/*.mesh' (repeatable)",
+    )
+    group.add_argument(
+        "--skip", action="append", default=[], metavar="PATTERN", help="no files that look so: 'old/**' (repeatable)"
+    )
+    group.add_argument(
+        "--newer",
+        type=_newer,
+        metavar="DATE|SPAN|FILE",
+        help="only files changed since a date (2026-01-31), within a span of time (7d, 12h), or after another file",
+    )
+
+
+def _newer(text: str) -> int:
+    try:
+        return newer_than(text)
+    except MeshferryError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
 
 
 def newer_than(text: str) -> int:
@@ -26,7 +83,18 @@ def newer_than(text: str) -> int:
     MeshferryError
         It is none of those.
     """
-    raise NotImplementedError
+    refused = MeshferryError(
+        f"'{text}' is neither a date (2026-01-31, 2026-01-31T18:30) nor a span of time (7d, 12h, 30m) nor a file"
+    )
+    try:
+        if span := _SPAN.fullmatch(text.strip().lower()):
+            return time.time_ns() - int(float(span[1]) * _SECONDS[span[2]] * 1_000_000_000)
+        try:
+            return int(dt.datetime.fromisoformat(text.strip()).timestamp()) * 1_000_000_000
+        except ValueError:
+            return os.stat(text).st_mtime_ns
+    except (OSError, ValueError, OverflowError):
+        raise refused from None
 
 
 def find(
@@ -44,32 +112,242 @@ def find(
 ) -> Iterator[Source]:
     """Yield the files that paths and lists mean, in a steady order.
 
+    A file that is named twice comes twice; :func:`.planning.make_plan` takes it once.
+
     Parameters
     ----------
     paths:
         Files, folders (searched to the bottom; links to folders are not followed), patterns that the shell left
-        alone and archives. A file that is not there counts, with size -1: its reading says so.
+        alone, and archives. A file that is not there counts, with size -1: its reading says so.
     extensions:
         What counts in a folder, as for :func:`..inputs.expand`; archives count where their meshes do.
     lists:
-        Files with one path a line; ``-`` is the standard input.
+        Files with one path a line; ``-`` is the standard input. Folders and archives may be among them, no patterns.
     base:
-        Folder that files named one by one lie below: where they belong is told from there. Default: a file of the
-        command line belongs directly into the output folder, one of a list where it lies below the working folder.
+        Folder in which the paths of lists start, and below which files that are named one by one keep their
+        subfolders. Default: the working folder for lists; files of the command line belong directly into the
+        output folder. What lies elsewhere keeps its whole path.
     match, skip:
-        Patterns for the path below the folder that was searched; without a ``/`` for the name.
+        Patterns (:mod:`.patterns`) for the path below the folder that was searched.
     newer:
-        Only files changed after this time, in nanoseconds since 1970.
+        Only files changed after this time, in nanoseconds since 1970, and those that are not there.
     leave_out:
         The output folder, in which nothing counts unless it, or a folder in it, is the one searched.
     written:
-        Extension of the files to write: such files inside the output folder never count.
+        Extension of the files to write: in a search inside the output folder such files never count.
     told:
         What could not be looked at; default: it is raised.
 
     Raises
     ------
     MeshferryError
-        A list that cannot be read.
+        A list cannot be read.
     """
-    raise NotImplementedError
+    search = _Search(extensions, match, skip, newer, leave_out, written, told or _raise)
+    place = None if base is None else os.path.abspath(base)
+    for path in paths:
+        yield from search.named(path, place, is_pattern=True)
+    place = place or os.getcwd()
+    for name in lists:
+        for path in path_lists.lines(name):
+            yield from search.named(os.path.join(place, path), place, is_pattern=False)
+
+
+def _raise(path: str, what: str) -> None:
+    raise MeshferryError(f"{path}: {what}")
+
+
+class _Search:
+    """What counts, and what is told of the rest."""
+
+    def __init__(
+        self,
+        extensions: Sequence[str],
+        match: Sequence[str],
+        skip: Sequence[str],
+        newer: int | None,
+        leave_out: Path | None,
+        written: str,
+        told: Told,
+    ) -> None:
+        self._extensions = tuple(extensions)
+        self._match = [patterns.compiled(text) for text in match]
+        self._skip = [patterns.compiled(text) for text in skip]
+        self._newer = newer
+        self._output = inputs.file_key(leave_out) if leave_out is not None else ""
+        self._written = written.lower()
+        self._told = told
+        self._takes_archives = archives.MESH in self._extensions
+
+    def named(self, text: str, base: str | None, *, is_pattern: bool) -> Iterator[Source]:
+        """Yield what a path stands for that somebody wrote down."""
+        try:
+            mode = os.stat(text).st_mode
+        except (OSError, ValueError):
+            mode = 0
+        if stat.S_ISDIR(mode):
+            yield from self._folder(text)
+        elif not mode and is_pattern and glob.has_magic(text):
+            yield from self._pattern(text)
+        elif mode and not stat.S_ISREG(mode):
+            self._told(text, "This is no file")
+        elif text.lower().endswith(_PACKED):
+            self._told(
+                text, "This has to be unpacked first; only archives of OpenSim (.oar, .iar) are read as they are"
+            )
+        else:
+            root, path, place = _split(os.path.abspath(text), base)
+            if archives.is_archive(text):
+                yield from self._archive(root, path, place, is_named=True)
+            else:
+                yield from self._file(root, path, place)
+
+    def _folder(self, text: str) -> Iterator[Source]:
+        root = os.path.abspath(text)
+        count = 0
+        for path in self._below(root, text):
+            count += 1
+            yield from self._found(root, path)
+        if not count:
+            self._told(text, f"There are no {' or '.join(self._extensions)} files in this folder")
+
+    def _pattern(self, text: str) -> Iterator[Source]:
+        """Yield what a pattern of the command line stands for: the folder before its first wildcard is searched."""
+        parts = text.replace(os.sep, "/").split("/")
+        fixed = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+        start = "/".join([*parts[:fixed], ""])
+        root = os.path.abspath(start or ".")
+        rest = parts[fixed:]
+        wanted = patterns.compiled("/".join(rest))
+        depth = None if "**" in rest else len(rest)
+        extension = os.path.splitext(rest[-1])[1]
+        every = bool(extension) and not glob.has_magic(extension)
+        count = 0
+        if os.path.isdir(root):
+            for path in self._below(root, start or ".", depth=depth, every=every):
+                if wanted.fullmatch(path):
+                    count += 1
+                    yield from self._found(root, path)
+        if not count:
+            self._told(text, "No file matches this pattern")
+
+    def _found(self, root: str, path: str) -> Iterator[Source]:
+        """Yield what a file of a search stands for."""
+        if archives.is_archive(path):
+            yield from self._archive(root, path, path, is_named=False)
+        else:
+            yield from self._file(root, path, path)
+
+    def _below(self, root: str, shown: str, *, depth: int | None = None, every: bool = False) -> Iterator[str]:
+        """Yield the paths of files below a folder: those in it by name, then those of its folders.
+
+        Only the names in one folder are held at a time, and of those only the ones that count.
+        """
+        own = inputs.file_key(Path(root))
+        inside = bool(self._output) and (own == self._output or own.startswith(self._output.rstrip(os.sep) + os.sep))
+        waiting = [""]
+        while waiting:
+            below = waiting.pop()
+            folder = os.path.join(root, below)
+            names: list[str] = []
+            folders: list[str] = []
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            if not self._is_left_out(entry):
+                                folders.append(entry.name)
+                        elif self._counts(entry, inside=inside, every=every):
+                            names.append(entry.name)
+            except OSError as problem:
+                self._told(os.path.join(shown, below), f"The folder cannot be read: {refusal(problem)}")
+            names.sort()
+            yield from (below + name for name in names)
+            if depth is None or below.count("/") + 1 < depth:
+                waiting += (f"{below}{name}/" for name in sorted(folders, reverse=True))
+
+    def _is_left_out(self, entry: os.DirEntry[str]) -> bool:
+        """Tell whether a folder is not to be searched."""
+        if entry.name == STATE_FOLDER or (sys.platform == "win32" and _is_junction(entry)):
+            return True
+        name = os.path.basename(self._output)
+        return entry.name.casefold() == name.casefold() and inputs.file_key(Path(entry.path)) == self._output
+
+    def _counts(self, entry: os.DirEntry[str], *, inside: bool, every: bool) -> bool:
+        """Tell whether an entry of a folder is a file to work on."""
+        name = entry.name.lower()
+        if inside and self._written and name.endswith(self._written):
+            return False
+        if entry.is_symlink():
+            try:
+                if not stat.S_ISREG(os.stat(entry.path).st_mode):
+                    return False
+            except OSError:  # it leads nowhere, which its reading will say
+                return every or name.endswith(self._extensions)
+        elif not entry.is_file():
+            return False
+        if name.endswith(archives.EXTENSIONS):
+            return self._takes_archives
+        return every or inputs.counts(Path(entry.path), self._extensions)
+
+    def _is_wanted(self, path: str) -> bool:
+        if any(pattern.fullmatch(path) for pattern in self._skip):
+            return False
+        return not self._match or any(pattern.fullmatch(path) for pattern in self._match)
+
+    def _file(self, root: str, path: str, place: str) -> Iterator[Source]:
+        if not self._is_wanted(place):
+            return
+        full = os.path.join(root, path)
+        try:
+            info = os.lstat(full)
+            is_link = stat.S_ISLNK(info.st_mode)
+            if is_link:
+                info = os.stat(full)
+        except (OSError, ValueError):
+            yield Source(root, path, "", place, -1, 0)
+            return
+        if self._newer is None or info.st_mtime_ns > self._newer:
+            yield Source(root, path, "", place, info.st_size, info.st_mtime_ns, is_link)
+
+    def _archive(self, root: str, path: str, place: str, *, is_named: bool) -> Iterator[Source]:
+        full = os.path.join(root, path)
+        if not self._takes_archives:
+            self._told(full, f"Archives hold meshes, none of {' or '.join(self._extensions)}")
+            return
+        try:
+            if self._newer is not None and os.stat(full).st_mtime_ns <= self._newer:
+                return
+        except OSError:  # what the reading says
+            pass
+        count = 0
+        try:
+            for member in archives.members(full, lambda text: self._told(full, text)):
+                count += 1
+                if self._is_wanted(f"{place}/{member.name}"):
+                    below = archives.place_of(place, member.name)
+                    yield Source(root, path, member.name, below, member.size, member.modified)
+        except FormatError as problem:
+            self._told(full, cause(problem))
+            return
+        if is_named and not count:
+            self._told(full, "There are no meshes in this archive")
+
+
+def _is_junction(entry: os.DirEntry[str]) -> bool:
+    return getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
+
+
+def _split(full: str, base: str | None) -> tuple[str, str, str]:
+    """Return the root of a file that somebody named, its path below that, and where it belongs."""
+    if base is None:
+        root, path = os.path.split(full)
+        return root, path, path
+    start = base if base.endswith(os.sep) else base + os.sep
+    if os.path.normcase(full).startswith(os.path.normcase(start)):
+        path = full[len(start) :].replace(os.sep, "/")
+        return base, path, path
+    drive, rest = os.path.splitdrive(full)
+    path = rest.lstrip(os.sep).replace(os.sep, "/")
+    folder = drive.replace(os.sep, "/").strip("/").replace(":", "")
+    return drive + os.sep, path, f"{folder}/{path}" if folder else path
