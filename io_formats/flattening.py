@@ -229,6 +229,23 @@ def moved(mesh: Mesh, world: Matrix) -> Mesh:
     return _turned_around(moved) if mirrored else moved
 
 
+def meshes_in_one_space(nodes: Sequence[Node]) -> list[Mesh]:
+    """Return the nodes' meshes in the space of the first that has a skeleton, or else of the first (``world``)."""
+    meshes = []
+    first = next((node for node in nodes if node.skeleton is not None), nodes[0])
+    origin = np.linalg.pinv(_world(first))
+    for node in nodes:
+        if node.mesh is not None:
+            place = origin @ _world(node)
+            here = np.allclose(place, np.identity(4), rtol=0, atol=_ALIGNED)
+            meshes.append(node.mesh if here else moved(node.mesh, place))
+    return meshes
+
+
+def _world(node: Node) -> Matrix:
+    return np.asarray(node.properties.get("world", np.identity(4)), np.float64)
+
+
 def _without_domains(surface: Surface) -> Surface:
     """Return a surface that does not say any more over which values its file held its points: they have moved."""
     if _DOMAINS.isdisjoint(surface.properties):

@@ -6,6 +6,8 @@ import math
 import re
 import struct
 
+from .mesh_serializer.likeness import likeness
+
 _STARTS = (
     (b"glTF", "glTF binary; Blender imports it itself"),
     (b"PK\x03\x04", "a zip archive; unpack it first"),
@@ -43,9 +45,15 @@ def looks_like(head: bytes, size: int) -> str:
         or _text(head)
         or _second_life_data(head)
         or _second_life_motion(head)
-        or _unity_mesh(head, size)
+        or likeness(head, size)
     )
     return said or f"The content is not recognised (it starts with {head[:8].hex(' ')})"
+
+
+def is_marked(head: bytes) -> bool:
+    """Tell whether a file starts with the mark of another program, whatever its length fits."""
+    marked = any(head.startswith(magic) for magic, _ in _STARTS) or bool(_unigine_version(head))
+    return marked or bool(_text(head) or _second_life_data(head))
 
 
 def is_unity_asset(head: bytes) -> bool:
@@ -102,15 +110,3 @@ def _second_life_motion(head: bytes) -> str:
     loop_in, loop_out = struct.unpack_from("<ff", head, end + 1)
     plausible = all(math.isfinite(time) and -1 <= time <= duration + 1 for time in (loop_in, loop_out))
     return "This is a Second Life animation" if plausible else ""
-
-
-def _unity_mesh(head: bytes, size: int) -> str:
-    """Recognise a mesh of Unity's MeshSerializer2 by its exact length, the only thing that gives it away."""
-    if len(head) < 5:
-        return ""
-    vertices, triangles, kind = struct.unpack_from("<HHB", head)
-    if not vertices or not triangles or not kind & 1 or kind > 15:
-        return ""
-    a_vertex = 6 + (3 if kind & 2 else 0) + (4 if kind & 4 else 0) + (4 if kind & 8 else 0)
-    expected = 5 + 24 + vertices * a_vertex + (16 if kind & 8 else 0) + 6 * triangles
-    return "This is a mesh of Unity's MeshSerializer2" if size == expected else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -73,11 +73,11 @@ def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
 
     def cut(layer: Layer) -> Layer:
         if layer.index is None:
-            return replace(layer, values=layer.values[corners if layer.per_corner else points.chosen])
+            return layer.rows(corners if layer.per_corner else points.chosen)
         key = (id(layer.index), len(layer.values))
         if key not in pools:
             pools[key] = pool(layer.index[corners])
-        return replace(layer, values=layer.values[pools[key].chosen], index=pools[key].index)
+        return replace(layer.rows(pools[key].chosen), index=pools[key].index)
 
     part = mesh.with_layers(cut)
     return replace(
@@ -91,3 +91,26 @@ def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
         joint_weights=None if mesh.joint_weights is None else mesh.joint_weights[points.chosen],
         shape_keys=[replace(key, points=key.points[points.chosen]) for key in part.shape_keys],
     )
+
+
+def runs(triangles: IntArray, most_vertices: int, most_triangles: int | None = None) -> Iterator[slice]:
+    """Cut triangles (T, 3) into runs in their order, each with no more different vertices, and triangles, than that.
+
+    As few runs as that order allows; at least one, be it empty.
+    """
+    most = len(triangles) if most_triangles is None else most_triangles
+    start = 0
+    while True:
+        rest = np.ascontiguousarray(triangles[start : start + most]).reshape(-1)
+        fitting = len(rest) // 3
+        if len(rest) > most_vertices:
+            first = np.full(int(rest.max()) + 1, -1, np.intp)
+            first[rest[::-1]] = np.arange(len(rest) - 1, -1, -1)
+            is_new = np.zeros(len(rest), bool)
+            is_new[first[first >= 0]] = True
+            seen = np.cumsum(is_new.reshape(-1, 3).sum(axis=1))
+            fitting = int(np.searchsorted(seen, most_vertices, side="right"))
+        yield slice(start, start + fitting)
+        start += fitting
+        if start == len(triangles):
+            return

@@ -83,6 +83,37 @@ def quantise(values: npt.ArrayLike, domain: npt.ArrayLike) -> npt.NDArray[np.uin
         return _rounded(scaled)
 
 
+def dequantise_exactly(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Do as :func:`dequantise`, each operation in double precision, then round once."""
+    least, most = np.asarray(domain, np.float64)
+    return (steps / float(U16_STEPS) * (most - least) + least).astype(np.float32)
+
+
+def quantised_exactly(values: npt.ArrayLike, domain: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return where values (n, k) lie in a range (2, k), in steps of a 65535th of it, not rounded; in nothing at 0."""
+    least, most = np.asarray(domain, np.float64)
+    extent = most - least
+    steps = np.asarray(values, np.float64) - least
+    steps *= np.where(extent > 0, U16_STEPS / np.where(extent > 0, extent, 1), 0)
+    return steps
+
+
+def to_steps(places: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:
+    """Round what :func:`quantised_exactly` returns to nearest, halves upwards, and clamp it."""
+    return np.clip(np.floor(places + 0.5), 0, U16_STEPS).astype(np.uint16)
+
+
+def from_biased(steps: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Map 1, 128, 255 to -1, 0, 1 (0 to a little less than -1)."""
+    return (steps.astype(np.float32) - np.float32(128)) / np.float32(127)
+
+
+def to_biased(values: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+    """Map -1, 0, 1 to 1, 128, 255, rounded to nearest and clamped; what is no number becomes 0."""
+    scaled = np.nan_to_num(np.asarray(values, np.float64), posinf=1, neginf=-1) * 127 + 128
+    return np.clip(np.floor(scaled + 0.5), 1, 255).astype(np.uint8)
+
+
 def dequantise_normals(steps: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
     """Map 0..65535 to -1..1 in single precision, (n, 3); not of unit length after rounding."""
     values = np.asarray(steps).astype(np.float32)

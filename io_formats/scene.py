@@ -57,6 +57,18 @@ class Layer:
             return self.values.take(self.index, axis=0)
         return self.values if self.per_corner else self.values.take(corner_point, axis=0)
 
+    def rows(self, chosen: AnyArray | slice) -> Layer:
+        """Return the layer with some of its values, and what was stored for them."""
+        stored = self.stored if self.stored is not None and len(self.stored) == len(self.values) else None
+        return replace(self, values=self.values[chosen], stored=None if stored is None else stored[chosen])
+
+    def on_vertices(self, corner: npt.NDArray[np.intp], point: IntArray) -> Layer:
+        """Return the layer with a value a vertex, and what was stored for it; parameters as :meth:`at_vertices`."""
+        spread = Layer(self.name, self.at_vertices(corner, point))
+        if self.stored is not None and len(self.stored) == len(self.values):
+            spread.stored = replace(self, values=self.stored).at_vertices(corner, point)
+        return spread
+
     def at_vertices(self, corner: npt.NDArray[np.intp], point: IntArray) -> AnyArray:
         """Return the values of unique vertices, (V, k), each given by one of its corners and its point."""
         if self.index is not None:

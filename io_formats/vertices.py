@@ -194,7 +194,7 @@ def split_mesh(mesh: Mesh, tolerance: float) -> tuple[Mesh, Split]:
     point = mesh.corner_point[corner]
 
     def spread(layer: Layer) -> Layer:
-        return Layer(layer.name, layer.at_vertices(corner, point))
+        return layer.on_vertices(corner, point)
 
     spread_mesh = mesh.with_layers(spread)
     return (

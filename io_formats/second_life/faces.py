@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import ExportError
-from ..mesh_parts import pool
+from ..mesh_parts import pool, runs
 from ..normals import face_normals, unit, vertex_normals
 from ..scene import FloatArray, IntArray, Mesh, Surface
 from ..vertices import Split, drop_repeated_corners, layer_keys, split
@@ -113,7 +112,7 @@ def faces_of(
     for number, material in enumerate(names):
         chosen = np.flatnonzero(slot == number) if len(names) > 1 else np.arange(len(slot))
         surface = mesh.surfaces[number] if number < len(mesh.surfaces) else None
-        parts = list(_parts(found.corner_vertex.reshape(-1, 3)[chosen]))
+        parts = list(runs(found.corner_vertex.reshape(-1, 3)[chosen], MOST_VERTICES))
         if len(parts) > 1:
             owner = f"material '{material}'" if material else f"material slot {number + 1}"
             warn(f"{owner} has more than {MOST_VERTICES:,} vertices; split into {len(parts)} faces")
@@ -220,26 +219,6 @@ def _by_first_use(chosen: Places, index: IntArray) -> tuple[Places, IntArray]:
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     return chosen[order], rank[index]
-
-
-def _parts(triangles: IntArray) -> Iterator[slice]:
-    """Cut triangles (T, 3) into runs with at most ``MOST_VERTICES`` different vertices; at least one run."""
-    start = 0
-    while True:
-        rest = np.ascontiguousarray(triangles[start:]).reshape(-1)
-        if len(rest) <= MOST_VERTICES:
-            yield slice(start, len(triangles))
-            return
-        first = np.full(int(rest.max()) + 1, -1, np.intp)
-        first[rest[::-1]] = np.arange(len(rest) - 1, -1, -1)
-        is_new = np.zeros(len(rest), bool)
-        is_new[first[first >= 0]] = True
-        seen = np.cumsum(is_new.reshape(-1, 3).sum(axis=1))
-        fitting = int(np.searchsorted(seen, MOST_VERTICES, side="right"))
-        yield slice(start, start + fitting)
-        start += fitting
-        if start == len(triangles):
-            return
 
 
 def strongest(

@@ -6,19 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from ...errors import ExportError
-from ...flattening import moved
+from ...flattening import meshes_in_one_space
 from ...joining import join
 from ...levels_of_detail import coarser_nodes, join_levels
 from ...options import resolve
-from ...scene import Mesh, Node, Scene
+from ...scene import Node, Scene
 from .options import EXPORT_OPTIONS
-
-_ALIGNED = 1e-6
-"""Matrices that differ by less are the same: they come out of divisions."""
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
@@ -42,30 +36,13 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
         whole.append(replace(join_levels(node, coarser), skeleton=skeleton))
     if chosen["mesh_files"] == "JOINED" and len(whole) > 1:
         skeleton = _common_skeleton(scene, whole, "objects to be joined into one file")
-        mesh = join(_in_one_space(whole))
+        mesh = join(meshes_in_one_space(whole))
         return [_part(scene, replace(whole[0], name=scene.name, mesh=mesh, skeleton=skeleton), scene.name)]
     return [_part(scene, node, node.name) for node in whole]
 
 
 def _is_mesh(scene: Scene, number: Any) -> bool:
     return isinstance(number, int) and 0 <= number < len(scene.nodes) and scene.nodes[number].mesh is not None
-
-
-def _in_one_space(nodes: Sequence[Node]) -> list[Mesh]:
-    """Return the nodes' meshes in the space of the first that has a skeleton, or else of the first."""
-    meshes = []
-    first = next((node for node in nodes if node.skeleton is not None), nodes[0])
-    origin = np.linalg.pinv(_world(first))
-    for node in nodes:
-        if node.mesh is not None:
-            place = origin @ _world(node)
-            here = np.allclose(place, np.identity(4), rtol=0, atol=_ALIGNED)
-            meshes.append(node.mesh if here else moved(node.mesh, place))
-    return meshes
-
-
-def _world(node: Node) -> npt.NDArray[np.float64]:
-    return np.asarray(node.properties.get("world", np.identity(4)), np.float64)
 
 
 def _common_skeleton(scene: Scene, nodes: Sequence[Node], what: str) -> int | None:

@@ -1,0 +1,203 @@
+"""Scene -> document (formats page, sections 2, 3 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..axes import flip_winding
+from ..errors import ExportError
+from ..normals import repair, vertex_normals
+from ..options import resolve
+from ..quantization import U16_STEPS, from_biased, quantised_exactly, to_biased, to_steps
+from ..scene import AnyArray, FloatArray, Mesh, Node, Scene
+from ..tangents import any_perpendicular, vertex_tangents
+from ..wording import counted, listed
+from .document import Document, Variant
+from .options import EXPORT_OPTIONS
+from .space import interleaved, to_blender, turned_domain
+from .vertex_arrays import refuse_too_large, split_by_vertices, writes_tangents
+
+_ON_GRID = 0.01
+"""Steps by which values may miss those of a file and still be its own."""
+_STEP = 1 / 127
+"""Directions that differ by less have the bytes that they came with."""
+_POSITION_MARGIN, _UV_MARGIN = 0.0005, 0.001
+"""Half of the range of values that are all the same: those that divide by it stay finite."""
+
+
+class DocumentBuilder:
+    """One mapping of a scene with one mesh to a file."""
+
+    def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
+        self.scene = scene
+        self.options = resolve(EXPORT_OPTIONS, options)
+        self.basis = to_blender(str(self.options["axes"])).inverse
+        self.node, mesh = _only_mesh(scene)
+        tolerance = float(scene.properties.get("tolerance", 5e-4))
+        has_tangents = writes_tangents(mesh, self.options)
+        self.mesh = split_by_vertices(mesh, self.options, tolerance, name=self.node.name, warn=self.warn)
+        refuse_too_large(self.mesh, self.node.name)
+        self.is_moved = True
+        """Whether points or UVs are others than those of the file."""
+        self.document = self.quantised()
+        normals, as_stored = self.normals()
+        if self.options["use_normals"]:
+            self.document.normals = self.normal_bytes(normals, as_stored)
+        if has_tangents:
+            self.document.tangents = self.tangent_bytes(normals, as_stored)
+        if not self.options["use_uvs"]:
+            self.document.uvs = self.document.uv_bounds = None
+
+    def warn(self, text: str) -> None:
+        self.scene.warnings.append(f"{self.node.name}: {text}")
+
+    def quantised(self) -> Document:
+        """Return a document with positions, UVs and triangles."""
+        points = self.basis.vectors(self.mesh.points)
+        domain = self.kept_domain("position_domain", 3, points)
+        self.is_moved = domain is None
+        if domain is None:
+            domain = self.exact_domain(points, _POSITION_MARGIN, "it reaches")
+        document = Document(
+            Variant.CURRENT,
+            to_steps(quantised_exactly(points, domain)),
+            flip_winding(self.mesh.corner_point).reshape(-1, 3).astype(np.uint16),
+            interleaved(domain),
+        )
+        if self.mesh.uvs:
+            uvs = self.finite_uvs()
+            domain = self.kept_domain("uv_domain", 2, uvs)
+            self.is_moved |= domain is None
+            if domain is None:
+                domain = self.exact_domain(uvs, _UV_MARGIN, "its UVs reach")
+            document.uvs, document.uv_bounds = to_steps(quantised_exactly(uvs, domain)), interleaved(domain)
+        return document
+
+    def kept_domain(self, key: str, axes: int, values: FloatArray) -> FloatArray | None:
+        """Return the range of the file that the mesh came from, in the file's axes, where its steps are the values."""
+        found = {tuple(surface.properties.get(key, ())) for surface in self.mesh.surfaces}
+        numbers = next(iter(found)) if len(found) == 1 else ()
+        if len(numbers) != 2 * axes:
+            return None
+        domain = np.array(numbers, np.float32).reshape(2, axes)
+        if not (np.isfinite(domain).all() and (domain[0] <= domain[1]).all()):
+            return None
+        if axes == 3:
+            domain = turned_domain(domain, self.basis)
+        return domain if is_on_grid(values, domain) else None
+
+    def exact_domain(self, values: FloatArray, margin: float, what: str) -> FloatArray:
+        """Return the range of values, (2, k), widened where there is none.
+
+        Raises
+        ------
+        ExportError
+            It is longer than numbers of the file can be.
+        """
+        domain = np.stack((values.min(axis=0), values.max(axis=0)))
+        flat = domain[0] == domain[1]
+        below, above = domain[0] - np.float32(margin), domain[1] + np.float32(margin)
+        infinity = np.float32(np.inf)
+        domain[0] = np.where(flat, np.minimum(below, np.nextafter(domain[0], -infinity)), domain[0])
+        domain[1] = np.where(flat, np.maximum(above, np.nextafter(domain[1], infinity)), domain[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(domain[1] - domain[0]).all():
+                raise ExportError(f"{self.node.name}: {what} further than numbers of the file do; mend it")
+        return domain
+
+    def finite_uvs(self) -> FloatArray:
+        """Return UVs, (V, 2) float32; what is no number becomes 0."""
+        layer = self.mesh.uvs[0]
+        uvs = layer.values.astype(np.float32)
+        broken = ~np.isfinite(uvs).all(axis=1)
+        if broken.any():
+            number = counted(int(np.count_nonzero(broken)), "UV", "UVs")
+            self.warn(f"{number} in '{layer.name}' without a number; written as 0")
+            uvs[broken] = 0
+        return uvs
+
+    def normals(self) -> tuple[FloatArray, AnyArray]:
+        """Return unit normals, (V, 3), and which of them, (V,), have the bytes that they came with."""
+        layer, mesh = self.mesh.normal, self.mesh
+        none = np.zeros(len(mesh.points), bool)
+        if layer is None:
+            return vertex_normals(mesh.points, mesh.corner_point), none
+        normals, broken = repair(layer.values.astype(np.float32), mesh.points, mesh.corner_point)
+        if broken:
+            self.warn(f"{counted(broken, 'normal has', 'normals have')} no direction; computed from the triangles")
+        if layer.stored is None:
+            return normals, none
+        stored, _ = repair(self.to_scene(layer.stored), mesh.points, mesh.corner_point)
+        return normals, np.abs(stored - normals).max(axis=1) < _STEP
+
+    def to_scene(self, stored: AnyArray) -> FloatArray:
+        """Return directions (V, 3) in Blender's axes from the file's bytes, zero where these have none."""
+        directions = self.basis.inverse.vectors(from_biased(stored))
+        directions[np.abs(directions).max(axis=1) < 0.1] = 0
+        return directions
+
+    def normal_bytes(self, normals: FloatArray, as_stored: AnyArray) -> AnyArray:
+        """Return normals, (V, 3) uint8, those that nobody touched as they were."""
+        rounded = to_biased(self.basis.vectors(normals))
+        stored = self.mesh.normal.stored if self.mesh.normal is not None else None
+        return rounded if stored is None else np.where(as_stored[:, None], stored, rounded)
+
+    def tangent_bytes(self, normals: FloatArray, as_stored: AnyArray) -> AnyArray | None:
+        """Return tangents, (V, 4) uint8, those of vertices that nobody touched as they were; None: there is no UV map.
+
+        What says so is the vertex: Blender makes tangents anew, and other programs make others.
+        """
+        layer, mesh = self.mesh.tangent, self.mesh
+        if layer is None and not mesh.uvs:
+            self.warn("it has no UV map, so no tangents were written")
+            return None
+        if layer is None:
+            uvs = mesh.uvs[0].values.astype(np.float32)
+            tangents = vertex_tangents(mesh.points, normals, uvs, mesh.corner_point)
+        else:
+            tangents = _whole_tangents(layer.values, normals)
+        turned = self.basis.vectors(tangents)
+        turned[:, 3] = np.where(tangents[:, 3] < 0, 1, -1) if self.basis.mirrors else tangents[:, 3]
+        rounded = to_biased(turned)
+        stored = None if layer is None or self.is_moved else layer.stored
+        return rounded if stored is None else np.where(as_stored[:, None], stored, rounded)
+
+
+def is_on_grid(values: FloatArray, domain: FloatArray) -> bool:
+    """Tell whether all values (n, k) are steps of a range (2, k), as near as single precision can say."""
+    extent = domain[1].astype(np.float64) - domain[0]
+    places = quantised_exactly(values, domain)
+    blur = np.spacing(np.abs(domain).max(axis=0)).astype(np.float64)
+    slack = _ON_GRID + np.where(extent > 0, blur * U16_STEPS / np.where(extent > 0, extent, 1), 0)
+    inside = (places >= -slack) & (places <= U16_STEPS + slack) & (np.abs(places - np.rint(places)) <= slack)
+    flat = extent == 0
+    inside[:, flat] = (np.abs(values - domain[0]) <= blur)[:, flat]
+    return bool(inside.all())
+
+
+def _whole_tangents(tangents: AnyArray, normals: FloatArray) -> FloatArray:
+    """Return tangents (V, 4) with a direction and a side each; where there is none, any across the normal will do."""
+    whole = tangents.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.linalg.norm(whole[:, :3], axis=1)
+        none = ~((length > 0.1) & (length < 10)) | (whole[:, 3] == 0)
+        whole[:, :3] /= np.where(none, 1, length)[:, None]
+    whole[none, :3] = any_perpendicular(normals[none])
+    whole[none, 3] = 1
+    return whole
+
+
+def _only_mesh(scene: Scene) -> tuple[Node, Mesh]:
+    """Return the scene's one node with a mesh."""
+    found = [(node, node.mesh) for node in scene.nodes if node.mesh is not None]
+    if len(found) > 1:
+        names = listed([node.name for node, _ in found])
+        raise ExportError(
+            f"A MeshSerializer2 file holds one object, not {len(found)} ({names}); join them or write several files"
+        )
+    if not found:
+        raise ExportError("There is no mesh to write; select a mesh object")
+    return found[0]

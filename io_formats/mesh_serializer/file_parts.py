@@ -1,0 +1,74 @@
+"""A scene with several objects -> a scene for each file, with one mesh each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..flattening import meshes_in_one_space
+from ..joining import join
+from ..mesh_parts import part_of_slots, runs
+from ..options import resolve
+from ..scene import Mesh, Node, Role, Scene, Surface
+from ..wording import counted
+from .document import MOST_SAFE
+from .options import EXPORT_OPTIONS
+from .vertex_arrays import is_too_large, split_by_vertices
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return a scene for each file, named as the file is: each object, or all joined (option ``mesh_files``).
+
+    Coarser levels of detail and physics shapes have no file. Meshes that are too large become several, if the option
+    ``large_meshes`` says so. Parts share ``scene.warnings``.
+
+    Raises
+    ------
+    ExportError
+        An object that is to be split has no faces, or points that are no numbers.
+    """
+    chosen = resolve(EXPORT_OPTIONS, options)
+    nodes = [node for node in scene.nodes if node.mesh is not None and node.lod == 0 and node.role is Role.RENDER]
+    if chosen["mesh_files"] == "JOINED" and len(nodes) > 1:
+        bare = [replace(node, mesh=node.mesh and _at_rest(node.mesh)) for node in nodes]
+        nodes = [Node(scene.name, mesh=join(meshes_in_one_space(bare)))]
+    parts = [part for node in nodes for part in _parts(scene, node, chosen)]
+    return [replace(scene, name=node.name, nodes=[node], skeletons=[], clips=[]) for node in parts]
+
+
+def _at_rest(mesh: Mesh) -> Mesh:
+    """Return a mesh without what no file holds and joining would only have to match."""
+    return replace(mesh, shape_keys=[], joint_indices=None, joint_weights=None, colors=[], custom=[], uvs=mesh.uvs[:1])
+
+
+def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Node]:
+    """Yield a node for each file that an object becomes."""
+    whole = Node(node.name, mesh=node.mesh)
+    if node.mesh is None or options["large_meshes"] != "SPLIT" or 3 * node.mesh.triangle_count <= MOST_SAFE:
+        yield whole
+        return
+
+    def warn(text: str) -> None:
+        scene.warnings.append(f"{node.name}: {text}")
+
+    mesh = split_by_vertices(
+        node.mesh, options, float(scene.properties.get("tolerance", 5e-4)), name=node.name, warn=warn
+    )
+    if not is_too_large(mesh):
+        yield whole
+        return
+    cuts = list(runs(mesh.corner_point.reshape(-1, 3), MOST_SAFE, MOST_SAFE))
+    numbers = np.repeat(np.arange(len(cuts), dtype=np.int32), [cut.stop - cut.start for cut in cuts])
+    surface = mesh.surfaces[0] if len(mesh.surfaces) == 1 else Surface("")
+    numbered = replace(mesh, material_index=numbers, materials=[""] * len(cuts), surfaces=[surface] * len(cuts))
+    said = (
+        f"{node.name}: {counted(len(mesh.points), 'vertex', 'vertices')} and {mesh.triangle_count:,} triangles are "
+        f"more than {MOST_SAFE:,}; split into {len(cuts)} files"
+    )
+    scene.warnings.append(said)
+    scene.properties["made"] = [*scene.properties.get("made", ()), said]  # nothing of it is a loss
+    for number in range(len(cuts)):
+        yield Node(f"{node.name}_{number + 1}", mesh=part_of_slots(numbered, [number]))

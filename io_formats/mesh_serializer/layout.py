@@ -1,0 +1,229 @@
+"""How long a file is for what its header says (formats page, sections 1 and 7), and which headers can be meant.
+
+There is no magic: the length is what tells these files from others, and the variants from each other.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+from .document import MOST, NORMALS, POSITIONS, TANGENTS, UVS, WEIGHTS
+
+HEADER = struct.Struct("<HHB")
+FIRST_HEADER = struct.Struct("<iii")
+DATE_SIZE = 8
+POSITION_BOUNDS, UV_BOUNDS = 24, 16
+"""Bytes of the bounds."""
+TRIANGLE = 6
+INDEX_COUNT = 2
+"""Bytes of the count in front of a submesh's triangles."""
+
+_SIZES = {POSITIONS: 6, NORMALS: 3, TANGENTS: 4, UVS: 4, WEIGHTS: 24}
+"""Bytes a vertex."""
+_FIRST_SIZES = {POSITIONS: 12, NORMALS: 12, TANGENTS: 16, UVS: 8}
+
+_FARTHEST = 1e9
+_NEAREST = 1e-30
+"""Coordinates other than 0 whose size is beyond these are no mesh's, but something else read as floats."""
+_LEAST_EXTENT = 1e-7
+_MOST_SUBMESHES = 1024
+"""More have never been of use; lists of other things go into the thousands."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first five bytes; ``triangles`` are submeshes in the port that has some."""
+
+    vertices: int
+    triangles: int
+    format: int
+
+    @classmethod
+    def of(cls, data: bytes, start: int = 0) -> Header | None:
+        """Read a header; None: it is not all there."""
+        return cls(*HEADER.unpack_from(data, start)) if len(data) >= start + HEADER.size else None
+
+    def allows(self, most: int) -> bool:
+        """Tell whether the format has positions and no bits above ``most``."""
+        return bool(self.format & POSITIONS) and self.format <= most
+
+    @property
+    def fixed_size(self) -> int:
+        """Bytes of all in front of the triangles."""
+        if not self.vertices:
+            return HEADER.size
+        bounds = POSITION_BOUNDS + (UV_BOUNDS if self.format & UVS else 0)
+        return HEADER.size + bounds + self.vertices * self.vertex_size
+
+    @property
+    def vertex_size(self) -> int:
+        return sum(size for bit, size in _SIZES.items() if self.format & bit)
+
+    @property
+    def size(self) -> int:
+        """Bytes of a MeshSerializer2 file (section 1)."""
+        return self.fixed_size + TRIANGLE * self.triangles
+
+    @property
+    def uv_bounds_at(self) -> int | None:
+        """Where the bounds of the UVs stand; None: there are none."""
+        if not self.format & UVS or not self.vertices:
+            return None
+        before = sum(size for bit, size in _SIZES.items() if self.format & bit and bit < UVS)
+        return HEADER.size + POSITION_BOUNDS + self.vertices * before
+
+
+def fits(head: bytes, size: int, start: int = 0) -> bool:
+    """Tell whether ``size`` bytes are what the header at ``start`` asks for, and that header is one (section 4)."""
+    header = Header.of(head, start)
+    if header is None or not header.allows(15):
+        return False
+    return header.size == size and bool(header.vertices or not header.triangles)
+
+
+def has_sound_bounds(head: bytes, header: Header, start: int = 0) -> bool:
+    """Tell whether the bounds after a header, as far as ``head`` reaches, can be those of a mesh."""
+    if not header.vertices:
+        return True
+    if not sound_bounds(head, start + HEADER.size, 3):
+        return False
+    uv_bounds = header.uv_bounds_at
+    if uv_bounds is None or start + uv_bounds + UV_BOUNDS > len(head):
+        return True
+    return sound_bounds(head, start + uv_bounds, 2)
+
+
+def sound_bounds(head: bytes, start: int, axes: int) -> bool:
+    """Tell whether floats in pairs of least and most can be bounds: ordered, and neither tiny nor astronomical."""
+    if len(head) < start + 8 * axes:
+        return False
+    values = struct.unpack_from(f"<{2 * axes}f", head, start)
+    if not all(map(sound_number, values)):
+        return False
+    extents = [most - least for least, most in zip(values[::2], values[1::2], strict=True)]
+    return min(extents) >= 0 and max(extents) >= _LEAST_EXTENT
+
+
+def sound_number(value: float) -> bool:
+    """Tell whether a float can be a coordinate of a mesh."""
+    return value == 0 or (math.isfinite(value) and _NEAREST <= abs(value) <= _FARTHEST)
+
+
+# -- version 1 ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FirstHeader:
+    """The first twelve bytes of version 1."""
+
+    vertices: int
+    triangles: int
+    format: int
+
+    @classmethod
+    def of(cls, data: bytes) -> FirstHeader | None:
+        """Read a header; None: it is not all there."""
+        return cls(*FIRST_HEADER.unpack_from(data)) if len(data) >= FIRST_HEADER.size else None
+
+    @property
+    def size(self) -> int:
+        a_vertex = sum(size for bit, size in _FIRST_SIZES.items() if self.format & bit)
+        return FIRST_HEADER.size + self.vertices * a_vertex + 12 * self.triangles
+
+
+def fits_first(head: bytes, size: int) -> bool:
+    """Tell whether a file is a version 1: its length fits, and its first positions can be some.
+
+    Empty ones are left alone: twelve bytes, nearly all zero, may be anything.
+    """
+    header = FirstHeader.of(head)
+    if header is None or not 0 < header.format <= 15 or not header.format & POSITIONS:
+        return False
+    if header.vertices <= 0 or header.triangles < 0 or header.size != size:
+        return False
+    count = min(3 * header.vertices, (len(head) - FIRST_HEADER.size) // 4)
+    return all(map(sound_number, struct.unpack_from(f"<{count}f", head, FIRST_HEADER.size)))
+
+
+_CODED = bytes(range(33, 49))
+"""The characters of version 1 as text, for 0 to 15."""
+_TO_DIGIT = bytes.maketrans(_CODED, b"0123456789abcdef")
+_FROM_DIGIT = bytes.maketrans(b"0123456789abcdef", _CODED)
+
+
+def decode_text(text: bytes) -> bytes | None:
+    """Return the bytes that pairs of characters stand for, high nibble first; None: other characters are among them."""
+    if len(text) % 2 or text.translate(None, _CODED):
+        return None
+    return bytes.fromhex(text.translate(_TO_DIGIT).decode("ascii"))
+
+
+def encode_text(data: bytes) -> bytes:
+    """Return two characters for each byte, for its high and low nibble."""
+    return data.hex().encode("ascii").translate(_FROM_DIGIT)
+
+
+# -- relatives of MeshSerializer2 ---------------------------------------------------------------
+
+
+def fits_submeshes(head: bytes, size: int) -> bool:
+    """Tell whether a file can be of the port with submeshes and bones.
+
+    Its length alone says little, since the numbers of triangles stand further on: so all of the head has to fit.
+    """
+    header = Header.of(head)
+    if header is None or not header.allows(31) or not header.vertices or not 0 < header.triangles <= _MOST_SUBMESHES:
+        return False
+    rest = size - header.fixed_size - INDEX_COUNT * header.triangles
+    if rest < 0 or rest % TRIANGLE or rest // TRIANGLE > MOST * header.triangles:
+        return False
+    if not has_sound_bounds(head, header):
+        return False
+    return _submeshes_fit(head, size, header)
+
+
+def _submeshes_fit(head: bytes, size: int, header: Header) -> bool:
+    """Follow the numbers of triangles as far as the head goes; they have to end where the file does."""
+    at = header.fixed_size
+    for _ in range(header.triangles):
+        if at + INDEX_COUNT > len(head):
+            return at + INDEX_COUNT <= size
+        at += INDEX_COUNT + TRIANGLE * int.from_bytes(head[at : at + INDEX_COUNT], "little")
+        if at > size:
+            return False
+    return at == size
+
+
+def cached_name(head: bytes) -> tuple[str, int] | None:
+    """Return the name in front of a mesh in a SALT cache, as .NET stores strings, and where the mesh begins.
+
+    None: nothing that can be a name. Only lengths in as few bytes as they need are taken, as .NET writes them.
+    """
+    length = shift = at = 0
+    while True:
+        if at >= min(len(head), 3):
+            return None
+        byte = head[at]
+        length |= (byte & 127) << shift
+        shift += 7
+        at += 1
+        if byte < 128:
+            break
+    if (at > 1 and not head[at - 1]) or at + length > len(head):
+        return None
+    try:
+        name = head[at : at + length].decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return (name, at + length) if not name or name.isprintable() else None
+
+
+def fits_cached(head: bytes, size: int) -> bool:
+    """Tell whether a file is a mesh of a SALT cache: a name, a MeshSerializer2 file, and eight bytes of a date."""
+    found = cached_name(head)
+    if found is None or not fits(head, size - found[1] - DATE_SIZE, found[1]):
+        return False
+    header = Header.of(head, found[1])
+    return header is not None and bool(header.vertices) and has_sound_bounds(head, header, found[1])

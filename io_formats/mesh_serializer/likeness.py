@@ -1,0 +1,74 @@
+"""What a file that is none of the family has in common with it, so that the refusal says more than "not recognised"."""
+
+from __future__ import annotations
+
+from . import layout
+from .document import MOST
+from .layout import Header
+
+_MOST_WRAPS = 64
+"""Times that a count is thought to have wrapped: meshes of four million vertices or triangles."""
+_MOST_PER_VERTEX = 6
+"""Triangles a vertex, or vertices a triangle, that a mesh may have for its file to be taken for a damaged one."""
+
+
+def likeness(head: bytes, size: int) -> str:
+    """Say in a sentence without a full stop what such a file is; empty: nothing that has to do with the family."""
+    header = Header.of(head)
+    if header is None:
+        return ""
+    return _wrapped(head, size, header) or _bind_poses(head, size) or _cut_off(head, size, header)
+
+
+def _is_possible(head: bytes, header: Header) -> bool:
+    """Tell whether a header and its bounds can be meant."""
+    return header.allows(15) and header.vertices > 0 and layout.has_sound_bounds(head, header)
+
+
+def _wrapped(head: bytes, size: int, header: Header) -> str:
+    """Recognise a mesh too large for its counts, of which the writer kept the lower 16 bits (section 4)."""
+    if not header.allows(15) or not layout.sound_bounds(head, layout.HEADER.size, 3):
+        return ""
+    for wraps in range(_MOST_WRAPS):
+        large = Header(header.vertices + wraps * (MOST + 1), header.triangles, header.format)
+        rest, left = divmod(size - large.size, layout.TRIANGLE * (MOST + 1))
+        if left or not 0 <= rest < _MOST_WRAPS or not (wraps or rest) or not large.vertices:
+            continue
+        triangles = large.triangles + rest * (MOST + 1)
+        return (
+            f"This looks like a mesh of Unity's MeshSerializer2 with {large.vertices:,} vertices and {triangles:,} "
+            f"triangles, written by a program that did not notice that {MOST:,} of each is the most; its triangles are "
+            "damaged beyond repair. Write it again in parts"
+        )
+    return ""
+
+
+def _bind_poses(head: bytes, size: int) -> str:
+    """Recognise the PCF asset format, a relative with bones whose layout is known only in part (section 7)."""
+    for start, poses in ((4, 0), (6, int.from_bytes(head[4:6], "little"))):
+        vertices, triangles = (int.from_bytes(head[at : at + 2], "little") for at in (0, 2))
+        weights = 24 * vertices if poses else 0
+        for format_size in (0, 1):
+            sizes = start + format_size + layout.POSITION_BOUNDS + layout.UV_BOUNDS + 64 * poses
+            expected = sizes + 17 * vertices + weights + layout.TRIANGLE * triangles
+            at = start + format_size
+            if vertices and triangles and expected == size and layout.sound_bounds(head, at, 3):
+                return (
+                    "This looks like a mesh of the PCF asset format, a relative of MeshSerializer2 whose layout is not "
+                    "known well enough to read it"
+                )
+    return ""
+
+
+def _cut_off(head: bytes, size: int, header: Header) -> str:
+    """Recognise a file that begins as one, but whose length is not what it should be."""
+    if not _is_possible(head, header) or not header.triangles:
+        return ""
+    few, many = sorted((header.vertices, header.triangles))
+    if many > _MOST_PER_VERTEX * few or not header.size // 4 <= size <= 4 * header.size:
+        return ""
+    return (
+        f"This begins like a mesh of Unity's MeshSerializer2 with {header.vertices:,} vertices and "
+        f"{header.triangles:,} triangles, which takes {header.size:,} bytes; it has {size:,}, so it is damaged or "
+        "something else"
+    )

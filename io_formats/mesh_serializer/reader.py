@@ -1,0 +1,144 @@
+"""Bytes -> document (formats page, sections 1, 5 and 7)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..bytestream import ByteStream
+from ..errors import FormatError, UnsupportedFormatError
+from ..scene import AnyArray
+from ..wording import counted
+from . import layout
+from .document import NORMALS, TANGENTS, UVS, WEIGHTS, Document, Variant
+from .likeness import likeness
+from .sniffing import variant_of
+
+_HEAD_SIZE = 4096
+_AXES = ("X", "Y", "Z")
+
+
+def read(data: bytes, *, inflated_limit: int | None = None) -> Document:
+    """Decode a file of any of the family; arrays are views of ``data``.
+
+    Nothing is compressed, so ``inflated_limit`` concerns nothing here.
+
+    Raises
+    ------
+    FormatError
+        The length fits nothing that the header can say, bounds are no bounds, triangles name vertices that are not
+        there.
+    """
+    head = data[:_HEAD_SIZE]
+    variant = variant_of(head, len(data))
+    if variant is None:
+        raise UnsupportedFormatError(likeness(head, len(data)) or "This is no mesh of Unity's MeshSerializer2")
+    if variant is Variant.FIRST_TEXT:
+        decoded = layout.decode_text(data)
+        if decoded is None:
+            raise FormatError("The file is damaged: characters other than ! to 0 are among its text")
+        data = decoded
+    stream = ByteStream(data)
+    if variant in (Variant.FIRST, Variant.FIRST_TEXT):
+        document = _read_first(stream, variant)
+    else:
+        document = _read_quantised(stream, variant)
+    stream.expect_end()
+    return document
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Tell whether two files hold the same; nothing is compressed."""
+    return one == other
+
+
+def _read_quantised(stream: ByteStream, variant: Variant) -> Document:
+    """Read a MeshSerializer2 file, or a relative that has its vertices."""
+    name = ""
+    if variant is Variant.CACHED:
+        found = layout.cached_name(bytes(stream.data[:_HEAD_SIZE]))
+        if found is None:
+            raise stream.error("The file is damaged: it has no name")
+        name, start = found
+        stream.skip(start, "the name")
+    header = layout.Header(*layout.HEADER.unpack(stream.take(layout.HEADER.size, "the header")))
+    count = header.vertices
+    bounds = _bounds(stream, 3, "positions") if count else None
+    document = Document(
+        variant, stream.array(np.uint16, (count, 3), "the positions"), np.empty((0, 3), np.uint16), bounds, name=name
+    )
+    if header.format & NORMALS:
+        document.normals = stream.array(np.uint8, (count, 3), "the normals")
+    if header.format & TANGENTS:
+        document.tangents = stream.array(np.uint8, (count, 4), "the tangents")
+    if header.format & UVS:
+        document.uv_bounds = _bounds(stream, 2, "UVs") if count else None
+        document.uvs = stream.array(np.uint16, (count, 2), "the UVs")
+    if header.format & WEIGHTS:
+        record = np.dtype([("weights", "<f4", 4), ("indices", "<u2", 4)])
+        rows = stream.array(record, count, "the bone weights")
+        document.joint_weights, document.joint_indices = rows["weights"], rows["indices"]
+    if variant is Variant.SUBMESHES:
+        document.submeshes, document.triangles = _read_submeshes(stream, header.triangles, count)
+    else:
+        document.triangles = _triangles(stream, np.uint16, header.triangles, count)
+    if variant is Variant.CACHED:
+        document.date = stream.i64("the date")
+    return document
+
+
+def _bounds(stream: ByteStream, axes: int, what: str) -> AnyArray:
+    """Read bounds, (2 axes,) float32, least and most of each axis; refuse what is none."""
+    start = stream.position
+    bounds = stream.array(np.float32, 2 * axes, f"the bounds of the {what}")
+    for axis, (least, most) in enumerate(bounds.reshape(-1, 2).tolist()):
+        label = ("U", "V")[axis] if axes == 2 else _AXES[axis]
+        if not (np.isfinite(least) and np.isfinite(most)):
+            raise stream.error(f"The file is damaged: the bounds of the {what} are no numbers in {label}", offset=start)
+        if most < least:
+            raise stream.error(
+                f"The file is damaged: the bounds of the {what} go from {least:g} down to {most:g} in {label}",
+                offset=start,
+            )
+    return bounds
+
+
+def _triangles(stream: ByteStream, dtype: type[np.generic], count: int, vertices: int) -> AnyArray:
+    """Read triangles, (T, 3); refuse those of vertices that are not there."""
+    start = stream.position
+    triangles = stream.array(dtype, (count, 3), "the triangles")
+    if count and not 0 <= int(triangles.min()) <= int(triangles.max()) < vertices:
+        wrong = int(np.count_nonzero(((triangles < 0) | (triangles >= vertices)).any(axis=1)))
+        raise stream.error(
+            f"The file is damaged: {counted(wrong, 'triangle names vertices', 'triangles name vertices')} that do not "
+            f"exist; there are {vertices:,}",
+            offset=start,
+        )
+    return triangles
+
+
+def _read_submeshes(stream: ByteStream, count: int, vertices: int) -> tuple[list[int], AnyArray]:
+    """Read the triangles of each submesh behind their number; return the numbers, and all triangles in a row."""
+    counts: list[int] = []
+    runs: list[AnyArray] = []
+    for number in range(count):
+        stream.item = f"submesh {number + 1}"
+        triangles = int(stream.array(np.uint16, 1, "the number of triangles")[0])
+        runs.append(_triangles(stream, np.uint16, triangles, vertices))
+        counts.append(triangles)
+    stream.item = ""
+    return counts, np.concatenate(runs)
+
+
+def _read_first(stream: ByteStream, variant: Variant) -> Document:
+    """Read a version 1."""
+    header = layout.FirstHeader(*layout.FIRST_HEADER.unpack(stream.take(layout.FIRST_HEADER.size, "the header")))
+    count = header.vertices
+    document = Document(variant, stream.array(np.float32, (count, 3), "the positions"), np.empty((0, 3), np.int32))
+    if header.format & NORMALS:
+        document.normals = stream.array(np.float32, (count, 3), "the normals")
+    if header.format & TANGENTS:
+        document.tangents = stream.array(np.float32, (count, 4), "the tangents")
+    if header.format & UVS:
+        document.uvs = stream.array(np.float32, (count, 2), "the UVs")
+    document.triangles = _triangles(stream, np.int32, header.triangles, count)
+    return document

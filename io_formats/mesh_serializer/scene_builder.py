@@ -1,0 +1,172 @@
+"""Document -> Scene (formats page, sections 2, 3, 5 and 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from ..axes import flip_winding
+from ..normals import repair, unit
+from ..options import resolve
+from ..quantization import dequantise_exactly, from_biased
+from ..scene import AnyArray, FloatArray, Layer, Mesh, Node, Scene, Surface
+from ..vertices import drop_repeated_corners
+from ..wording import counted
+from .document import Document, Variant
+from .options import IMPORT_OPTIONS
+from .space import domain_of, to_blender, turned_domain
+
+UV_NAME = "UVMap"
+_LEAST_DIRECTION = 0.1
+"""Vectors shorter than that have no direction: (128, 128, 128) is zero, and real ones are 0.98 long or more."""
+_TICKS = 0x3FFF_FFFF_FFFF_FFFF
+"""The bits of a .NET date that count tenths of microseconds since year 1; the others say in which time zone."""
+
+_RELATIVES = {
+    Variant.SUBMESHES: "a mesh of the port with submeshes and bones",
+    Variant.CACHED: "a mesh of a SALT mod cache",
+    Variant.FIRST: "a mesh of the first MeshSerializer, of 2006",
+    Variant.FIRST_TEXT: "a mesh of the first MeshSerializer, of 2006, as text for the web",
+}
+
+
+class SceneBuilder:
+    """One mapping of a document to a scene with one node."""
+
+    def __init__(self, document: Document, name: str, options: Mapping[str, Any] | None) -> None:
+        self.document = document
+        self.basis = to_blender(str(resolve(IMPORT_OPTIONS, options)["axes"]))
+        self.scene = Scene(name, warnings=list(document.warnings))
+        self.name = document.name or name
+        if document.variant is not Variant.CURRENT:
+            self.scene.warnings.append(
+                f"This is {self.relative()}, a relative of MeshSerializer2; an export makes it one"
+            )
+        self.scene.nodes = [Node(self.name, mesh=self.mesh())]
+
+    def warn(self, text: str) -> None:
+        self.scene.warnings.append(f"{self.name}: {text}")
+
+    def relative(self) -> str:
+        date = cache_date(self.document)
+        return _RELATIVES[self.document.variant] + (f", from {date:%Y-%m-%d}" if date else "")
+
+    def mesh(self) -> Mesh:
+        """Return the mesh: a point for each vertex, every layer with a value a point."""
+        document = self.document
+        slots = document.submeshes or [len(document.triangles)]
+        names = [f"{self.name}_submesh_{number}" for number in range(1, len(slots) + 1)] if len(slots) > 1 else [""]
+        mesh = Mesh(
+            points=self.basis.vectors(self.values(document.positions, document.position_bounds, "vertex", "vertices")),
+            corner_point=flip_winding(document.triangles.astype(np.int32).reshape(-1)),
+            material_index=np.repeat(np.arange(len(slots), dtype=np.int32), slots),
+            materials=names,
+            surfaces=[
+                Surface(name, uvs=(True,) * (document.uvs is not None), properties=self.ranges()) for name in names
+            ],
+        )
+        if document.uvs is not None:
+            mesh.uvs = [Layer(UV_NAME, self.values(document.uvs, document.uv_bounds, "UV", "UVs"))]
+        if not len(document.positions):
+            self.warn("it has no vertices")
+        elif not len(document.triangles):
+            self.warn("it has no triangles, only points")
+        mesh, dropped = drop_repeated_corners(mesh)
+        if dropped:
+            self.warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
+        mesh.normal = self.normals(mesh)
+        mesh.tangent = self.tangents()
+        mesh.custom = self.weights()
+        return mesh
+
+    def ranges(self) -> dict[str, Any]:
+        """Return the properties that say between which values the file stored the vertices."""
+        document = self.document
+        found: dict[str, Any] = {}
+        if document.position_bounds is not None:
+            domain = turned_domain(domain_of(document.position_bounds), self.basis)
+            found["position_domain"] = tuple(domain.reshape(-1).tolist())
+        if document.uv_bounds is not None:
+            found["uv_domain"] = tuple(domain_of(document.uv_bounds).reshape(-1).tolist())
+        return found
+
+    def values(self, stored: AnyArray, bounds: AnyArray | None, one: str, many: str) -> FloatArray:
+        """Return positions or UVs as floats; those of version 1 that are no numbers become 0."""
+        if bounds is not None:
+            return dequantise_exactly(stored, domain_of(bounds))
+        values = stored.astype(np.float32)
+        finite = np.isfinite(values).all(axis=1)
+        if not finite.all():
+            number = counted(int(np.count_nonzero(~finite)), f"{one} has", f"{many} have")
+            self.warn(f"{number} no place (coordinates that are no numbers); moved to 0")
+            values[~finite] = 0
+        return values
+
+    def normals(self, mesh: Mesh) -> Layer | None:
+        stored = self.document.normals
+        if stored is None:
+            return None
+        directions = self.basis.vectors(_directions(stored))
+        normals, broken = repair(_without_short(directions), mesh.points, mesh.corner_point)
+        if broken:
+            self.warn(f"{counted(broken, 'normal has', 'normals have')} no direction; computed from the triangles")
+        return Layer("normal", normals, stored=_bytes(stored))
+
+    def tangents(self) -> Layer | None:
+        """Return unit tangents and the side of the bitangent; (0, 0, 0, 0) where the file has no direction."""
+        stored = self.document.tangents
+        if stored is None:
+            return None
+        directions = self.basis.vectors(_directions(stored[:, :3]))
+        tangents = np.zeros((len(stored), 4), np.float32)
+        with np.errstate(invalid="ignore"):
+            sides = (
+                np.where(_directions(stored[:, 3:])[:, 0] < 0, 1, -1) if self.basis.mirrors else np.ones(len(stored))
+            )
+        directions = _without_short(directions)
+        directions[~np.isfinite(directions).all(axis=1)] = 0
+        tangents[:, :3] = unit(directions)
+        tangents[:, 3] = np.where(directions.any(axis=1), sides, 0)
+        return Layer("tangent", tangents, stored=_bytes(stored))
+
+    def weights(self) -> list[Layer]:
+        """Return weights of bones as layers to look at: the file has none of the bones."""
+        weights, indices = self.document.joint_weights, self.document.joint_indices
+        if weights is None or indices is None:
+            return []
+        self.warn("its weights became attributes: the file does not hold the bones that they belong to")
+        return [
+            Layer("bone_weights", np.nan_to_num(weights.astype(np.float32), posinf=0, neginf=0)),
+            Layer("bone_indices", indices.astype(np.uint16)),
+        ]
+
+
+def cache_date(document: Document) -> datetime | None:
+    """Return when a mesh was cached; None: it was not, or at no time that there is."""
+    ticks = document.date & _TICKS
+    try:
+        date = datetime(1, 1, 1) + timedelta(microseconds=ticks // 10)
+    except OverflowError:
+        return None
+    return date if document.variant is Variant.CACHED and ticks else None
+
+
+def _directions(stored: AnyArray) -> FloatArray:
+    """Return bytes, or the floats of version 1, as floats."""
+    return from_biased(stored) if stored.dtype == np.uint8 else stored.astype(np.float32)
+
+
+def _bytes(stored: AnyArray) -> AnyArray | None:
+    """Return a copy of what was stored, if bytes."""
+    return stored.copy() if stored.dtype == np.uint8 else None
+
+
+def _without_short(directions: FloatArray) -> FloatArray:
+    """Return vectors with zero in place of those too short to have a direction."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        short = np.einsum("ij,ij->i", directions, directions) < _LEAST_DIRECTION**2
+    directions[short] = 0
+    return directions

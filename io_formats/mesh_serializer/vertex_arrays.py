@@ -1,0 +1,100 @@
+"""A scene's mesh as a file's vertices (formats page, section 6): corners that agree in all that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import ExportError
+from ..scene import Mesh
+from ..vertices import drop_repeated_corners, split_mesh
+from ..wording import Warn, counted, unheard
+from .document import MOST, MOST_SAFE
+
+
+def split_by_vertices(
+    mesh: Mesh, options: Mapping[str, Any], tolerance: float, *, name: str, warn: Warn = unheard
+) -> Mesh:
+    """Return a mesh with a point for each vertex of the file, and of its layers those that are written, on the points.
+
+    Vertices keep the order of the points, those that a seam adds come last; triangles keep theirs.
+
+    Parameters
+    ----------
+    options:
+        Values of ``options.EXPORT_OPTIONS``.
+    tolerance:
+        How far the normals of one vertex' corners may be apart.
+    name:
+        Of the object, for errors.
+    warn:
+        Is told what was left out.
+
+    Raises
+    ------
+    ExportError
+        There are no faces, or points that are no numbers.
+    """
+    mesh = _written_part(mesh, options)
+    mesh, dropped = drop_repeated_corners(mesh)
+    if dropped:
+        warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
+    if not mesh.triangle_count:
+        raise ExportError(f"'{name}' has no faces; a file of points alone is of no use. Leave it out of the export")
+    if not np.isfinite(mesh.points[mesh.corner_point]).all():
+        raise ExportError(f"'{name}' has vertices whose coordinates are no numbers; delete them")
+    used = np.zeros(len(mesh.points), bool)
+    used[mesh.corner_point] = True
+    loose = int(np.count_nonzero(~used))
+    if loose:
+        warn(f"{counted(loose, 'vertex belongs', 'vertices belong')} to no triangle; left out")
+    return split_mesh(mesh, tolerance)[0]
+
+
+def _written_part(mesh: Mesh, options: Mapping[str, Any]) -> Mesh:
+    """Return a mesh with what a file holds of it."""
+    uvs = mesh.uvs[:1] if options["use_uvs"] else []
+    tangents = writes_tangents(mesh, options)
+    return replace(
+        mesh,
+        normal=mesh.normal if options["use_normals"] or tangents else None,
+        tangent=mesh.tangent if tangents else None,
+        uvs=uvs if not tangents else mesh.uvs[:1],
+        colors=[],
+        custom=[],
+        shape_keys=[],
+        joint_indices=None,
+        joint_weights=None,
+    )
+
+
+def writes_tangents(mesh: Mesh, options: Mapping[str, Any]) -> bool:
+    """Tell whether tangents are asked for: always, or where the file that the mesh came from had some."""
+    choice = options["mesh_tangents"]
+    return bool(
+        choice == "ALWAYS" or (choice == "AUTO" and mesh.tangent is not None and mesh.tangent.stored is not None)
+    )
+
+
+def is_too_large(mesh: Mesh) -> bool:
+    """Tell whether a mesh with a point a vertex has more than the original reader takes."""
+    return max(len(mesh.points), mesh.triangle_count) > MOST_SAFE
+
+
+def refuse_too_large(mesh: Mesh, name: str) -> None:
+    """Refuse a mesh with a point a vertex that a file cannot hold (section 4).
+
+    Raises
+    ------
+    ExportError
+        With the numbers and the ways out.
+    """
+    if max(len(mesh.points), mesh.triangle_count) > MOST:
+        raise ExportError(
+            f"'{name}' has {len(mesh.points):,} vertices, counted where seams split them, and "
+            f"{mesh.triangle_count:,} triangles; a file holds {MOST:,} of each. Choose to split it into numbered "
+            "files, or give it fewer faces"
+        )
