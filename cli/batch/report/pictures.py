@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,21 +22,15 @@ from ....io_formats.replacing import refusal, replace_file
 from ....io_formats.scene import Scene
 from ...blend_files import BlendSession
 from ...inputs import is_blend
-from ..work import PICTURES_FOLDER, STATE_FOLDER, Ended, Result
+from .picture_files import CANNOT_DRAW, SUFFIXES, PictureRun, picture_file
+
+__all__ = ["CANNOT_DRAW", "SIZE", "PictureRun", "picture_file", "render"]
 
 SIZE = 96
 """Pixels each way."""
-SUFFIXES = (".webp", ".png")
-"""Of pictures: the second where a build of Blender lacks the first."""
-CANNOT_DRAW = "Blender cannot draw a picture"
-"""How the refusals begin that are about this machine, not about a file."""
 _QUALITY = 85
 _SHARP = math.radians(30)
 """Angle above which an edge is drawn sharp, in meshes of files without normals."""
-_HASH = re.compile("[0-9a-f]{16,128}")
-_TRIALS = 3
-"""Pictures that are tried on a machine on which none has come about yet."""
-
 _ALWAYS = {"use_weld": False, "use_shape_keys": False, "vertex_animation": "NONE", "use_existing_materials": True}
 _MODEL = _ALWAYS | {"armature": "NONE", "use_joint_animation": False, "use_node_animation": False}
 """Import options where there are meshes: as they lie, which is quick."""
@@ -139,44 +132,3 @@ def _set_kind(settings: Any) -> str:
     settings.color_mode = "RGBA"
     settings.quality = _QUALITY
     return suffix
-
-
-def picture_file(output: Path, hashed: str) -> Path:
-    """Return where the picture of a source with this hash (``Result.hash``) lies, below the output folder.
-
-    Where there is none yet, it is the place to draw it.
-    """
-    folder = output / STATE_FOLDER / PICTURES_FOLDER
-    there = (folder / (hashed + suffix) for suffix in SUFFIXES)
-    return next((path for path in there if path.is_file()), folder / (hashed + SUFFIXES[0]))
-
-
-class PictureRun:
-    """Which pictures are still to be drawn, in the order of the plan; given up where this machine cannot draw."""
-
-    def __init__(self, output: Path) -> None:
-        self._output = output
-        self._can_draw = False
-        self._failed = 0
-        self.problem = ""
-        """Why there are no further pictures, to be said once; empty: there are."""
-
-    def wants(self, result: Result) -> bool:
-        """Tell whether a picture should be drawn of what ``result`` (of a conversion, now or earlier) tells of.
-
-        Files that could not be read, or killed their process, have none.
-        """
-        if self.problem or not _HASH.fullmatch(result.hash):
-            return False
-        if not result.ended.is_good and not (result.facts and result.ended is Ended.FAILED):
-            return False
-        return not picture_file(self._output, result.hash).is_file()
-
-    def note(self, result: Result) -> None:
-        """Learn how a task of the kind PICTURE ended."""
-        if result.ended.is_good:
-            self._can_draw = True
-        elif result.ended.is_quarantined or result.error.startswith(CANNOT_DRAW):
-            self._failed += 1
-            if self._failed >= _TRIALS and not self._can_draw and not self.problem:
-                self.problem = f"There are no pictures of the models: {result.error or result.ended.value}"

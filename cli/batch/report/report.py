@@ -1,14 +1,44 @@
-"""Results of a batch -> pages of HTML that need nothing but a browser."""
+"""Results of a batch -> pages of HTML that need nothing but a browser: no network, no other file, no server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import base64
+import hashlib
+import itertools
+import os
+import re
+import shlex
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
+from string import Template
+from urllib.parse import quote
 
+from ....io_formats.errors import ExportError
+from ....io_formats.replacing import refusal, replace_file
+from ...reporting import counted
+from ..progress import time_text
 from ..work import Result
+from .cards import KINDS, Sums, card, kind_of, names_of
+from .index_rows import IndexRows
+from .markup import Links, escaped, name, plain
 
 ENTRIES_A_PAGE = 2000
+_GENERATOR = "Meshferry batch report"
+_HEAD = 2000
+"""Bytes at the beginning of a page that say by whom it is."""
+_FILTERS = (("all", "All"), *((kind, kind.capitalize()) for kind in KINDS), ("warned", "With warnings"))
+_SORTING = """<label for="sort">Sort by</label>
+<select id="sort">
+<option value="place" selected>folder</option>
+<option value="name">name</option>
+<option value="triangles">triangles</option>
+<option value="seconds">time</option>
+<option value="warnings">warnings</option>
+</select>
+"""
 
 
 @dataclass(frozen=True)
@@ -48,4 +78,189 @@ def write(results: Iterable[Result], about: About, output: Path, to: Path, *, a_
     ExportError
         The system refuses; what could not be replaced is as it was.
     """
-    raise NotImplementedError
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ExportError(f"{to.parent}: the folder cannot be made: {refusal(problem)}") from None
+    return _Report(about, output.absolute(), to.absolute(), a_page).write(results)
+
+
+class _Report:
+    """One report while it is written."""
+
+    def __init__(self, about: About, output: Path, to: Path, a_page: int) -> None:
+        self._about = about
+        self._output = output
+        self._to = to
+        self._a_page = a_page
+        self._links = Links(output, to)
+        self._template = Template(_asset("template.html"))
+        self._script = _asset("report.js")
+        self._style = _asset("report.css")
+        self._all = Sums()
+
+    def write(self, results: Iterable[Result]) -> Path:
+        chunks = _chunks(results, self._a_page)
+        first, following = next(chunks, []), next(chunks, None)
+        if following is None:
+            self._all, cards = self._cards(first, 0)
+            self._page(self._to, self._title, self._all, cards, "models")
+        else:
+            self._pages(itertools.chain([first, following], chunks))
+        self._remove_pages_after(0 if following is None else -(-self._all.models // self._a_page))
+        return self._to
+
+    def _pages(self, chunks: Iterator[list[Result]]) -> None:
+        """Write a page for each chunk and, at the end, the index of all."""
+        listed: list[str] = []
+        with IndexRows() as rows:
+            chunk: list[Result] | None = next(chunks)
+            while chunk is not None:
+                following = next(chunks, None)
+                number = len(listed) + 1
+                sums, cards = self._cards(chunk, self._all.models)
+                said = f"{self._all.models + 1:,} to {self._all.models + sums.models:,}"
+                self._page(
+                    self._place(number),
+                    f"{self._title}: models {said}",
+                    sums,
+                    cards,
+                    "models",
+                    pages=self._neighbours(number, is_last=following is None),
+                )
+                for result in chunk:
+                    rows.add(*names_of(result), kind_of(result), warned=bool(result.warnings))
+                self._all.add_all(sums)
+                listed.append(self._listed(number, said, chunk, sums))
+                chunk = following
+            stem = quote(os.fsencode(self._to.stem)) + "-"
+            data = rows.data(stem=stem, suffix=self._suffix, a_page=self._a_page)
+        pages = f'<ol id="found"></ol>\n<ol id="list">\n{"".join(listed)}</ol>\n'
+        self._page(self._to, self._title, self._all, pages, "index", data=data)
+
+    def _cards(self, chunk: Sequence[Result], start: int) -> tuple[Sums, str]:
+        sums = Sums()
+        cards = []
+        for number, result in enumerate(chunk, start):
+            sums.add(result)
+            cards.append(card(result, number, self._output, self._links))
+        return sums, "".join(cards)
+
+    @property
+    def _title(self) -> str:
+        return f"Batch into {self._output.name or self._output}"
+
+    @property
+    def _suffix(self) -> str:
+        return self._to.suffix or ".html"
+
+    def _place(self, number: int) -> Path:
+        return self._to.with_name(f"{self._to.stem}-{number:03}{self._suffix}")
+
+    def _address(self, place: Path) -> str:
+        return escaped(quote(os.fsencode(place.name)))
+
+    def _neighbours(self, number: int, *, is_last: bool) -> str:
+        """Return the links from one page to the index and the pages beside it."""
+        links = [f'<a href="{self._address(self._to)}">Index of all pages</a>\n']
+        if number > 1:
+            links.append(f'<a href="{self._address(self._place(number - 1))}" rel="prev">Previous page</a>\n')
+        if not is_last:
+            links.append(f'<a href="{self._address(self._place(number + 1))}" rel="next">Next page</a>\n')
+        return f'<nav class="pages" aria-label="Pages">\n{"".join(links)}</nav>\n'
+
+    def _listed(self, number: int, said: str, chunk: Sequence[Result], sums: Sums) -> str:
+        """Return the line of a page in the index."""
+        bad = sums.kinds["failed"] + sums.kinds["quarantined"]
+        notes = f' <span class="bad">{bad:,} not converted</span>' if bad else ""
+        ends = f"{name(chunk[0].work.source)} … {name(chunk[-1].work.source)}"
+        address = self._address(self._place(number))
+        return f'<li><a href="{address}">Models {said}</a> <span>{ends}</span>{notes}</li>\n'
+
+    def _page(self, to: Path, title: str, sums: Sums, main: str, kind: str, *, pages: str = "", data: str = "") -> None:
+        about = self._about
+        digest = hashlib.sha256(f"\n{self._script}".encode()).digest()
+        filled = self._template.substitute(
+            generator=_GENERATOR,
+            script_hash="sha256-" + base64.b64encode(digest).decode("ascii"),
+            title=escaped(title),
+            heading=escaped(title),
+            when=escaped(time.strftime("%Y-%m-%d %H:%M", time.localtime(about.ended))),
+            notice=f'<p class="notice">{escaped(about.no_pictures)}</p>\n' if about.no_pictures else "",
+            asked=self._asked(),
+            totals=_totals(sums),
+            filters=_filters(sums),
+            sorting="" if kind == "index" else _SORTING,
+            placeholder="Search names and folders" if kind == "index" else "Search names, folders and warnings",
+            pages_above=pages,
+            pages_below=pages,
+            kind=kind,
+            main=main,
+            data=f'<script type="application/json" id="data">{data}</script>\n' if data else "",
+            version=escaped(about.version),
+            style=self._style,
+            script=self._script,
+        )
+        replace_file(to, filled.encode("utf-8"))
+
+    def _asked(self) -> str:
+        home = os.path.expanduser("~")
+        roots = [root.replace(home, "~", 1) if root.startswith(home) else root for root in self._about.roots]
+        options = shlex.join(plain(option) for option in self._about.options) or "none"
+        lines = [f"<dt>Options</dt><dd><code>{escaped(options)}</code></dd>\n"]
+        lines += [f"<dt>Folder</dt><dd>{name(root)}</dd>\n" for root in roots]
+        return "".join(lines)
+
+    def _remove_pages_after(self, last: int) -> None:
+        """Remove the pages of an earlier, longer report."""
+        pattern = re.compile(re.escape(self._to.stem) + r"-(\d{3,})" + re.escape(self._suffix))
+        for path in list(self._to.parent.iterdir()):
+            found = pattern.fullmatch(path.name)
+            if found and int(found[1]) > last and _is_page(path):
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as problem:
+                    raise ExportError(f"{path}: the old page cannot be removed: {refusal(problem)}") from None
+
+
+def _asset(file: str) -> str:
+    return resources.files(__package__).joinpath(file).read_text("utf-8")
+
+
+def _chunks(results: Iterable[Result], size: int) -> Iterator[list[Result]]:
+    stream = iter(results)
+    while chunk := list(itertools.islice(stream, size)):
+        yield chunk
+
+
+def _is_page(path: Path) -> bool:
+    """Tell whether a file is a page that was written here."""
+    try:
+        with path.open("rb") as stream:
+            return f'content="{_GENERATOR}"'.encode() in stream.read(_HEAD)
+    except OSError:
+        return False
+
+
+def _totals(sums: Sums) -> str:
+    converted = sums.kinds["done"] + sums.kinds["unchanged"]
+    shown = {
+        "models" if sums.models != 1 else "model": f"{sums.models:,}",
+        "converted": f"{converted:,}",
+        "not converted": f"{sums.models - converted:,}",
+        "triangles": f"{sums.triangles:,}",
+        "vertices": f"{sums.vertices:,}",
+        "of work": time_text(sums.seconds),
+    }
+    return "".join(f"<div><dt>{escaped(label)}</dt><dd>{value}</dd></div>\n" for label, value in shown.items())
+
+
+def _filters(sums: Sums) -> str:
+    """Return the buttons that pick out models; of kinds that there are."""
+    numbers = {"all": sums.models, **sums.kinds, "warned": sums.warned}
+    return "".join(
+        f'<button type="button" data-filter="{key}" aria-pressed="{"true" if key == "all" else "false"}" '
+        f'title="{counted(numbers[key], "model")}">{label} <b>{numbers[key]:,}</b></button>\n'
+        for key, label in _FILTERS
+        if numbers[key] or key == "all"
+    )
