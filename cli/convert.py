@@ -25,7 +25,9 @@ from typing import Any
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 ALIAS = "meshferry"
-COMMANDS = ("inspect", "convert", "check", "formats", "--version")
+COMMANDS = ("inspect", "convert", "batch", "check", "formats", "--version")
+WORKER = "batch-worker"
+"""Makes this process a worker of a batch."""
 OLDEST_PYTHON = (3, 11)
 """Blender 4.2 has it; older ones get this far."""
 
@@ -40,6 +42,8 @@ def main() -> int:
     try:
         package = _package_name()
         _add_extension_libraries(package)
+        if sys.argv[-2:] in ([sys.argv[0], WORKER], ["--", WORKER]):
+            return int(importlib.import_module(package + ".cli.batch.worker").run())
         command_line = importlib.import_module(package + ".cli.main")
     except ModuleNotFoundError as missing:
         return _tell_missing(missing)

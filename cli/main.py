@@ -1,4 +1,4 @@
-"""The command line: ``meshferry inspect | convert | check | formats``.
+"""The command line: ``meshferry inspect | convert | batch | check | formats``.
 
 The same in each of its three places: a plain command, ``blender --command meshferry`` and
 ``blender -b --python cli/convert.py -- …``.
@@ -7,14 +7,16 @@ The same in each of its three places: a plain command, ``blender --command meshf
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from ..io_formats.errors import MeshferryError
-from . import check_command, convert_command, environment, formats_command, inspect_command
+from . import batch_command, check_command, convert_command, environment, formats_command, inspect_command
+from .batch import options_file
 from .reporting import Reporter, make_streams_safe
 
-COMMANDS = ("inspect", "convert", "check", "formats")
+COMMANDS = ("inspect", "convert", "batch", "check", "formats")
 
 OK, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses; shells give 130 to what Ctrl+C ended."""
@@ -72,14 +74,21 @@ def build_parser(program: str = "meshferry") -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=environment.described())
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     shared = _shared_arguments()
-    for command in (inspect_command, convert_command, check_command, formats_command):
+    for command in (inspect_command, convert_command, batch_command, check_command, formats_command):
         command.add_parser(subparsers, [shared])
     return parser
 
 
 def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse arguments with options in any place: argparse takes files only up to the first option after them."""
-    arguments, rest = parser.parse_known_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    arguments, rest = parser.parse_known_args(given)
+    if getattr(arguments, "options", None):
+        try:
+            given = [given[0], *options_file.expanded(given[1:], arguments.parser)]
+        except MeshferryError as problem:
+            parser.error(str(problem))
+        arguments, rest = parser.parse_known_args(given)
     if any(text.startswith("-") for text in rest) or (rest and "paths" not in arguments):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import argparse
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from .work import Result, Task
+from ...io_formats import files
+from ...io_formats.errors import FormatError
+from ...io_formats.replacing import refusal
+from .. import blender_formats
+from ..blend_files import BlendSession
+from ..blender_formats import BlenderFormat
+from ..clip_choice import ClipChoice
+from ..conversion import Conversion
+from ..conversion_arguments import add_conversion_arguments, settings_of
+from ..convert_plan import Job, known_kind
+from ..outcomes import Outcome
+from ..reporting import cause, plain
+from .part_names import PartNames
+from .target_index import TargetIndex
+from .work import Ended, Result, Task, TaskKind, Work
+
+_HASH_SIZE = 16
+_LARGE = 64 * 2**20
+"""Bytes of a file that are not kept in memory from its hashing to its reading."""
+_LAYERS = frozenset({"uv_layers", "color_layers"})
+"""Facts of which the largest number counts where several scenes are told of as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +52,14 @@ class Converter:
     """Does tasks, with one Blender for all, which is loaded when first needed."""
 
     def __init__(self, setup: Setup) -> None:
-        raise NotImplementedError
+        parser = argparse.ArgumentParser(allow_abbrev=False)
+        add_conversion_arguments(parser)
+        self._settings = settings_of(parser.parse_args(setup.argv))
+        self._extension, self._format = known_kind(setup.extension)
+        self._output = Path(setup.output).absolute()
+        self._roots = tuple(Path(root) for root in setup.roots)
+        self._index = TargetIndex(self._output)
+        self._session = BlendSession(show_chatter=True)  # it goes into the worker's log: the last words of a crash
 
     def __enter__(self) -> Converter:
         return self
@@ -34,7 +67,7 @@ class Converter:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        raise NotImplementedError
+        self._session.__exit__(kind, problem, trace)
 
     def prepare(self) -> None:
         """Load what every task will need, Blender where its files are to be written.
@@ -44,8 +77,94 @@ class Converter:
         MissingLibraryError
             It is not there.
         """
-        raise NotImplementedError
+        if isinstance(self._format, BlenderFormat):
+            self._session.load()
 
     def convert(self, task: Task) -> Result:
         """Do one task; a bad file is a result that says so, never an exception."""
-        raise NotImplementedError
+        began = time.perf_counter()
+        result = Result(task.work, Ended.FAILED, kind=task.kind)
+        work: Callable[[Task, Result], None] = self._draw if task.kind is TaskKind.PICTURE else self._convert
+        try:
+            work(task, result)
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 (scripts of importers may call exit)
+            result.ended = Ended.FAILED
+            result.error = cause(problem)
+        result.seconds = time.perf_counter() - began
+        return result
+
+    def _convert(self, task: Task, result: Result) -> None:
+        source = self._source(task.work)
+        content, result.hash = _content_and_hash(source, task)
+        if task.known_hash and result.hash == task.known_hash:
+            result.ended = Ended.UNCHANGED
+            return
+        target = self._output / task.work.target
+        names = PartNames(target, self._output, self._index)
+        clips = self._settings.clips
+        # What it has seen in one file must not decide over the names of the next one's.
+        settings = replace(self._settings, clips=ClipChoice(clips.patterns, clips.new_names))
+        conversion = Conversion(settings, self._session, names, several=True)
+        job = Job((source,), target, self._format, in_folder=True, content=content)
+        self._tell(list(conversion.run(job)), result)
+
+    def _draw(self, task: Task, result: Result) -> None:
+        from .report import pictures
+
+        source = self._source(task.work)
+        content, result.hash = _content_and_hash(source, task)
+        to = pictures.picture_file(self._output, result.hash)
+        pictures.render(self._session, source, to, content=content, read_options=self._settings.read_options)
+        result.outputs = [to.relative_to(self._output).as_posix()]
+        result.ended = Ended.DONE
+
+    def _source(self, work: Work) -> Path:
+        path = self._roots[work.root] / work.path
+        return path / work.member if work.member else path
+
+    def _tell(self, outcomes: Sequence[Outcome], result: Result) -> None:
+        """Put what became of a source into its result."""
+        good = [outcome for outcome in outcomes if outcome.problem is None and outcome.facts is not None]
+        written = [] if self._settings.dry_run else good
+        paths = [path for outcome in written for path in (outcome.files or [outcome.target])]
+        paths.sort(key=lambda path: path == self._output / result.work.target)
+        result.outputs = [path.relative_to(self._output).as_posix() for path in dict.fromkeys(paths)]
+        result.warnings = list(dict.fromkeys(text for outcome in outcomes for text in outcome.warnings))
+        result.facts = _together([plain(outcome.facts) for outcome in outcomes if outcome.facts is not None])
+        problems = [cause(outcome.problem) for outcome in outcomes if outcome.problem is not None]
+        result.error = "; ".join(dict.fromkeys(problems))
+        result.ended = Ended.FAILED if problems else Ended.DONE
+
+
+def _content_and_hash(source: Path, task: Task) -> tuple[bytes | None, str]:
+    """Return what is in a file, unless it is large or Blender opens it itself, and the hash of that.
+
+    Raises
+    ------
+    FormatError
+        It cannot be read.
+    """
+    content = task.content
+    if content is None and task.work.size <= _LARGE and blender_formats.by_path(source) is None:
+        content = files.read_bytes(source)
+    if content is not None:
+        return content, hashlib.blake2b(content, digest_size=_HASH_SIZE).hexdigest()
+    try:
+        with source.open("rb") as stream:
+            return None, hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=_HASH_SIZE)).hexdigest()
+    except (OSError, ValueError) as problem:
+        raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(source)) from None
+
+
+def _together(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the facts of several scenes as those of one."""
+    if len(facts) < 2:
+        return facts[0] if facts else {}
+    found: dict[str, Any] = {}
+    for name in facts[0]:
+        values = [one[name] for one in facts if name in one]
+        if all(isinstance(value, list) for value in values):
+            found[name] = [item for value in values for item in value]
+        else:
+            found[name] = max(values) if name in _LAYERS else sum(values)
+    return found

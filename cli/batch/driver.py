@@ -18,7 +18,7 @@ from ..reporting import cause
 from .archives import ArchiveReader
 from .journal import Journal
 from .plan_file import Plan
-from .report.pictures import PictureRun
+from .report.picture_files import PictureRun
 from .totals import Totals
 from .work import Ended, Result, Task, TaskKind, Work
 
@@ -80,7 +80,7 @@ def run(
         The run cannot go on: the disk is full, or no worker starts. What was done stands in the journal, and in the
         :attr:`Run.totals` of who made a :class:`Run` to look at them nevertheless.
     """
-    return Run(plan, journal, pool, output=output, progress=progress, checksum=checksum).convert(works, count)
+    return Run(plan, journal, output=output, progress=progress, checksum=checksum).convert(pool, works, count)
 
 
 class Run:
@@ -90,7 +90,6 @@ class Run:
         self,
         plan: Plan,
         journal: Journal,
-        pool: Workers,
         *,
         output: Path,
         progress: Listener,
@@ -99,26 +98,31 @@ class Run:
         self.totals = Totals()
         self._plan = plan
         self._journal = journal
-        self._pool = pool
         self._output = output
         self._progress = progress
         self._checksum = checksum
         self._archives = _Archives(plan)
 
-    def convert(self, works: Iterable[Work] | None = None, count: int | None = None) -> Totals:
+    def convert(self, pool: Workers, works: Iterable[Work] | None = None, count: int | None = None) -> Totals:
         """Do what is to do of some works, or of all; return :attr:`totals`."""
         self._progress.begin("converting", self._plan.count if count is None else count)
         tasks = self._tasks(self._plan.works() if works is None else works)
-        with self._archives, closing(_results(self._pool, tasks)) as results:
+        with self._archives, closing(_results(pool, tasks)) as results:
             for result in results:
                 self._settle(result)
         return self.totals
 
-    def draw(self) -> str:
-        """Have the pictures drawn that the report lacks; return why there are none, where this machine cannot."""
+    def draw(self, pool: Workers) -> str:
+        """Have the pictures drawn that the report lacks; return why there are none, where this machine cannot.
+
+        Parameters
+        ----------
+        pool:
+            Of this machine.
+        """
         pictures = PictureRun(self._output)
         self._progress.begin("drawing", self._plan.count)
-        with self._archives, closing(_results(self._pool, self._pictures_to_draw(pictures))) as results:
+        with self._archives, closing(_results(pool, self._pictures_to_draw(pictures))) as results:
             for result in results:
                 pictures.note(result)
                 self._progress.ended(result)

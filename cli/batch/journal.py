@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Self
 
 from ...io_formats import locks
 from ...io_formats.errors import MeshferryError
@@ -77,7 +77,7 @@ class Journal:
         self._appended = 0
         self._synced = time.monotonic()
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> Self:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = locks.hold(_lock_path(self.path))

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from multiprocessing.connection import wait
 from types import TracebackType
 
+from ...io_formats.errors import MeshferryError, MissingLibraryError
+from . import messages
+from .calling import Switchboard
 from .converting import Setup
-from .work import Result, Task
+from .messages import Greeting
+from .pool_worker import START_LIMIT, Handed, PoolWorker
+from .starting import WorkerProcess, worker_command
+from .work import Ended, Result, Task
 
 TIME_LIMIT = 600.0
 """Seconds that a file may take."""
 RECYCLE_AFTER = 500
 """Files after which a fresh process takes over, so that what Blender does not give back does not pile up."""
+_LEAVING_LIMIT = 20.0
+"""Seconds that a process without work has to end; one that is stopped, to end the file it is at."""
+_HANDSHAKE = 0.5
+"""Seconds within which the call of a process is taken that has ended meanwhile."""
+_ATTEMPTS = 2
 
 
 class Pool:
@@ -40,7 +56,18 @@ class Pool:
         *,
         command: Sequence[str] | None = None,
     ) -> None:
-        raise NotImplementedError
+        self._setup = setup
+        self._jobs = max(1, jobs)
+        self._time_limit = time_limit
+        self._recycle_after = recycle_after
+        self._command = list(command) if command is not None else worker_command()
+        self._switchboard: Switchboard | None = None
+        self._numbers = itertools.count(1)
+        self._workers: dict[int, PoolWorker] = {}
+        self._leaving: list[tuple[WorkerProcess, float]] = []
+        """Processes that end by themselves, and when that should have happened."""
+        self._again: deque[Handed] = deque()
+        """Tasks that a worker took with it when it ended: those that may be its cause, and those behind them."""
 
     def __enter__(self) -> Pool:
         return self
@@ -48,7 +75,15 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        raise NotImplementedError
+        for worker in list(self._workers.values()):
+            self._dismiss(worker)
+        for process, ends in self._leaving:
+            if not process.close(max(0.0, ends - time.monotonic())):
+                process.kill()
+        self._leaving.clear()
+        if self._switchboard is not None:
+            self._switchboard.close()
+            self._switchboard = None
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
         """Do all tasks; yield what became of each, in the order in which they end.
@@ -63,4 +98,190 @@ class Pool:
         MissingLibraryError
             It lacks a library, or Blender.
         """
-        raise NotImplementedError
+        if self._switchboard is None:
+            self._switchboard = Switchboard()
+        waiting = iter(tasks)
+        try:
+            while True:
+                self._hand_out(waiting)
+                if not any(worker.handed for worker in self._workers.values()):
+                    return
+                yield from self._events(self._switchboard)
+        finally:
+            # Whoever leaves early, after Ctrl+C say, does not wait for the results of what is under way.
+            for worker in [worker for worker in self._workers.values() if worker.handed]:
+                self._dismiss(worker)
+            self._again.clear()
+
+    def _hand_out(self, waiting: Iterator[Task]) -> None:
+        """Give tasks to whoever has room for them; start workers as long as there are fewer than wanted."""
+        while (worker := self._free_worker()) is not None or self._lacks_workers:
+            handed = self._next(waiting)
+            if handed is None:
+                return
+            if handed.attempts:  # what has ended a process is alone in a fresh one
+                if not self._lacks_workers:
+                    idle = next((one for one in self._workers.values() if not one.handed), None)
+                    if idle is None:
+                        self._again.appendleft(handed)
+                        return
+                    self._dismiss(idle)
+                worker = self._start()
+                worker.is_alone = True
+            (worker or self._start()).hand(handed)
+
+    @property
+    def _lacks_workers(self) -> bool:
+        """Whether another process is to be started; those at their last files do not count."""
+        return sum(not worker.is_worn for worker in self._workers.values()) < self._jobs
+
+    def _free_worker(self) -> PoolWorker | None:
+        """Return the worker that has the least to do, unless all have enough or another one is to be started."""
+        free = [worker for worker in self._workers.values() if worker.has_room]
+        worker = min(free, key=lambda worker: len(worker.handed), default=None)
+        return None if worker is not None and worker.handed and self._lacks_workers else worker
+
+    def _next(self, waiting: Iterator[Task]) -> Handed | None:
+        if self._again:
+            return self._again.popleft()
+        task = next(waiting, None)
+        return Handed(task) if task is not None else None
+
+    def _start(self) -> PoolWorker:
+        switchboard = self._switchboard
+        if switchboard is None:
+            raise MeshferryError("The pool is closed")
+        number = next(self._numbers)
+        greeting = Greeting(
+            number, switchboard.address, switchboard.family, switchboard.key.hex(), self._time_limit, self._setup
+        )
+        process = WorkerProcess(self._command, greeting, switchboard.ring)
+        worker = PoolWorker(number, process, self._recycle_after)
+        self._workers[number] = worker
+        return worker
+
+    def _events(self, switchboard: Switchboard) -> Iterator[Result]:
+        """Wait until something happens; yield the results that came of it."""
+        lines: dict[object, PoolWorker] = {
+            worker.connection: worker for worker in self._workers.values() if worker.connection is not None
+        }
+        ready = wait([*lines, switchboard.bell], self._patience())  # type: ignore[list-item]
+        self._take_calls(switchboard)
+        for one in ready:
+            if one in lines:
+                yield from self._hear(lines[one])
+        for worker in list(self._workers.values()):
+            if worker.is_late(self._time_limit):
+                yield from self._too_late(worker)
+        self._see_off()
+
+    def _take_calls(self, switchboard: Switchboard) -> None:
+        """Learn which workers have called.
+
+        Raises
+        ------
+        MeshferryError
+            One ended before it did.
+        """
+        for patience in (_HANDSHAKE, 0.0):
+            for number, connection in switchboard.answer():
+                if number in self._workers:
+                    self._workers[number].connection = connection
+                else:
+                    connection.close()
+            silent = [worker for worker in self._workers.values() if worker.connection is None]
+            ended = [worker for worker in silent if not worker.process.is_running]
+            if not ended:
+                return
+            time.sleep(patience)
+        raise _no_start(ended[0])
+
+    def _patience(self) -> float | None:
+        """Return how many seconds nothing has to happen before something is amiss."""
+        ends = [ends for worker in self._workers.values() if (ends := worker.deadline(self._time_limit)) is not None]
+        return max(0.0, min(ends) - time.monotonic()) if ends else None
+
+    def _hear(self, worker: PoolWorker) -> Iterator[Result]:
+        """Take what a worker says."""
+        if worker.connection is None:
+            return
+        try:
+            message = messages.receive(worker.connection)
+        except (OSError, EOFError):
+            yield from self._lost(worker)
+            return
+        if "refused" in message:
+            raise (MissingLibraryError if message["is_missing"] else MeshferryError)(message["refused"])
+        if "ready" in message:
+            worker.make_ready(message["ready"])
+            return
+        handed = worker.finish()
+        if worker.is_worn and not worker.handed:
+            self._dismiss(worker)
+        yield messages.result_of(message, handed.task, handed.attempts + 1)
+
+    def _lost(self, worker: PoolWorker) -> Iterator[Result]:
+        """Replace a process that has ended by itself; what it was at is tried once more, alone in a fresh one."""
+        seconds = worker.seconds
+        if not worker.process.close(_LEAVING_LIMIT):
+            worker.process.kill()
+        self._remove(worker)
+        if not worker.is_ready:
+            raise _no_start(worker)
+        if not worker.handed:
+            return
+        first, *others = worker.handed
+        self._again.extendleft(reversed(others))
+        first.attempts += 1
+        if first.attempts < _ATTEMPTS:
+            self._again.appendleft(first)
+            return
+        reason = f"{worker.process.how_it_ended()} ({worker.described})"
+        yield _ended(first, Ended.CRASHED, reason, seconds)
+
+    def _too_late(self, worker: PoolWorker) -> Iterator[Result]:
+        """End a process that takes too long."""
+        seconds = worker.seconds
+        worker.process.kill()
+        self._remove(worker)
+        if not worker.is_ready:
+            raise MeshferryError(f"A worker did not start within {START_LIMIT:g} seconds")
+        first, *others = worker.handed
+        self._again.extendleft(reversed(others))
+        first.attempts += 1
+        words = worker.process.last_words()
+        reason = f"It took longer than {self._time_limit:g} seconds" + (f"; said last: {words}" if words else "")
+        yield _ended(first, Ended.TIMED_OUT, reason, seconds)
+
+    def _dismiss(self, worker: PoolWorker) -> None:
+        """Let a process end by itself, after the file that it is at."""
+        worker.process.stop()
+        self._remove(worker)
+        self._leaving.append((worker.process, time.monotonic() + _LEAVING_LIMIT))
+
+    def _remove(self, worker: PoolWorker) -> None:
+        self._workers.pop(worker.number, None)
+        if worker.connection is not None:
+            with contextlib.suppress(OSError):
+                worker.connection.close()
+
+    def _see_off(self) -> None:
+        """Forget the processes that have left, and end those that cannot."""
+        staying = []
+        for process, ends in self._leaving:
+            if process.is_running and time.monotonic() < ends:
+                staying.append((process, ends))
+            elif not process.close(0.0):
+                process.kill()
+        self._leaving = staying
+
+
+def _ended(handed: Handed, ended: Ended, reason: str, seconds: float) -> Result:
+    task = handed.task
+    return Result(task.work, ended, error=reason, seconds=seconds, attempts=handed.attempts, kind=task.kind)
+
+
+def _no_start(worker: PoolWorker) -> MeshferryError:
+    if not worker.process.close(_LEAVING_LIMIT):
+        worker.process.kill()
+    return MeshferryError(f"A worker could not start. {worker.process.how_it_ended()}")

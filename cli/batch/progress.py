@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...io_formats.errors import MeshferryError
 from ..reporting import Reporter, counted
-from .work import Result, TaskKind, Work
+from .work import Result, Source, TaskKind, Work
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
+
+_Thing = TypeVar("_Thing")
 
 LINE_SECONDS = 30.0
 """Between two lines where there is no terminal."""
@@ -34,9 +37,9 @@ class Progress:
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self._what = ""
-        self._count = self._done = self._failed = 0
+        self._count: int | None = None
+        self._done = self._failed = 0
         self._begun = self._shown = time.monotonic()
-        self._handed_out = 0
         self._bar: Bar | None = None
         self._bar_task: TaskID | None = None
         self._pause = LINE_SECONDS
@@ -56,15 +59,26 @@ class Progress:
             self._bar.stop()
             self._bar = None
 
-    def begin(self, what: str, count: int) -> None:
-        """Tell what is done from now on, in a word, and to how many works."""
+    def begin(self, what: str, count: int | None) -> None:
+        """Tell what is done from now on, in a word, and to how many works; None: nobody knows yet."""
         self._what, self._count = what, count
-        self._done = self._handed_out = 0
+        self._done = 0
         self._begun = self._shown = time.monotonic()
         if self._bar is not None:
             if self._bar_task is not None:
                 self._bar.remove_task(self._bar_task)
             self._bar_task = self._bar.add_task(what, total=count, failed="")
+
+    def found(self, sources: Iterable[Source]) -> Iterator[Source]:
+        """Count sources while they pass by."""
+        self.begin("finding", None)
+        return self.shown(sources)
+
+    def shown(self, things: Iterable[_Thing]) -> Iterator[_Thing]:
+        """Show how far things are that pass by."""
+        for thing in things:
+            yield thing
+            self._step()
 
     def skipped(self, work: Work) -> None:
         """Tell of a work that there is nothing to do for."""
@@ -74,7 +88,6 @@ class Progress:
 
     def ended(self, result: Result) -> None:
         """Tell how a task ended."""
-        self._handed_out += 1
         if result.kind is TaskKind.CONVERT:
             if not result.ended.is_good:
                 self._failed += 1
@@ -100,6 +113,8 @@ class Progress:
     def line(self) -> str:
         """Return how far things are, in a sentence."""
         seconds = max(time.monotonic() - self._begun, 1e-3)
+        if self._count is None:
+            return f"{self._what}: {counted(self._done, 'file')} so far"
         parts = [f"{self._what}: {self._done:,} of {counted(self._count, 'file')}"]
         if self._failed:
             parts.append(f"{self._failed:,} failed")

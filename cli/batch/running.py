@@ -1,0 +1,159 @@
+"""A batch from its arguments to its summary, in order: hold the folder, sweep, find, plan, convert, draw, report."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from ...io_formats.errors import MeshferryError
+from .. import environment
+from ..conversion_arguments import given_conversion
+from ..convert_plan import known_kind, searched
+from ..reporting import Reporter
+from . import planning, sources
+from .converting import Setup
+from .cores import available_cores
+from .driver import Run, Workers
+from .journal import Journal
+from .leftovers import sweep
+from .plan_file import BatchFile, Plan
+from .pool import Pool
+from .progress import Progress
+from .report.report import About, write
+from .summary import Ending
+from .work import REPORT_FILE, STATE_FOLDER
+
+_GO_ON = "What is done is kept: the same command goes on from here"
+
+
+def run(arguments: argparse.Namespace, reporter: Reporter, started: float) -> int:
+    """Do a batch; return 1 if any file failed.
+
+    Parameters
+    ----------
+    started:
+        ``time.monotonic()`` of when the command began.
+
+    Raises
+    ------
+    MeshferryError
+        Nothing was converted.
+    """
+    output = Path(arguments.output).absolute()
+    with Journal(output) as journal:
+        journal.take_over_shards()
+        sweep(output)
+        with Progress(reporter) as progress:
+            found = _Found(reporter)
+            plan = make_plan(arguments, output, found, progress)
+            journal.start(plan.batch.digest)
+            way = Run(plan, journal, output=output, progress=progress, checksum=arguments.checksum)
+            problem, report = _gone(way, arguments, plan, journal, progress)
+        ending = Ending(
+            way.totals, plan.count, time.monotonic() - started, journal.path, report=report, unreadable=found.unreadable
+        )
+    return _told(ending, problem, reporter)
+
+
+def make_plan(arguments: argparse.Namespace, output: Path, found: _Found, progress: Progress) -> Plan:
+    """Find the sources and decide what becomes what.
+
+    Raises
+    ------
+    MeshferryError
+        The arguments make no sense together, or files would clash; nothing was written.
+    """
+    extension, kind = known_kind(arguments.to)
+    batch = BatchFile(given_conversion(arguments), arguments.to, extension, environment.version())
+    sought = sources.find(
+        arguments.paths,
+        searched(kind, extension),
+        lists=arguments.lists,
+        base=arguments.base,
+        match=arguments.match,
+        skip=arguments.skip,
+        newer=arguments.newer,
+        leave_out=output,
+        written=extension,
+        told=found.tell,
+    )
+    return planning.make_plan(progress.found(sought), output, extension, arguments.clashes, batch)
+
+
+class _Found:
+    """Takes down what could not be searched."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.unreadable = 0
+        self._reporter = reporter
+
+    def tell(self, path: str, text: str) -> None:
+        self.unreadable += 1
+        self._reporter.fail(path, MeshferryError(text))
+
+
+def _gone(
+    way: Run, arguments: argparse.Namespace, plan: Plan, journal: Journal, progress: Progress
+) -> tuple[BaseException | None, Path | None]:
+    """Convert, put the journal in order, draw and report; return what broke that off, and the report."""
+    report = None
+    try:
+        with _workers(arguments, plan, journal.output) as pool:
+            way.convert(pool)
+        journal.compact()
+        if arguments.report is not None:
+            report = _report(way, arguments, plan, journal, progress)
+    except (KeyboardInterrupt, MeshferryError) as problem:
+        return problem, None
+    return None, report
+
+
+def _workers(arguments: argparse.Namespace, plan: Plan, output: Path) -> AbstractContextManager[Workers]:
+    """Return who converts."""
+    return local_pool(arguments, plan, output)
+
+
+def local_pool(arguments: argparse.Namespace, plan: Plan, output: Path) -> Pool:
+    """Return the worker processes of this machine."""
+    setup = Setup(plan.batch.argv, plan.batch.to, str(output), plan.roots)
+    jobs = arguments.jobs or available_cores()
+    return Pool(setup, max(1, min(jobs, plan.count)), arguments.time_limit, arguments.recycle)
+
+
+def _report(way: Run, arguments: argparse.Namespace, plan: Plan, journal: Journal, progress: Progress) -> Path:
+    """Draw the pictures that are missing and write the report; return it."""
+    with local_pool(arguments, plan, journal.output) as pool:
+        no_pictures = way.draw(pool)
+    about = About(
+        version=environment.described(),
+        options=["--to", plan.batch.to, *plan.batch.argv],
+        roots=plan.roots,
+        ended=time.time(),
+        no_pictures=no_pictures,
+    )
+    to = arguments.report if arguments.report.name else journal.output / STATE_FOLDER / REPORT_FILE
+    progress.begin("reporting", plan.count)
+    results = progress.shown(journal.results(plan.works()))
+    return write(results, about, journal.output, to.absolute())
+
+
+def _told(ending: Ending, problem: BaseException | None, reporter: Reporter) -> int:
+    """Say how a run ended; return its exit status.
+
+    Raises
+    ------
+    KeyboardInterrupt, MeshferryError
+        It was broken off, before anything was converted in the case of the latter.
+    """
+    if isinstance(problem, MeshferryError) and not ending.totals.converted:
+        raise problem
+    reporter.say(ending.text())
+    reporter.record(ending.record())
+    if isinstance(problem, KeyboardInterrupt):
+        reporter.note(_GO_ON)
+        raise problem
+    if problem is not None:
+        reporter.fail("", problem)
+    return 0 if ending.is_good and problem is None else 1

@@ -1,0 +1,141 @@
+"""``meshferry batch``: whole libraries, resumable, over all cores."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..io_formats.errors import MeshferryError, MissingLibraryError
+from . import environment
+from .batch import sources
+from .batch.pool import RECYCLE_AFTER, TIME_LIMIT
+from .batch.work import REPORT_FILE, STATE_FOLDER
+from .conversion_arguments import add_conversion_arguments, settings_of
+from .reporting import Reporter
+
+_DESCRIPTION = f"""\
+Convert everything below folders, or everything that a list names, over all cores.
+
+  batch project/data --to blend -o blends         a tree of .blend files, like the tree of sources
+  batch region.oar --to glb -o region             every mesh in an OpenSim archive
+  batch --list changed.txt --to timbermesh -o out what a list names; - is the standard input
+  batch sdk --to blend -o out --match 'props/**' --newer 7d
+                                                  what lies in a folder and changed this week
+  batch --options nightly.toml                    with the options in a file
+
+The folder tree is kept. The same command again does only what is new, changed or failed, also after Ctrl+C, a kill or
+a power cut: {STATE_FOLDER}/journal.jsonl in the output folder tells what was done. A broken file does not stop the
+rest; one that brings Blender down, or takes longer than --time-limit, is tried once more, alone, and put in quarantine.
+Files are written whole or not at all; sources are never written over.
+Exit status: 0 all converted, 1 any failed, 2 refused before anything was written, 130 interrupted.
+"""
+
+
+def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+    """Add the sub command."""
+    parser = subparsers.add_parser(
+        "batch",
+        parents=parents,
+        allow_abbrev=False,
+        help="convert whole libraries of files, over all cores",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="%(prog)s [options] SOURCE… --to EXTENSION -o FOLDER",
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="SOURCE",
+        help="files, folders (searched to the bottom), patterns, and .oar and .iar archives of OpenSim",
+    )
+    sources.add_arguments(parser)
+    parser.add_argument("--to", metavar="EXTENSION", help="kind of file to write for each file read, such as blend")
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="where --to writes; subfolders are kept")
+    parser.add_argument(
+        "--options", metavar="FILE", help="options of this command in a TOML or JSON file; the command line wins"
+    )
+    parser.add_argument(
+        "--clashes",
+        choices=("refuse", "number"),
+        default="refuse",
+        help="what happens where several files would become one: refuse before anything is written; number the later "
+        "ones, x_2.blend (default: refuse)",
+    )
+    parser.add_argument(
+        "--jobs", type=_number(int, 1), metavar="N", help="processes that work at once (default: the cores)"
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=_number(float, 0),
+        default=TIME_LIMIT,
+        metavar="S",
+        help=f"seconds that a file may take; 0: any time (default: {TIME_LIMIT:g})",
+    )
+    parser.add_argument(
+        "--recycle",
+        type=_number(int, 0),
+        default=RECYCLE_AFTER,
+        metavar="N",
+        help=f"files after which a process is replaced by a fresh one; 0: never (default: {RECYCLE_AFTER})",
+    )
+    parser.add_argument(
+        "--checksum",
+        action="store_true",
+        help="read what was done before, too, and do it again if its content changed; otherwise size and date decide",
+    )
+    parser.add_argument(
+        "--report",
+        nargs="?",
+        const="",
+        type=_page,
+        metavar="FILE.html",
+        help="write a page with a small picture of every model, its counts and warnings "
+        f"(default: {STATE_FOLDER}/{REPORT_FILE} in the output folder)",
+    )
+    add_conversion_arguments(parser)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
+    """Do a batch; return 1 if any file failed."""
+    started = time.monotonic()
+    _require_rich()
+    if not arguments.paths and not arguments.lists:
+        raise MeshferryError("There is nothing to convert: name files, folders or archives, or a --list of them")
+    if arguments.to is None:
+        raise MeshferryError("Say with --to EXTENSION what kind of file to write")
+    if arguments.output is None:
+        raise MeshferryError("Say with -o FOLDER where to write")
+    settings_of(arguments)
+    from .batch import running  # rich, which it needs, is there
+
+    return running.run(arguments, reporter, started)
+
+
+def _require_rich() -> None:
+    if "rich" in environment.missing_libraries():
+        raise MissingLibraryError("Batches need the library rich, which shows how far they are")
+
+
+def _number(kind: type[int] | type[float], least: int) -> Callable[[str], int | float]:
+    def parse(text: str) -> int | float:
+        try:
+            number = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
+        if not math.isfinite(number) or number < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} on")
+        return number
+
+    return parse
+
+
+def _page(text: str) -> Path | None:
+    """Return the file to write a report to; what does not look like one is a source in the wrong place."""
+    if text and Path(text).suffix.lower() not in {".html", ".htm"}:
+        raise argparse.ArgumentTypeError(f"'{text}' is not an .html file; put what to convert in front of --report")
+    return Path(text)
