@@ -1,0 +1,97 @@
+"""What driver and worker say to each other: JSON, and the content of files as it is.
+
+Nothing here is a Python object that is built from what comes in, so that neither side can run code in the other.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from .converting import Setup
+from .work import Ended, Result, Task, TaskKind, Work
+
+_WORK = ("number", "root", "path", "member", "target", "size", "modified")
+_RESULT = ("hash", "outputs", "warnings", "facts", "error", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """The first line of a worker's standard input."""
+
+    number: int
+    """By which the driver knows the worker again when it calls."""
+    address: str
+    family: str
+    key: str
+    """Hexadecimal; proves to each side that it talks to the other."""
+    time_limit: float
+    setup: Setup
+
+    def line(self) -> bytes:
+        return json.dumps(asdict(self)).encode("ascii") + b"\n"
+
+    @staticmethod
+    def parse(line: bytes) -> Greeting:
+        found = json.loads(line)
+        setup = found.pop("setup")
+        for name in ("argv", "roots"):
+            setup[name] = tuple(setup[name])
+        return Greeting(**found, setup=Setup(**setup))
+
+
+def send(connection: Connection, message: dict[str, Any]) -> None:
+    """Send a message.
+
+    Raises
+    ------
+    OSError
+        The other side is gone.
+    """
+    connection.send_bytes(json.dumps(message, separators=(",", ":")).encode("ascii"))
+
+
+def receive(connection: Connection) -> dict[str, Any]:
+    """Wait for a message.
+
+    Raises
+    ------
+    OSError, EOFError
+        The other side is gone.
+    """
+    message: dict[str, Any] = json.loads(connection.recv_bytes())
+    return message
+
+
+def send_task(connection: Connection, task: Task) -> None:
+    """Send a task, and behind it the content that it comes with."""
+    message = {
+        "work": [getattr(task.work, name) for name in _WORK],
+        "kind": task.kind.value,
+        "known_hash": task.known_hash,
+        "has_content": task.content is not None,
+    }
+    send(connection, message)
+    if task.content is not None:
+        connection.send_bytes(task.content)
+
+
+def receive_task(connection: Connection) -> Task:
+    """Wait for a task."""
+    message = receive(connection)
+    content = connection.recv_bytes() if message["has_content"] else None
+    work = Work(**dict(zip(_WORK, message["work"], strict=True)))
+    return Task(work, TaskKind(message["kind"]), message["known_hash"], content)
+
+
+def result_message(result: Result) -> dict[str, Any]:
+    """Return the message of a result; its task is known to who waits for it."""
+    return {"ended": result.ended.value} | {name: getattr(result, name) for name in _RESULT}
+
+
+def result_of(message: dict[str, Any], task: Task, attempts: int) -> Result:
+    """Return the result of a task out of its message."""
+    kept = {name: message[name] for name in _RESULT}
+    return Result(task.work, Ended(message["ended"]), **kept, attempts=attempts, kind=task.kind)

@@ -1,0 +1,118 @@
+"""What the driver knows of one of its workers."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+
+from . import messages
+from .starting import WorkerProcess
+from .work import Task
+
+START_LIMIT = 300.0
+"""Seconds that a start may take, on a machine with much to do."""
+_AHEAD = 2
+"""Tasks that a worker has: one that it is at, and one that it finds as soon as it is done."""
+_SMALL = 4096
+"""Bytes of content that fit into the line while nobody reads there: the driver must never wait for a busy worker."""
+
+
+@dataclass(slots=True)
+class Handed:
+    """A task that was given to a worker."""
+
+    task: Task
+    attempts: int = 0
+    """How often a process has ended over it."""
+    is_sent: bool = False
+
+
+@dataclass(slots=True)
+class PoolWorker:
+    """A process, the line to it and what it has to do."""
+
+    number: int
+    process: WorkerProcess
+    lifetime: int
+    """Tasks that it may do; 0: any number."""
+    connection: Connection | None = None
+    """None: it has not called yet."""
+    handed: deque[Handed] = field(default_factory=deque)
+    """The first is the one that it is at."""
+    is_ready: bool = False
+    is_alone: bool = False
+    """Whether nothing may be given to it beside what it is at, which may end it."""
+    described: str = ""
+    """Versions of Meshferry, Python and Blender."""
+    done: int = 0
+    _since: float = field(default_factory=time.monotonic)
+    """When it was started, or began with the first task."""
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.handed) < (1 if self.is_alone else _AHEAD) and not self.is_worn
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether it gets no further tasks."""
+        return 0 < self.lifetime <= self.done + len(self.handed)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been starting, or at the first task."""
+        return time.monotonic() - self._since
+
+    def deadline(self, time_limit: float) -> float | None:
+        """Return until when something has to come from it; None: whenever it likes."""
+        if not self.is_ready:
+            return self._since + START_LIMIT
+        return self._since + time_limit if self.handed and time_limit else None
+
+    def is_late(self, time_limit: float) -> bool:
+        """Tell whether it takes too long; what it has just said is heard first."""
+        deadline = self.deadline(time_limit)
+        if deadline is None or time.monotonic() < deadline:
+            return False
+        return self.connection is None or not self.connection.poll()
+
+    def hand(self, handed: Handed) -> None:
+        """Give it a task; one that is not ready finds it once it is."""
+        handed.is_sent = False
+        self.handed.append(handed)
+        if len(self.handed) == 1:
+            self._begin()
+        self._send()
+
+    def make_ready(self, described: str) -> None:
+        """Note that it has started, and send what waits for that."""
+        self.is_ready = True
+        self.described = described
+        self._begin()
+        self._send()
+
+    def finish(self) -> Handed:
+        """Note that the first task is done; return it."""
+        handed = self.handed.popleft()
+        self.done += 1
+        self.is_alone = False
+        self._begin()
+        self._send()
+        return handed
+
+    def _begin(self) -> None:
+        if self.is_ready:
+            self._since = time.monotonic()
+            self.process.forget()
+
+    def _send(self) -> None:
+        """Send the task that it is to be at, and the next where it need not be read at once."""
+        if self.connection is None or not self.is_ready:
+            return
+        for place, handed in enumerate(self.handed):
+            if not handed.is_sent and (place == 0 or len(handed.task.content or b"") <= _SMALL):
+                handed.is_sent = True
+                with contextlib.suppress(OSError):  # it has ended, which shows when it is listened to
+                    messages.send_task(self.connection, handed.task)

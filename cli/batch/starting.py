@@ -1,0 +1,197 @@
+"""Worker processes: how they are started, what they said last, how they end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ...io_formats.errors import MeshferryError
+from ..reporting import one_line
+from .messages import Greeting
+
+_SCRIPT = Path(__file__).resolve().parents[1] / "convert.py"
+"""Finds the package and its libraries in a Python or a Blender that knows of neither."""
+WORKER_COMMAND = "batch-worker"
+"""What that script is told to become a worker."""
+_KEPT = 16 * 1024
+"""Bytes of a worker's last output that are kept."""
+_WORDS_LINES = 3
+_WORDS_LENGTH = 400
+_DRAINED = 2.0
+"""Seconds to wait for the rest of what a dead process has said."""
+_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
+_SIGNALS = {
+    "SIGSEGV": "a segmentation fault",
+    "SIGABRT": "an abort",
+    "SIGBUS": "a bus error",
+    "SIGILL": "an illegal instruction",
+    "SIGFPE": "an arithmetic error",
+    "SIGKILL": "a kill, as by a system that is short of memory",
+    "SIGTERM": "a termination from outside",
+}
+_STATUSES = {0xC0000005: "an access violation", 0xC00000FD: "a stack overflow", 0xC0000409: "a stack overrun"}
+"""What Windows says of a crash."""
+
+
+def worker_command() -> list[str]:
+    """Return what starts a worker: the Blender that runs this or, where there is only Python, that.
+
+    Raises
+    ------
+    MeshferryError
+        Nobody knows which Python runs this.
+    """
+    bpy = sys.modules.get("bpy")
+    blender = str(bpy.app.binary_path) if bpy is not None and hasattr(bpy, "app") else ""
+    if blender:
+        # The option of the exit status counts for scripts that follow it.
+        options = ["-b", "--factory-startup", "--python-exit-code", "3", "--python", str(_SCRIPT)]
+        return [blender, *options, "--", WORKER_COMMAND]
+    if not sys.executable:
+        raise MeshferryError("The Python that runs this cannot be found, so no worker can be started")
+    return [sys.executable, str(_SCRIPT), WORKER_COMMAND]
+
+
+class WorkerProcess:
+    """A process, the line that it holds on to, and the last of what it said.
+
+    Parameters
+    ----------
+    wake:
+        Is called, by a thread of this class, once the process has closed its output.
+    """
+
+    def __init__(self, command: Sequence[str], greeting: Greeting, wake: Callable[[], None]) -> None:
+        windows = sys.platform == "win32"
+        # A group of its own: Ctrl+C goes to the driver alone, and all of the group can be ended at once.
+        own_group = {"creationflags": 0x08000200} if windows else {"start_new_session": True}
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 (this very program)
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                bufsize=0,
+                env=_environment(),
+                **own_group,  # type: ignore[arg-type]
+            )
+        except OSError as problem:
+            raise MeshferryError(f"A worker cannot be started: {command[0]}: {problem.strerror or problem}") from None
+        self._said = bytearray()
+        self._wake = wake
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        self._tell(greeting.line())
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def stop(self) -> None:
+        """Ask the process to end after the file it is at."""
+        self._tell(b"stop\n")
+
+    def kill(self) -> None:
+        """End the process and all that it has started, at once."""
+        with contextlib.suppress(OSError):
+            if sys.platform == "win32":
+                tool = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "taskkill.exe")
+                command = [str(tool), "/F", "/T", "/PID", str(self.pid)]
+                subprocess.run(command, check=False, capture_output=True)  # noqa: S603 (the system's own)
+            else:
+                os.killpg(self.pid, signal.SIGKILL)
+        self._process.kill()
+        self.close(_DRAINED)
+
+    def close(self, seconds: float) -> bool:
+        """Wait for the end of the process; return whether it came."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        self._listener.join(_DRAINED)
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None and not (stream is self._process.stdout and self._listener.is_alive()):
+                with contextlib.suppress(OSError):
+                    stream.close()
+        return True
+
+    def forget(self) -> None:
+        """Forget what was said: the file that it was about is done."""
+        self._said.clear()
+
+    def how_it_ended(self) -> str:
+        """Say in a few words what the process died of, and what it said last."""
+        return f"{_death(self._process.returncode)}{_after(self.last_words())}"
+
+    def last_words(self) -> str:
+        """Return in one line what the process said last."""
+        return _last_words(bytes(self._said).decode("utf-8", "replace"))
+
+    def _tell(self, line: bytes) -> None:
+        with contextlib.suppress(OSError, ValueError):  # it has ended, which shows elsewhere
+            if self._process.stdin is not None:
+                self._process.stdin.write(line)
+
+    def _listen(self) -> None:
+        """Read all that the process says, so that it never waits for a reader, and keep the end of it."""
+        stream = self._process.stdout
+        with contextlib.suppress(OSError, ValueError):
+            while stream is not None and (piece := os.read(stream.fileno(), 4096)):
+                self._said += piece
+                del self._said[:-_KEPT]
+        self._wake()
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a worker: as many workers as cores, so one thread each for small matrices."""
+    return dict.fromkeys(_THREADS, "1") | {"PYTHONUNBUFFERED": "1"} | os.environ
+
+
+def _death(status: int | None) -> str:
+    """Say what a process died of by its exit status."""
+    if status is None:
+        return "The process does not answer"
+    if status < 0:
+        try:
+            name = signal.Signals(-status).name
+        except ValueError:
+            return f"The process ended by signal {-status}"
+        return f"The process died of {_SIGNALS[name]} ({name})" if name in _SIGNALS else f"The process ended by {name}"
+    if status & 0xFFFFFFFF in _STATUSES:
+        return f"The process died of {_STATUSES[status & 0xFFFFFFFF]}"
+    return f"The process ended with status {status}"
+
+
+def _after(words: str) -> str:
+    return f"; it said last: {words}" if words else ""
+
+
+def _last_words(text: str) -> str:
+    """Return what matters of the end of a log: of a crash in C its kind and the innermost line of Python."""
+    lines = [one_line(line) for line in text.splitlines()]
+    lines = [line for line in lines if line]
+    fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
+    if fatal is not None:
+        place = next((line for line in lines[fatal:] if re.match(r'File ".*", line \d+', line)), "")
+        # Paths may hold the name of the user.
+        place = re.sub(r'^File ".*?([^/\\"]+)", line (\d+) in (.*)$', r"\1, line \2, in \3", place)
+        kept = [lines[fatal].removeprefix("Fatal Python error: "), *([place] if place else [])]
+        written = next((line for line in lines if line.startswith("Writing: ")), "")
+        kept += [written] if written else []
+    else:
+        kept = lines[-_WORDS_LINES:]
+    words = " | ".join(kept)
+    return words if len(words) <= _WORDS_LENGTH else "…" + words[-_WORDS_LENGTH:]
