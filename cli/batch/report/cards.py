@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...reporting import counted, grouped
@@ -33,6 +33,8 @@ _COUNTS = (
     ("clips", "animation", ""),
 )
 """Facts of a model that are shown, and what people call one and several."""
+_JOINED = "\N{NO-BREAK SPACE}"
+"""Between a number and what it counts."""
 _WARNINGS_SHOWN = 40
 """Of one model; what is said of several things in it is one."""
 _FILES_SHOWN = 40
@@ -111,7 +113,8 @@ def card(result: Result, number: int, output: Path, links: Links) -> str:
         parts.append(f'<p class="folder">{name(folder)}</p>\n')
     counts = [counted(n, one, several) for key, one, several in _COUNTS if (n := fact(facts, key))]
     if counts:
-        parts.append(f'<p class="counts">{escaped(" · ".join(counts))}</p>\n')
+        said = " · ".join(count.replace(" ", _JOINED) for count in counts)
+        parts.append(f'<p class="counts">{escaped(said)}</p>\n')
     parts.append(f'<p class="result"><b>{_SAID[result.ended]}</b>{_written(result, links)}{_time(result)}</p>\n')
     if result.error:
         parts.append(f'<p class="error">{escaped(_shortened(result.error))}</p>\n')
@@ -137,12 +140,14 @@ def _written(result: Result, links: Links) -> str:
     """Return the file that a source became, as a link."""
     if not result.outputs or not result.ended.is_good:
         return ""
-    return f" → {_link(result.outputs[-1], links)}"
+    return f" → {_link(result.outputs[-1], links, PurePosixPath(result.work.path).parent)}"
 
 
-def _link(path: str, links: Links) -> str:
+def _link(path: str, links: Links, folder: PurePosixPath | None = None) -> str:
+    """Return the link to an output; its folder is said unless it is that of the source."""
+    shown = PurePosixPath(path).name if PurePosixPath(path).parent == folder else path
     address = links.to(path)
-    return f'<a href="{address}">{name(path)}</a>' if address else name(path)
+    return f'<a href="{address}">{name(shown)}</a>' if address else name(shown)
 
 
 def _time(result: Result) -> str:

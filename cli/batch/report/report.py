@@ -27,6 +27,7 @@ from .markup import Links, escaped, name, plain
 
 ENTRIES_A_PAGE = 2000
 _GENERATOR = "Meshferry batch report"
+_BAD = "not converted"
 _HEAD = 2000
 """Bytes at the beginning of a page that say by whom it is."""
 _FILTERS = (("all", "All"), *((kind, kind.capitalize()) for kind in KINDS), ("warned", "With warnings"))
@@ -172,7 +173,7 @@ class _Report:
     def _listed(self, number: int, said: str, chunk: Sequence[Result], sums: Sums) -> str:
         """Return the line of a page in the index."""
         bad = sums.kinds["failed"] + sums.kinds["quarantined"]
-        notes = f' <span class="bad">{bad:,} not converted</span>' if bad else ""
+        notes = f' <span class="bad">{bad:,} {_BAD}</span>' if bad else ""
         ends = f"{name(chunk[0].work.source)} … {name(chunk[-1].work.source)}"
         address = self._address(self._place(number))
         return f'<li><a href="{address}">Models {said}</a> <span>{ends}</span>{notes}</li>\n'
@@ -247,12 +248,16 @@ def _totals(sums: Sums) -> str:
     shown = {
         "models" if sums.models != 1 else "model": f"{sums.models:,}",
         "converted": f"{converted:,}",
-        "not converted": f"{sums.models - converted:,}",
+        _BAD: f"{sums.models - converted:,}",
         "triangles": f"{sums.triangles:,}",
         "vertices": f"{sums.vertices:,}",
-        "of work": time_text(sums.seconds),
+        "processing time": time_text(sums.seconds),
     }
-    return "".join(f"<div><dt>{escaped(label)}</dt><dd>{value}</dd></div>\n" for label, value in shown.items())
+    bad = ' class="bad"'
+    return "".join(
+        f"<div{bad if label == _BAD and value != '0' else ''}><dt>{escaped(label)}</dt><dd>{value}</dd></div>\n"
+        for label, value in shown.items()
+    )
 
 
 def _filters(sums: Sums) -> str:
