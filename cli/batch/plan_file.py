@@ -95,6 +95,23 @@ def line_of(work: Work) -> bytes:
     return _encode(values).encode("ascii") + b"\n"
 
 
+def work_of(number: int, line: bytes) -> Work:
+    """Return the work of a line.
+
+    Raises
+    ------
+    ValueError
+        It is not one of a plan.
+    """
+    try:
+        values = json.loads(line)
+    except RecursionError:
+        raise ValueError from None
+    if not isinstance(values, list) or [type(value) for value in values] != [int, str, str, str, int, int]:
+        raise ValueError
+    return Work(number, *values)
+
+
 class Plan:
     """A plan on disk, whose works are read as they are needed."""
 
@@ -185,17 +202,12 @@ class Plan:
 
     def _work(self, number: int, line: bytes) -> Work:
         try:
-            values = json.loads(line)
-            root, path, member, target, size, modified = values
-            if [type(value) for value in values] != [int, str, str, str, int, int]:
-                raise ValueError
-            if not 0 <= root < len(self.roots) or not _is_below(target):
-                raise ValueError
-        except (ValueError, TypeError, RecursionError):
-            raise self._error(
-                f"Line {number + 1:,} is not one of a plan; start the batch again to make it anew"
-            ) from None
-        return Work(number, root, path, member, target, size, modified)
+            work = work_of(number, line)
+            if 0 <= work.root < len(self.roots) and _is_below(work.target):
+                return work
+        except ValueError:
+            pass
+        raise self._error(f"Line {number + 1:,} is not one of a plan; start the batch again to make it anew")
 
     def _error(self, message: str) -> FormatError:
         return FormatError(message, file=str(self.folder / PLAN_FILE))

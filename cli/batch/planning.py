@@ -1,40 +1,28 @@
 """Sources -> the plan of a batch: what becomes what, with no two files in one place.
 
-A million sources are gone through once, and of each no more than three hashes of 64 bits stay in memory: what it is,
-what it becomes, and, for those in the output folder, what it must not be replaced by. The lines themselves go to a file
-beside the plan, which takes its place at the end; only where something clashes it is read once more.
+The lines go to a file beside the plan, which takes its place at the end, so a plan is whole or not there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
-import json
 import os
-import sys
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import BinaryIO, Literal
 
 from ...io_formats.errors import MeshferryError
 from ...io_formats.replacing import copy_mode, refusal, replace_file, temporary_file
-from .. import inputs
-from ..convert_plan import renamed
-from .plan_file import BatchFile, Plan, line_of
-from .target_index import target_hash, write_index
-from .work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source, Work
+from .plan_draft import Draft
+from .plan_file import BatchFile, Plan
+from .target_index import write_index
+from .work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source
 
 Clashes = Literal["refuse", "number"]
 
-_NAMED = 3
-"""Clashes that a refusal names before it says how many more there are."""
-_Lines = NDArray[np.int64]
-_Hashes = NDArray[np.uint64]
+_BUFFER = 2**18
 
 
 def make_plan(sources: Iterable[Source], folder: Path, extension: str, clashes: Clashes, batch: BatchFile) -> Plan:
@@ -65,23 +53,53 @@ def make_plan(sources: Iterable[Source], folder: Path, extension: str, clashes: 
     if folder.exists() and not folder.is_dir():
         raise MeshferryError(f"{folder} is a file, not a folder")
     state = folder / STATE_FOLDER
-    missing = [path for path in (state, *state.parents) if not path.exists()]
+    made = [path for path in (state, *state.parents) if not path.exists()]
     try:
         state.mkdir(parents=True, exist_ok=True)
         for left_over in state.glob(f".{PLAN_FILE}.*.part"):  # of a run that was killed
             left_over.unlink(missing_ok=True)
-        with _temporary(state / PLAN_FILE) as draft:
-            found = _Draft(draft, folder, extension)
-            for source in sources:
-                found.add(source)
-            draft.flush()
-            found.settle(clashes)
-        _put_in_place(found, state, batch)
+        _write(sources, folder, extension, clashes, batch)
     except BaseException as problem:
-        for path in missing:
-            with contextlib.suppress(OSError):
+        for path in made:
+            with contextlib.suppress(OSError):  # not empty: somebody else's
                 path.rmdir()
         if isinstance(problem, OSError):
             raise MeshferryError(f"{state}: the plan cannot be written: {refusal(problem)}") from None
         raise
     return Plan.open(state)
+
+
+def _write(sources: Iterable[Source], folder: Path, extension: str, clashes: Clashes, batch: BatchFile) -> None:
+    """Write the three files of a plan, its head last."""
+    state = folder / STATE_FOLDER
+    with ExitStack() as opened:
+        stream, path = opened.enter_context(_temporary(state / PLAN_FILE))
+        draft = Draft(stream, folder, extension)
+        for source in sources:
+            draft.add(source)
+        draft.resolve(numbers=clashes == "number")
+        if draft.is_to_be_changed:
+            final, path = opened.enter_context(_temporary(state / PLAN_FILE))
+            draft.copy(final)
+            stream = final
+        stream.flush()
+        os.fsync(stream.fileno())
+        size = stream.tell()
+        stream.close()
+        write_index(folder, draft.targets)
+        os.replace(path, state / PLAN_FILE)
+    filled = dataclasses.replace(batch, roots=tuple(draft.roots), count=len(draft.targets), plan_size=size)
+    replace_file(state / BATCH_FILE, filled.to_json().encode("ascii"))
+
+
+@contextlib.contextmanager
+def _temporary(place: Path) -> Iterator[tuple[BinaryIO, str]]:
+    """Open a file beside a place, which is gone at the end unless it was put there."""
+    handle, path = temporary_file(place)
+    try:
+        with os.fdopen(handle, "w+b", buffering=_BUFFER) as stream:
+            copy_mode(place, path)
+            yield stream, path
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
