@@ -42,19 +42,19 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
 
 
 def _read(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
+    from ..blender_data.importing import foreign_import
+
     data = session.bpy.data
-    layer = session.bpy.context.view_layer
-    collection = data.collections.new(path.stem)
-    session.bpy.context.scene.collection.children.link(collection)
-    layer.active_layer_collection = layer.layer_collection.children[collection.name]
+    before = set(data.objects)
     try:
         _run(session, known.importers, known.reading, path.absolute())
     except RuntimeError as problem:
         raise FormatError(f"Blender cannot read it: {said(problem)}", file=str(path)) from None
-    if not len(collection.all_objects):
+    made = [thing for thing in data.objects if thing not in before]
+    kept = foreign_import.without_scaffolding(made, known.scaffolding)
+    if not kept:
         raise FormatError("Blender found nothing in it", file=str(path))
-    layer.update()
-    return collection
+    return foreign_import.gathered(session.bpy.context, kept, path.stem)
 
 
 def _rate_of_keys(session: BlendSession, scene: Any) -> int:
@@ -95,6 +95,8 @@ def write_objects(
     foreign_export.select(context, objects)
     foreign_export.set_range(context, objects)
     more: dict[str, Any] = {}
+    if known.animation:
+        more[known.animation] = bool(clips)  # otherwise what rests is keyed as if it moved
     if known.every_action:
         more[known.every_action] = len(clips) > 1
         if len(clips) == 1:

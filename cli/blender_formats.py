@@ -37,8 +37,14 @@ class BlenderFormat:
     """Arguments of the importers; each takes those that it has."""
     writing: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the exporters."""
+    animation: str = ""
+    """Argument of the exporters that has animations written."""
     every_action: str = ""
     """Argument of the exporters that has every action written rather than what plays."""
+    scaffolding: tuple[str, ...] = ()
+    """Names of empty objects that the importers make of what is no object, where nothing hangs on them."""
+    plain_names: bool = False
+    """Whether names in a file are of letters, digits and _ alone."""
     is_set: bool = False
     """Whether several files may be written beside each other."""
 
@@ -129,7 +135,6 @@ _READ_USD = {
 _WRITE_USD = {
     "selected_objects_only": True,
     "visible_objects_only": False,
-    "export_animation": True,
     "evaluation_mode": "VIEWPORT",
     "export_textures": True,
     "export_textures_mode": "NEW",
@@ -150,6 +155,7 @@ GLB = BlenderFormat(
     exporters=("export_scene.gltf",),
     reading=_READ_GLTF,
     writing={**_WRITE_GLTF, "export_format": "GLB"},
+    animation="export_animations",
 )
 GLTF = BlenderFormat(
     name="gltf",
@@ -160,6 +166,7 @@ GLTF = BlenderFormat(
     exporters=("export_scene.gltf",),
     reading=_READ_GLTF,
     writing={**_WRITE_GLTF, "export_format": "GLTF_SEPARATE"},
+    animation="export_animations",
     is_set=True,
 )
 FBX = BlenderFormat(
@@ -198,6 +205,7 @@ FBX = BlenderFormat(
         "path_mode": "COPY",
         "embed_textures": True,
     },
+    animation="bake_anim",
     every_action="bake_anim_use_all_actions",
 )
 OBJ = BlenderFormat(
@@ -237,6 +245,9 @@ USD = BlenderFormat(
     exporters=("wm.usd_export",),
     reading=_READ_USD,
     writing=_WRITE_USD,
+    animation="export_animation",
+    scaffolding=("_materials",),
+    plain_names=True,
     is_set=True,
 )
 USDZ = replace(USD, name="usdz", label="USD Archive", extensions=(".usdz",), is_set=False)

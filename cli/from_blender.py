@@ -21,8 +21,12 @@ from .outcomes import Outcome, Settings
 from .part_writing import PartWriter
 from .scene_writing import SceneWriter
 
-_WHOLE: Mapping[str, Any] = {MERGING.name: "KEEP", CLIPS.name: "ACTIONS"}
-"""Options for what came out of other files than .blend: their objects and animations are meant as they are."""
+
+def _options_for(source: BlenderFormat) -> dict[str, Any]:
+    """Return the options for what came out of other files than .blend: objects and animations are meant as they are."""
+    if source.is_blend:
+        return {}
+    return {MERGING.name: "KEEP", CLIPS.name: "SCENE" if source.capabilities.joins_clips else "ACTIONS"}
 
 
 class FromBlender:
@@ -62,7 +66,7 @@ class FromBlender:
             if isinstance(job.format, BlenderFormat):
                 yield self._part_writer.write(part, outcome, job, job.format)
             else:
-                yield from self._part(part, outcome, job, job.format, {} if source.is_blend else _WHOLE)
+                yield from self._part(part, outcome, job, job.format, _options_for(source))
 
     def _parts(self, job: Job, source: BlenderFormat) -> list[BlendPart]:
         if not source.is_blend and not self._settings.collections:

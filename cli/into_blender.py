@@ -20,7 +20,7 @@ from .blender_formats import BlenderFormat
 from .convert_plan import Job
 from .on_disk import on_disk
 from .outcomes import ANOTHER_FAILED, Outcome, Settings
-from .part_writing import PartWriter
+from .part_writing import PartWriter, changed_names
 from .scene_facts import scene_facts
 from .scene_writing import SceneWriter, make_folder
 
@@ -91,8 +91,8 @@ class IntoBlender:
     def _add_ours(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
         scene = files.read_scene(outcome.source, self._settings.read_options, data=content)
         self._settings.clips.apply(scene)
-        lost = [] if work.target.is_blend else _fitted(scene, work.target)
-        outcome.facts = facts = scene_facts(scene)
+        lost = [] if work.target.is_blend else [*_fitted(scene, work.target), *changed_names(scene, work.target)]
+        outcome.facts = facts = scene_facts(scene, work.target.capabilities)
         outcome.tell([*scene.warnings, *lost], lost, strict=self._settings.strict)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
         result = self._session.import_scene(scene, work.options, outcome.source, work.armatures)
@@ -110,7 +110,7 @@ class IntoBlender:
             collection = blender_exchange.read_file(self._session, path, known)
         outcome.collection = collection.name
         _, lost, scene = self._part_writer.taken_stock(BlendPart(collection), work.target)
-        outcome.facts = scene_facts(scene)
+        outcome.facts = scene_facts(scene, work.target.capabilities)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
         outcome.tell(lost, lost, strict=self._settings.strict)
 

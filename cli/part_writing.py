@@ -64,7 +64,8 @@ class PartWriter:
             raise ExportError(f"There is nothing to export in {place}: no object is shown")
         coarser = [thing for thing in left_out if foreign_export.belongs_to_another(thing)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
-        lost = losses(scene, target.capabilities) + lost_objects(chosen, target.capabilities)
+        lost = [*losses(scene, target.capabilities), *lost_objects(chosen, target.capabilities)]
+        lost += changed_names(scene, target)
         hidden = [thing.name for thing in left_out if thing not in coarser]
         if hidden:
             lost.append(f"{listed(hidden)}: hidden, left out")
@@ -79,6 +80,20 @@ class PartWriter:
         outputs, said = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
         outcome.add(said)
         self._writer.put(outcome, job, outputs)
+
+
+def changed_names(scene: Scene, target: BlenderFormat) -> list[str]:
+    """Say which names of objects, bones and materials are not kept to the letter."""
+    if not target.plain_names:
+        return []
+    names = [node.name for node in scene.nodes]
+    names += [name for node in scene.nodes if node.mesh for name in node.mesh.materials]
+    names += [name for skeleton in scene.skeletons for name in (skeleton.name, *(j.name for j in skeleton.joints))]
+    changed = [name for name in dict.fromkeys(names) if name and not name.isidentifier()]
+    if not changed:
+        return []
+    are = "name gets" if len(changed) == 1 else "names get"
+    return [f"{len(changed)} {are} _ for what is no letter and no digit: {listed(changed)}"]
 
 
 def lost_objects(objects: list[Any], can: Capabilities) -> list[str]:

@@ -94,7 +94,8 @@ _PLURALS = {
 
 def _joined(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str, str]]:
     """Yield what does not stay by itself in a file that holds one of a kind: what it is, and its name."""
-    models = [node.name for node in scene.nodes if node.mesh is not None]
+    shown = (node for node in scene.nodes if node.lod == 0 and node.role is Role.RENDER)
+    models = [node.name for node in shown if node.mesh is not None]
     if capabilities.joins_objects and len(models) > 1:
         yield from (("object of its own", model) for model in models)
     if capabilities.joins_clips:
