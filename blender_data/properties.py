@@ -393,6 +393,14 @@ class MeshferryMesh(bpy.types.PropertyGroup):
     file_corners: IntProperty(
         name="Corners on Import", description="Number of face corners the mesh had after its import", default=0, min=0
     )
+    backward_normals: FloatProperty(
+        name="Backward Normals on Import",
+        description="Share of the file's normals that point away from their faces; "
+        "an export only mentions exact normals that were turned round since",
+        default=0.0,
+        min=0.0,
+        max=1.0,
+    )
 
 
 CLASSES = (

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from .scene import Mesh
+
 FloatArray = npt.NDArray[np.float32]
+
+_MOST_CHECKED = 100_000
+"""Triangles whose normals are looked at to tell whether a mesh's normals point backwards."""
 
 
 def face_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> FloatArray:
@@ -54,3 +59,19 @@ def repair(normals: FloatArray, points: FloatArray, corner_point: npt.NDArray[np
     mended = normals.copy()
     mended[broken] = vertex_normals(points, corner_point)[broken]
     return unit(mended), count
+
+
+def share_backwards(mesh: Mesh) -> float:
+    """Return which share of a mesh's corner normals points away from its face."""
+    if mesh.normal is None or not mesh.triangle_count:
+        return 0.0
+    step = max(1, mesh.triangle_count // _MOST_CHECKED)
+    corner_point = mesh.corner_point.reshape(-1, 3)[::step]
+    triangles = mesh.points[corner_point]
+    faces = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    whole = mesh.normal.per_corner or mesh.normal.index is not None
+    if whole:
+        corners = mesh.normal.at_corners(mesh.corner_point).reshape(-1, 3, 3)[::step]
+    else:
+        corners = mesh.normal.values[corner_point]
+    return float(np.mean(np.einsum("tcj,tj->tc", corners, faces) < 0))

@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ...io_formats.normals import share_backwards
 from ...io_formats.quantization import linear_to_srgb, to_unorm
 from ...io_formats.scene import AnyArray, Layer, Mesh, ShapeKey
 from ...io_formats.vertices import turn_triangles
@@ -26,8 +27,8 @@ _STEPS = 2048
 _BLUR = 0.05
 """By how much the components of equal normals are apart in Blender's tangent space, and some more."""
 
-_MOST_CHECKED = 100_000
-"""Triangles whose normals are looked at to tell whether a mesh's normals point backwards."""
+_MOST_BACKWARDS = 0.01
+"""Share of normals that may point away from their faces beyond those that did in the file."""
 
 
 class MeshReader:
@@ -215,8 +216,9 @@ class MeshReader:
         ]
         if getattr(original.data, "shape_keys", None) is not None:
             causes.append("shape keys")
-        backwards = _backwards(mesh)
-        if backwards > 0.01:
+        backwards = share_backwards(mesh)
+        kept = getattr(original.data, "meshferry", None)
+        if backwards > _MOST_BACKWARDS + (kept.backward_normals if kept is not None else 0.0):
             causes.append(f"faces ({backwards:.0%} of its normals point backwards)")
         if causes:
             self.notice(
@@ -489,22 +491,6 @@ def _fill_triangle_mesh(twin: bpy.types.Mesh, mesh: Mesh) -> None:
     twin.uv_layers.new(name="uv").uv.foreach_set("vector", np.ascontiguousarray(mesh.uvs[0].values).reshape(-1))
     if mesh.normal is not None:
         compat.set_corner_normals(twin, np.ascontiguousarray(mesh.normal.at_corners(mesh.corner_point)))
-
-
-def _backwards(mesh: Mesh) -> float:
-    """Return which share of corner normals points away from its face."""
-    if mesh.normal is None or not mesh.triangle_count:
-        return 0.0
-    step = max(1, mesh.triangle_count // _MOST_CHECKED)
-    corner_point = mesh.corner_point.reshape(-1, 3)[::step]
-    triangles = mesh.points[corner_point]
-    faces = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
-    whole = mesh.normal.per_corner or mesh.normal.index is not None
-    if whole:
-        corners = mesh.normal.at_corners(mesh.corner_point).reshape(-1, 3, 3)[::step]
-    else:
-        corners = mesh.normal.values[corner_point]
-    return float(np.mean(np.einsum("tcj,tj->tc", corners, faces) < 0))
 
 
 def transformed(mesh: Mesh, matrix: npt.NDArray[np.float64], *, turned: bool | None = None) -> Mesh:

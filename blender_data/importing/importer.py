@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ...io_formats import files, formats, point_cache
 from ...io_formats.errors import MeshferryError
+from ...io_formats.normals import share_backwards
 from ...io_formats.scene import Clip, FloatArray, Layer, Mesh, Node, Role, Scene, Skeleton, VertexTrack
 from ...io_formats.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from .. import compat, names, stored_numbers, surfaces
@@ -333,6 +334,8 @@ class _Import:
         if exact and mode == "EXACT" and not compat.HAS_FREE_NORMALS:
             self.warn_once("This Blender has no exact normals (4.5 has); they were made editable ones")
         meshes.set_normals(built, mesh, exact=exact)
+        if exact and compat.HAS_FREE_NORMALS:
+            built.meshferry.backward_normals = share_backwards(mesh)
 
     # -- animation ------------------------------------------------------------------------------
 
