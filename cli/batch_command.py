@@ -11,7 +11,7 @@ from typing import Any
 
 from ..io_formats.errors import MeshferryError, MissingLibraryError
 from . import environment
-from .batch import sources
+from .batch import machine_arguments, sources
 from .batch.pool import RECYCLE_AFTER, TIME_LIMIT
 from .batch.work import REPORT_FILE, STATE_FOLDER
 from .conversion_arguments import add_conversion_arguments, settings_of
@@ -96,6 +96,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         help="write a page with a small picture of every model, its counts and warnings "
         f"(default: {STATE_FOLDER}/{REPORT_FILE} in the output folder)",
     )
+    machine_arguments.add_arguments(parser)
     add_conversion_arguments(parser)
     parser.set_defaults(run=run, parser=parser)
 
@@ -104,6 +105,11 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Do a batch; return 1 if any file failed."""
     started = time.monotonic()
     _require_rich()
+    machine_arguments.require_sense(arguments)
+    if arguments.plan is not None:
+        from .batch import machines  # rich, which it needs, is there
+
+        return machines.run(arguments, reporter)
     if not arguments.paths and not arguments.lists:
         raise MeshferryError("There is nothing to convert: name files, folders or archives, or a --list of them")
     if arguments.to is None:

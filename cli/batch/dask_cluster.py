@@ -29,10 +29,9 @@ from ...io_formats.errors import MeshferryError, MissingLibraryError
 from .. import environment
 from ..reporting import one_line
 from . import journal_entry, ranges, shard_files
+from .machine_arguments import WITH_PARENT
 from .work import Ended, Result, Task, TaskKind, Work
 
-WITH_PARENT = "--end-with-parent"
-"""What a shard is told that nobody would miss if its worker died."""
 LONGEST_SHARD = 200
 """Files: what a lost machine has done in vain at most, and a few seconds of work, against the second of a start."""
 SHARDS_A_THREAD = 8

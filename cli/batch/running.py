@@ -15,9 +15,12 @@ from ..reporting import Reporter
 from . import planning, sources
 from .converting import Setup
 from .cores import available_cores
+from .dask_cluster import DaskPool
 from .driver import Run, Workers
+from .job_writing import write_job
 from .journal import Journal
 from .leftovers import sweep
+from .machine_arguments import shard_options, worker_command
 from .plan_file import BatchFile, Plan
 from .pool import Pool
 from .progress import Progress
@@ -49,6 +52,8 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float) -> in
             found = _Found(reporter)
             plan = make_plan(arguments, output, found, progress)
             journal.start(plan.batch.digest)
+            if arguments.openjd is not None:
+                return write_job(arguments, plan, journal, reporter)
             way = Run(plan, journal, output=output, progress=progress, checksum=arguments.checksum)
             problem, report = _gone(way, arguments, plan, journal, progress)
         ending = Ending(
@@ -104,7 +109,7 @@ def _gone(
             way.convert(pool)
         journal.compact()
         if arguments.report is not None:
-            report = _report(way, arguments, plan, journal, progress)
+            report = written_report(way, arguments, plan, journal, progress)
     except (KeyboardInterrupt, MeshferryError) as problem:
         return problem, None
     return None, report
@@ -112,6 +117,10 @@ def _gone(
 
 def _workers(arguments: argparse.Namespace, plan: Plan, output: Path) -> AbstractContextManager[Workers]:
     """Return who converts."""
+    if arguments.scheduler is not None:
+        return DaskPool(
+            arguments.scheduler, output, command=worker_command(arguments), options=shard_options(arguments)
+        )
     return local_pool(arguments, plan, output)
 
 
@@ -122,7 +131,7 @@ def local_pool(arguments: argparse.Namespace, plan: Plan, output: Path) -> Pool:
     return Pool(setup, max(1, min(jobs, plan.count)), arguments.time_limit, arguments.recycle)
 
 
-def _report(way: Run, arguments: argparse.Namespace, plan: Plan, journal: Journal, progress: Progress) -> Path:
+def written_report(way: Run, arguments: argparse.Namespace, plan: Plan, journal: Journal, progress: Progress) -> Path:
     """Draw the pictures that are missing and write the report; return it."""
     with local_pool(arguments, plan, journal.output) as pool:
         no_pictures = way.draw(pool)

@@ -1,0 +1,53 @@
+"""``--openjd``: the job for what a run would do, in place of the run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..reporting import Reporter, counted
+from . import openjd_bundle
+from .journal import Journal
+from .machine_arguments import shard_options, worker_command
+from .plan_file import Plan
+from .work import Work
+
+
+def write_job(arguments: argparse.Namespace, plan: Plan, journal: Journal, reporter: Reporter) -> int:
+    """Write the job for what a run would do, instead of doing it; return 0.
+
+    Parameters
+    ----------
+    journal:
+        Held, and started.
+
+    Raises
+    ------
+    MeshferryError
+        It cannot be written.
+    """
+    folder = Path(arguments.openjd).absolute()
+    collect_options = []
+    if arguments.report is not None:
+        # A page that somebody named lies on this machine; the job's lies in the output folder.
+        collect_options.append("--report")
+    job = openjd_bundle.Job(
+        plan=plan,
+        works=(work for work in plan.works() if arguments.checksum or not _is_done(journal, work)),
+        output=journal.output,
+        command=worker_command(arguments),
+        shard_options=shard_options(arguments),
+        collect_options=tuple(collect_options),
+    )
+    count = openjd_bundle.write(job, folder)
+    reporter.record({"job": str(folder), "files": count})
+    if count:
+        reporter.say(f"{folder}: a job for {counted(count, 'file')}")
+    else:
+        reporter.say(f"Nothing is to do for {counted(plan.count, 'file')}, so there is no job")
+    return 0
+
+
+def _is_done(journal: Journal, work: Work) -> bool:
+    known = journal.known(work)
+    return known is not None and known.is_same
