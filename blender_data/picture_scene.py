@@ -149,6 +149,7 @@ def _set_look(scene: bpy.types.Scene, size: int) -> None:
     render.resolution_percentage = 100
     render.pixel_aspect_x = render.pixel_aspect_y = 1.0
     render.film_transparent = True
+    render.use_simplify, render.simplify_subdivision_render = True, 1
     render.use_compositing = render.use_sequencer = False
     scene.view_settings.view_transform = "Standard"
     scene.view_settings.exposure = _EXPOSURE

@@ -20,8 +20,10 @@ from ....io_formats.garbage import without_collection
 from ....io_formats.options import resolve
 from ....io_formats.replacing import refusal, replace_file
 from ....io_formats.scene import Scene
+from ... import blender_exchange, blender_formats
 from ...blend_files import BlendSession
-from ...inputs import is_blend
+from ...blender_formats import BlenderFormat
+from ...on_disk import on_disk
 from .picture_files import CANNOT_DRAW, SUFFIXES, PictureRun, picture_file
 
 __all__ = ["CANNOT_DRAW", "SIZE", "PictureRun", "picture_file", "render"]
@@ -74,8 +76,9 @@ def render(
         session.load()
     except MissingLibraryError as problem:
         raise MissingLibraryError(f"{CANNOT_DRAW}: {problem}") from None
-    if is_blend(source):
-        session.open(source)
+    known = blender_formats.by_path(source)
+    if known is not None:
+        _open(session, source, known, content)
     else:
         scene = files.read_scene(source, read_options, data=content)
         session.start_empty()
@@ -90,6 +93,16 @@ def render(
             raise ExportError(f"{place.parent}: the folder cannot be made: {refusal(problem)}") from None
         replace_file(place, drawn.read_bytes())
     return place
+
+
+def _open(session: BlendSession, source: Path, known: BlenderFormat, content: bytes | None) -> None:
+    """Open a file of one of Blender's kinds."""
+    with on_disk(source, content) as path:
+        if known.is_blend:
+            session.open(path)
+        else:
+            session.start_empty()
+            blender_exchange.read_file(session, path, known)
 
 
 def _import(session: BlendSession, scene: Scene, source: Path) -> None:
@@ -109,7 +122,9 @@ def _import(session: BlendSession, scene: Scene, source: Path) -> None:
 def _draw(session: BlendSession, folder: Path) -> Path:
     """Draw the objects of the open file; what has surfaces without any area by its edges and points."""
     picture_scene: Any = importlib.import_module("....blender_data.picture_scene", __package__)
-    objects = list(session.bpy.context.scene.objects)
+    context = session.bpy.context
+    # What a file keeps in collections that are switched off is not meant to be seen, unless it is all there is.
+    objects = list(context.view_layer.objects) or list(context.scene.objects)
     for surfaces in (True, False):
         made = picture_scene.make_scene(objects, SIZE, surfaces=surfaces)
         if made is None:
