@@ -3,24 +3,117 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import difflib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from ...io_formats import files
+from ...io_formats.errors import FormatError, MeshferryError
+
+SOURCES = "sources"
+"""What files and folders are called in such a file."""
+_FLAG = "--options"
+_LARGEST = 2**20
+"""Bytes."""
 
 
 def read(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
     """Return the options of a file as arguments, to stand in front of those of the command line.
 
     The names are those of the flags (``to = "blend"``, ``jobs = 4``, ``strict = true``, ``match = ["*.mesh", "x*"]``);
-    ``sources`` are the files and folders.
+    ``sources`` are the files and folders. ``false`` says ``--no-…`` where there is such a flag, otherwise nothing.
 
     Raises
     ------
     MeshferryError
         The file cannot be read, or has something in it that is no option of ``parser``.
     """
-    raise NotImplementedError
+    arguments: list[str] = []
+    named: list[str] = []
+    for name, value in _content(path).items():
+        values = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, str | int | float) for one in values):
+            raise MeshferryError(f"{path}: '{name}' is neither a text, a number, true, false nor a list of these")
+        if name == SOURCES:
+            named += map(str, values)
+        else:
+            for one in values:
+                arguments += _arguments(path, name, one, parser)
+    return [*named, *arguments]
 
 
-def expanded(argv: Sequence[str], parser: argparse.ArgumentParser, flag: str = "--options") -> list[str]:
-    """Return arguments with the content of the files that ``--options`` names in front, so that the others win."""
-    raise NotImplementedError
+def expanded(argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+    """Return arguments with what is in the files that ``--options`` names in front of them, so that they win.
+
+    Parameters
+    ----------
+    argv:
+        The arguments of the command, without its name.
+    parser:
+        The command's.
+
+    Raises
+    ------
+    MeshferryError
+        As :func:`read`, or ``--options`` names nothing.
+    """
+    before: list[str] = []
+    after: list[str] = []
+    rest = iter(argv)
+    for text in rest:
+        if text == "--":
+            after += [text, *rest]
+        elif text == _FLAG:
+            path = next(rest, None)
+            if path is None:
+                raise MeshferryError(f"{_FLAG} needs the name of a file")
+            before += read(path, parser)
+        elif text.startswith(f"{_FLAG}="):
+            before += read(text.removeprefix(f"{_FLAG}="), parser)
+        else:
+            after.append(text)
+    return [*before, *after]
+
+
+def _content(path: str | Path) -> Mapping[str, Any]:
+    """Return what is in the file, whichever of both languages it is written in."""
+    try:
+        data = files.read_bytes(path)
+        if len(data) > _LARGEST:
+            raise MeshferryError(f"{path}: a file of options has less than {_LARGEST:,} bytes")
+        text = data.decode("utf-8-sig")
+        found = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
+    except FormatError as problem:
+        raise MeshferryError(str(problem)) from None
+    except UnicodeDecodeError:
+        raise MeshferryError(f"{path}: this is no text in UTF-8") from None
+    except (json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise MeshferryError(f"{path}: this is neither TOML nor JSON: {problem}") from None
+    if not isinstance(found, dict):
+        raise MeshferryError(f"{path}: there are no names of options in it")
+    return found
+
+
+def _arguments(
+    path: str | Path, name: str, value: str | float | bool, parser: argparse.ArgumentParser
+) -> Iterator[str]:
+    flag = f"--{name.lstrip('-').replace('_', '-')}"
+    known = parser._option_string_actions
+    action = known.get(flag)
+    if action is None or flag in {_FLAG, "--help"}:
+        near = difflib.get_close_matches(flag, known, 1)
+        hint = f"; did you mean '{near[0].lstrip('-')}'?" if near else ""
+        raise MeshferryError(f"{path}: there is no option '{name}'{hint}")
+    if not isinstance(value, bool):
+        if action.nargs == 0:
+            raise MeshferryError(f"{path}: '{name}' is either true or false")
+        yield f"{flag}={value}"
+    elif value and action.nargs in {0, "?"}:
+        yield flag
+    elif value or action.nargs not in {0, "?"}:
+        raise MeshferryError(f"{path}: '{name}' is neither true nor false; it needs a value")
+    elif (opposite := flag.replace("--", "--no-", 1)) in action.option_strings:
+        yield opposite
