@@ -44,7 +44,8 @@ class DocumentBuilder:
         """Whether points or UVs are others than those of the file."""
         self.document = self.quantised()
         normals, as_stored = self.normals()
-        if self.options["use_normals"]:
+        if self.options["use_normals"] and (self.mesh.normal is not None or self.is_moved):
+            # A file without normals stays one; a mesh of elsewhere gets some.
             self.document.normals = self.normal_bytes(normals, as_stored)
         if has_tangents:
             self.document.tangents = self.tangent_bytes(normals, as_stored)
