@@ -20,7 +20,8 @@ def show_colors(objects: Sequence[bpy.types.Object]) -> str:
     meshes = {one.data.name_full: one for one in objects if one.type == "MESH"}
     for slot in (slot for one in objects for slot in one.material_slots):
         if slot.material is not None:
-            slot.material.diffuse_color[3] = max(slot.material.diffuse_color[3], _LEAST_ALPHA)
+            color: Any = slot.material.diffuse_color
+            color[3] = max(color[3], _LEAST_ALPHA)
     if any(_has_texture(slot.material) for one in objects for slot in one.material_slots):
         return "TEXTURE"
     if not any(len(one.data.color_attributes) for one in meshes.values()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import bpy
 import numpy as np
@@ -134,7 +135,7 @@ def _set_camera(scene: bpy.types.Scene, points: Array) -> None:
 
 def is_blank(picture: str) -> bool:
     """Tell whether nothing can be seen in a picture file with a transparent background."""
-    image = bpy.data.images.load(picture)
+    image: Any = bpy.data.images.load(picture)
     pixels = np.empty(image.size[0] * image.size[1] * 4, np.float32)
     image.pixels.foreach_get(pixels)
     bpy.data.images.remove(image)
