@@ -10,6 +10,7 @@ from ..io_formats.scene import Surface
 from . import names
 
 _UV_NAMES = ("UV0", "UV1")
+_LIGHTMAP_CODES = tuple("01234567")
 
 
 def uv_place(name: str, position: int) -> int:
@@ -37,9 +38,9 @@ def write(
         entry.material = material
         entry.given_name = material.name if material else ""
         entry.order = int(surface.properties.get("order", place))  # levels of detail share a file's surfaces
-        entry.lightmap_channel = int(surface.properties.get("lightmap_channel", entry.lightmap_channel))
-        code = str(surface.properties.get("lightmap_resolution", entry.lightmap_resolution))
-        if code in "01234567":
+        if "lightmap_channel" in surface.properties:
+            entry.lightmap_channel = int(surface.properties["lightmap_channel"])
+        if (code := str(surface.properties.get("lightmap_resolution", ""))) in _LIGHTMAP_CODES:
             entry.lightmap_resolution = code
         for position, held in enumerate(surface.uvs or ()):
             number = uv_place(uv_names[position], position)
@@ -136,8 +137,7 @@ def _surface(
         has_weights=True if entry.has_weights else None,
         shape_keys=shapes if entry.order >= 0 or shapes else None,
         properties={
-            "lightmap_channel": entry.lightmap_channel,
-            "lightmap_resolution": int(entry.lightmap_resolution),
+            **_lightmap(entry),
             "base_name": entry.base_name,
             **({"order": entry.order} if entry.order >= 0 else {}),
             **_domains(entry),
@@ -150,3 +150,10 @@ def _domains(entry: bpy.types.PropertyGroup) -> dict[str, tuple[float, ...]]:
     if not entry.has_domains:
         return {}
     return {"position_domain": tuple(entry.position_domain), "uv_domain": tuple(entry.uv_domain)}
+
+
+def _lightmap(entry: bpy.types.PropertyGroup) -> dict[str, int]:
+    """Return the lightmap settings that the file or somebody gave a surface; none where there never were any."""
+    if not (entry.is_property_set("lightmap_channel") or entry.is_property_set("lightmap_resolution")):
+        return {}
+    return {"lightmap_channel": entry.lightmap_channel, "lightmap_resolution": int(entry.lightmap_resolution)}
