@@ -125,7 +125,7 @@ class DocumentBuilder:
         layer, mesh = self.mesh.normal, self.mesh
         none = np.zeros(len(mesh.points), bool)
         if layer is None:
-            return vertex_normals(mesh.points, mesh.corner_point), none
+            return vertex_normals(mesh.points, mesh.corner_point), none if self.is_moved else ~none
         normals, broken = repair(layer.values.astype(np.float32), mesh.points, mesh.corner_point)
         if broken:
             self.warn(f"{counted(broken, 'normal has', 'normals have')} no direction; computed from the triangles")
