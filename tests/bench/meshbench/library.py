@@ -1,6 +1,6 @@
 """A library of small files of all formats, as whole projects have them: props, characters, their animations.
 
-    python tests/bench/meshbench/library.py FOLDER 2000
+python tests/bench/meshbench/library.py FOLDER 2000
 """
 
 from __future__ import annotations
@@ -97,9 +97,7 @@ _SCENES: dict[str, Callable[[int, str], Any]] = {
 def _chain() -> Any:
     from meshferry.io_formats.scene import Joint, Skeleton
 
-    return Skeleton(
-        "chain", [Joint(f"joint_{n}", n - 1, (0.0, 0.0, 1 / JOINTS if n else 0.0)) for n in range(JOINTS)]
-    )
+    return Skeleton("chain", [Joint(f"joint_{n}", n - 1, (0.0, 0.0, 1 / JOINTS if n else 0.0)) for n in range(JOINTS)])
 
 
 def _lathed(number: int) -> Any:

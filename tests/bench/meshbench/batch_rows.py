@@ -1,0 +1,165 @@
+"""What batches are measured by: a library of small files, a list of a million, the memory of a worker.
+
+The peer is the start of Blender as a Python module, which a batch must not pay for each file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from .library import ALL, MESHES, make_library
+from .measure import Row, Task, in_turns, ratio_row
+
+FILES = 2_000
+FEW, MANY = 10_000, 1_000_000
+"""Lines of the lists that are compared."""
+IMPORTS, SETTLED = 5_000, 500
+"""Files that one worker imports, and those after which its memory should have settled."""
+MEBIBYTE = 2**20
+
+OPTIONS = f"""\
+library         {FILES:,} files of 144 triangles or 8 joints, all formats in turns, in folders of 100; driver and worker
+                included, from the start of the command to its end. Format to format: all with meshes to .mesh
+start           python -c "import bpy", from the start of the process to its end
+million         planning, journal and summary of a list of files that are not there, with a pool that does nothing
+memory          resident memory of the one worker, recycling off, after {SETTLED} and after {IMPORTS:,} files to .blend"""
+
+
+def library(_triangles: int, rounds: int, folder: Path) -> list[Row]:
+    """Compare batches of small files with starts of Blender, and two workers with one."""
+    with _empty(folder / "library") as place:
+        make_library(place / "meshes", FILES, MESHES)
+        make_library(place / "all", FILES, ALL)
+
+        def batch(source: str, to: str, jobs: int) -> Task:
+            output = place / f"{source}_{to}_{jobs}"
+
+            def run() -> None:
+                _batch(place / source, to, output, "--jobs", str(jobs))
+
+            def check() -> None:
+                made = sum(1 for path in output.rglob(f"*.{to}") if path.is_file())
+                assert made == FILES, f"{made} of {FILES} files were written"
+
+            return Task(output.name, run, lambda: shutil.rmtree(output, ignore_errors=True), check)
+
+        starts = in_turns([Task("start", _start)], max(rounds, 5))
+        seconds = in_turns(
+            [
+                batch("meshes", "mesh", 1),
+                batch("meshes", "mesh", 2),
+                batch("all", "blend", 1),
+                batch("all", "blend", 2),
+            ],
+            min(rounds, 3),
+        )
+    seconds["10 starts"] = [10 * one for one in starts["start"]]
+    seconds["50 starts"] = [50 * one for one in starts["start"]]
+    return [
+        ratio_row(
+            f"{FILES:,} files, format to format, 1 worker : 10 starts", "meshes_mesh_1", "10 starts", 1.0, seconds
+        ),
+        ratio_row(f"{FILES:,} files to .blend, 1 worker : 50 starts", "all_blend_1", "50 starts", 1.0, seconds),
+        ratio_row("format to format, 2 workers : 1", "meshes_mesh_2", "meshes_mesh_1", 1 / 1.8, seconds),
+        ratio_row("to .blend, 2 workers : 1", "all_blend_2", "all_blend_1", 1 / 1.8, seconds),
+    ]
+
+
+def million(_triangles: int, _rounds: int, folder: Path) -> list[Row]:
+    """Compare the time a file takes in a list of a million with that in a short one, and look at the memory."""
+    with _empty(folder / "million") as place:
+        few = [_list(place, FEW) for _ in range(3)]
+        many = _list(place, MANY)
+    short = min(run["seconds"] for run in few) / FEW
+    long = many["seconds"] / MANY
+    return [
+        Row(f"a file of {MANY:,} : of {FEW:,}", long / short, 1.2, f"{long * 1e6:.0f} µs : {short * 1e6:.0f} µs"),
+        Row(
+            f"peak memory, {MANY:,} files (MiB)",
+            many["peak"] / MEBIBYTE,
+            500,
+            f"{FEW:,}: {few[0]['peak'] / MEBIBYTE:.0f}",
+        ),
+    ]
+
+
+def memory(_triangles: int, _rounds: int, folder: Path) -> list[Row]:
+    """Watch the memory of one worker over thousands of imports."""
+    with _empty(folder / "memory") as place:
+        make_library(place / "files", IMPORTS, ALL)
+        seen = _watched(place / "files", place / "out")
+    settled = next(resident for done, resident in seen if done >= SETTLED)
+    last = seen[-1][1]
+    detail = f"{settled / MEBIBYTE:.0f} MiB after {SETTLED}, {last / MEBIBYTE:.0f} MiB after {seen[-1][0]:,}"
+    return [Row(f"growth of a worker over {IMPORTS:,} imports (MiB)", (last - settled) / MEBIBYTE, 100, detail)]
+
+
+@contextmanager
+def _empty(folder: Path) -> Iterator[Path]:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start() -> None:
+    program = "import bpy, os; os._exit(0)"  # its shutting down may hang, and is not what a batch saves
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+
+
+def _command(source: Path, to: str, output: Path, *options: str) -> list[str]:
+    command = [sys.executable, "-m", "meshferry", "batch", str(source), "--to", to, "-o", str(output)]
+    return [*command, "--clashes", "number", "--quiet", *options]
+
+
+def _batch(source: Path, to: str, output: Path, *options: str) -> None:
+    done = subprocess.run(_command(source, to, output, *options), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"The batch ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def _list(place: Path, count: int) -> dict[str, Any]:
+    """Plan a list and go through it in a process of its own; return its time and its peak of memory."""
+    program = Path(__file__).with_name("million.py")
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        done = subprocess.run(
+            [sys.executable, str(program), folder, str(count)], capture_output=True, text=True, check=True
+        )
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def _watched(source: Path, output: Path) -> list[tuple[int, int]]:
+    """Run a batch with one worker; return again and again how many files were done and the worker's memory."""
+    seen: list[tuple[int, int]] = []
+    command = _command(source, "blend", output, "--jobs", "1", "--recycle", "0")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as batch:
+        driver = psutil.Process(batch.pid)
+        while batch.poll() is None:
+            time.sleep(0.2)
+            done = sum(1 for path in output.rglob("*.blend") if not path.name.startswith("."))
+            try:
+                workers = [child.memory_info().rss for child in driver.children(recursive=True)]
+            except psutil.Error:
+                break
+            if workers:
+                seen.append((done, max(workers)))
+    if batch.returncode:
+        raise SystemExit(f"The batch ended with {batch.returncode}")
+    return seen
+
+
+GROUPS = {"library": library, "million": million, "memory": memory}

@@ -1,0 +1,66 @@
+"""Go through a list of files with a pool that does nothing: what planning, journal and summary cost.
+
+    python tests/bench/meshbench/million.py FOLDER COUNT
+
+The files are not there, so that nothing but the batch itself is measured. Prints seconds and the peak of resident
+memory in bytes as one JSON object.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from load_package import load_package
+
+
+class EmptyPool:
+    """Workers that say at once that all went well."""
+
+    def __init__(self, result: Any, ended: Any) -> None:
+        self._result, self._done = result, ended.DONE
+
+    def run(self, tasks: Iterable[Any]) -> Iterator[Any]:
+        for task in tasks:
+            work = task.work
+            yield self._result(work, self._done, hash=f"{work.number:032x}", outputs=[work.target], seconds=0.001)
+
+
+def main(folder: Path, count: int) -> dict[str, float]:
+    package = load_package().__name__
+    batch = {
+        name: importlib.import_module(f"{package}.cli.batch.{name}")
+        for name in ("driver", "journal", "plan_file", "planning", "progress", "sources", "summary", "work")
+    }
+    reporting = importlib.import_module(f"{package}.cli.reporting")
+    listed = folder / "list.txt"
+    with listed.open("w", encoding="utf-8") as stream:
+        for number in range(count):
+            stream.write(f"{folder}/project/set_{number // 100:05d}/props/thing_{number:07d}.mesh\n")
+    output = folder / "out"
+    output.mkdir()
+    begun = time.perf_counter()
+    asked = batch["plan_file"].BatchFile((), "blend", ".blend", "0")
+    with batch["journal"].Journal(output) as journal, batch["progress"].Progress(reporting.Reporter(quiet=True)) as bar:
+        found = batch["sources"].find([], (".mesh",), lists=[str(listed)], base=str(folder), leave_out=output)
+        plan = batch["planning"].make_plan(found, output, ".blend", "refuse", asked)
+        journal.start(plan.batch.digest)
+        pool = EmptyPool(batch["work"].Result, batch["work"].Ended)
+        totals = batch["driver"].run(plan, journal, pool, output=output, progress=bar)
+        journal.compact()
+        ending = batch["summary"].Ending(totals, plan.count, time.perf_counter() - begun, journal.path)
+        assert ending.text() and plan.count == count
+    seconds = time.perf_counter() - begun
+    unit = 1 if sys.platform == "darwin" else 1024
+    return {"seconds": seconds, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]).absolute(), int(sys.argv[2]))))
