@@ -33,7 +33,7 @@ library         {FILES:,} files of 144 triangles or 8 joints, all formats in tur
                 included, from the start of the command to its end. Format to format: all with meshes to .mesh
 start           python -c "import bpy", from the start of the process to its end
 million         planning, journal and summary of a list of files that are not there, with a pool that does nothing
-memory          resident memory of the one worker, recycling off, after {SETTLED} and after {IMPORTS:,} files to .blend"""
+memory          resident memory of the one worker, recycling off, after {SETTLED} and {IMPORTS:,} files to .blend"""
 
 
 def library(_triangles: int, rounds: int, folder: Path) -> list[Row]:
