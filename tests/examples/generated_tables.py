@@ -49,6 +49,8 @@ CARRIES = {
     "levels_of_detail": "Levels of detail",
     "physics": "Physics shapes",
     "placed_models": "",
+    "joins_objects": "",
+    "joins_clips": "",
 }
 """Each field of a format's capabilities, as artists call it (empty: of no concern to them), in the table's order."""
 
