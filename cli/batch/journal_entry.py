@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ _START = b'{"target":'
 AFTER_TARGET = b',"source":'
 """What follows the target; never inside it, where quotes have backslashes."""
 _decoder = json.JSONDecoder()
+_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ class Entry:
 
     def line(self) -> bytes:
         """Return the line, with its end; plain ASCII, which also holds names that are no text."""
-        return json.dumps(asdict(self), separators=(",", ":"), default=str).encode("ascii") + b"\n"
+        return _encode({name: getattr(self, name) for name in self.__slots__}).encode("ascii") + b"\n"
 
     def told(self, work: Work) -> Result:
         """Return the result again that this came from."""
