@@ -6,12 +6,12 @@ What files hold is read by ``mesh_serializer_made``: our own reader and writer h
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import mesh_serializer_made as made
 import numpy as np
 import pytest
+from mesh_serializer_ways import corners_of, exported, has_exact_normals, imported
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -25,46 +25,11 @@ SAMPLES = (
 )
 
 
-def imported(data: bytes, name: str = "given", **options: Any) -> Any:
-    """Import a file's bytes as the shell does; return what was made."""
-    import bpy
-    from meshferry.blender_data.importing import import_options, importer
-    from meshferry.io_formats.formats import MESH_SERIALIZER
-    from meshferry.io_formats.options import resolve
-
-    scene = MESH_SERIALIZER.to_scene(MESH_SERIALIZER.read(data), name)
-    return importer.import_scene(bpy.context, scene, resolve(import_options.IMPORT_OPTIONS, options))
-
-
-def exported(*things: Any, file_options: dict[str, Any] | None = None, **options: Any) -> Any:
-    """Export objects to one file; return what it holds, and what was said."""
-    import bpy
-    from meshferry.blender_data.exporting import export_options, exporter
-    from meshferry.io_formats.formats import MESH_SERIALIZER
-    from meshferry.io_formats.options import resolve
-
-    bpy.context.view_layer.update()
-    source = exporter.Source("OBJECTS", objects=things)
-    values = resolve(export_options.EXPORT_OPTIONS, options)
-    scene = exporter.export_scene(bpy.context, source, values, "back", MESH_SERIALIZER.capabilities)
-    said = list(scene.warnings)
-    (part,) = MESH_SERIALIZER.files_of(scene, file_options)
-    part.warnings = []
-    data = MESH_SERIALIZER.write(MESH_SERIALIZER.from_scene(part, file_options))
-    return SimpleNamespace(stored=made.unpack(data), said=said + part.warnings, data=data)
-
-
-def has_exact_normals() -> bool:
-    from meshferry.blender_data import compat
-
-    return compat.HAS_FREE_NORMALS
-
-
 def assert_same(before: made.Stored, after: made.Stored) -> int:
     """See that two files hold the same triangles, stored alike; return how many vertices have other directions.
 
     Where Blender has no exact normals (before 4.5), its tangent space may change them: few at all, by 3 steps at most;
-    those of triangles without area, which have no tangent space, by more.
+    those of triangles without area, or back to back on the same vertices, by more.
     """
     np.testing.assert_array_equal(before.bounds, after.bounds)
     np.testing.assert_array_equal(before.proper, after.triangles)
@@ -78,9 +43,10 @@ def assert_same(before: made.Stored, after: made.Stored) -> int:
     differ = steps > 0
     corners = before.points[before.triangles]
     areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-    has_area = np.ones(len(steps), bool)
-    has_area[before.triangles[areas < 1e-9]] = False
-    assert steps[has_area].max(initial=0) <= 3
+    _, same, often = np.unique(np.sort(before.triangles, axis=1), axis=0, return_inverse=True, return_counts=True)
+    is_plain = np.ones(len(steps), bool)
+    is_plain[before.triangles[(areas < 1e-9) | (often[same.reshape(-1)] > 1)]] = False
+    assert steps[is_plain].max(initial=0) <= 3
     if before.tangents is not None:
         np.testing.assert_array_equal(before.tangents[~differ], after.tangents[~differ])
     return int(np.count_nonzero(differ))
@@ -102,3 +68,125 @@ def test_a_real_file_comes_back(name: str, samples: Path) -> None:
     assert differing <= (0 if has_exact_normals() else 2)
     if not differing and len(before.proper) == len(before.triangles):
         assert after.data == path.read_bytes()
+
+
+def flat() -> made.Stored:
+    """Return one square on the ground as the wiki's writer does: 0.001 thick, and every y in the middle."""
+    stored = made.crate()
+    top = slice(12, 16)  # the side that looks up
+    stored.positions, stored.normals, stored.uvs = stored.positions[top], stored.normals[top], stored.uvs[top]
+    stored.positions[:, 1] = 32767
+    stored.bounds[1] = (-0.0005, 0.0005)
+    stored.triangles = stored.triangles[6:8] - np.uint16(12)
+    return stored
+
+
+def triangle() -> made.Stored:
+    """Return a single triangle without UVs, of odd numbers that no writer would choose for bounds."""
+    stored = flat()
+    stored.positions, stored.normals, stored.triangles = stored.positions[:3], stored.normals[:3], stored.triangles[:1]
+    stored.positions = np.array([[17, 40000, 3], [65535, 12, 65000], [9, 8, 64999]], np.uint16)
+    stored.bounds = np.array([[-1e-3, 4e-3], [100, 100.5], [-7, 1e3]], np.float32)
+    stored.uvs = stored.uv_bounds = None
+    return stored
+
+
+def without_directions() -> made.Stored:
+    """Return a crate of which some normals are zero, as in three real files."""
+    stored = made.crate()
+    stored.normals[[0, 5, 23]] = 128
+    return stored
+
+
+def with_doubtful_triangles() -> made.Stored:
+    """Return a crate with a triangle twice, one turned over, and one that uses a vertex twice."""
+    stored = made.crate()
+    more = np.array([stored.triangles[0], stored.triangles[1][::-1], [4, 4, 5]], np.uint16)
+    stored.triangles = np.concatenate((stored.triangles[:5], more, stored.triangles[5:]))
+    return stored
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        flat,
+        triangle,
+        without_directions,
+        with_doubtful_triangles,
+        made.crate,
+        lambda: made.crate(tangents=True),
+        lambda: made.crate((1e-3, 2e3, 5.0)),
+    ],
+    ids=["flat", "one triangle", "zero normals", "twins", "crate", "tangents", "thin"],
+)
+def test_a_made_file_comes_back(make: Any) -> None:
+    before = make()
+    (thing,) = imported(made.pack(before)).objects
+    assert assert_same(before, exported(thing).stored) <= (0 if has_exact_normals() else 4)
+
+
+def test_points_alone_come_with_a_warning_and_are_refused() -> None:
+    from meshferry.io_formats.errors import ExportError
+
+    before = made.crate()
+    before.triangles = before.triangles[:0]
+    result = imported(made.pack(before), "cloud")
+    (thing,) = result.objects
+    assert (len(thing.data.vertices), len(thing.data.polygons)) == (24, 0)
+    assert [text for text in result.warnings if text.startswith("cloud: ") and "only points" in text]
+    with pytest.raises(ExportError, match="'cloud' has no faces"):
+        exported(thing)
+
+
+# -- changed ------------------------------------------------------------------------------------------------------
+
+
+def assert_placed(stored: made.Stored, wanted: Any) -> None:
+    """See that a file's corners lie, one by one, within half a step of where they are wanted, (T, 3, 3)."""
+    away = np.abs(corners_of(stored) - wanted) / stored.step
+    assert away.max() <= 0.505
+    given = np.cross(*(wanted[:, k] - wanted[:, 0] for k in (1, 2)))
+    ours = np.cross(*(corners_of(stored)[:, k] - corners_of(stored)[:, 0] for k in (1, 2)))
+    assert (np.einsum("ij,ij->i", given, ours) > 0).all(), "wound as before"
+
+
+@pytest.mark.parametrize("name", ["zootyducky__SerializedMesh.data", "nickwelp__NameThisTrack_InsideWall.data"])
+def test_a_moved_object_is_stored_as_before(name: str, samples: Path) -> None:
+    data = (samples / "unity_meshserializer" / name).read_bytes()
+    (thing,) = imported(data).objects
+    thing.location = (3, -4, 5)
+    assert assert_same(made.unpack(data), exported(thing).stored) <= (0 if has_exact_normals() else 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "matrix"),
+    [
+        ({"scale": (2.0, 2.0, 2.0)}, np.diag([2, 2, 2])),
+        ({"scale": (0.5, 3.0, 1.0)}, np.diag([0.5, 3, 1])),
+        ({"rotation_euler": (0, 0, np.pi / 2)}, [[0, -1, 0], [1, 0, 0], [0, 0, 1]]),
+    ],
+)
+def test_a_changed_object_is_right_to_half_a_step(change: dict[str, Any], matrix: Any, samples: Path) -> None:
+    data = (samples / "unity_meshserializer" / "zootyducky__SerializedMesh.data").read_bytes()
+    before = made.unpack(data)
+    (thing,) = imported(data).objects
+    thing.rotation_mode = "XYZ"
+    for name, value in change.items():
+        setattr(thing, name, value)
+    after = exported(thing).stored
+    x, y, z = np.moveaxis(corners_of(before), -1, 0)
+    turned = np.stack((-x, -z, y), axis=-1) @ np.array(matrix, np.float64).T
+    assert_placed(after, np.stack((-turned[..., 0], turned[..., 2], -turned[..., 1]), axis=-1))
+    np.testing.assert_array_equal(after.uvs[after.triangles], before.uvs[before.triangles])
+
+
+def test_one_moved_vertex_leaves_the_others_where_they_are(samples: Path) -> None:
+    data = (samples / "unity_meshserializer" / "tedmx__SerializedMesh.data").read_bytes()
+    before = made.unpack(data)
+    (thing,) = imported(data).objects
+    thing.data.vertices[3].co.x += 0.01
+    wanted = before.points
+    wanted[3, 0] -= 0.01
+    after = exported(thing).stored
+    assert_placed(after, wanted[before.triangles])
+    np.testing.assert_array_equal(after.uvs, before.uvs)
