@@ -109,11 +109,12 @@ class Converter:
         self._tell(list(conversion.run(job)), result)
 
     def _draw(self, task: Task, result: Result) -> None:
-        from .report import pictures
+        from .report import pictures  # only where a report is asked for
+        from .report.picture_files import picture_file
 
         source = self._source(task.work)
         content, result.hash = _content_and_hash(source, task)
-        to = pictures.picture_file(self._output, result.hash)
+        to = picture_file(self._output, result.hash)
         pictures.render(self._session, source, to, content=content, read_options=self._settings.read_options)
         result.outputs = [to.relative_to(self._output).as_posix()]
         result.ended = Ended.DONE

@@ -66,7 +66,7 @@ class WorkerProcess:
     Parameters
     ----------
     wake:
-        Is called, by a thread of this class, once the process has closed its output.
+        Is called, by a thread of this class, once the process has ended.
     """
 
     def __init__(self, command: Sequence[str], greeting: Greeting, wake: Callable[[], None]) -> None:
@@ -152,6 +152,7 @@ class WorkerProcess:
             while stream is not None and (piece := os.read(stream.fileno(), 4096)):
                 self._said += piece
                 del self._said[:-_KEPT]
+        self._process.wait()
         self._wake()
 
 
@@ -185,7 +186,8 @@ def _last_words(text: str) -> str:
     lines = [line for line in lines if line]
     fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
     if fatal is not None:
-        place = next((line for line in lines[fatal:] if re.match(r'File ".*", line \d+', line)), "")
+        thread = next((number for number, line in enumerate(lines) if line.startswith("Current thread")), fatal)
+        place = next((line for line in lines[thread:] if re.match(r'File ".*", line \d+', line)), "")
         # Paths may hold the name of the user.
         place = re.sub(r'^File ".*?([^/\\"]+)", line (\d+) in (.*)$', r"\1, line \2, in \3", place)
         kept = [lines[fatal].removeprefix("Fatal Python error: "), *([place] if place else [])]

@@ -1,0 +1,58 @@
+"""A worker of a batch that does as the names of its files say: for tests of those who watch it.
+
+It converts nothing; its results tell which process did a file, and as its how manieth.
+"""
+
+import faulthandler
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from load_package import load_package
+
+load_package()
+
+from meshferry.cli.batch import converting, worker
+from meshferry.cli.batch.work import Ended, Result
+from meshferry.io_formats.errors import MissingLibraryError
+
+
+class OddConverter(converting.Converter):
+    done = 0
+
+    def prepare(self):
+        if self._extension == ".anim":
+            raise MissingLibraryError("There is no Blender")
+
+    def convert(self, task):
+        self.done += 1
+        name = task.work.path
+        mark = self._output / name
+        if name.startswith("crash") or (name.startswith("once") and not mark.exists()):
+            mark.touch()
+            print("about to crash")
+            faulthandler._sigsegv()
+        if name.startswith("leave"):
+            print("first words\nI have had enough", flush=True)
+            os._exit(7)
+        if name.startswith("hang"):
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            mark.write_text(f"{os.getpid()} {child.pid}")
+            print("still here", flush=True)
+            time.sleep(600)
+        if name.startswith("slow"):
+            mark.touch()
+            time.sleep(0.5)
+            mark.write_text("done")
+        size = len(task.content) if task.content is not None else -1
+        return Result(task.work, Ended.DONE, facts={"pid": os.getpid(), "nth": self.done, "size": size})
+
+
+worker.Converter = OddConverter
+
+if __name__ == "__main__":
+    sys.exit(worker.run())

@@ -1,0 +1,218 @@
+"""The processes of a batch: what one file does to one of them is nothing to the others."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+if getattr(getattr(sys.modules.get("bpy"), "app", None), "binary_path", ""):
+    pytest.skip("Blender's own Python is no program for workers of tests", allow_module_level=True)
+
+HERE = Path(__file__).resolve().parent
+ODD = [sys.executable, str(HERE / "batch_odd_worker.py")]
+
+
+def task_of(number, name, content=None):
+    from meshferry.cli.batch.work import Task, Work
+
+    return Task(Work(number, 0, name, "", f"{number}-{name}.mesh", 1, 1), content=content)
+
+
+def tasks_of(*names):
+    return [task_of(number, name) for number, name in enumerate(names)]
+
+
+@pytest.fixture
+def make_pool(tmp_path):
+    """Return a function that makes a pool of odd workers."""
+    from meshferry.cli.batch.converting import Setup
+    from meshferry.cli.batch.pool import Pool
+
+    def make(jobs=1, time_limit=60.0, recycle_after=0, extension="mesh", command=ODD):
+        setup = Setup((), extension, str(tmp_path), (str(tmp_path),))
+        return Pool(setup, jobs, time_limit, recycle_after, command=command)
+
+    return make
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        pass
+    if Path("/proc/self").exists():
+        return False
+    psutil = pytest.importorskip("psutil")
+    return psutil.pid_exists(pid)
+
+
+def wait_until(is_so, seconds=10.0):
+    ends = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < ends, "that did not happen"
+        time.sleep(0.02)
+
+
+def test_every_task_is_done_once_and_taken_only_when_somebody_is_free(make_pool):
+    from meshferry.cli.batch.work import Ended
+
+    taken, done, ahead = [], [], []
+
+    def tasks():
+        for task in tasks_of(*["fine"] * 40):
+            taken.append(task.work.number)
+            yield task
+
+    with make_pool(2) as pool:
+        for result in pool.run(tasks()):
+            ahead.append(len(taken) - len(done))
+            done.append(result)
+        again = list(pool.run(tasks_of("fine")))
+        assert list(pool.run([])) == []
+    assert sorted(result.work.number for result in done) == list(range(40))
+    assert {(result.ended, result.attempts, result.error) for result in done} == {(Ended.DONE, 1, "")}
+    assert max(ahead) <= 4
+    pids = {result.facts["pid"] for result in done}
+    assert len(pids) == 2
+    assert again[0].facts["pid"] in pids, "the processes stay from one run to the next"
+    assert not any(is_running(pid) for pid in pids)
+
+
+def test_a_crash_costs_its_file_alone(make_pool):
+    from meshferry.cli.batch.work import Ended
+
+    names = ["fine"] * 5 + ["crash", "fine", "once", "fine", "leave"] + ["fine"] * 10
+    with make_pool(2) as pool:
+        results = {result.work.number: result for result in pool.run(tasks_of(*names))}
+    assert sorted(results) == list(range(len(names)))
+    for number, name in enumerate(names):
+        result = results[number]
+        if name == "fine":
+            assert (result.ended, result.attempts) == (Ended.DONE, 1)
+    assert (results[7].ended, results[7].attempts, results[7].facts["nth"]) == (Ended.DONE, 2, 1), "alone and fresh"
+    crash, left = results[5], results[9]
+    assert (crash.ended, crash.attempts) == (Ended.CRASHED, 2)
+    if sys.platform != "win32":
+        assert crash.error.startswith("The process died of a segmentation fault (SIGSEGV)")
+    assert "batch_odd_worker.py, line" in crash.error and "Meshferry " in crash.error
+    assert (left.ended, left.attempts) == (Ended.CRASHED, 2)
+    assert left.error.startswith(
+        "The process ended with status 7; it said last: first words | I have had enough (Meshferry"
+    )
+
+
+def test_what_takes_too_long_is_ended_with_all_that_it_started(make_pool, tmp_path):
+    from meshferry.cli.batch.work import Ended
+
+    with make_pool(1, time_limit=1.0) as pool:
+        results = list(pool.run(tasks_of("fine", "hang", "slow", "slow", "slow")))
+    assert [result.ended for result in results] == [Ended.DONE, Ended.TIMED_OUT, *[Ended.DONE] * 3]
+    hang = results[1]
+    assert hang.error == "It took longer than 1 seconds; said last: still here"
+    assert 1 <= hang.seconds < 5 and hang.attempts == 1
+    pids = [int(pid) for pid in (tmp_path / "hang").read_text().split()]
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def test_workers_that_cannot_start_are_not_blamed_on_files(make_pool):
+    from meshferry.io_formats.errors import MeshferryError, MissingLibraryError
+
+    program = "import sys; print('no such thing: numpy'); sys.exit(3)"
+    for command, said in (
+        ([sys.executable, "-c", program], "A worker could not start. The process ended with status 3; .*: numpy"),
+        (["/nowhere/at-all"], "A worker cannot be started: /nowhere/at-all: "),
+    ):
+        with make_pool(command=command) as pool, pytest.raises(MeshferryError, match=said):
+            list(pool.run(tasks_of("fine")))
+    with make_pool(extension="anim") as pool, pytest.raises(MissingLibraryError, match="There is no Blender"):
+        list(pool.run(tasks_of("fine", "fine")))
+    with make_pool() as pool, pytest.raises(MeshferryError, match="Nothing here writes"):
+        pool._setup = type(pool._setup)((), "odd", *[getattr(pool._setup, name) for name in ("output", "roots")])
+        list(pool.run(tasks_of("fine")))
+
+
+def test_processes_are_replaced(make_pool):
+    with make_pool(1, recycle_after=4) as pool:
+        results = list(pool.run(tasks_of(*["fine"] * 10)))
+    counts = Counter(result.facts["pid"] for result in results)
+    assert sorted(counts.values()) == [2, 4, 4]
+    assert [result.work.number for result in results] == list(range(10))
+
+
+def test_content_arrives_and_never_waits_for_a_worker(make_pool):
+    sizes = [0, 100, 5_000_000, 3, 5_000_000, 70_000]
+    with make_pool(1) as pool:
+        tasks = [task_of(number, "fine", bytes(size)) for number, size in enumerate(sizes)]
+        assert [result.facts["size"] for result in pool.run(tasks)] == sizes
+    with make_pool(1, time_limit=1.0) as pool:  # a driver that waits for a hanging worker to read would hang, too
+        results = list(pool.run([task_of(0, "hang"), task_of(1, "fine", bytes(5_000_000))]))
+    assert results[0].ended.is_quarantined and results[1].facts["size"] == 5_000_000
+
+
+def test_who_leaves_early_lets_files_be_finished(make_pool, tmp_path):
+    with make_pool(1) as pool:
+        results = pool.run(tasks_of("fine", "slow1", "slow2"))
+        pid = next(results).facts["pid"]
+        wait_until((tmp_path / "slow1").exists)
+        results.close()
+        again = list(pool.run(tasks_of("fine")))
+        assert again[0].facts["pid"] != pid
+    assert (tmp_path / "slow1").read_text() == "done"
+    assert not (tmp_path / "slow2").exists()
+    assert not is_running(pid)
+
+
+_DRIVER = """
+import sys
+sys.path[:0] = [{tests!r}, {here!r}]
+from load_package import load_package
+load_package()
+import test_batch_pool
+from meshferry.cli.batch.converting import Setup
+from meshferry.cli.batch.pool import Pool
+with Pool(Setup((), "mesh", {output!r}, ({output!r},)), 1, command=test_batch_pool.ODD) as pool:
+    for result in pool.run(test_batch_pool.tasks_of("fine", "hang")):
+        print("one is done", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_nobody_is_left_of_a_killed_driver(tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    program = _DRIVER.format(tests=str(HERE.parent), here=str(HERE), output=str(tmp_path))
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment) as driver:
+        mark = tmp_path / "hang"
+        wait_until(lambda: mark.exists() and " " in mark.read_text(), 30)
+        worker = int(mark.read_text().split()[0])
+        assert is_running(worker)
+        driver.send_signal(signal.SIGKILL)
+        wait_until(lambda: not is_running(worker))
+    os.kill(int(mark.read_text().split()[1]), signal.SIGKILL)  # what an importer starts does not know of drivers
+    if sys.platform == "linux":
+        assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process groups")
+def test_an_interruption_is_for_the_driver_alone(make_pool, tmp_path):
+    with make_pool(1) as pool:
+        results = pool.run(tasks_of("fine", "slow"))
+        pid = next(results).facts["pid"]
+        assert os.getpgid(pid) != os.getpgid(0)
+        wait_until((tmp_path / "slow").exists)
+        os.kill(pid, signal.SIGINT)
+        assert next(results).facts["pid"] == pid
+
+
+def test_no_threads_are_left(make_pool):
+    before = threading.active_count()
+    with make_pool(1) as pool:
+        list(pool.run(tasks_of("fine")))
+    wait_until(lambda: threading.active_count() <= before)
