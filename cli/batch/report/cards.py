@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -38,6 +39,8 @@ _JOINED = "\N{NO-BREAK SPACE}"
 _WARNINGS_SHOWN = 40
 """Of one model; what is said of several things in it is one."""
 _FILES_SHOWN = 40
+_ERROR_SHOWN = 200
+"""Letters of a longer reason that are shown at once."""
 _LONGEST = 2000
 """Letters of one message."""
 
@@ -60,7 +63,7 @@ class Sums:
         self.warned += bool(result.warnings)
         self.triangles += fact(result.facts, "triangles")
         self.vertices += fact(result.facts, "vertices")
-        self.seconds += result.seconds
+        self.seconds += seconds_of(result)
 
     def add_all(self, other: Sums) -> None:
         """Count what was counted elsewhere."""
@@ -84,6 +87,11 @@ def fact(facts: Mapping[str, Any], key: str) -> int:
     if isinstance(value, list):
         return len(value)
     return int(value) if isinstance(value, (int, float)) and abs(value) < 1e18 else 0
+
+
+def seconds_of(result: Result) -> float:
+    """Return how long a result took; 0: that is not said."""
+    return result.seconds if math.isfinite(result.seconds) else 0.0
 
 
 def names_of(result: Result) -> tuple[str, str]:
@@ -117,11 +125,11 @@ def card(result: Result, number: int, output: Path, links: Links) -> str:
         parts.append(f'<p class="counts">{escaped(said)}</p>\n')
     parts.append(f'<p class="result"><b>{_SAID[result.ended]}</b>{_written(result, links)}{_time(result)}</p>\n')
     if result.error:
-        parts.append(f'<p class="error">{escaped(_shortened(result.error))}</p>\n')
+        parts.append(_error(_shortened(result.error)))
     parts += [_files(result, links), _warnings(result)]
     return (
         f'<article id="m{number}" data-result="{kind}" data-triangles="{fact(facts, "triangles")}" '
-        f'data-seconds="{result.seconds:.4f}" data-warnings="{len(result.warnings)}">\n'
+        f'data-seconds="{seconds_of(result):.4f}" data-warnings="{len(result.warnings)}">\n'
         f"{_picture(result, output)}<div>\n{''.join(parts)}</div>\n</article>\n"
     )
 
@@ -151,10 +159,19 @@ def _link(path: str, links: Links, folder: PurePosixPath | None = None) -> str:
 
 
 def _time(result: Result) -> str:
-    """Return how long it took; most files take a few thousandths of a second."""
-    seconds = result.seconds
-    said = time_text(seconds) if seconds >= 1 else f"{1000 * seconds:.0f} ms"
-    return f' <span class="time">{escaped(said)}</span>' if seconds else ""
+    seconds = seconds_of(result)
+    return f' <span class="time">{escaped(time_text(seconds))}</span>' if seconds else ""
+
+
+def _error(text: str) -> str:
+    """Return why a source did not become a file; of a long text the beginning, which opens."""
+    if len(text) <= _ERROR_SHOWN:
+        return f'<p class="error">{escaped(text)}</p>\n'
+    start = text[:_ERROR_SHOWN].rpartition(" ")[0] or text[:_ERROR_SHOWN]
+    return (
+        f'<details class="error"><summary>{escaped(start)} …</summary>\n'
+        f"<p>{escaped(text[len(start) :].lstrip())}</p>\n</details>\n"
+    )
 
 
 def _files(result: Result, links: Links) -> str:

@@ -8,8 +8,9 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""What no page may hold: control characters, and halves of characters that stand for bytes of odd file names."""
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""What no page shows: control characters, also those that turn writing round, and halves of characters, which stand
+for bytes of odd file names."""
 
 
 def plain(text: str) -> str:
