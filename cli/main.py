@@ -87,7 +87,7 @@ def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argpa
         try:
             given = [given[0], *options_file.expanded(given[1:], arguments.parser)]
         except MeshferryError as problem:
-            parser.error(str(problem))
+            arguments.parser.error(str(problem))
         arguments, rest = parser.parse_known_args(given)
     if any(text.startswith("-") for text in rest) or (rest and "paths" not in arguments):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")

@@ -68,6 +68,8 @@ class Journal:
         self.path = file or output / STATE_FOLDER / JOURNAL_FILE
         self.options = ""
         """Digest of the options of this run, as :meth:`start` was told."""
+        self._made: list[Path] = []
+        """Folders that were not there, the innermost first."""
         self._lock: IO[bytes] | None = None
         self._lines: IO[bytes] | None = None
         """Unbuffered, so that a line is with the system once it is written."""
@@ -79,6 +81,7 @@ class Journal:
 
     def __enter__(self) -> Self:
         try:
+            self._made = [folder for folder in self.path.parents if not folder.exists()]
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = locks.hold(_lock_path(self.path))
             if self._lock is None:
@@ -266,9 +269,17 @@ class Journal:
 
     def _close(self) -> None:
         self._sync()
+        is_empty = self._lines is not None and self._lines.tell() == 0
         self._close_files()
-        if self._lock is not None:
-            self._lock.close()
+        if self._lock is None:
+            return
+        if is_empty:  # refused before anything was written: nothing stays
+            self.path.unlink(missing_ok=True)
+            locks.remove(_lock_path(self.path), self._lock)
+            for folder in self._made:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+        self._lock.close()
         self._lock = None
 
 

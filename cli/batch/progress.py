@@ -6,11 +6,13 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...io_formats.errors import MeshferryError
 from ..reporting import Reporter, counted
+from .plan_file import Plan
 from .work import Result, Source, TaskKind, Work
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class Progress:
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
+        self._plan: Plan | None = None
+        self._output = Path()
         self._what = ""
         self._count: int | None = None
         self._done = self._failed = 0
@@ -58,6 +62,10 @@ class Progress:
             self._show()
             self._bar.stop()
             self._bar = None
+
+    def concerns(self, plan: Plan, output: Path) -> None:
+        """Tell where the works to come lie, which are called by their whole paths then."""
+        self._plan, self._output = plan, output
 
     def begin(self, what: str, count: int | None) -> None:
         """Tell what is done from now on, in a word, and to how many works; None: nobody knows yet."""
@@ -83,7 +91,7 @@ class Progress:
     def skipped(self, work: Work) -> None:
         """Tell of a work that there is nothing to do for."""
         if self._reporter.as_json and self._what == "converting":
-            self._reporter.record({"input": work.source, "output": work.target, "result": "skipped"})
+            self._reporter.record(self._record(work) | {"result": "skipped"})
         self._step()
 
     def ended(self, result: Result) -> None:
@@ -91,10 +99,32 @@ class Progress:
         if result.kind is TaskKind.CONVERT:
             if not result.ended.is_good:
                 self._failed += 1
-                self._reporter.fail(result.work.source, MeshferryError(result.error or result.ended.value))
+                self._reporter.fail(self._source(result.work), MeshferryError(result.error or result.ended.value))
             if self._reporter.as_json:
-                self._reporter.record(record_of(result))
+                self._reporter.record(self._record(result.work) | self._told(result))
         self._step()
+
+    def _source(self, work: Work) -> str:
+        if self._plan is None:
+            return work.source
+        path = str(self._plan.path_of(work))
+        return f"{path}: {work.member}" if work.member else path
+
+    def _record(self, work: Work) -> dict[str, Any]:
+        """Return what programs are told of a work, whatever became of it."""
+        return {"input": self._source(work), "output": str(self._output / work.target)}
+
+    def _told(self, result: Result) -> dict[str, Any]:
+        """Return what programs are told of a work that was handed out."""
+        told: dict[str, Any] = {"result": result.ended.value}
+        if result.outputs:
+            told["files"] = [str(self._output / name) for name in result.outputs]
+        if result.facts:
+            told["facts"] = result.facts
+        told["warnings"] = result.warnings
+        if result.error:
+            told["error"] = result.error
+        return told | {"seconds": round(result.seconds, 4)}
 
     def _step(self) -> None:
         self._done += 1
@@ -122,21 +152,6 @@ class Progress:
         if 0 < self._done < self._count:
             parts.append(f"about {time_text(seconds / self._done * (self._count - self._done))} left")
         return ", ".join(parts)
-
-
-def record_of(result: Result) -> dict[str, Any]:
-    """Return what programs are told of a work."""
-    work = result.work
-    record: dict[str, Any] = {"input": work.source, "output": work.target, "result": result.ended.value}
-    if result.outputs:
-        record["files"] = result.outputs
-    if result.facts:
-        record["facts"] = result.facts
-    record["warnings"] = result.warnings
-    if result.error:
-        record["error"] = result.error
-    record["seconds"] = round(result.seconds, 4)
-    return record
 
 
 def time_text(seconds: float) -> str:

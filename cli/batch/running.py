@@ -52,6 +52,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float) -> in
             found = _Found(reporter)
             plan = make_plan(arguments, output, found, progress)
             journal.start(plan.batch.digest)
+            progress.concerns(plan, output)
             if arguments.openjd is not None:
                 return write_job(arguments, plan, journal, reporter)
             way = Run(plan, journal, output=output, progress=progress, checksum=arguments.checksum)

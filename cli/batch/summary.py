@@ -63,7 +63,9 @@ class Ending:
                 "with warnings": totals.warned,
                 "unreadable": self.unreadable,
                 "seconds": round(self.seconds, 3),
-                "slowest": [{"input": source, "seconds": seconds} for seconds, source in totals.slowest_first()],
+                "slowest": [
+                    {"input": source, "seconds": round(seconds, 4)} for seconds, source in totals.slowest_first()
+                ],
                 "quarantined": [{"input": source, "error": error} for source, error in totals.quarantined],
                 "causes": [
                     {"error": cause.text, "count": cause.count, "first": cause.example}
@@ -111,6 +113,8 @@ class Ending:
     def _first_line(self) -> str:
         totals = self.totals
         if not totals.converted:
+            if not self.planned:
+                return "There is nothing to convert"
             return f"Nothing was to do for {counted(totals.skipped, 'file')}" if totals.skipped else "Nothing was done"
         good = totals.converted - totals.failed
         rate = rate_text(totals.converted, self.seconds)

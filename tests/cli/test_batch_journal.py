@@ -224,6 +224,14 @@ def test_a_folder_that_cannot_be_written_to_is_said(tmp_path):
         Journal(tmp_path / "out").__enter__()
 
 
+def test_what_is_refused_before_it_began_leaves_nothing(tmp_path):
+    (tmp_path / "there").mkdir()
+    for output in (tmp_path / "there", tmp_path / "new" / "folders"):
+        with Journal(output):
+            pass
+    assert [entry.name for entry in tmp_path.iterdir()] == ["there"] and list((tmp_path / "there").iterdir()) == []
+
+
 def test_compaction_keeps_each_target_once_in_the_order_of_the_last_lines(tmp_path):
     works = [make_work(number) for number in range(5)]
     path = filled(tmp_path, works)
