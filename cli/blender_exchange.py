@@ -94,6 +94,7 @@ def write_objects(
     notices = foreign_export.apply_modifiers(context, objects) if known.capabilities.skeletons else []
     foreign_export.select(context, objects)
     foreign_export.set_range(context, objects)
+    foreign_export.name_clips(objects)
     more: dict[str, Any] = {}
     if known.animation:
         more[known.animation] = bool(clips)  # otherwise what rests is keyed as if it moved

@@ -28,6 +28,8 @@ class BlenderFormat:
     extensions: tuple[str, ...]
     """With the dot, in lower case; the first is the one to write."""
     capabilities: Capabilities
+    turned_in: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Fields of ``capabilities`` that are the other way round in a Blender older than this."""
     importers: tuple[str, ...] = ()
     """Operators that read it, such as ``import_scene.gltf``: the first that this Blender has; none: Blender opens the
     file itself."""
@@ -47,6 +49,11 @@ class BlenderFormat:
     """Whether names in a file are of letters, digits and _ alone."""
     is_set: bool = False
     """Whether several files may be written beside each other."""
+
+    def capabilities_in(self, version: tuple[int, ...]) -> Capabilities:
+        """Return what such a file holds that a Blender of some version writes."""
+        older = {name: not getattr(self.capabilities, name) for name, turn in self.turned_in.items() if version < turn}
+        return replace(self.capabilities, **older)
 
     @property
     def is_blend(self) -> bool:
@@ -151,6 +158,7 @@ GLB = BlenderFormat(
     label="glTF Binary",
     extensions=(".glb",),
     capabilities=_GLTF,
+    turned_in={"opaque_colors": (5, 2)},
     importers=("import_scene.gltf",),
     exporters=("export_scene.gltf",),
     reading=_READ_GLTF,
@@ -162,6 +170,7 @@ GLTF = BlenderFormat(
     label="glTF",
     extensions=(".gltf",),
     capabilities=_GLTF,
+    turned_in={"opaque_colors": (5, 2)},
     importers=("import_scene.gltf",),
     exporters=("export_scene.gltf",),
     reading=_READ_GLTF,
@@ -212,7 +221,7 @@ OBJ = BlenderFormat(
     name="obj",
     label="Wavefront OBJ",
     extensions=(".obj",),
-    capabilities=Capabilities(uv_layers=1, color_layers=1, normals=True, materials=True),
+    capabilities=Capabilities(uv_layers=1, color_layers=1, opaque_colors=True, normals=True, materials=True),
     importers=("wm.obj_import",),
     exporters=("wm.obj_export",),
     reading={"forward_axis": "NEGATIVE_Z", "up_axis": "Y", "validate_meshes": False},
@@ -231,6 +240,7 @@ PLY = BlenderFormat(
     label="PLY",
     extensions=(".ply",),
     capabilities=Capabilities(uv_layers=1, color_layers=1, normals=True, joins_objects=True),
+    turned_in={"normals": (4, 5)},
     importers=("wm.ply_import",),
     exporters=("wm.ply_export",),
     reading={"forward_axis": "Y", "up_axis": "Z", "merge_verts": False},
@@ -241,6 +251,7 @@ USD = BlenderFormat(
     label="USD",
     extensions=(".usd", ".usdc", ".usda"),
     capabilities=_USD,
+    turned_in={"opaque_colors": (4, 5)},
     importers=("wm.usd_import",),
     exporters=("wm.usd_export",),
     reading=_READ_USD,

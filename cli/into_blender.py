@@ -7,7 +7,7 @@ from typing import Any
 
 from ..blender_data.importing.import_options import IMPORT_OPTIONS, SET_FRAME_RATE, VERTEX_ANIMATION
 from ..io_formats import files
-from ..io_formats.capabilities import losses
+from ..io_formats.capabilities import Capabilities, losses
 from ..io_formats.errors import ExportError
 from ..io_formats.flattening import fit
 from ..io_formats.formats import by_name
@@ -91,7 +91,10 @@ class IntoBlender:
     def _add_ours(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
         scene = files.read_scene(outcome.source, self._settings.read_options, data=content)
         self._settings.clips.apply(scene)
-        lost = [] if work.target.is_blend else [*_fitted(scene, work.target), *changed_names(scene, work.target)]
+        lost: list[str] = []
+        if not work.target.is_blend:
+            lost = _fitted(scene, work.target.capabilities_in(self._session.bpy.app.version))
+            lost += changed_names(scene, work.target)
         outcome.facts = facts = scene_facts(scene, work.target.capabilities)
         outcome.tell([*scene.warnings, *lost], lost, strict=self._settings.strict)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
@@ -127,9 +130,8 @@ class IntoBlender:
             self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)
 
 
-def _fitted(scene: Scene, target: BlenderFormat) -> list[str]:
+def _fitted(scene: Scene, can: Capabilities) -> list[str]:
     """Take out of a scene what a kind of file cannot hold; return what that was."""
-    can = target.capabilities
     lost = losses(scene, can)
     came_from = scene.properties.get("format")
     fit(scene, can, by_name(came_from).capabilities if came_from else None)

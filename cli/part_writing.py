@@ -64,7 +64,8 @@ class PartWriter:
             raise ExportError(f"There is nothing to export in {place}: no object is shown")
         coarser = [thing for thing in left_out if foreign_export.belongs_to_another(thing)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
-        lost = [*losses(scene, target.capabilities), *lost_objects(chosen, target.capabilities)]
+        can = target.capabilities_in(self._session.bpy.app.version)
+        lost = [*losses(scene, can), *lost_objects(chosen, can)]
         lost += changed_names(scene, target)
         hidden = [thing.name for thing in left_out if thing not in coarser]
         if hidden:

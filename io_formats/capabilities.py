@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .scene import Clip, Mesh, Role, Scene
+import numpy as np
+
+from .scene import Clip, Layer, Mesh, Role, Scene
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Capabilities:
     placed_models: bool = False
     """Whether each object is a model of its own that keeps its place and size beside its mesh, with levels of detail,
     physics shapes and a binding to a skeleton."""
+    opaque_colors: bool = False
+    """Whether colours have no alpha."""
     joins_objects: bool = False
     """Whether a file is one mesh, into which all objects go."""
     joins_clips: bool = False
@@ -84,6 +88,7 @@ def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str,
 _OVER = "vertex with too many weights"
 _APART = "surface apart from others of its name"
 _PLURALS = {
+    "colour layer's alpha": "colour layers' alpha",
     "lower level of detail": "lower levels of detail",
     _APART: "surfaces apart from others of their names",
     "object of its own": "objects of their own",
@@ -119,6 +124,7 @@ def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]
     return [
         ("UV layer", len(mesh.uvs) - capabilities.uv_layers),
         ("colour layer", len(mesh.colors) - capabilities.color_layers),
+        ("colour layer's alpha", _with_alpha(mesh, capabilities.color_layers) if capabilities.opaque_colors else 0),
         ("custom layer", 0 if capabilities.custom_layers else len(mesh.custom)),
         ("custom normal layer", 0 if capabilities.normals or mesh.normal is None else 1),
         ("material", 0 if capabilities.materials else len([name for name in mesh.materials if name])),
@@ -127,6 +133,15 @@ def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]
         (_OVER, excess),
         *(() if capabilities.surfaces else _surface_losses(mesh)),
     ]
+
+
+def _with_alpha(mesh: Mesh, kept: int) -> int:
+    """Count the colour layers among the first ``kept`` that are not opaque."""
+    return sum(bool((layer.values[:, 3] < _opaque(layer)).any()) for layer in mesh.colors[:kept])
+
+
+def _opaque(layer: Layer) -> float:
+    return 255 if layer.values.dtype == np.uint8 else 1.0
 
 
 def _surface_losses(mesh: Mesh) -> list[tuple[str, int]]:

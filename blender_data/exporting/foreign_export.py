@@ -100,6 +100,20 @@ def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -
     return actions
 
 
+def name_clips(objects: Iterable[bpy.types.Object]) -> None:
+    """Put what objects play on a track named after its clip too, where each has an action of its own (before 4.4).
+
+    Exporters tell by such names which actions belong together; with slots one action moves them all.
+    """
+    if compat.HAS_SLOTS:
+        return
+    for thing in objects:
+        for block in (thing, getattr(thing.data, "shape_keys", None)):
+            data = block.animation_data if block is not None else None
+            if data is not None and data.action is not None:
+                compat.stash_action(block, data.action, None, data.action.meshferry.clip_name or data.action.name)
+
+
 def key_interval(actions: Iterable[bpy.types.Action]) -> float:
     """Return the smallest time between two keys of actions, in frames; 0 where there are no two."""
     least = 0.0

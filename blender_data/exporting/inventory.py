@@ -99,7 +99,7 @@ def _mesh(thing: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: 
         return mesh
     mesh.normal = _layer("normal") if data.has_custom_normals else None
     mesh.uvs = [_layer(layer.name) for layer in data.uv_layers]
-    mesh.colors = [_layer(attribute.name) for attribute in data.color_attributes]
+    mesh.colors = [_color(attribute) for attribute in data.color_attributes]
     mesh.custom = [_layer(one) for one in _custom_names(data)]
     keys = data.shape_keys
     blocks = list(keys.key_blocks)[1:] if keys is not None else []
@@ -107,6 +107,14 @@ def _mesh(thing: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: 
     if len(thing.meshferry.surfaces):
         mesh.surfaces = surfaces.read(thing, [layer.name for layer in mesh.uvs], [block.name for block in blocks])
     return mesh
+
+
+def _color(attribute: bpy.types.Attribute) -> Layer:
+    """Return a layer of one value, which has the least alpha of all."""
+    values = np.ones(4 * len(attribute.data), np.float32)
+    attribute.data.foreach_get("color", values)
+    least = values[3::4].min(initial=1.0)
+    return Layer(attribute.name, np.array([[1.0, 1.0, 1.0, least]], np.float32))
 
 
 def _layer(name: str) -> Layer:

@@ -17,8 +17,14 @@ def without_scaffolding(objects: Sequence[bpy.types.Object], names: Collection[s
     for thing in objects:
         plain = re.sub(r"\.\d{3}$", "", thing.name)
         is_bare = thing.type == "EMPTY" and not thing.children and plain in names
-        if is_bare or (thing.type == "ARMATURE" and not len(thing.data.bones) and not thing.children):
+        if is_bare or (thing.type == "ARMATURE" and not len(thing.data.bones)):
             gone.append(thing)
+            for child in thing.children:
+                child.matrix_parent_inverse = thing.matrix_basis @ child.matrix_parent_inverse
+                if thing.parent is not None:
+                    child.matrix_parent_inverse = thing.matrix_parent_inverse @ child.matrix_parent_inverse
+                child.parent = thing.parent
+                child.parent_type = "OBJECT"
     kept = [thing for thing in objects if thing not in gone]
     for thing in kept:
         for modifier in list(thing.modifiers):

@@ -49,6 +49,7 @@ CARRIES = {
     "levels_of_detail": "Levels of detail",
     "physics": "Physics shapes",
     "placed_models": "",
+    "opaque_colors": "",
     "joins_objects": "",
     "joins_clips": "",
 }
