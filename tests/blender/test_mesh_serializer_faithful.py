@@ -25,33 +25,6 @@ SAMPLES = (
 )
 
 
-def assert_same(before: made.Stored, after: made.Stored) -> int:
-    """See that two files hold the same triangles, stored alike; return how many vertices have other directions.
-
-    Where Blender has no exact normals (before 4.5), its tangent space may change them: few at all, by 3 steps at most;
-    those of triangles without area, or back to back on the same vertices, by more.
-    """
-    np.testing.assert_array_equal(before.bounds, after.bounds)
-    np.testing.assert_array_equal(before.proper, after.triangles)
-    np.testing.assert_array_equal(before.positions, after.positions)
-    assert (before.uvs is None) == (after.uvs is None)
-    if before.uvs is not None:
-        np.testing.assert_array_equal(before.uv_bounds, after.uv_bounds)
-        np.testing.assert_array_equal(before.uvs, after.uvs)
-    assert (before.normals is None, before.tangents is None) == (after.normals is None, after.tangents is None)
-    steps = np.abs(before.normals.astype(int) - after.normals.astype(int)).max(axis=1)
-    differ = steps > 0
-    corners = before.points[before.triangles]
-    areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-    _, same, often = np.unique(np.sort(before.triangles, axis=1), axis=0, return_inverse=True, return_counts=True)
-    is_plain = np.ones(len(steps), bool)
-    is_plain[before.triangles[(areas < 1e-9) | (often[same.reshape(-1)] > 1)]] = False
-    assert steps[is_plain].max(initial=0) <= 3
-    if before.tangents is not None:
-        np.testing.assert_array_equal(before.tangents[~differ], after.tangents[~differ])
-    return int(np.count_nonzero(differ))
-
-
 # -- unchanged ----------------------------------------------------------------------------------------------------
 
 
@@ -63,7 +36,7 @@ def test_a_real_file_comes_back(name: str, samples: Path) -> None:
     before = made.unpack(path.read_bytes())
     (thing,) = imported(path.read_bytes(), path.stem).objects
     after = exported(thing)
-    differing = assert_same(before, after.stored)
+    differing = made.assert_same(before, after.stored)
     print(f"{name}: {differing} of {len(before.positions)} vertices have other normals; said: {after.said}")
     assert differing <= (0 if has_exact_normals() else 2)
     if not differing and len(before.proper) == len(before.triangles):
@@ -122,7 +95,7 @@ def with_doubtful_triangles() -> made.Stored:
 def test_a_made_file_comes_back(make: Any) -> None:
     before = make()
     (thing,) = imported(made.pack(before)).objects
-    assert assert_same(before, exported(thing).stored) <= (0 if has_exact_normals() else 4)
+    assert made.assert_same(before, exported(thing).stored) <= (0 if has_exact_normals() else 4)
 
 
 def test_points_alone_come_with_a_warning_and_are_refused() -> None:
@@ -155,7 +128,7 @@ def test_a_moved_object_is_stored_as_before(name: str, samples: Path) -> None:
     data = (samples / "unity_meshserializer" / name).read_bytes()
     (thing,) = imported(data).objects
     thing.location = (3, -4, 5)
-    assert assert_same(made.unpack(data), exported(thing).stored) <= (0 if has_exact_normals() else 2)
+    assert made.assert_same(made.unpack(data), exported(thing).stored) <= (0 if has_exact_normals() else 2)
 
 
 @pytest.mark.parametrize(

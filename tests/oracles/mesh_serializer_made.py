@@ -109,6 +109,36 @@ def unpack(data: bytes) -> Stored:
     return Stored(bounds, positions, indices, normals, tangents, uv_bounds, uvs)
 
 
+def first(stored: Stored, *, as_text: bool = False) -> bytes:
+    """Return the bytes of a file of version 1 with positions, normals and UVs (section 7)."""
+    parts = [struct.pack("<iii", len(stored.positions), len(stored.triangles), 1 + NORMALS + UVS)]
+    parts += [values.astype("<f4").tobytes() for values in (stored.points, directions(stored.normals), stored.uv)]
+    data = b"".join([*parts, stored.triangles.astype("<i4").tobytes()])
+    if not as_text:
+        return data
+    values = np.frombuffer(data, np.uint8)
+    return (np.stack((values >> 4, values & 15), axis=1) + np.uint8(33)).tobytes()
+
+
+def with_submeshes(stored: Stored, counts: tuple[int, ...]) -> bytes:
+    """Return the bytes of a file of the port with submeshes, which have so many triangles each."""
+    whole = pack(stored)
+    body = whole[5 : len(whole) - stored.triangles.size * 2]
+    parts = [struct.pack("<HHB", len(stored.positions), len(counts), whole[4]), body]
+    start = 0
+    for count in counts:
+        parts += [struct.pack("<H", count), stored.triangles[start : start + count].astype("<u2").tobytes()]
+        start += count
+    return b"".join(parts)
+
+
+def cached(stored: Stored, name: str, ticks: int) -> bytes:
+    """Return the bytes of a file of a SALT cache: a name before, a date after."""
+    text = name.encode()
+    assert len(text) < 128
+    return bytes([len(text)]) + text + pack(stored) + struct.pack("<q", ticks)
+
+
 def crate(size: tuple[float, float, float] = (2.0, 1.0, 4.0), *, tangents: bool = False) -> Stored:
     """Return a box of this size in Unity's axes, its bottom on the ground: 24 vertices, 12 triangles, each side's UVs.
 
@@ -146,3 +176,30 @@ def crate(size: tuple[float, float, float] = (2.0, 1.0, 4.0), *, tangents: bool 
         along[:, 3] = np.where(np.arange(24) % 8 < 4, 1, 255)
         made.tangents = along
     return made
+
+
+def assert_same(before: Stored, after: Stored) -> int:
+    """See that two files hold the same triangles, stored alike; return how many vertices have other directions.
+
+    Where Blender has no exact normals (before 4.5), its tangent space may change them: few at all, by 3 steps at most;
+    those of triangles without area, or back to back on the same vertices, by more.
+    """
+    np.testing.assert_array_equal(before.bounds, after.bounds)
+    np.testing.assert_array_equal(before.proper, after.triangles)
+    np.testing.assert_array_equal(before.positions, after.positions)
+    assert (before.uvs is None) == (after.uvs is None)
+    if before.uvs is not None:
+        np.testing.assert_array_equal(before.uv_bounds, after.uv_bounds)
+        np.testing.assert_array_equal(before.uvs, after.uvs)
+    assert (before.normals is None, before.tangents is None) == (after.normals is None, after.tangents is None)
+    steps = np.abs(before.normals.astype(int) - after.normals.astype(int)).max(axis=1)
+    differ = steps > 0
+    corners = before.points[before.triangles]
+    areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    _, same, often = np.unique(np.sort(before.triangles, axis=1), axis=0, return_inverse=True, return_counts=True)
+    is_plain = np.ones(len(steps), bool)
+    is_plain[before.triangles[(areas < 1e-9) | (often[same.reshape(-1)] > 1)]] = False
+    assert steps[is_plain].max(initial=0) <= 3
+    if before.tangents is not None:
+        np.testing.assert_array_equal(before.tangents[~differ], after.tangents[~differ])
+    return int(np.count_nonzero(differ))

@@ -1,0 +1,148 @@
+"""MeshSerializer2 files and their relatives through the shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mesh_serializer_made as made
+import numpy as np
+import pytest
+
+DATE = 0x08D5_0000_0000_0000
+"""A day in 2017, as .NET counts."""
+
+RELATIVES = {
+    "first.data": (made.first(made.crate()), "first MeshSerializer, of 2006,"),
+    "text.bytes": (made.first(made.crate(), as_text=True), "first MeshSerializer, of 2006, as text"),
+    "parts.bin": (made.with_submeshes(made.crate(), (4, 8)), "port with submeshes"),
+    "cached.mesh": (made.cached(made.crate(), "Walls", DATE), "SALT mod cache, from 20"),
+}
+
+
+def write(path: Path, stored: made.Stored | None = None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(made.pack(stored if stored is not None else made.crate()))
+    return path
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Return a folder of a project: three meshes among files that are called alike and are something else."""
+    tree = tmp_path / "Assets"
+    write(tree / "StreamingAssets" / "Wall.data")
+    write(tree / "Resources" / "Crate.bytes")
+    write(tree / "Barrel")
+    for name in ("level.data", "icons.bin", "table.bytes", "scan.3d", "LICENSE"):
+        (tree / name).write_bytes(b"something else altogether, of no length in particular " * 40)
+    return tree
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_in_a_folder_the_content_decides(meshferry: Any, tree: Path, tmp_path: Path) -> None:
+    done = meshferry("convert", tree, "--to", "bytes", "-o", tmp_path / "out")
+    assert (done.status, done.err) == (0, "")
+    assert names_in(tmp_path / "out") == ["Barrel.bytes", "Resources/Crate.bytes", "StreamingAssets/Wall.bytes"]
+    assert {path.read_bytes() for path in (tmp_path / "out").rglob("*.bytes")} == {made.pack(made.crate())}
+    assert len(meshferry("inspect", "--json", tree).entries) == 3
+    assert len(meshferry("check", "--json", tree).entries) == 3
+
+
+@pytest.mark.parametrize("name", ["level.data", "icons.bin"])
+def test_what_was_named_and_is_none_is_an_error(meshferry: Any, tree: Path, tmp_path: Path, name: str) -> None:
+    done = meshferry("convert", tree / name, tmp_path / "out.data")
+    assert done.status == 1
+    assert name in done.err and "not recognised" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not (tmp_path / "out.data").exists()
+
+
+@pytest.mark.parametrize("extension", [".data", ".bin", ".bytes", ".3d"])
+def test_one_mesh_under_each_name(meshferry: Any, tree: Path, tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"out{extension}"
+    assert meshferry("convert", tree / "Barrel", path).status == 0
+    assert path.read_bytes() == made.pack(made.crate())
+
+
+@pytest.mark.parametrize("name", RELATIVES)
+def test_relatives_are_named_and_become_the_present_version(meshferry: Any, tmp_path: Path, name: str) -> None:
+    data, called = RELATIVES[name]
+    (tmp_path / name).write_bytes(data)
+    (entry,) = meshferry("inspect", "--verify", "--json", tmp_path / name).entries
+    assert (entry["format"], entry["vertices"], entry["triangles"]) == ("mesh_serializer", 24, 12)
+    assert entry["version"] not in {"", "2"}
+    assert entry["identical"] is True
+    done = meshferry("convert", tmp_path / name, tmp_path / "out.data")
+    assert done.status == 0
+    assert called in done.err
+    stored, crate = made.unpack((tmp_path / "out.data").read_bytes()), made.crate()
+    np.testing.assert_array_equal(stored.triangles, crate.triangles)
+    np.testing.assert_array_equal(stored.positions, crate.positions)
+    np.testing.assert_array_equal(stored.normals, crate.normals)
+
+
+def test_points_alone_are_inspected_with_a_warning_and_not_written(meshferry: Any, tmp_path: Path) -> None:
+    stored = made.crate()
+    stored.triangles = stored.triangles[:0]
+    cloud = write(tmp_path / "cloud.data", stored)
+    done = meshferry("inspect", cloud)
+    assert done.status == 0
+    assert "warning" in done.out and "only points" in done.out
+    done = meshferry("convert", cloud, tmp_path / "out.data")
+    assert done.status == 1
+    assert "'cloud' has no faces" in done.err
+    assert not (tmp_path / "out.data").exists()
+
+
+def test_formats_lists_it(meshferry: Any) -> None:
+    (entry,) = [entry for entry in meshferry("formats", "--json").entries if entry["name"] == "mesh_serializer"]
+    assert entry["extensions"] == [".data", ".bin", ".bytes", ".3d", ".mesh"]
+
+
+def test_axes_are_turned_on_the_way(meshferry: Any, tmp_path: Path) -> None:
+    """Import as one convention, export as the other: turned by half a turn about the vertical."""
+    stored = made.crate()
+    stored.bounds = stored.bounds + np.array([[5], [0], [7]], np.float32)
+    path = write(tmp_path / "aside.data", stored)
+    assert meshferry("convert", path, tmp_path / "same.data", "--axes", "swap-yz").status == 0
+    assert (tmp_path / "same.data").read_bytes() == path.read_bytes(), "the same choice on both sides is none"
+
+
+# -- with Blender -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.needs_bpy
+def test_real_files_come_back_from_blend_files(meshferry: Any, samples: Path, tmp_path: Path) -> None:
+    from meshferry.blender_data import compat
+
+    source = samples / "unity_meshserializer"
+    originals = [path for path in sorted(source.glob("*")) if path.suffix in {".data", ".bin"}]
+    if not originals:
+        pytest.skip(f"no real MeshSerializer2 files in {samples}")
+    assert meshferry("convert", source, "--to", "blend", "-o", tmp_path / "blends").status == 0
+    assert meshferry("convert", tmp_path / "blends", "--to", "data", "-o", tmp_path / "back").status == 0
+    assert names_in(tmp_path / "back") == sorted(f"{path.stem}.data" for path in originals)
+    for path in originals:
+        before, after = path.read_bytes(), (tmp_path / "back" / f"{path.stem}.data").read_bytes()
+        differing = made.assert_same(made.unpack(before), made.unpack(after))
+        assert differing <= (0 if compat.HAS_FREE_NORMALS else 2)
+        assert differing or after == before
+
+
+@pytest.mark.needs_bpy
+def test_a_blend_file_of_several_objects(meshferry: Any, tmp_path: Path) -> None:
+    import bpy
+
+    for name, x in (("Wall", 0), ("Crate:2", 5)):
+        bpy.ops.mesh.primitive_cube_add(location=(x, 0, 0))
+        bpy.context.object.name = name
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "yard.blend"))
+    done = meshferry("convert", tmp_path / "yard.blend", tmp_path / "joined.data", "--mesh-files", "joined")
+    assert done.status == 0, done.err
+    assert len(made.unpack((tmp_path / "joined.data").read_bytes()).triangles) == 24
+    done = meshferry("convert", tmp_path / "yard.blend", "--to", "bytes", "-o", tmp_path / "each")
+    assert done.status == 0, done.err
+    assert names_in(tmp_path / "each") == ["Crate_2.bytes", "Wall.bytes"]
