@@ -9,6 +9,8 @@ import math
 import struct
 from dataclasses import dataclass
 
+import numpy as np
+
 from .document import MOST, NORMALS, POSITIONS, TANGENTS, UVS, WEIGHTS
 
 HEADER = struct.Struct("<HHB")
@@ -76,11 +78,16 @@ class Header:
 
 
 def fits(head: bytes, size: int, start: int = 0) -> bool:
-    """Tell whether ``size`` bytes are what the header at ``start`` asks for, and that header is one (section 4)."""
+    """Tell whether ``size`` bytes are what the header at ``start`` asks for, and that header is one (section 4).
+
+    Without triangles a length says little: then the bounds have to be sound, too.
+    """
     header = Header.of(head, start)
-    if header is None or not header.allows(15):
+    if header is None or not header.allows(15) or header.size != size:
         return False
-    return header.size == size and bool(header.vertices or not header.triangles)
+    if not header.vertices:
+        return not header.triangles
+    return bool(header.triangles) or has_sound_bounds(head, header, start)
 
 
 def has_sound_bounds(head: bytes, header: Header, start: int = 0) -> bool:
@@ -185,13 +192,17 @@ def fits_submeshes(head: bytes, size: int) -> bool:
 
 
 def _submeshes_fit(head: bytes, size: int, header: Header) -> bool:
-    """Follow the numbers of triangles as far as the head goes; they have to end where the file does."""
+    """Follow the submeshes as far as the head goes: their triangles name vertices, and they end where the file does."""
     at = header.fixed_size
     for _ in range(header.triangles):
         if at + INDEX_COUNT > len(head):
             return at + INDEX_COUNT <= size
-        at += INDEX_COUNT + TRIANGLE * int.from_bytes(head[at : at + INDEX_COUNT], "little")
+        start = at + INDEX_COUNT
+        at = start + TRIANGLE * int.from_bytes(head[at:start], "little")
         if at > size:
+            return False
+        indices = np.frombuffer(head[start : min(at, start + (len(head) - start) // 2 * 2)], "<u2")
+        if len(indices) and int(indices.max()) >= header.vertices:
             return False
     return at == size
 

@@ -145,7 +145,10 @@ def test_changed_bytes_are_read_or_refused(name: str) -> None:
     ("data", "words"),
     [
         (made.current(triangles=((0, 1, 7), (0, 1, 2), (9, 8, 7))), "2 triangles name vertices that do not exist"),
-        (made.submeshes([made.TRIANGLES, ((0, 1, 65535),)]), "submesh 2: The file is damaged: 1 triangle names"),
+        (
+            made.submeshes([made.TRIANGLES, ((0, 1, 65535),)], vertices=400),
+            "submesh 2: The file is damaged: 1 triangle names",
+        ),
         (made.first(triangles=((0, 1, -1),)), "1 triangle names vertices that do not exist; there are 5"),
         (made.first(triangles=((0, 1, 5),)), "1 triangle names vertices that do not exist"),
         (made.current(bounds=(2, 1, 0, 1, 0, 1)), "the bounds of the positions go from 2 down to 1 in X"),
