@@ -30,10 +30,12 @@ from .. import environment
 from ..reporting import one_line
 from . import journal_entry, ranges, shard_files
 from .machine_arguments import WITH_PARENT
-from .work import Ended, Result, Task, TaskKind, Work
+from .work import Ended, Result, Task, Work
 
 LONGEST_SHARD = 200
 """Files: what a lost machine has done in vain at most, and a few seconds of work, against the second of a start."""
+SHORTEST_SHARD = 10
+"""Fewer are not worth a start, unless threads would have nothing to do."""
 SHARDS_A_THREAD = 8
 """So that all threads end at about the same time."""
 _AHEAD = 2
@@ -85,12 +87,14 @@ class DaskPool:
         self._options = tuple(options)
         self._distributed = _library()
         self._client: Any = None
+        self._held = contextlib.ExitStack()
 
     def __enter__(self) -> DaskPool:
-        _keep_quiet()
+        self._held.enter_context(_quiet())
         try:
             self._client = self._distributed.Client(self._address, timeout=_CONNECT_SECONDS)
         except (OSError, ValueError, ImportError, RuntimeError) as problem:
+            self._held.close()
             raise MeshferryError(
                 f"No dask scheduler answers at {self._address}: {one_line(str(problem))} ({self._version()})"
             ) from None
@@ -110,6 +114,7 @@ class DaskPool:
         with contextlib.suppress(Exception):
             self._client.close(timeout=_CONNECT_SECONDS)
         self._client = None
+        self._held.close()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
         """Do all tasks; yield what became of each, a shard at a time, in the order in which they end.
@@ -160,14 +165,14 @@ class DaskPool:
                 raise MeshferryError(f"All workers of the dask scheduler at {self._address} have gone away. {_GO_ON}")
 
     def _shards(self, tasks: Iterable[Task]) -> Iterator[_Shard]:
-        """Put tasks together, fewer at a time where there are too few for all threads."""
+        """Put conversions together, fewer at a time where there are too few for all threads."""
         tasks = iter(tasks)
         while True:
-            most = max(1, self._threads()) * SHARDS_A_THREAD
-            works = [_work(task) for task in itertools.islice(tasks, most * LONGEST_SHARD)]
+            threads = self._threads()
+            works = [task.work for task in itertools.islice(tasks, threads * SHARDS_A_THREAD * LONGEST_SHARD)]
             if not works:
                 return
-            size = min(max(-(-len(works) // most), 1), LONGEST_SHARD)
+            size = shard_size(len(works), threads)
             for start in range(0, len(works), size):
                 part = tuple(works[start : start + size])
                 yield _Shard(part, ranges.spelt(sorted(work.number + 1 for work in part)))
@@ -242,10 +247,10 @@ class DaskPool:
         return f"dask.distributed {self._distributed.__version__}"
 
 
-def _work(task: Task) -> Work:
-    if task.kind is not TaskKind.CONVERT:
-        raise ValueError("pictures are drawn on this machine")
-    return task.work
+def shard_size(count: int, threads: int) -> int:
+    """Return how many of ``count`` files go into a shard."""
+    share = -(-count // threads)
+    return min(max(-(-share // SHARDS_A_THREAD), min(share, SHORTEST_SHARD)), LONGEST_SHARD)
 
 
 def _last_words(problem: subprocess.CalledProcessError) -> str:
@@ -263,6 +268,16 @@ def _library() -> Any:
     return distributed
 
 
-def _keep_quiet() -> None:
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
     """Keep dask's own reports of lost connections out of the output: they are said once, in words."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

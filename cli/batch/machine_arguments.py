@@ -55,13 +55,14 @@ def worker_command(arguments: argparse.Namespace) -> tuple[str, ...]:
     MeshferryError
         There are none, or a quotation mark is left open.
     """
+    is_windows = sys.platform == "win32"  # where backslashes are parts of paths
     try:
-        words = tuple(shlex.split(arguments.worker_command, posix=sys.platform != "win32"))
+        words = shlex.split(arguments.worker_command, posix=not is_windows)
     except ValueError as problem:
         raise MeshferryError(f"--worker-command {arguments.worker_command}: {problem}") from None
     if not words:
         raise MeshferryError("--worker-command names no program")
-    return words
+    return tuple(word.strip('"') if is_windows else word for word in words)
 
 
 def shard_options(arguments: argparse.Namespace) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 
+from ...io_formats import locks
 from ...io_formats.errors import MeshferryError
 from ...io_formats.replacing import refusal, replace_file
 from .. import environment
@@ -214,6 +215,13 @@ class _ShardJournal(Journal):
         for path in (self.output / STATE_FOLDER / JOURNAL_FILE, *others):
             if path != self.path:
                 self._earlier |= _last_lines(path, targets)
+
+    def _close(self) -> None:
+        if self._lock is not None:
+            self._close_files()
+            locks.remove(shard_files.lock_of(self.path), self._lock)
+            self._lock = None
+        super()._close()
 
     def known(self, work: Work) -> Known | None:
         """Return what is known of a work; where others did it, only if the source is as it was then."""

@@ -35,6 +35,11 @@ def shard_journals(output: Path, text: str) -> list[Path]:
     return [folder / f"{name}.jsonl", *(folder / f"{name}~{copy}.jsonl" for copy in range(2, MOST_AT_ONCE + 1))]
 
 
+def lock_of(path: Path) -> Path:
+    """Return the file that whoever writes to a journal holds."""
+    return path.with_name(path.name + LOCK_SUFFIX)
+
+
 def lines(output: Path, text: str) -> Iterator[bytes]:
     """Return the whole lines in all journals of a shard."""
     for path in shard_journals(output, text):
@@ -47,7 +52,7 @@ def remove(output: Path, text: str) -> None:
     for path in shard_journals(output, text):
         if not path.exists():
             continue
-        lock_path = path.with_name(path.name + LOCK_SUFFIX)
+        lock_path = lock_of(path)
         with contextlib.suppress(OSError):
             held = locks.hold(lock_path)
             if held is not None:

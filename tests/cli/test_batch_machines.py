@@ -1,0 +1,323 @@
+"""Batches on a dask cluster, one machine of which dies, and as jobs that the reference of OpenJD checks and runs."""
+
+import importlib.util
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+
+import pytest
+from batch_mills import TO, command, journal_lines, run, shard_journals, write_library, written
+from meshferry.cli.batch import dask_cluster, openjd_bundle
+
+WORKER_COMMAND = shlex.join(command())
+PATIENCE = 60
+"""Seconds; everything takes a few, on a machine that does nothing else."""
+
+
+def until(condition, what):
+    """Wait for something and return it."""
+    ends = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < ends, f"{what} did not happen"
+        time.sleep(0.01)
+    return found
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """Return a folder of models, and what they become on one machine."""
+    folder = tmp_path_factory.mktemp("library")
+    write_library(folder / "lib", 24)
+    done = run("batch", folder / "lib", "--to", TO, "-o", folder / "alone", "--jobs", 1)
+    assert done.returncode == 0, done.stderr
+    outputs = written(folder / "alone")
+    assert len(outputs) == 24
+    return folder / "lib", outputs
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Start a dask scheduler and two workers with a thread each; return its address, its process and theirs."""
+    if importlib.util.find_spec("distributed") is None:
+        pytest.skip("dask.distributed is absent: pip install meshferry[dask]")
+    folder = tmp_path_factory.mktemp("cluster")
+    found = folder / "scheduler.json"
+    alone = {"DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False"} | os.environ
+    with ExitStack() as stack:
+
+        def start(*arguments):
+            log = stack.enter_context((folder / f"{len(os.listdir(folder))}.log").open("wb"))
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *arguments, "--no-dashboard", "--scheduler-file", str(found)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=alone,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-show")
+        until(found.exists, "the scheduler's start")
+        options = ["--nworkers", "1", "--nthreads", "1", "--no-nanny", "--local-directory", str(folder)]
+        workers = [start("worker", *options) for _ in range(2)]
+        yield json.loads(found.read_text())["address"], scheduler, workers
+
+
+def batch_on(cluster, lib, out):
+    """Start a batch on the cluster, as a process of its own."""
+    arguments = [lib, "--to", TO, "-o", out, "--json", "--worker-command", WORKER_COMMAND, "--scheduler", cluster[0]]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command("batch", *arguments), **pipes)
+
+
+def shards_of(out):
+    """Return the processes of shards that write to a folder."""
+    psutil = pytest.importorskip("psutil")
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if "--range" in words and str(out) in words:
+            found.append(process)
+    return found
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL on this system")
+def test_every_file_is_done_though_a_machine_dies(library, cluster, tmp_path):
+    lib, outputs = library
+    out = tmp_path / "out"
+    _, _, workers = cluster
+    driver = batch_on(cluster, lib, out)
+    try:
+        # In the middle: both machines have a shard under way, and the driver has seen no result.
+        parents = {worker.pid for worker in workers}
+        until(lambda: {shard.ppid() for shard in shards_of(out)} == parents or driver.poll() is not None, "the shards")
+        until(lambda: shard_journals(out), "a shard's journal")
+        workers[0].send_signal(signal.SIGKILL)
+        said, complaints = driver.communicate(timeout=PATIENCE)
+    finally:
+        driver.kill()
+    assert driver.returncode == 0, complaints
+    entries = [json.loads(line) for line in said.splitlines()]
+    assert entries[-1]["summary"]["done"] == 24 and entries[-1]["summary"]["files"] == 24
+    assert written(out) == outputs
+    targets = [line["target"] for line in journal_lines(out)]
+    assert sorted(targets) == sorted(outputs)
+    assert all(line["result"] == "done" for line in journal_lines(out))
+    # What the dead machine was at has ended with it, and left nothing that would be taken over again.
+    until(lambda: not shards_of(out), "the end of the shard without a worker")
+    assert shard_journals(out) == []
+
+
+def test_a_batch_outlives_its_scheduler(library, cluster, tmp_path):
+    """Comes last: nobody can use the cluster after it."""
+    lib, outputs = library
+    out = tmp_path / "out"
+    address, scheduler, _ = cluster
+    driver = batch_on(cluster, lib, out)
+    try:
+        until(lambda: shard_journals(out) or driver.poll() is not None, "a shard's journal")
+        scheduler.kill()
+        _, complaints = driver.communicate(timeout=PATIENCE)
+    finally:
+        driver.kill()
+    assert driver.returncode in {1, 2}
+    (complaint,) = complaints.decode().splitlines()
+    assert f"The dask scheduler at {address} has gone away (dask.distributed " in complaint
+    assert "run the same command again to go on" in complaint
+    # Its workers end their shards or give up; either way the next run goes on, here without a cluster.
+    until(lambda: not shards_of(out), "the end of the shards")
+    again = run("batch", lib, "--to", TO, "-o", out, "--jobs", 1)
+    assert again.returncode == 0, again.stderr
+    assert written(out) == outputs and shard_journals(out) == []
+    assert sorted(line["target"] for line in journal_lines(out)) == sorted(outputs)
+
+
+def test_a_scheduler_that_is_not_there_is_named(tmp_path, meshferry, monkeypatch):
+    pytest.importorskip("distributed", reason="dask.distributed is absent")
+    monkeypatch.setattr(dask_cluster, "_CONNECT_SECONDS", 1)
+    write_library(tmp_path / "lib", 1)
+    arguments = ["--to", TO, "-o", tmp_path / "out", "--scheduler", "tcp://127.0.0.1:9"]
+    done = meshferry("batch", tmp_path / "lib", *arguments)
+    assert done.status == 2 and written(tmp_path / "out") == {}
+    (complaint,) = done.err.splitlines()
+    assert complaint.startswith("No dask scheduler answers at tcp://127.0.0.1:9: ")
+    assert "(dask.distributed " in complaint
+
+
+def test_without_dask_it_says_how_to_get_it(tmp_path, meshferry, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    write_library(tmp_path / "lib", 1)
+    done = meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--scheduler", "tcp://x:1")
+    assert done.status == 2 and "pip install" in done.err and "distributed" in done.err
+
+
+@pytest.mark.parametrize(
+    ("count", "threads", "size"),
+    [(1, 1, 1), (12, 2, 6), (24, 2, 10), (24, 8, 3), (1000, 4, 32), (100_000, 16, 200), (5, 100, 1)],
+)
+def test_shards_are_worth_a_start_and_leave_no_thread_idle(count, threads, size):
+    assert dask_cluster.shard_size(count, threads) == size
+
+
+def openjd(*arguments):
+    """Run the reference implementation of Open Job Description; return what it printed, as JSON."""
+    if importlib.util.find_spec("openjd") is None:
+        pytest.skip("Open Job Description is absent: pip install meshferry[openjd]")
+    done = subprocess.run(
+        [sys.executable, "-m", "openjd", *map(str, arguments), "--output", "json"],
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout[done.stdout.index("{\n") :])
+
+
+def test_a_job_runs_on_a_farm_that_sees_the_folders_elsewhere(library, tmp_path):
+    lib, outputs = library
+    out, job = tmp_path / "out", tmp_path / "job"
+    done = run("batch", lib, "--to", TO, "-o", out, "--openjd", job, "--worker-command", WORKER_COMMAND)
+    assert done.returncode == 0 and "a job for 24 files" in done.stdout, done.stderr
+    assert written(out) == {}
+    template = job / "template.json"
+    openjd("check", template)
+    lib.rename(tmp_path / "their lib")
+    try:
+        rules = [(lib, tmp_path / "their lib"), (out, tmp_path / "their out")]
+        mapped = [
+            {"source_path_format": "POSIX" if os.name == "posix" else "WINDOWS"}
+            | {"source_path": str(old), "destination_path": str(new)}
+            for old, new in rules
+        ]
+        ran = openjd(
+            "run",
+            template,
+            *("-p", f"file://{job / 'parameters.json'}", "-p", "ChunkSize=12", "-p", "ChunkSeconds=0"),
+            *("--path-mapping-rules", json.dumps({"version": "pathmapping-1.0", "path_mapping_rules": mapped})),
+        )
+    finally:
+        (tmp_path / "their lib").rename(lib)
+    assert ran["status"] == "success"
+    assert ran["chunks_run"] == 3  # two of twelve lines, and what brings them together
+    theirs = tmp_path / "their out"
+    assert written(theirs) == outputs and written(out) == {}
+    assert sorted(line["target"] for line in journal_lines(theirs)) == sorted(outputs)
+    assert shard_journals(theirs) == []
+
+
+def write_job(meshferry, tmp_path, *arguments, count=3):
+    write_library(tmp_path / "lib", count)
+    given = ["--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "job", *arguments]
+    done = meshferry("batch", tmp_path / "lib", *given)
+    assert done.status == 0, done.err
+    return {path.stem: json.loads(path.read_text("ascii")) for path in (tmp_path / "job").glob("*.json")}
+
+
+def test_a_bundle_has_the_files_of_deadline_cloud(tmp_path, meshferry):
+    bundle = write_job(meshferry, tmp_path)
+    values = {entry["name"]: entry["value"] for entry in bundle["parameter_values"]["parameterValues"]}
+    assert values == {"Output": str(tmp_path / "out"), "Sources1": str(tmp_path / "lib")} == bundle["parameters"]
+    assets = bundle["asset_references"]["assetReferences"]
+    assert sorted(assets["inputs"]["filenames"]) == sorted(str(path) for path in (tmp_path / "lib").rglob("*.*mesh"))
+    assert assets["outputs"]["directories"] == [str(tmp_path / "out")]
+    definitions = {entry["name"]: entry for entry in bundle["template"]["parameterDefinitions"]}
+    flows = {name: entry["dataFlow"] for name, entry in definitions.items() if entry["type"] == "PATH"}
+    assert flows == {"Plan": "IN", "Output": "OUT", "Sources1": "NONE"}
+    # Its client refuses defaults outside of the bundle, and what has neither default nor value.
+    assert not os.path.isabs(definitions["Plan"]["default"])
+    assert all("default" in entry or name in values for name, entry in definitions.items())
+    # Both a .json and a .yaml of the same name, and links that lead out, are refused as well.
+    assert sorted(os.listdir(tmp_path / "job")) == [
+        *("asset_references.json", "parameter_values.json", "parameters.json", "plan", "template.json")
+    ]
+
+
+def test_files_beside_a_source_come_along(tmp_path, meshferry):
+    (tmp_path / "lib").mkdir()
+    for name in ("lamp.obj", "lamp.mtl", "lamp_glass.png", "other.mtl", "lam.mtl"):
+        (tmp_path / "lib" / name).write_bytes(b"x")
+    bundle = write_job(meshferry, tmp_path, count=0)
+    inputs = bundle["asset_references"]["assetReferences"]["inputs"]["filenames"]
+    assert {os.path.basename(path) for path in inputs} == {"lamp.obj", "lamp.mtl", "lamp_glass.png"}
+
+
+def test_a_job_is_of_what_is_still_to_do(tmp_path, meshferry):
+    write_library(tmp_path / "lib", 4)
+    meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--jobs", 1)
+    (tmp_path / "out" / "part1" / "mill001.mesh").unlink()
+    bundle = write_job(meshferry, tmp_path, count=0)
+    (lines,) = bundle["template"]["steps"][0]["parameterSpace"]["taskParameterDefinitions"]
+    assert lines["range"] == "1-1"
+    (line,) = (tmp_path / "job" / "plan" / "plan.jsonl").read_text("ascii").splitlines()
+    assert json.loads(line)[3] == "part1/mill001.mesh"
+    meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--jobs", 1)
+    (tmp_path / "job" / "template.json").unlink()
+    done = meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "job")
+    assert "there is no job" in done.out and not (tmp_path / "job" / "template.json").exists()
+
+
+def test_a_folder_with_something_else_is_no_place_for_a_job(tmp_path, meshferry):
+    write_library(tmp_path / "lib", 1)
+    done = meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "lib")
+    assert done.status == 2 and "holds 'part0', which is no part of a job" in done.err
+
+
+def plan_of(tmp_path, roots, count):
+    """Write a plan of files that are not there, as many as asked for; return it."""
+    from meshferry.cli import environment
+    from meshferry.cli.batch.plan_file import BatchFile, Plan, line_of
+    from meshferry.cli.batch.work import Work
+
+    folder = tmp_path / "out" / "meshferry-batch"
+    folder.mkdir(parents=True)
+    works = [Work(n, n % len(roots), f"{n}.timbermesh", "", f"{n}.mesh", -1, 0) for n in range(count)]
+    (folder / "plan.jsonl").write_bytes(b"".join(map(line_of, works)))
+    size = (folder / "plan.jsonl").stat().st_size
+    batch = BatchFile((), TO, ".mesh", environment.version(), tuple(roots), count, size)
+    (folder / "batch.json").write_text(batch.to_json(), "ascii")
+    return Plan.open(folder)
+
+
+def test_a_hundred_thousand_files_are_ten_thousand_tasks(tmp_path):
+    model = pytest.importorskip("openjd.model", reason="Open Job Description is absent")
+    count = 100_001
+    plan = plan_of(tmp_path, [str(tmp_path)], count)
+    job = openjd_bundle.Job(plan, plan.works(), tmp_path / "out")
+    assert openjd_bundle.write(job, tmp_path / "job") == count
+    template = json.loads((tmp_path / "job" / "template.json").read_text("ascii"))
+    read = model.decode_job_template(template=template, supported_extensions=["TASK_CHUNKING"])
+    values = model.preprocess_job_parameters(
+        job_template=read,
+        job_parameter_values=json.loads((tmp_path / "job" / "parameters.json").read_text("ascii")),
+        job_template_dir=tmp_path / "job",
+        current_working_dir=tmp_path,
+    )
+    made = model.create_job(job_template=read, job_parameter_values=values)
+    convert, collect = made.steps
+    lines = convert.parameterSpace.taskParameterDefinitions["Lines"]
+    arguments = [str(word) for word in convert.script.actions.onRun.args]
+    (group,) = (int(word.removeprefix("--lines=")) for word in arguments if word.startswith("--lines="))
+    tasks = len(lines.range)
+    assert tasks <= 10_000 and (tasks - 1) * group < count <= tasks * group
+    assert [one.dependsOn for one in collect.dependencies] == ["Convert"]
+
+
+def test_many_folders_of_sources_are_few_parameters(tmp_path):
+    roots = [str(tmp_path / f"root{number}" / "deep") for number in range(60)]
+    plan = plan_of(tmp_path, roots, 120)
+    assert openjd_bundle.write(openjd_bundle.Job(plan, plan.works(), tmp_path / "out"), tmp_path / "job") == 120
+    from meshferry.cli.batch.plan_file import Plan
+
+    moved = Plan.open(tmp_path / "job" / "plan")
+    assert moved.roots == (str(tmp_path),)
+    assert [moved.path_of(work) for work in moved.works()] == [plan.path_of(work) for work in plan.works()]
+    assert [work.target for work in moved.works()] == [work.target for work in plan.works()]
+    assert moved.batch.digest == plan.batch.digest

@@ -1,0 +1,226 @@
+"""Part of a plan, done by a machine that knows nothing else: which lines, what is skipped, where it stands."""
+
+import json
+import shutil
+
+import pytest
+from batch_mills import TO, journal_lines, shard_journals, write_library, written
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from meshferry.cli import environment
+from meshferry.cli.batch import ranges, shard_files
+from meshferry.io_formats import locks
+from meshferry.io_formats.errors import MeshferryError
+
+
+def expanded(text, count=1000):
+    return list(ranges.numbers(ranges.parse(text, count)))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        # the examples of the specification, as far as lines can be meant
+        ("1 - 5", [1, 2, 3, 4, 5]),
+        ("1-5:2", [1, 3, 5]),
+        ("10-15:2,1-5", [1, 2, 3, 4, 5, 10, 12, 14]),
+        ("1-10:4", [1, 5, 9]),
+        # chunks of CONTIGUOUS and NONCONTIGUOUS tasks
+        ("5-5", [5]),
+        ("1,3,7-10:2", [1, 3, 7, 9]),
+        ("9-1:-3", [3, 6, 9]),
+        ("1-3,2-4", [1, 2, 3, 4]),
+    ],
+)
+def test_ranges_are_those_of_open_job_description(text, values):
+    assert expanded(text) == values
+
+
+@settings(deadline=None)  # the reference is large, and read in the first example
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 60), st.integers(1, 7)), min_size=1, max_size=5))
+def test_ranges_stand_for_what_the_reference_reads_in_them(parts):
+    model = pytest.importorskip("openjd.model")
+    text = ",".join(f"{first}-{first + more}:{step}" for first, more, step in parts)
+    try:
+        reference = list(model.IntRangeExpr.from_str(text))
+    except model.ExpressionError:  # it refuses overlapping ranges
+        return
+    assert expanded(text) == sorted(reference)
+
+
+@settings(deadline=None)
+@given(st.sets(st.integers(1, 200), min_size=1))
+def test_spelt_numbers_are_read_again(values):
+    text = ranges.spelt(sorted(values))
+    assert expanded(text) == sorted(values)
+
+
+def test_neighbours_are_spelt_as_one():
+    assert ranges.spelt([3, 5, 9, 10, 11, 12]) == "3,5,9-12"
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "1-3:0", "1,,2", "1-2-3", "1;2", "9" * 5000])
+def test_what_is_no_range_is_refused(text):
+    with pytest.raises(MeshferryError, match="is no range"):
+        expanded(text)
+
+
+@pytest.mark.parametrize("text", ["0-4", "-1-3", "7-11", "11"])
+def test_lines_that_are_not_there_are_refused(text):
+    with pytest.raises(MeshferryError, match=r"goes past the plan, whose lines are 1-10"):
+        expanded(text, 10)
+
+
+def test_a_long_list_of_lines_has_a_short_file_name(tmp_path):
+    one, other = ranges.spelt(range(1, 3000, 2)), ranges.spelt(range(1, 3002, 2))
+    names = {shard_files.shard_journals(tmp_path, text)[0].name for text in (one, other, "1-2", "1-20")}
+    assert len(names) == 4 and max(map(len, names)) < 100
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return a folder with six models, a broken one, and the plan for them in an output folder and in a job."""
+    from meshferry.cli.main import main
+
+    folder = tmp_path_factory.mktemp("shards")
+    write_library(folder / "lib", 6)
+    (folder / "lib" / "part0" / "broken.timbermesh").write_bytes(b"no model at all")
+    arguments = [folder / "lib", "--to", TO, "-o", folder / "out", "--openjd", folder / "job", "--quiet"]
+    assert main(["batch", *map(str, arguments)]) == 0
+    return folder
+
+
+@pytest.fixture
+def library(made, tmp_path):
+    """Return the folder of models, and an output folder with the plan for them."""
+    shutil.copytree(made / "out", tmp_path / "out")
+    shutil.copytree(made / "job", tmp_path / "job")
+    return made / "lib", tmp_path / "out"
+
+
+def plan_targets(out):
+    return [json.loads(line)[3] for line in (out / "meshferry-batch" / "plan.jsonl").read_text("ascii").splitlines()]
+
+
+def test_a_shard_does_its_lines_and_no_others(library, meshferry):
+    _, out = library
+    done = meshferry("batch", "--plan", out, "--range", "2-3,6")
+    assert done.status == 0, done.err
+    targets = plan_targets(out)
+    wanted = [targets[line - 1] for line in (2, 3, 6)]
+    (name,) = shard_journals(out)
+    lines = journal_lines(out, f"shards/{name}")
+    assert [line["target"] for line in lines] == wanted
+    assert not (out / "meshferry-batch" / "journal.jsonl").exists() or not journal_lines(out)
+    assert {name for line in lines for name in line["outputs"]} == set(written(out))
+
+
+def test_a_broken_file_is_in_the_journal_and_no_failure_of_the_shard(library, meshferry):
+    _, out = library
+    done = meshferry("batch", "--plan", out, "--range", "1-7", "--json")
+    assert done.status == 0
+    results = {entry["target"]: entry["result"] for entry in done.entries}
+    assert list(results) == plan_targets(out)
+    assert results.pop("part0/broken.mesh") == "failed" and set(results.values()) == {"done"}
+    assert "broken.timbermesh" in done.err
+
+
+def test_a_shard_goes_on_where_it_was(library, meshferry):
+    _, out = library
+    meshferry("batch", "--plan", out, "--range", "2-5")
+    (name,) = shard_journals(out)
+    path = out / "meshferry-batch" / "shards" / name
+    content = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(content[:3]) + content[3][:20])  # killed while it wrote its third line
+    before = {name: (out / name).stat().st_mtime_ns for name in written(out)}
+    again = meshferry("batch", "--plan", out, "--range", "2-5", "--json")
+    assert [entry["target"] for entry in again.entries] == plan_targets(out)[1:5]
+    # The two with a line were left alone, the others were done again.
+    untouched = [name for name, time in before.items() if (out / name).stat().st_mtime_ns == time]
+    assert len(untouched) == 2
+    assert [line["target"] for line in journal_lines(out, f"shards/{name}")] == plan_targets(out)[1:5]
+
+
+def test_what_the_folder_s_journal_knows_is_not_done_again(library, meshferry):
+    lib, out = library
+    meshferry("batch", lib, "--to", TO, "-o", out, "--jobs", 1)
+    done = meshferry("batch", "--plan", out, "--range", "1-7")
+    assert "6 done before, 1 failed" in done.out
+    (out / plan_targets(out)[3]).unlink()
+    done = meshferry("batch", "--plan", out, "--range", "1-7")
+    assert "1 file converted, 5 done before, 1 failed" in done.out
+
+
+def test_two_machines_may_do_the_same_shard_at_once(library, meshferry):
+    _, out = library
+    first, second, *_ = shard_files.shard_journals(out, "2-3")
+    first.parent.mkdir(parents=True)
+    with locks.hold(shard_files.lock_of(first)):
+        done = meshferry("batch", "--plan", out, "--range", "2-3")
+        assert done.status == 0 and second.exists() and not first.exists()
+    # Whoever brings them together has every file once.
+    shutil.copy(second, first)
+    collected = meshferry("batch", "--plan", out, "--collect", "--json")
+    assert collected.status == 0 and collected.entries[-1]["summary"]["done"] == 2
+    targets = [line["target"] for line in journal_lines(out)]
+    assert sorted(targets) == sorted(plan_targets(out)[1:3]) and shard_journals(out) == []
+
+
+def test_together_the_shards_are_the_batch(library, tmp_path, meshferry):
+    lib, out = library
+    for lines in ("1-3", "4-7"):
+        assert meshferry("batch", "--plan", out, "--range", lines).status == 0
+    collected = meshferry("batch", "--plan", out, "--collect")
+    assert collected.status == 0 and "Converted 6 of 7 files" in collected.out
+    alone = tmp_path / "alone"
+    meshferry("batch", lib, "--to", TO, "-o", alone, "--jobs", 1)
+    assert written(out) == written(alone) and len(written(out)) == 6
+    # The same batch as a plain command knows what the shards did.
+    again = meshferry("batch", lib, "--to", TO, "-o", out, "--jobs", 1, "--json")
+    assert again.entries[-1]["summary"]["skipped"] == 6
+
+
+def test_numbers_may_stand_for_several_lines(library, meshferry):
+    _, out = library
+    done = meshferry("batch", "--plan", out, "--range", "2-3", "--lines", "3", "--json")
+    assert [entry["target"] for entry in done.entries] == plan_targets(out)[3:]
+
+
+def test_another_machine_may_see_the_folders_elsewhere(library, tmp_path, meshferry):
+    lib, out = library
+    shutil.copytree(lib, tmp_path / "moved")
+    (tmp_path / "moved" / "part0" / "broken.timbermesh").write_bytes(next(lib.rglob("mill*")).read_bytes())
+    elsewhere = tmp_path / "elsewhere"
+    plan = tmp_path / "job" / "plan"
+    done = meshferry("batch", "--plan", plan, "--root", tmp_path / "moved", "-o", elsewhere, "--range", "1-7")
+    assert done.status == 0 and not done.err  # there, the broken one is whole
+    assert len(written(elsewhere)) == 7 and written(out) == {}
+    # The folder's own plan is not needed there, but the names that it gives away are.
+    assert (elsewhere / "meshferry-batch" / "targets.u64").read_bytes() == (plan / "targets.u64").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--plan", "{out}"], "--range"),
+        (["--plan", "{out}", "--range", "1-2", "--collect"], "--range"),
+        (["--plan", "{out}", "--range", "1-99"], "goes past the plan, whose lines are 1-7"),
+        (["--plan", "{out}", "--range", "x"], "is no range"),
+        (["--plan", "{lib}", "--range", "1"], "no plan"),
+        (["--plan", "{out}", "--range", "1", "--root", "a", "--root", "b"], "1 folders of sources, not 2"),
+        (["--plan", "{out}", "--range", "1", "{lib}"], "makes no sense with --plan"),
+        (["--range", "1", "{lib}", "--to", "mesh", "-o", "{out}"], "--range belongs to a plan"),
+        (["--plan", "{out}/../job/plan", "--range", "1"], "say with -o"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(library, meshferry, arguments, said):
+    lib, out = library
+    done = meshferry("batch", *(argument.format(lib=lib, out=out) for argument in arguments))
+    assert done.status == 2 and said in done.err and written(out) == {}
+
+
+def test_a_machine_with_another_version_is_refused(library, meshferry, monkeypatch):
+    _, out = library
+    monkeypatch.setattr(environment, "version", lambda: "9.9.9")
+    done = meshferry("batch", "--plan", out, "--range", "1-2")
+    assert done.status == 2 and "9.9.9" in done.err and "all machines need the same" in done.err
