@@ -180,6 +180,17 @@ def test_records_are_found_as_one_by_one(seed: int) -> None:
     assert (starts.tolist(), end) == one_by_one(data.tobytes(), count, sizes.tolist())
 
 
+def test_few_records_are_found_as_one_by_one() -> None:
+    random = np.random.default_rng(1)
+    for count in (*range(1, 40), 200, 700):
+        sizes = random.integers(1, 42, 256)
+        data = random.integers(0, 256, 42 * count).astype(np.uint8)
+        starts, end = record_starts(data, count, sizes)
+        assert (starts.tolist(), end) == one_by_one(data.tobytes(), count, sizes.tolist())
+        with pytest.raises(FormatError, match="cut off or damaged"):
+            record_starts(data[: end - (1 if sizes[data[starts[-1]]] > 1 else 2)], count, sizes)
+
+
 def test_records_that_never_meet_are_followed_from_every_entry() -> None:
     """Bytes 3 and 5 alternate so that an even entry always stays even and an odd one odd."""
     data = np.full(100_000, 4, np.uint8)
