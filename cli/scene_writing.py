@@ -92,7 +92,10 @@ class SceneWriter:
         paths = self._claim(outcome.target, outputs)
         if not self._settings.dry_run:
             make_folder(job)
-            outcome.add(files.write_outputs(outcome.target, outputs))
+            if job.format.is_set or outputs[-1].copy_of is not None:
+                outcome.add(files.write_outputs(outcome.target, outputs))
+            else:  # nothing beside it to fit together with, and a folder of ten thousand files need not be searched
+                files.replace_file(outcome.target, outputs[-1].data)
         outcome.files = paths if job.format.is_set else []
 
     def _claim(self, target: Path, outputs: Sequence[OutputFile]) -> list[Path]:
