@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from meshfuzz import second_life_mutations, second_life_seeds, timbermesh_seeds, unigine_mutations, unigine_seeds
+from meshfuzz import (
+    mesh_serializer_cases,
+    second_life_mutations,
+    second_life_seeds,
+    timbermesh_seeds,
+    unigine_mutations,
+    unigine_seeds,
+)
 from meshfuzz.cases import Case, CaseMaker
 from meshfuzz.judge import Judge
 from meshfuzz.second_life_seeds import Seed
@@ -51,6 +58,7 @@ def expect_clean(judge: Judge, case: Case) -> str:
         ("unigine_skeleton", CASES),
         ("second_life_mesh", CASES // 2),  # their scenes are written as four formats
         ("second_life_bundle", CASES // 4),
+        ("mesh_serializer", CASES),
     ],
 )
 def test_only_success_or_refusal(judge: Judge, name: str, cases: int) -> None:
@@ -76,6 +84,19 @@ def test_whole_second_life_files_are_read(judge: Judge, group: Callable[[], Mapp
     """The seeds are put together from the format page alone."""
     for name, seed in group().items():
         assert expect_clean(judge, Case(0, seed.pack(), name)) == "accepted, whole", name
+
+
+@pytest.mark.parametrize("variant", sorted(set(mesh_serializer_cases.VARIANTS)))
+def test_whole_mesh_serializer_files_are_read(judge: Judge, variant: str) -> None:
+    """Put together from the format page alone; as many triangles as a file holds are no matter either."""
+    rng = random.Random(SEED)
+    for vertices, triangles, bits in ((9, 5, 31), (1, 1, 3), (300, 200, 9), (65_535, 65_535, 31)):
+        if vertices > 300 and variant == "first as text":
+            continue
+        data = mesh_serializer_cases.sound(rng, variant, vertices=vertices, triangles=triangles, bits=bits)
+        case = Case(0, data, f"{variant}, {vertices} vertices")
+        # One vertex makes no triangle.
+        assert expect_clean(judge, case) == ("accepted, whole" if vertices > 1 else "accepted, in part"), case.recipe
 
 
 def test_second_life_blocks_that_never_end(judge: Judge) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import (
+    mesh_serializer_cases,
     raw,
     second_life_mutations,
     second_life_seeds,
@@ -58,6 +59,7 @@ _FOLDERS = {
     "unigine_skeleton": "unigine",
     "second_life_mesh": "secondlife",
     "second_life_bundle": "secondlife",
+    "mesh_serializer": "unity_meshserializer",
 }
 """Where the samples of a format lie, if not in a folder of its name."""
 
@@ -137,6 +139,10 @@ def make_second_life(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
     return (raw.mutate(data, rng), f"{name}, raw changes") if choice < 0.97 else (data, f"{name}, unchanged")
 
 
+def make_mesh_serializer(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+    return mesh_serializer_cases.make(corpus.files, rng)
+
+
 def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
     """Choose a file, small ones more often: a hundred small cases find more than one large one."""
     names = list(files)
@@ -152,6 +158,7 @@ _MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
     "unigine_skeleton": (unigine_corpus(unigine_seeds.skeletons()), make_unigine),
     "second_life_mesh": (second_life_corpus(second_life_seeds.assets()), make_second_life),
     "second_life_bundle": (second_life_corpus(second_life_seeds.bundles()), make_second_life),
+    "mesh_serializer": (lambda files: Corpus(files=files), make_mesh_serializer),
 }
 
 
