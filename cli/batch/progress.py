@@ -158,7 +158,7 @@ def time_text(seconds: float) -> str:
     """Return ``1 h 5 min``, ``2 min 3 s``, ``12.3 s``, ``15 ms``."""
     if seconds < 0.9995:
         return f"{1000 * seconds:.0f} ms"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

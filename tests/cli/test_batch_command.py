@@ -1,0 +1,404 @@
+"""``meshferry batch`` as people and programs meet it: what is refused, said, printed as JSON, and how runs go on."""
+
+import argparse
+import contextlib
+import dataclasses
+import errno
+import io
+import json
+import os
+import re
+import sys
+
+import pytest
+from batch_stand_ins import PretendedWorkers
+from meshferry.cli import conversion_arguments
+from meshferry.cli.batch import progress, running
+from meshferry.cli.batch.journal import Journal
+from meshferry.cli.batch.summary import Ending
+from meshferry.cli.batch.totals import Totals
+from meshferry.cli.batch.work import Ended, Result, TaskKind, Work
+from meshferry.io_formats.errors import MeshferryError
+
+pytest.importorskip("rich")
+
+
+@pytest.fixture
+def library(tmp_path):
+    """Return a folder of five files that nobody looks into."""
+    folder = tmp_path / "library"
+    for name in (
+        "a.timbermesh",
+        "b.timbermesh",
+        "props/c.timbermesh",
+        "props/d.timbermesh",
+        "props/[bold]e.timbermesh",
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(name.encode())
+    return folder
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """Let pretended workers do the work; return what decides the fate of tasks, by the name of the source."""
+    fates = {}
+
+    def fate(task):
+        found = fates.get(task.work.path.rpartition("/")[2])
+        if isinstance(found, BaseException):
+            raise found
+        if isinstance(found, Result):
+            return dataclasses.replace(found, work=task.work, kind=task.kind)
+        if task.kind is TaskKind.PICTURE:
+            return Result(task.work, Ended.DONE, kind=task.kind)
+        return None
+
+    @contextlib.contextmanager
+    def local_pool(arguments, plan, output):
+        yield PretendedWorkers(output, fate)
+
+    monkeypatch.setattr(running, "local_pool", local_pool)
+    return fates
+
+
+def failed(error, ended=Ended.FAILED):
+    return Result(Work(0, 0, "", "", "", 0, 0), ended, error=error)
+
+
+def below(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_tree_is_kept_and_the_end_is_said_in_plain_words(meshferry, library, pretend, tmp_path):
+    result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    assert (result.status, result.err) == (0, "")
+    assert [name for name in below(tmp_path / "out") if "meshferry-batch" not in name] == [
+        "a.blend",
+        "b.blend",
+        "props/[bold]e.blend",
+        "props/c.blend",
+        "props/d.blend",
+    ]
+    assert re.match(r"Converted 5 of 5 files in [\d.]+ m?s, [\d,.]+ files a (second|minute)\n", result.out)
+    assert "\x1b" not in result.out and result.out.isascii()
+    assert "props/[bold]e.timbermesh" in result.out, "names are no markup"
+    assert str(tmp_path / "out" / "meshferry-batch" / "journal.jsonl") in result.out
+
+
+def test_a_second_run_has_nothing_to_do(meshferry, library, pretend, tmp_path):
+    command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    meshferry(*command)
+    pretend["a.timbermesh"] = AssertionError("nobody should be asked")
+    result = meshferry(*command)
+    assert result.status == 0 and result.out.startswith("Nothing was to do for 5 files\n")
+
+
+def test_failures_are_said_at_once_and_grouped_at_the_end(meshferry, library, pretend, tmp_path):
+    pretend["a.timbermesh"] = failed("It ends early (at byte 12)")
+    pretend["b.timbermesh"] = failed("It ends early (at byte 1,200)")
+    pretend["c.timbermesh"] = failed("SIGSEGV, a segmentation fault", Ended.CRASHED)
+    result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    assert result.status == 1
+    assert result.err.splitlines() == [
+        f"{library / 'a.timbermesh'}: It ends early (at byte 12)",
+        f"{library / 'b.timbermesh'}: It ends early (at byte 1,200)",
+        f"{library / 'props' / 'c.timbermesh'}: SIGSEGV, a segmentation fault",
+    ]
+    assert "Converted 2 of 5 files" in result.out
+    assert re.search(r"^ *2  It ends early \(at byte 12\) +a\.timbermesh$", result.out, re.MULTILINE)
+    assert re.search(r"^ *1  crashed +in quarantine$", result.out, re.MULTILINE)
+    assert re.search(r"^ *props/c\.timbermesh +SIGSEGV, a segmentation fault$", result.out, re.MULTILINE)
+
+
+def test_programs_get_an_object_a_file_and_a_summary(meshferry, library, pretend, tmp_path):
+    out = tmp_path / "out"
+    pretend["b.timbermesh"] = failed("It is no mesh")
+    result = meshferry("batch", library, "--to", "blend", "-o", out, "--json")
+    *files, last = result.entries
+    assert len(files) == 5 and result.status == 1
+    (good,) = (entry for entry in files if entry["input"].endswith("a.timbermesh"))
+    assert good.pop("seconds") == 0.5
+    assert good == {
+        "input": str(library / "a.timbermesh"),
+        "output": str(out / "a.blend"),
+        "result": "done",
+        "files": [str(out / "a.blend")],
+        "facts": {"triangles": 12},
+        "warnings": ["Roof: no UV layer"],
+    }
+    (bad,) = (entry for entry in files if entry["result"] == "failed")
+    assert bad["error"] == "It is no mesh" and bad["input"] == str(library / "b.timbermesh")
+    summary = last["summary"]
+    assert {key: summary[key] for key in ("files", "done", "failed", "skipped", "left")} == {
+        "files": 5,
+        "done": 4,
+        "failed": 1,
+        "skipped": 0,
+        "left": 0,
+    }
+    assert summary["causes"] == [{"error": "It is no mesh", "count": 1, "first": "b.timbermesh"}]
+    again = meshferry("batch", library, "--to", "blend", "-o", out, "--json").entries
+    assert [entry.get("result") for entry in again].count("skipped") == 4
+
+
+def test_quiet_runs_say_failures_alone(meshferry, library, pretend, tmp_path):
+    pretend["b.timbermesh"] = failed("It is no mesh")
+    result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out", "--quiet")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == f"{library / 'b.timbermesh'}: It is no mesh\n"
+
+
+def test_ctrl_c_ends_tidily_and_the_same_command_goes_on(meshferry, library, pretend, tmp_path):
+    command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    pretend["c.timbermesh"] = KeyboardInterrupt()
+    result = meshferry(*command)
+    assert result.status == 130
+    assert result.err.splitlines() == ["What is done is kept: the same command goes on from here", "Interrupted"]
+    assert re.search(r"^ *\d  left +the same command goes on with them$", result.out, re.MULTILINE)
+    del pretend["c.timbermesh"]
+    again = meshferry(*command, "--json")
+    assert again.status == 0 and again.entries[-1]["summary"]["skipped"] >= 1
+    assert again.entries[-1]["summary"]["skipped"] + again.entries[-1]["summary"]["done"] == 5
+
+
+@pytest.mark.parametrize(("first", "status"), [("a.timbermesh", 2), ("d.timbermesh", 1)])
+def test_without_workers_or_room_the_run_ends_in_one_sentence(meshferry, library, pretend, tmp_path, first, status):
+    pretend[first] = MeshferryError("No worker starts: there is no Blender")
+    result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    assert (result.status, result.err) == (status, "No worker starts: there is no Blender\n")
+    assert bool(result.out) == (status == 1)
+
+
+def test_a_full_disk_is_no_failure_of_each_file(meshferry, library, pretend, tmp_path):
+    pretend["b.timbermesh"] = failed(f"The file cannot be written: {os.strerror(errno.ENOSPC)}")
+    result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    assert result.status == 1 and result.err.splitlines()[-1].endswith(
+        "the disk is full; make room and run the same command again"
+    )
+    assert "left" in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--to", "blend", "-o", "OUT"], "There is nothing to convert: name files"),
+        (["LIBRARY", "-o", "OUT"], "Say with --to EXTENSION"),
+        (["LIBRARY", "--to", "blend"], "Say with -o FOLDER"),
+        (["LIBRARY", "--to", "gif", "-o", "OUT"], "Nothing here writes '.gif' files"),
+        (["LIBRARY", "--to", "blend", "-o", "FILE"], "the journal cannot be written"),
+        (["LIBRARY", "LIBRARY/../other", "--to", "blend", "-o", "OUT"], "a.timbermesh"),
+        (["--to", "blend", "-o", "OUT", "--report", "LIBRARY"], "is not an .html file"),
+        (["LIBRARY", "--to", "blend", "-o", "OUT", "--jobs", "0"], "is not a number from 1 on"),
+        (["LIBRARY", "--to", "blend", "-o", "OUT", "--time-limit", "nan"], "is not a number from 0 on"),
+        (["LIBRARY", "--to", "blend", "-o", "OUT", "--options", "NONE"], "NONE"),
+        (["LIBRARY", "--to", "blend", "-o", "OUT", "--wled"], "--wled"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_written(
+    meshferry, library, pretend, tmp_path, arguments, said
+):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.timbermesh").write_bytes(b"the same name")
+    (tmp_path / "file").write_bytes(b"x")
+    names = {"LIBRARY": str(library), "OUT": str(tmp_path / "out"), "FILE": str(tmp_path / "file")}
+    spelt = [re.sub("LIBRARY|OUT|FILE", lambda found: names[found[0]], text) for text in arguments]
+    before = below(tmp_path)
+    result = meshferry("batch", *spelt)
+    assert result.status == 2 and said in result.err and "Traceback" not in result.err
+    assert below(tmp_path) == before and not (tmp_path / "out").exists()
+
+
+def test_what_cannot_be_searched_is_said_and_the_rest_goes_on(meshferry, library, pretend, tmp_path):
+    result = meshferry("batch", library, tmp_path / "*.none", "--to", "blend", "-o", tmp_path / "out")
+    assert result.status == 1 and "*.none" in result.err
+    assert "Converted 5 of 5 files" in result.out and "could not be searched" in result.out
+
+
+def test_two_runs_on_one_folder_refuse_in_words(meshferry, library, pretend, tmp_path):
+    with Journal(tmp_path / "out"):
+        result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    assert result.status == 2 and "another batch is writing to this folder" in result.err
+
+
+def test_without_its_library_it_says_what_to_install(meshferry, library, pretend, tmp_path, monkeypatch):
+    monkeypatch.setattr("meshferry.cli.environment.missing_libraries", lambda: ["rich"])
+    result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    assert result.status == 2 and "Batches need the library rich" in result.err
+    assert "install" in result.err and " rich" in result.err.splitlines()[-1] + result.err.splitlines()[1]
+
+
+def test_options_may_stand_in_a_file_and_the_command_line_wins(meshferry, library, pretend, tmp_path):
+    options = tmp_path / "nightly.toml"
+    options.write_text(
+        f'sources = ["{library.as_posix()}"]\nto = "blend"\noutput = "{(tmp_path / "one").as_posix()}"\nmatch = "a*"\n'
+    )
+    assert meshferry("batch", "--options", options).status == 0
+    assert meshferry("batch", "--options", options, "-o", tmp_path / "two").status == 0
+    for name in ("one", "two"):
+        assert [path.name for path in (tmp_path / name).glob("*.blend")] == ["a.blend"]
+    options.write_text('too = "blend"\n')
+    refused = meshferry("batch", "--options", options)
+    assert refused.status == 2 and f"{options}: there is no option 'too'" in refused.err
+
+
+def test_a_changed_option_does_everything_again_however_it_is_spelt(meshferry, library, pretend, tmp_path):
+    command = ("batch", library, "--to", "blend", "-o", tmp_path / "out", "--json")
+    done = [
+        meshferry(*command, *options).entries[-1]["summary"]["done"]
+        for options in (["--weld", "--strict"], ["--strict", "--weld"], ["--no-weld", "--strict"])
+    ]
+    assert done == [5, 0, 5]
+
+
+def test_a_report_is_written_where_it_is_asked_for(meshferry, library, pretend, tmp_path):
+    pretend["b.timbermesh"] = failed("It is no mesh")
+    command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    said = meshferry(*command, "--report")
+    page = tmp_path / "out" / "meshferry-batch" / "report.html"
+    assert f"Report: {page}" in said.out
+    text = page.read_text(encoding="utf-8")
+    assert all(name in text for name in ("a.timbermesh", "d.timbermesh", "[bold]e.timbermesh", "It is no mesh"))
+    meshferry(*command, "--report", tmp_path / "other.html")
+    assert (tmp_path / "other.html").is_file()
+
+
+def test_where_there_is_no_terminal_a_line_comes_now_and_then(meshferry, library, pretend, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
+    said = meshferry(*command).err
+    assert "finding: 5 files so far\n" in said and re.search(r"^converting: 3 of 5 files, .* left$", said, re.MULTILINE)
+    assert "\x1b" not in said and "\r" not in said
+    assert meshferry(*command, "--checksum", "--quiet").err == ""
+
+
+class Terminal(io.StringIO):
+    """What looks like a terminal to whoever asks."""
+
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+def test_on_a_terminal_a_bar_turns_out_of_the_way_of_records(library, pretend, tmp_path, monkeypatch):
+    from meshferry.cli.main import main
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    pretend["b.timbermesh"] = failed("It is no mesh")
+    shown, printed = Terminal(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(sys, "stdout", printed)
+    assert main(["batch", str(library), "--to", "blend", "-o", str(tmp_path / "out"), "--json"]) == 1
+    plain = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.getvalue())
+    assert "converting" in plain and "5/5" in plain and "1 failed" in plain
+    assert "It is no mesh" in plain
+    assert [json.loads(line) for line in printed.getvalue().splitlines()][-1]["summary"]["done"] == 4
+    assert shown.getvalue().count("\x1b[?25l") == shown.getvalue().count("\x1b[?25h"), "the cursor comes back"
+
+
+def accepted(action):
+    """Return a value, other than most defaults, that an option takes."""
+    if action.metavar.startswith("{"):
+        return action.metavar.strip("{}").split(",")[-1]
+    if action.metavar != "N":
+        return "-some thing, with 'signs'"
+    for text in ("0.0625", "3", "1"):
+        with contextlib.suppress(argparse.ArgumentTypeError):
+            action.type(text)
+            return text
+    raise AssertionError(action.option_strings)
+
+
+def test_every_option_of_a_conversion_comes_back_as_an_argument():
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    conversion_arguments.add_conversion_arguments(parser)
+    given = [["--strict"], ["--collection=-odd name"], ["--rename-clip", "a=b=c"]]
+    for action in parser._actions:
+        if action.dest.startswith("option:"):
+            flag = action.option_strings[-1]  # of switches, the one with --no-
+            given.append([flag] if action.nargs == 0 else [f"{flag}={accepted(action)}"])
+    arguments = parser.parse_args([text for group in given for text in group])
+    spelt = conversion_arguments.given_conversion(arguments)
+    again = parser.parse_args(list(spelt))
+    assert vars(again) == vars(arguments) and len(vars(arguments)) == len(given) > 40
+    assert conversion_arguments.settings_of(again) == conversion_arguments.settings_of(arguments)
+    turned = parser.parse_args([text for group in given[::-1] for text in group])
+    assert conversion_arguments.given_conversion(turned) == spelt
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0154, "15 ms"),
+        (0.9999, "1.0 s"),
+        (59.94, "59.9 s"),
+        (59.96, "1 min 0 s"),
+        (3599.6, "1 h 0 min"),
+        (3900, "1 h 5 min"),
+    ],
+)
+def test_times_are_said_as_people_say_them(seconds, text):
+    assert progress.time_text(seconds) == text
+
+
+def test_long_lists_are_cut_in_words(tmp_path):
+    totals = Totals()
+    for number in range(30):
+        work = Work(number, 0, f"{number}.mesh", "", f"{number}.blend", 1, 1)
+        totals.add(Result(work, Ended.FAILED, error="Cause " + "x" * number))
+        totals.add(Result(work, Ended.TIMED_OUT, error="It took longer than 600 s"))
+    text = Ending(totals, 60, 61.0, tmp_path / "journal.jsonl").text()
+    assert "and 20 other causes" in text and "and 10 more files" in text
+    assert "Converted 0 of 60 files in 1 min 1 s, 59.0 files a minute" in text
+
+
+def test_a_real_batch_goes_on_with_what_is_new_changed_or_failed(meshferry, write_windmill, tmp_path):
+    library, out = tmp_path / "library", tmp_path / "out"
+    for number in range(18):
+        write_windmill(f"library/{number % 3}/mill{number}.timbermesh")
+    (library / "broken.timbermesh").write_bytes(b"no mesh at all")
+    listed = tmp_path / "list.txt"
+    listed.write_text(f"{library}\n{library / 'missing.timbermesh'}\n")
+    command = ("batch", "--list", listed, "--base", library, "--to", "mesh", "-o", out, "--jobs", "1", "--json")
+    command += ("--mesh-files", "joined")
+
+    def run(*options):
+        result = meshferry(*command, *options)
+        *entries, last = result.entries
+        results = {os.path.relpath(entry["input"], library): entry["result"] for entry in entries}
+        counts = {key: last["summary"][key] for key in ("done", "unchanged", "failed", "skipped")}
+        return result, {name for name, ended in results.items() if ended == "done"}, counts
+
+    def counted(done=0, unchanged=0, skipped=0):
+        return {"done": done, "unchanged": unchanged, "failed": 2, "skipped": skipped}
+
+    first, done, counts = run()
+    assert first.status == 1 and len(done) == 18 and counts == counted(done=18)
+    assert f"{library / 'missing.timbermesh'}: " in first.err and f"{library / 'broken.timbermesh'}: " in first.err
+    outputs = {path: path.read_bytes() for path in out.rglob("*.mesh")}
+    assert len(outputs) == 18 and out / "0" / "mill0.mesh" in outputs
+    journal = (out / "meshferry-batch" / "journal.jsonl").read_text().splitlines()
+    assert len(journal) == 21 and sorted(json.loads(line).get("result", "") for line in journal)[1:19] == ["done"] * 18
+
+    assert run()[2] == counted(skipped=18), "what failed is tried again, nothing else"
+
+    changed = library / "1" / "mill1.timbermesh"
+    changed.write_bytes((library / "2" / "mill2.timbermesh").read_bytes())
+    os.utime(library / "0" / "mill3.timbermesh", (1, 1))
+    (out / "0" / "mill6.mesh").unlink()
+    write_windmill("library/1/new.timbermesh")
+    _, done, counts = run()
+    assert done == {
+        os.path.join(*name) for name in (("1", "mill1.timbermesh"), ("0", "mill6.timbermesh"), ("1", "new.timbermesh"))
+    }
+    assert counts == counted(done=3, unchanged=1, skipped=15)
+    assert (out / "0" / "mill6.mesh").read_bytes() == outputs[out / "0" / "mill6.mesh"]
+
+    assert run("--checksum")[2] == counted(unchanged=19)
+    assert run("--mesh-version", "ms12")[2] == counted(done=19)
+    lines = (out / "meshferry-batch" / "journal.jsonl").read_text().splitlines()
+    targets = [json.loads(line).get("target") for line in lines]
+    assert len(targets) == len(set(targets)) == 22, "each target once, after the line of the options"
+    assert not [path for path in out.rglob(".*") if path.suffix == ".part"]
