@@ -54,11 +54,11 @@ def make_scene(objects: Sequence[bpy.types.Object], size: int, *, surfaces: bool
     scene = bpy.data.scenes.new("Picture")
     solid = [one for one in objects if one.type not in _NO_SURFACE]
     finest = [one for one in solid if one.data is None or (one.meshferry.lod == 0 and one.meshferry.role == "RENDER")]
-    visible = [one for one in finest if not one.hide_render and one.data is not None]
-    solid = finest if visible else solid
+    shown = [one for one in finest if not one.hide_render]
+    solid = next((some for some in (shown, finest) if any(_may_show(one) for one in some)), solid)
     for one in solid:
         scene.collection.objects.link(one)
-        one.hide_render &= bool(visible)
+        one.hide_render = False
     points = _points(scene)
     if not surfaces or not picture_marks.has_faces(solid):
         for mark in picture_marks.marks_for(objects):
@@ -70,6 +70,11 @@ def make_scene(objects: Sequence[bpy.types.Object], size: int, *, surfaces: bool
     _set_look(scene, size)
     scene.display.shading.color_type = show_colors(list(scene.objects))
     return scene
+
+
+def _may_show(one: bpy.types.Object) -> bool:
+    """Tell whether an object shows something of its own, or another collection."""
+    return one.data is not None or one.instance_type == "COLLECTION"
 
 
 def _points(scene: bpy.types.Scene) -> Array:
