@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from ..foreign import is_unity_asset
+from ..foreign import has_length_of_unity_mesh, is_unity_asset
 from . import container
 
 
@@ -16,7 +16,7 @@ def sniff(head: bytes, size: int) -> bool:
         return _starts_message(head, 0, 31)
     if container.is_prefab(head):
         return not is_unity_asset(head)
-    return _is_bare_message(head, size)
+    return _is_bare_message(head, size) and not has_length_of_unity_mesh(head, size)
 
 
 def _starts_message(head: bytes, start: int, window: int) -> bool:

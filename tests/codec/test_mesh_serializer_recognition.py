@@ -83,6 +83,13 @@ def test_a_unigine_mesh_is_one_whatever_its_length() -> None:
     assert formats.by_content(head, size) is formats.UNIGINE_MESH
 
 
+@pytest.mark.parametrize(("vertices", "triangles"), [(18, 8), (8, 18), (8, 26), (26, 5), (0x8012, 0x2101), (0xFF1A, 9)])
+def test_the_first_bytes_of_a_protocol_buffer_are_no_mark(vertices: int, triangles: int) -> None:
+    """Uncompressed messages of Timbermesh begin with one of three bytes; a length that fits says more."""
+    data = struct.pack("<HHB6f", vertices, triangles, 1, -1, 1, -2, 2, 0, 3) + bytes(6 * (vertices + triangles))
+    assert formats.by_content(data[:HEAD_SIZE], len(data)) is MESH_SERIALIZER
+
+
 # -- files that nobody of the family wrote ------------------------------------------------------
 
 

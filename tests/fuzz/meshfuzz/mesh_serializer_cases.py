@@ -110,8 +110,8 @@ def _lie(data: bytes, rng: random.Random) -> bytes:
     if len(data) < 5:
         return data
     vertices, triangles, bits = struct.unpack_from("<HHB", data)
-    vertices = rng.choice((vertices, 0, 1, 2, vertices + 1, 300, _MOST if rng.random() < 0.05 else 7))
-    triangles = rng.choice((triangles, 0, 1, triangles + 1, 500, _MOST if rng.random() < 0.05 else 9))
+    vertices = rng.choice((vertices, 0, 1, 2, min(vertices + 1, _MOST), 300, _MOST if rng.random() < 0.05 else 7))
+    triangles = rng.choice((triangles, 0, 1, min(triangles + 1, _MOST), 500, _MOST if rng.random() < 0.05 else 9))
     bits = rng.choice((bits, bits, 1, 3, 9, 11, 15))
     size = 5 + (24 + 16 * bool(bits & 8) if vertices else 0) + 6 * triangles
     size += vertices * sum(value for bit, value in _SIZES.items() if bits & 15 & bit)
