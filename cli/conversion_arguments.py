@@ -97,12 +97,25 @@ def given_conversion(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 def useless_options(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     """Say which of the given options concern nothing in this run."""
+    sources = [source for job in plan.jobs for source in job.sources]
+    formats = (known for source in sources for known in inputs.formats_of(source))
+    from_blend = any(inputs.is_blend(source) for source in sources)
+    return useless_between(arguments, formats, plan.jobs[0].format, from_blend=from_blend)
+
+
+def useless_between(
+    arguments: argparse.Namespace, sources: Iterable[Format], target: Format | BlenderFormat, *, from_blend: bool
+) -> list[str]:
+    """Say which of the given options concern nothing where files of some formats become files of another.
+
+    Parameters
+    ----------
+    from_blend:
+        There are .blend files among the sources, too.
+    """
     owned = _tables()
     tables = [table for table, _ in owned]
-    target = plan.jobs[0].format
-    sources = [source for job in plan.jobs for source in job.sources]
-    read = {known.name: known for source in sources for known in inputs.formats_of(source)}
-    from_blend = any(inputs.is_blend(source) for source in sources)
+    read = {known.name: known for known in sources}
     counting: dict[str, set[str]] = {}
     if isinstance(target, BlenderFormat):
         counting[_IMPORT.key] = _names(import_options_for(known.capabilities for known in read.values()))

@@ -89,7 +89,7 @@ def _add_extension_libraries(package: str) -> None:
     for parent in parents:
         _add_path(os.path.join(parent, ".local", "lib", version, "site-packages"))
     wheels = os.path.join(ROOT, "wheels")
-    complete = _is_there("google.protobuf") and _is_there("llsd")
+    complete = all(_is_there(module) for module in ("google.protobuf", "llsd", "rich"))
     if bpy is not None and package != ALIAS and os.path.isdir(wheels) and not complete:
         place = bpy.utils.extension_path_user(package, path="libraries", create=True)
         for wheel in sorted(os.listdir(wheels)):

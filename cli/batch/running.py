@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from ...io_formats.errors import MeshferryError
+from ...io_formats.formats import FORMATS, Format
 from .. import environment
-from ..conversion_arguments import given_conversion
+from ..blender_formats import BlenderFormat
+from ..conversion_arguments import given_conversion, useless_between
 from ..convert_plan import known_kind, searched
+from ..inputs import BLEND
 from ..reporting import Reporter
 from . import planning, sources
 from .converting import Setup
@@ -26,7 +31,7 @@ from .pool import Pool
 from .progress import Progress
 from .report.report import About, write
 from .summary import Ending
-from .work import REPORT_FILE, STATE_FOLDER
+from .work import REPORT_FILE, STATE_FOLDER, Source
 
 _GO_ON = "What is done is kept: the same command goes on from here"
 
@@ -85,15 +90,38 @@ def make_plan(arguments: argparse.Namespace, output: Path, found: _Found, progre
         written=extension,
         told=found.tell,
     )
-    return planning.make_plan(progress.found(sought), output, extension, arguments.clashes, batch)
+    passing = found.passing(progress.found(sought))
+    plan = planning.make_plan(passing, output, extension, arguments.clashes, batch)
+    found.warn_of_useless(arguments, kind)
+    return plan
 
 
 class _Found:
-    """Takes down what could not be searched."""
+    """Takes down what sources there are, and what could not be searched."""
 
     def __init__(self, reporter: Reporter) -> None:
         self.unreadable = 0
+        self._extensions: set[str] = set()
         self._reporter = reporter
+
+    def passing(self, found: Iterable[Source]) -> Iterator[Source]:
+        """Look at sources that pass by."""
+        for source in found:
+            self._extensions.add(os.path.splitext(source.path)[1].lower())
+            if source.member:
+                self._extensions.add("")
+            yield source
+
+    def warn_of_useless(self, arguments: argparse.Namespace, kind: Format | BlenderFormat) -> None:
+        """Say which options concern nothing; what a file without a telling extension holds could be anything."""
+        read = [
+            known
+            for known in FORMATS
+            if known.is_read and ("" in self._extensions or not self._extensions.isdisjoint(known.extensions))
+        ]
+        from_blend = BLEND in self._extensions
+        for text in useless_between(arguments, read, kind, from_blend=from_blend):
+            self._reporter.warn("batch", text)
 
     def tell(self, path: str, text: str) -> None:
         self.unreadable += 1

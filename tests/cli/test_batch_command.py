@@ -252,6 +252,15 @@ def test_a_changed_option_does_everything_again_however_it_is_spelt(meshferry, l
     assert done == [5, 0, 5]
 
 
+def test_options_without_effect_are_named(meshferry, library, pretend, tmp_path):
+    options = ("--weld", "--mesh-version", "ms12", "--collection", "x")
+    said = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out", *options).err
+    assert said.splitlines() == [
+        "batch: warning: --mesh-version has no effect when writing .blend files",
+        "batch: warning: --collection has no effect when writing .blend files",
+    ]
+
+
 def test_a_report_is_written_where_it_is_asked_for(meshferry, library, pretend, tmp_path):
     pretend["b.timbermesh"] = failed("It is no mesh")
     command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
