@@ -11,14 +11,16 @@ large a mesh or a name is. Links and sparse files are never followed, and nothin
 from __future__ import annotations
 
 import gzip
+import re
 import stat
+import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Self, cast
+from typing import BinaryIO, cast
 
 from ...io_formats import files
 from ...io_formats.errors import FormatError
@@ -40,6 +42,7 @@ INFLATED_RATIO = 100
 _LONGEST_HEADERS = 2**18
 """Bytes that stand in front of a member: names too long for tar's own header, and the like."""
 _BLOCK = 2**16
+_MANY_DIGITS = re.compile(rb"[0-9]{400}")
 _LONGEST_SHOWN = 200
 _GZIP = b"\x1f\x8b"
 
@@ -99,7 +102,9 @@ def members(path: str | Path, told: Callable[[str], None] | None = None) -> Gene
                 problem = _why_not(info, seen)
                 seen.add(hash(info.name))
                 if not problem:
-                    yield Member(info.name, info.size, modified, _content(archive, stream, info))
+                    with _in_words(info.offset_data):
+                        content = stream.read_content(info.offset_data, info.size)
+                    yield Member(info.name, info.size, modified, content)
                 elif told is not None:
                     told(f"{_shown(info.name)} is left out: {problem}")
     except FormatError as problem:
@@ -153,43 +158,55 @@ class ArchiveReader:
         raise FormatError(self._ended.message, offset=self._ended.offset, file=f"{self._path}: {_shown(name)}")
 
 
-class _Bounded:
-    """A stream of which no more is read than was agreed on, however far it says that it goes."""
+class _Forward:
+    """A stream for ``tarfile`` that only goes on, by no more bytes than were agreed on, whatever the headers say."""
 
     def __init__(self, stream: BinaryIO, limit: int) -> None:
         self._stream = stream
         self._limit = limit
-        self._passed = 0
-        self._until = 0
+        self._place = 0
+        self.last = b""
+        """What was read last of what stands in front of files."""
+        self.start()
 
-    def allow(self, until: int) -> None:
-        """Set the place up to which the next step may read; tar reads ahead by a block."""
-        self._until = until + 2 * _BLOCK
+    def start(self) -> None:
+        """Begin with the headers of the next file."""
+        self._allowed = _LONGEST_HEADERS
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, place: int) -> int:
+        """Go on to a place, or to the end where it lies behind that."""
+        if place < self._place:
+            raise tarfile.StreamError
+        while self._place < place and self._passed(self._stream.read(min(place - self._place, _BLOCK))):
+            pass
+        return self._place
 
     def read(self, size: int) -> bytes:
-        data = self._stream.read(size)
-        self._passed += len(data)
-        if self._passed > self._limit:
-            raise FormatError(f"The archive inflates to more than {self._limit:,} bytes, which no real one does")
-        if self._passed > self._until:
+        """Read what stands in front of a file."""
+        self._allowed -= size
+        if self._allowed < 0:
             raise FormatError("What stands in front of a file in the archive is too long")
+        self.last = data = self._passed(self._stream.read(size))
+        if _MANY_DIGITS.search(data):  # Python 3.11.9 and older take hours to see that these are no number
+            raise tarfile.ReadError
         return data
 
+    def read_content(self, place: int, size: int) -> bytes:
+        """Read a file."""
+        self.seek(place)
+        data = self._passed(self._stream.read(size))
+        if len(data) < size:
+            raise EOFError
+        return data
 
-class _Header(tarfile.TarInfo):
-    """What stands in front of a member, strictly: ``tarfile`` takes a broken one for the end of the archive."""
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Self:
-        try:
-            header = super().frombuf(buf, encoding, errors)
-        except tarfile.HeaderError as problem:
-            if buf.strip(b"\0"):
-                raise tarfile.ReadError(str(problem)) from None
-            raise  # the end
-        if header.size < 0:
-            raise tarfile.ReadError("negative size")
-        return header
+    def _passed(self, data: bytes) -> bytes:
+        self._place += len(data)
+        if self._place > self._limit:
+            raise FormatError(f"The archive inflates to more than {self._limit:,} bytes, which no real one does")
+        return data
 
 
 @contextmanager
@@ -207,7 +224,7 @@ def _in_words(place: int) -> Iterator[None]:
         raise FormatError(what, offset=place) from None
 
 
-def _open(path: Path, opened: ExitStack) -> tuple[tarfile.TarFile, _Bounded, int]:
+def _open(path: Path, opened: ExitStack) -> tuple[tarfile.TarFile, _Forward, int]:
     """Open an archive for one passage; return it with its stream and the time of its change."""
     kind = path.stat()
     if not stat.S_ISREG(kind.st_mode):
@@ -216,23 +233,24 @@ def _open(path: Path, opened: ExitStack) -> tuple[tarfile.TarFile, _Bounded, int
     is_packed = raw.read(2) == _GZIP
     raw.seek(0)
     plain = cast("BinaryIO", opened.enter_context(gzip.GzipFile(fileobj=raw))) if is_packed else raw
-    stream = _Bounded(plain, max(LEAST_INFLATED_LIMIT, INFLATED_RATIO * kind.st_size))
-    stream.allow(_LONGEST_HEADERS)
+    stream = _Forward(plain, max(LEAST_INFLATED_LIMIT, INFLATED_RATIO * kind.st_size))
     with _in_words(0):
-        archive = tarfile.open(fileobj=cast("BinaryIO", stream), mode="r|", tarinfo=_Header, bufsize=_BLOCK)  # noqa: SIM115
-    opened.callback(archive.close)
+        archive = tarfile.TarFile(fileobj=cast("BinaryIO", stream))
     return archive, stream, kind.st_mtime_ns
 
 
-def _headers(archive: tarfile.TarFile, stream: _Bounded) -> Iterator[tarfile.TarInfo]:
+def _headers(archive: tarfile.TarFile, stream: _Forward) -> Iterator[tarfile.TarInfo]:
     """Yield what the members are, of all kinds."""
     for _ in range(MOST_MEMBERS):
         place = archive.offset
-        stream.allow(place + _LONGEST_HEADERS)
+        stream.start()
         with _in_words(place):
             info = archive.next()
-        if info is None:
-            return
+            if info is None and stream.last.strip(b"\0"):
+                raise tarfile.ReadError  # a broken header passes for the end
+            if info is None:
+                stream.seek(sys.maxsize)  # to the end, where gzip keeps a checksum
+                return
         archive.members = []  # or all would be kept
         yield info
     raise FormatError(f"There are more than {MOST_MEMBERS:,} files in the archive")
@@ -247,17 +265,6 @@ def _why_not(info: tarfile.TarInfo, seen: set[int]) -> str:
     if not 0 <= info.size <= LARGEST_MEMBER:
         return f"its {info.size:,} bytes are more than the {LARGEST_MEMBER:,} that a mesh may have"
     return "it comes again, and the first counts" if hash(info.name) in seen else ""
-
-
-def _content(archive: tarfile.TarFile, stream: _Bounded, info: tarfile.TarInfo) -> bytes:
-    """Return what is in the member that was reached."""
-    stream.allow(info.offset_data + info.size)
-    with _in_words(info.offset_data):
-        content = archive.extractfile(info)
-        data = content.read() if content is not None else b""
-        if len(data) != info.size:
-            raise EOFError
-    return data
 
 
 def _shown(name: str) -> str:
