@@ -62,17 +62,17 @@ class Totals:
     def add(self, result: Result) -> None:
         """Count a work that ended."""
         self.ended[result.ended] += 1
-        source = result.work.source
         self.warned += bool(result.warnings)
-        self.retried += result.ended.is_good and result.attempts > 1
-        heapq.heappush(self.slowest, (result.seconds, source))
-        if len(self.slowest) > SLOWEST_KEPT:
-            heapq.heappop(self.slowest)
-        if result.ended.is_quarantined:
-            if len(self.quarantined) < QUARANTINED_KEPT:
-                self.quarantined.append((source, result.error))
-        elif not result.ended.is_good:
-            self._add_cause(result.error, source)
+        if len(self.slowest) < SLOWEST_KEPT:
+            heapq.heappush(self.slowest, (result.seconds, result.work.source))
+        elif result.seconds > self.slowest[0][0]:
+            heapq.heapreplace(self.slowest, (result.seconds, result.work.source))
+        if result.ended.is_good:
+            self.retried += result.attempts > 1
+        elif not result.ended.is_quarantined:
+            self._add_cause(result.error, result.work.source)
+        elif len(self.quarantined) < QUARANTINED_KEPT:
+            self.quarantined.append((result.work.source, result.error))
 
     def slowest_first(self) -> list[tuple[float, str]]:
         return sorted(self.slowest, reverse=True)

@@ -82,11 +82,11 @@ class Ended(enum.Enum):
 
     @property
     def is_good(self) -> bool:
-        return self in {Ended.DONE, Ended.UNCHANGED}
+        return self is Ended.DONE or self is Ended.UNCHANGED
 
     @property
     def is_quarantined(self) -> bool:
-        return self in {Ended.CRASHED, Ended.TIMED_OUT}
+        return self is Ended.CRASHED or self is Ended.TIMED_OUT
 
 
 class TaskKind(enum.Enum):
