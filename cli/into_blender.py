@@ -53,7 +53,8 @@ class IntoBlender:
         started = Outcome(job.sources[0], job.target)
         if not started.attempt(lambda: self._start(work)):
             return _all_failed(outcomes, started.problem)
-        for outcome in sorted(outcomes, key=lambda outcome: not inputs.may_hold_meshes(outcome.source)):
+        order = sorted(outcomes, key=_comes_later) if len(outcomes) > 1 else outcomes
+        for outcome in order:
             content = job.content if outcome is outcomes[0] else None
             outcome.attempt(lambda outcome=outcome, content=content: self._add(outcome, content, work))  # type: ignore[misc]
         good = [outcome for outcome in outcomes if outcome.problem is None]
@@ -140,6 +141,11 @@ def _fitted(scene: Scene, can: Capabilities) -> list[str]:
     elif can.joins_clips:
         del scene.clips[1:]
     return lost
+
+
+def _comes_later(outcome: Outcome) -> bool:
+    """Tell whether a file brings animations for the armatures of others."""
+    return not inputs.may_hold_meshes(outcome.source)
 
 
 def _is_finest(made: Any) -> bool:
