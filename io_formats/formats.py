@@ -307,5 +307,5 @@ def by_content(head: bytes, size: int) -> Format:
     for candidate in FORMATS:
         if candidate.sniff(head, size):
             return candidate
-    known = ", ".join(f"{f.label} ({', '.join(f.extensions)})" for f in FORMATS if f.is_read)
-    raise UnsupportedFormatError(f"{looks_like(head, size)}. Meshferry reads {known}")
+    known = dict.fromkeys(extension for found in FORMATS if found.is_read for extension in found.extensions)
+    raise UnsupportedFormatError(f"{looks_like(head, size)}. Meshferry reads {', '.join(known)}")

@@ -16,9 +16,9 @@ from .menus import MenuEntry, collection_under_pointer, registration
 from .option_properties import export_table, with_options
 from .reporting import counted
 
-OPTIONS = export_table(MESH_SERIALIZER)
-SECTION_ORDER = ("File", "Mesh", "Space", "Objects", "Geometry")
-"""What becomes a file, and what it holds, is asked more often than how objects are read."""
+OPTIONS = tuple(sorted(export_table(MESH_SERIALIZER), key=lambda option: option not in MESH_SERIALIZER.export_options))
+"""What a file holds is asked more often than how objects are read."""
+SECTION_ORDER = ("File", "Geometry", "Objects")
 
 EXTENSIONS = MESH_SERIALIZER.written_extensions
 

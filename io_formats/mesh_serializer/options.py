@@ -11,7 +11,7 @@ AXES = Option(
     label="Axes",
     description="How Unity's axes (left-handed, Y up) become Blender's; the file does not say. An export needs the "
     "choice that the import had",
-    section="Space",
+    section="Geometry",
     choices=(
         Choice("UNITY", "Unity", "What faces forward in Unity (+Z) faces Blender's front view (-Y)"),
         Choice("SWAP_YZ", "Swap Y and Z Only", "Turned by 180° about the vertical, as in some other pipelines"),
@@ -40,21 +40,21 @@ NORMALS = Option(
     default=True,
     label="Normals",
     description="Write normals, 8 bits an axis",
-    section="Mesh",
+    section="Geometry",
 )
 UVS = Option(
     name="use_uvs",
     default=True,
     label="UV Map",
     description="Write the first UV map",
-    section="Mesh",
+    section="Geometry",
 )
 TANGENTS = Option(
     name="mesh_tangents",
     default="AUTO",
     label="Tangents",
     description="Whether to write tangents for normal maps, as MikkTSpace makes them of the first UV map",
-    section="Mesh",
+    section="Geometry",
     choices=(
         Choice("AUTO", "As in the File", "Where the mesh came out of a file that has some"),
         Choice("ALWAYS", "Always", "For every mesh with a UV map"),

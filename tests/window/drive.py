@@ -2,7 +2,7 @@
 
 Started by scripts/run_window_test as ``blender --python drive.py -- FOLDER``. FOLDER holds ``one/`` with a file to
 drop, ``many/`` with a crowd of which one is broken, ``rig/`` with a mesh and its animation, ``worn/`` with a garment,
-and takes ``result.txt``.
+``kept/`` with a mesh as Unity projects keep it, and takes ``result.txt``.
 A picture is asked for by a file ``NAME.request``, which the script outside answers by removing it: the picture is taken
 of the X screen, because Blender's own screenshot is black under software rendering.
 
@@ -19,13 +19,20 @@ import bpy
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import mesh_serializer_steps
 import second_life_steps
 import timbermesh_steps
 import unigine_steps
 from load_package import load_package
 from window import DRAW, Steps, check, in_view3d, log, window
 
-HANDLERS = ("IO_FH_timbermesh", "IO_FH_unigine", "IO_FH_second_life", "IO_FH_second_life_upload")
+HANDLERS = (
+    "IO_FH_timbermesh",
+    "IO_FH_unigine",
+    "IO_FH_second_life",
+    "IO_FH_second_life_upload",
+    "IO_FH_mesh_serializer",
+)
 
 
 def steps() -> Steps:
@@ -48,6 +55,9 @@ def steps() -> Steps:
         yield from second_life_steps.avatar()
         yield from second_life_steps.garment()
         yield from second_life_steps.other_name()
+        yield from mesh_serializer_steps.menus()
+        yield from mesh_serializer_steps.dialogs()
+        yield from mesh_serializer_steps.model()
     finally:
         addon.unregister()
     check(not any(hasattr(bpy.types, name) for name in HANDLERS), "unregistered, nothing of it is left")
