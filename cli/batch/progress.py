@@ -67,6 +67,10 @@ class Progress:
         """Tell where the works to come lie, which are called by their whole paths then."""
         self._plan, self._output = plan, output
 
+    def note(self, text: str) -> None:
+        """Tell people something about the whole run."""
+        self._reporter.note(text)
+
     def begin(self, what: str, count: int | None) -> None:
         """Tell what is done from now on, in a word, and to how many works; None: nobody knows yet."""
         self._what, self._count = what, count

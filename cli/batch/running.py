@@ -164,6 +164,8 @@ def written_report(way: Run, arguments: argparse.Namespace, plan: Plan, journal:
     """Draw the pictures that are missing and write the report; return it."""
     with local_pool(arguments, plan, journal.output) as pool:
         no_pictures = way.draw(pool)
+    if no_pictures:
+        progress.note(no_pictures)
     about = About(
         version=environment.described(),
         options=["--to", plan.batch.to, *plan.batch.argv],
