@@ -7,6 +7,7 @@ work and taken off again: classes left registered crash Blender 4.2 and 4.3 at e
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import io
 import os
@@ -219,9 +220,12 @@ class BlendSession:
             return [BlendPart(collection) for collection in found]
         return [BlendPart(None)]
 
-    def call(self, operator: Callable[..., Any], **arguments: Any) -> None:
-        """Run an operator, its chatter kept out of the results; a RuntimeError says why it failed."""
-        with contextlib.nullcontext() if self._show_chatter else _without_chatter():
+    def call(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> None:
+        """Run an operator, its chatter kept out of the results; a RuntimeError says why it failed.
+
+        A crash writes to standard error, which is left alone unless ``errors`` says that it is chatter, too.
+        """
+        with contextlib.nullcontext() if self._show_chatter else _without_chatter(errors=errors):
             operator(**arguments)
 
 
@@ -274,21 +278,38 @@ def require_readable(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _without_chatter() -> Iterator[None]:
+def _without_chatter(*, errors: bool) -> Iterator[None]:
     """Keep lines such as "Info: Saved …" out of the results; Blender prints some through Python and some past it.
 
-    Errors come as exceptions, and a crash writes to standard error: neither is lost.
+    ``errors``: keep what is printed to standard error out, too, where importers tell of what they make.
     """
-    if sys.__stdout__ is None:  # no standard output at all: its number may be that of any file
+    wanted = [(sys.__stdout__, 1, contextlib.redirect_stdout)]
+    if errors:
+        wanted.append((sys.__stderr__, 2, contextlib.redirect_stderr))
+    with contextlib.ExitStack() as stack:
+        for stream, number, redirect in wanted:
+            if stream is not None:  # otherwise the number may be that of any file
+                stack.enter_context(redirect(io.StringIO()))
+                stack.enter_context(_into_nowhere(number))
         yield
-        return
-    with contextlib.redirect_stdout(io.StringIO()):
-        kept = os.dup(1)
-        try:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, 1)
-            os.close(nowhere)
-            yield
-        finally:
-            os.dup2(kept, 1)
-            os.close(kept)
+
+
+@contextlib.contextmanager
+def _into_nowhere(number: int) -> Iterator[None]:
+    """Send what is written to an open file nowhere."""
+    kept = os.dup(number)
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+        yield
+    finally:
+        _flush_c_streams()
+        os.dup2(kept, number)
+        os.close(kept)
+
+
+def _flush_c_streams() -> None:
+    """Write out what Blender has printed into the buffers of C, which Python knows nothing of."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None).fflush(None)

@@ -28,6 +28,8 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
     FormatError
         It cannot be read, or there is nothing in it.
     """
+    from ..blender_data.exporting import foreign_export
+
     require_readable(path)
     is_first = not len(session.bpy.data.objects)
     made = _read(session, path, known)
@@ -38,6 +40,8 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
         scene = session.bpy.context.scene
         scene.render.fps, scene.render.fps_base = rate, 1.0
         made = _read(session, path, known)
+    foreign_export.set_range(session.bpy.context, made.all_objects)
+    scene.frame_set(scene.frame_start)  # importers leave the animation at frame 1, wherever it begins
     return made
 
 
@@ -52,9 +56,14 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
         raise FormatError(f"Blender cannot read it: {said(problem)}", file=str(path)) from None
     made = [thing for thing in data.objects if thing not in before]
     kept = foreign_import.without_scaffolding(made, known.scaffolding)
+    if not known.capabilities.node_hierarchy:
+        foreign_import.apply_transforms(kept)  # the file knows none: they turn its axes
     if not kept:
         raise FormatError("Blender found nothing in it", file=str(path))
-    return foreign_import.gathered(session.bpy.context, kept, path.stem)
+    collection = foreign_import.gathered(session.bpy.context, kept, path.stem)
+    if known.capabilities.joins_clips:
+        foreign_import.as_one_clip(session.bpy.context, kept, path.stem)
+    return collection
 
 
 def _rate_of_keys(session: BlendSession, scene: Any) -> int:
@@ -133,6 +142,6 @@ def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str
             found = getattr(there, name)
             known = found.get_rna_type().properties
             given = {key: value for key, value in arguments.items() if key in known}
-            session.call(found, filepath=str(path), **given)
+            session.call(found, errors=True, filepath=str(path), **given)
             return
     raise RuntimeError(f"this Blender has no {' or '.join(operators)}; enable the add-on that brings it")

@@ -44,7 +44,7 @@ class BlenderFormat:
     every_action: str = ""
     """Argument of the exporters that has every action written rather than what plays."""
     scaffolding: tuple[str, ...] = ()
-    """Names of empty objects that the importers make of what is no object, where nothing hangs on them."""
+    """Names of objects and bones that importers make of what is neither, and exporters of what they need besides."""
     plain_names: bool = False
     """Whether names in a file are of letters, digits and _ alone."""
     is_set: bool = False
@@ -110,6 +110,8 @@ _WRITE_GLTF = {
     "export_cameras": True,
     "export_lights": True,
     "export_animation_mode": "ACTIONS",
+    # What belongs to one animation is on tracks of one name.
+    "export_merge_animation": "NLA_TRACK",
     # Animations of files begin at frame 1 of the scene, and at the beginning in a file.
     "export_anim_slide_to_zero": True,
 }
@@ -257,7 +259,7 @@ USD = BlenderFormat(
     reading=_READ_USD,
     writing=_WRITE_USD,
     animation="export_animation",
-    scaffolding=("_materials",),
+    scaffolding=("_materials", "joint1"),
     plain_names=True,
     is_set=True,
 )

@@ -24,9 +24,7 @@ from .scene_writing import SceneWriter
 
 def _options_for(source: BlenderFormat) -> dict[str, Any]:
     """Return the options for what came out of other files than .blend: objects and animations are meant as they are."""
-    if source.is_blend:
-        return {}
-    return {MERGING.name: "KEEP", CLIPS.name: "SCENE" if source.capabilities.joins_clips else "ACTIONS"}
+    return {} if source.is_blend else {MERGING.name: "KEEP", CLIPS.name: "ACTIONS"}
 
 
 class FromBlender:

@@ -75,7 +75,17 @@ class PartWriter:
     def write_objects(
         self, objects: list[Any], clips: list[str], outcome: Outcome, job: Job, target: BlenderFormat
     ) -> None:
-        """Write objects of the open file, if not only asked what would become of them."""
+        """Write objects of the open file, if not only asked what would become of them.
+
+        Raises
+        ------
+        ExportError
+            There is nothing that such a file holds, or Blender refuses.
+        """
+        from ..blender_data.exporting.object_selection import MESHABLE
+
+        if not target.capabilities.skeletons and not any(thing.type in MESHABLE for thing in objects):
+            raise ExportError(f"There is no mesh to write; {target.label} files hold nothing else")
         if self._settings.dry_run:
             return
         outputs, said = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)

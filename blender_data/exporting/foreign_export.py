@@ -13,6 +13,8 @@ import numpy as np
 from .. import compat
 from .object_selection import enabled_objects
 
+_POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
+
 
 def chosen_objects(
     context: bpy.types.Context, collection: bpy.types.Collection | None, *, use_hidden: bool
@@ -65,6 +67,8 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
             listed = ", ".join(one.name for one in shown)
             notices.append(f"{thing.name}: modifiers left out, since the mesh has shape keys: {listed}")
             continue
+        if any(one.type in _POINT_CACHES for one in shown):
+            notices.append(f"{thing.name}: its point cache is not carried over; the mesh stands as it does now")
         waiting.append(thing)
     armatures = [one for thing in waiting for one in thing.modifiers if one.type == "ARMATURE" and one.show_viewport]
     for modifier in armatures:
@@ -101,17 +105,13 @@ def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -
 
 
 def name_clips(objects: Iterable[bpy.types.Object]) -> None:
-    """Put what objects play on a track named after its clip too, where each has an action of its own (before 4.4).
-
-    Exporters tell by such names which actions belong together; with slots one action moves them all.
-    """
-    if compat.HAS_SLOTS:
-        return
+    """Put what objects play on muted tracks named after its clip, too: exporters tell by those what plays together."""
     for thing in objects:
         for block in (thing, getattr(thing.data, "shape_keys", None)):
             data = block.animation_data if block is not None else None
             if data is not None and data.action is not None:
-                compat.stash_action(block, data.action, None, data.action.meshferry.clip_name or data.action.name)
+                slot = data.action_slot if compat.HAS_SLOTS else None
+                compat.stash_action(block, data.action, slot, data.action.meshferry.clip_name or data.action.name)
 
 
 def key_interval(actions: Iterable[bpy.types.Action]) -> float:
