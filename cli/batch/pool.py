@@ -121,7 +121,7 @@ class Pool:
                 return
             if handed.attempts:  # what has ended a process is alone in a fresh one
                 if not self._lacks_workers:
-                    idle = next((one for one in self._workers.values() if not one.handed), None)
+                    idle = next((one for one in self._workers.values() if not one.handed and not one.is_spare), None)
                     if idle is None:
                         self._again.appendleft(handed)
                         return
@@ -129,11 +129,12 @@ class Pool:
                 worker = self._start()
                 worker.is_alone = True
             (worker or self._start()).hand(handed)
+            self._look_ahead()
 
     @property
     def _lacks_workers(self) -> bool:
         """Whether another process is to be started; those at their last files do not count."""
-        return sum(not worker.is_worn for worker in self._workers.values()) < self._jobs
+        return sum(not (worker.is_worn or worker.is_spare) for worker in self._workers.values()) < self._jobs
 
     def _free_worker(self) -> PoolWorker | None:
         """Return the worker that has the least to do, unless all have enough or another one is to be started."""
@@ -147,7 +148,21 @@ class Pool:
         task = next(waiting, None)
         return Handed(task) if task is not None else None
 
+    def _look_ahead(self) -> None:
+        """Start a process for each that will soon be replaced: nobody then waits for it."""
+        worn = sum(worker.is_almost_worn and not worker.is_worn for worker in self._workers.values())
+        spare = sum(worker.is_spare for worker in self._workers.values())
+        while spare < worn:
+            self._new().is_spare = True
+            spare += 1
+
     def _start(self) -> PoolWorker:
+        """Return a worker that has done nothing so far."""
+        worker = next((worker for worker in self._workers.values() if worker.is_spare), None) or self._new()
+        worker.is_spare = False
+        return worker
+
+    def _new(self) -> PoolWorker:
         switchboard = self._switchboard
         if switchboard is None:
             raise MeshferryError("The pool is closed")

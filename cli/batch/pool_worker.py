@@ -16,6 +16,8 @@ START_LIMIT = 300.0
 """Seconds that a start may take, on a machine with much to do."""
 _AHEAD = 2
 """Tasks that a worker has: one that it is at, and one that it finds as soon as it is done."""
+_ALMOST_WORN = 64
+"""Tasks before its last at which a process is better followed by one that has started meanwhile."""
 _SMALL = 4096
 """Bytes of content that fit into the line while nobody reads there: the driver must never wait for a busy worker."""
 
@@ -45,6 +47,8 @@ class PoolWorker:
     is_ready: bool = False
     is_alone: bool = False
     """Whether nothing may be given to it beside what it is at, which may end it."""
+    is_spare: bool = False
+    """Whether it waits to take the place of another."""
     described: str = ""
     """Versions of Meshferry, Python and Blender."""
     done: int = 0
@@ -53,12 +57,18 @@ class PoolWorker:
 
     @property
     def has_room(self) -> bool:
-        return len(self.handed) < (1 if self.is_alone else _AHEAD) and not self.is_worn
+        return len(self.handed) < (1 if self.is_alone else _AHEAD) and not self.is_worn and not self.is_spare
 
     @property
     def is_worn(self) -> bool:
         """Whether it gets no further tasks."""
         return 0 < self.lifetime <= self.done + len(self.handed)
+
+    @property
+    def is_almost_worn(self) -> bool:
+        """Whether another should be about to start."""
+        ahead = min(_ALMOST_WORN, self.lifetime // 4)
+        return 0 < self.lifetime <= self.done + len(self.handed) + ahead
 
     @property
     def seconds(self) -> float:

@@ -139,9 +139,10 @@ def test_workers_that_cannot_start_are_not_blamed_on_files(make_pool):
 def test_processes_are_replaced(make_pool):
     with make_pool(1, recycle_after=4) as pool:
         results = list(pool.run(tasks_of(*["fine"] * 10)))
+        assert next(pool._numbers) <= 5, "three processes do it, a fourth may have been started ahead"
     counts = Counter(result.facts["pid"] for result in results)
     assert sorted(counts.values()) == [2, 4, 4]
-    assert [result.work.number for result in results] == list(range(10))
+    assert sorted(result.work.number for result in results) == list(range(10))
 
 
 def test_content_arrives_and_never_waits_for_a_worker(make_pool):
