@@ -104,7 +104,7 @@ def test_docstrings_refer_to_sections_that_exist() -> None:
     assert found > 8
 
 
-@pytest.mark.parametrize("family", ["unigine", "second_life"])
+@pytest.mark.parametrize("family", ["unigine", "second_life", "mesh_serializer"])
 def test_docstrings_refer_to_numbered_sections_that_exist(family: str) -> None:
     page = ROOT / f"docs/formats/{family}.md"
     sections = {heading.split()[0].rstrip(".") for heading in headings(text_of(page))}
