@@ -234,10 +234,9 @@ class MeshReader:
             found.insert(0, found.pop(chosen))
         if len(found) > self.color_layers:
             extra = ", ".join(f"'{attribute.name}'" for attribute in found[self.color_layers :])
-            self.notice(
-                f"{thing.name}: colour attributes beyond the {self.color_layers} that the file holds "
-                f"were left out: {extra}"
-            )
+            beyond = f"colour attributes beyond the {self.color_layers} that the file holds"
+            which = beyond if self.color_layers else "colour attributes, of which the file holds none,"
+            self.notice(f"{thing.name}: {which} were left out: {extra}")
         return [_color(attribute, loops) for attribute in found[: self.color_layers]]
 
 

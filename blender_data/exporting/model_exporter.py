@@ -14,7 +14,7 @@ from ...io_formats.errors import ExportError
 from ...io_formats.joining import join
 from ...io_formats.scene import Mesh, Node, Scene
 from .. import names
-from . import transforms
+from . import frozen_looks, transforms
 from .armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
 from .joint_sampling import JointSampler
 from .mesh_reading import transformed
@@ -61,6 +61,7 @@ class ModelExport(SceneExport):
             selected = select(self.context, self.source, use_hidden=use_hidden, with_empties=False)
             self.notices += selected.notices
             self._read_objects(selected.objects)
+            self.notices += frozen_looks.notices(selected.objects, self.options, self.capabilities)
         else:
             selected = select_armatures(self.context, self.source, use_hidden=use_hidden)
             self.notices += selected.notices

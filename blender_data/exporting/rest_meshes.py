@@ -1,4 +1,7 @@
-"""Meshes as they rest: before armatures deform them, in their Basis shape, with weights, shape keys and surfaces."""
+"""Meshes as they rest: before armatures deform them, in their Basis shape, with weights, shape keys and surfaces.
+
+For files that hold no bones or no shape keys, as these make them look.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,8 @@ class RestMeshes:
         self.use_modifiers = bool(options["use_modifiers"])
         self.use_keys = bool(options["use_shape_keys"]) and capabilities.shape_keys
         self.influences = capabilities.influences
+        self.with_bones = capabilities.skeletons
+        """Otherwise a mesh is exported as armatures make it look."""
         is_single = capabilities.placed_models or capabilities.uv_layers == 1
         self.reader = MeshReader(
             context.evaluated_depsgraph_get(),
@@ -37,7 +42,7 @@ class RestMeshes:
             color_layers=capabilities.color_layers,
             uv_names=() if is_single else UV_NAMES,
             by_file_vertex=capabilities.splits_vertices,
-            at_rest=True,
+            at_rest=capabilities.skeletons,
             render_uv_first=is_single,
             with_tangents=not capabilities.placed_models,
             steady_normals=capabilities.placed_models and not options["use_as_imported"],
@@ -58,7 +63,9 @@ class RestMeshes:
             return False
         if not self.use_modifiers:
             return True
-        if any(modifier.show_viewport and modifier.type != "ARMATURE" for modifier in thing.modifiers):
+        if any(m.show_viewport and not (self.with_bones and m.type == "ARMATURE") for m in thing.modifiers):
+            return False
+        if not self.with_bones and thing.parent_type == "ARMATURE":  # deforms without a modifier
             return False
         return self.use_keys or thing.meshferry.rest_is_basis or not shape_reading.is_reshaped(thing)
 
@@ -67,7 +74,8 @@ class RestMeshes:
         """Show objects at rest through a block of code, those that have to be evaluated."""
         evaluated = [thing for thing in objects if not self.is_plain(thing)]
         pinned = [thing for thing in evaluated if self.use_keys or thing.meshferry.rest_is_basis]
-        with scene_state.undeformed(self.context, evaluated), scene_state.resting(self.context, pinned):
+        bound = evaluated if self.with_bones else []
+        with scene_state.undeformed(self.context, bound), scene_state.resting(self.context, pinned):
             self.reader.depsgraph = self.context.evaluated_depsgraph_get()
             yield
 

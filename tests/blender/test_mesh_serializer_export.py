@@ -133,6 +133,39 @@ def test_what_has_the_same_normal_and_uv_is_one_vertex() -> None:
     assert len(exported(bpy.context.object, file_options={"use_uvs": False}).stored.positions) == 8
 
 
+def test_what_moves_is_exported_as_it_looks_and_said() -> None:
+    """An armature's pose, shape keys, an action: no file of one static mesh holds them."""
+    import bpy
+
+    thing = add_mesh()
+    assert not exported(thing).said
+    bpy.ops.object.armature_add()
+    rig = bpy.context.object
+    rig.name = "rig"
+    thing.modifiers.new("Armature", "ARMATURE").object = rig
+    thing.vertex_groups.new(name=rig.data.bones[0].name).add(range(4), 1.0, "REPLACE")
+    rig.pose.bones[0].location = (0, 4, 0)  # bones point along their y, this one upwards
+    posed = exported(thing)
+    same_place(posed.stored, TETRAHEDRON + np.array((0, 0, 4)))
+    assert posed.said == ["'legs': exported as the armature poses it; the file holds no bones"]
+    unposed = exported(thing, use_modifiers=False)
+    same_place(unposed.stored, TETRAHEDRON)
+    assert unposed.said == ["'legs': exported without its armature; the file holds no bones"]
+    thing.modifiers.clear()
+
+    thing.shape_key_add(name="Basis")
+    long = thing.shape_key_add(name="Long")
+    long.data[1].co.x, long.value = 5, 0.5
+    shaped = exported(thing)
+    same_place(shaped.stored, TETRAHEDRON * np.array((3, 1, 1)))
+    assert shaped.said == ["'legs': exported as its shape keys make it look; the file holds none"]
+    thing.shape_key_clear()
+
+    thing.keyframe_insert("location", frame=1)
+    (said,) = exported(thing).said
+    assert said == "'legs': exported as it looks at the current frame; the file holds no animation"
+
+
 # -- tangents -----------------------------------------------------------------------------------------------------
 
 

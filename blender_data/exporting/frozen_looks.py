@@ -1,0 +1,41 @@
+"""What moves or deforms exported objects and goes into a file as it stands now, because no such file holds more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import bpy
+
+from ...io_formats.capabilities import Capabilities
+from .animated_blocks import dependencies
+from .object_selection import MESHABLE, armature_of, listed
+from .shape_reading import shape_keys
+
+
+def notices(objects: Sequence[bpy.types.Object], options: Mapping[str, Any], capabilities: Capabilities) -> list[str]:
+    """Return a sentence for each kind of thing that a file of these capabilities cannot hold, with the objects' names.
+
+    Parameters
+    ----------
+    options:
+        Of ``export_options``; without modifiers, meshes are written as nothing deforms them.
+    """
+    shown = [thing for thing in objects if thing.type in MESHABLE]
+    said = []
+    if not capabilities.skeletons:
+        how = "as the armature poses it" if options["use_modifiers"] else "without its armature"
+        said += _sentence(
+            [thing for thing in shown if armature_of(thing) is not None], f"{how}; the file holds no bones"
+        )
+    if not capabilities.shape_keys:
+        how = "as its shape keys make it look" if options["use_modifiers"] else "without its shape keys"
+        said += _sentence([thing for thing in shown if shape_keys(thing)], f"{how}; the file holds none")
+    if not capabilities.clips:
+        moving = [thing for thing in shown if dependencies([thing]).any_change]
+        said += _sentence(moving, "as it looks at the current frame; the file holds no animation")
+    return said
+
+
+def _sentence(things: Sequence[bpy.types.Object], text: str) -> list[str]:
+    return [f"{listed([thing.name for thing in things])}: exported {text}"] if things else []
