@@ -191,7 +191,7 @@ class _Search:
             yield from self._pattern(text)
         elif mode and not stat.S_ISREG(mode):
             self._told(text, "This is no file")
-        elif text.lower().endswith(_PACKED):
+        elif mode and text.lower().endswith(_PACKED):
             self._told(
                 text, "This has to be unpacked first; only archives of OpenSim (.oar, .iar) are read as they are"
             )
