@@ -58,6 +58,8 @@ class SceneWriter:
         if not outcome.attempt(split):
             yield outcome
             return
+        unsaid = list(lost)
+        """What all parts lose together is said of the first, and keeps a strict conversion from writing any."""
         for part, path in parts:
             facts = scene_facts(part, target.capabilities)
             if not options.get(EMBEDDED, True):
@@ -74,12 +76,12 @@ class SceneWriter:
                 )
                 made = scene.properties.get("made", ())
                 lacking = [text for text in (*lost, *encoded.losses) if text not in made]
-                written.tell([*lost, *encoded.warnings], lacking, strict=self._settings.strict)
+                written.tell([*unsaid, *encoded.warnings], lacking, strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)
 
             written.attempt(encode)
             yield written
-            lost.clear()  # said once
+            unsaid.clear()
 
     def put(self, outcome: Outcome, job: Job, outputs: Sequence[OutputFile]) -> None:
         """Put the files of an outcome in place, if not only asked what would become of them.
