@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from ...io_formats import files
-from ...io_formats.errors import FormatError
+from ...io_formats.errors import FormatError, MeshferryError
 from ...io_formats.replacing import refusal
 from .. import blender_formats
 from ..blend_files import BlendSession
@@ -52,7 +52,7 @@ class Converter:
     """Does tasks, with one Blender for all, which is loaded when first needed."""
 
     def __init__(self, setup: Setup) -> None:
-        parser = argparse.ArgumentParser(allow_abbrev=False)
+        parser = _Parser(allow_abbrev=False)
         add_conversion_arguments(parser)
         self._settings = settings_of(parser.parse_args(setup.argv))
         self._extension, self._format = known_kind(setup.extension)
@@ -135,6 +135,13 @@ class Converter:
         problems = [cause(outcome.problem) for outcome in outcomes if outcome.problem is not None]
         result.error = "; ".join(dict.fromkeys(problems))
         result.ended = Ended.FAILED if problems else Ended.DONE
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses options in words that a driver can pass on."""
+
+    def error(self, message: str) -> NoReturn:
+        raise MeshferryError(f"A worker refuses the options of the batch: {message}")
 
 
 def _content_and_hash(source: Path, task: Task) -> tuple[bytes | None, str]:

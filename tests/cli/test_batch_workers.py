@@ -1,0 +1,264 @@
+"""What a worker of a batch does with one task, free of processes; and, with processes, in the Blender of this test."""
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from boxes import make_box
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def library(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def output(tmp_path):
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def make_converter(library, output):
+    """Return a function that makes a converter; all of them are closed at the end."""
+    from meshferry.cli.batch.converting import Converter, Setup
+
+    made = []
+
+    def make(extension, *argv):
+        converter = Converter(Setup(argv, extension, str(output), (str(library),)))
+        made.append(converter)
+        return converter
+
+    yield make
+    for converter in made:
+        converter.__exit__(None, None, None)
+
+
+def task_of(path, target, *, member="", known_hash="", content=None, size=100):
+    from meshferry.cli.batch.work import Task, Work
+
+    return Task(Work(0, 0, path, member, target, size, 1), known_hash=known_hash, content=content)
+
+
+def write_mesh(path, *names, material="Wood"):
+    """Write a UNIGINE mesh, or a Timbermesh model of several objects."""
+    from meshferry.io_formats import files, formats
+    from meshferry.io_formats.scene import Node, Scene
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = formats.TIMBERMESH if path.suffix == ".timbermesh" else formats.UNIGINE_MESH
+    nodes = [Node(name, mesh=make_box([material])) for name in names or ("box",)]
+    files.write_scene(Scene(files.scene_name(path), nodes), path, target)
+    return path
+
+
+def digest(data):
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def test_one_file(make_converter, library, output):
+    from meshferry.cli.batch.work import Ended
+
+    source = write_mesh(library / "set" / "crate.mesh")
+    result = make_converter("llmesh").convert(task_of("set/crate.mesh", "set/crate.llmesh"))
+    assert (result.ended, result.error, result.outputs) == (Ended.DONE, "", ["set/crate.llmesh"])
+    assert result.hash == digest(source.read_bytes())
+    assert result.facts["triangles"] == 12 and type(result.facts["triangles"]) is int
+    assert (output / "set" / "crate.llmesh").stat().st_size > 100
+    assert 0 < result.seconds < 60
+
+
+def test_the_same_content_is_not_done_again(make_converter, library, output):
+    from meshferry.cli.batch.work import Ended
+
+    source = write_mesh(library / "crate.mesh")
+    converter = make_converter("llmesh")
+    known = digest(source.read_bytes())
+    result = converter.convert(task_of("crate.mesh", "crate.llmesh", known_hash=known))
+    assert (result.ended, result.outputs, result.hash) == (Ended.UNCHANGED, [], known)
+    assert not output.exists()
+    write_mesh(source, material="Steel")
+    result = converter.convert(task_of("crate.mesh", "crate.llmesh", known_hash=known))
+    assert (result.ended, result.outputs) == (Ended.DONE, ["crate.llmesh"])
+
+
+def test_bad_files_are_told_in_words(make_converter, library, output):
+    from meshferry.cli.batch.work import Ended
+
+    (library / "broken.mesh").write_bytes(b"no mesh at all")
+    converter = make_converter("llmesh")
+    broken = converter.convert(task_of("broken.mesh", "broken.llmesh"))
+    missing = converter.convert(task_of("missing.mesh", "missing.llmesh", size=-1))
+    assert (broken.ended, missing.ended) == (Ended.FAILED, Ended.FAILED)
+    assert "\n" not in broken.error and str(library) not in broken.error and "Traceback" not in broken.error
+    assert broken.hash == digest(b"no mesh at all"), "so that a later run knows that it is the same broken file"
+    assert missing.error.startswith("The file cannot be read: ")
+    assert not output.exists()
+
+
+def test_large_files_are_not_held_in_memory(make_converter, library, monkeypatch):
+    from meshferry.cli.batch import converting
+
+    source = write_mesh(library / "crate.mesh")
+    monkeypatch.setattr(converting, "_LARGE", 10)
+    content, hashed = converting._content_and_hash(source, task_of("crate.mesh", "crate.llmesh"))
+    assert (content, hashed) == (None, digest(source.read_bytes()))
+    result = make_converter("llmesh").convert(task_of("crate.mesh", "crate.llmesh"))
+    assert result.outputs == ["crate.llmesh"] and result.hash == hashed
+
+
+def test_what_is_in_an_archive(make_converter, library, output):
+    content = write_mesh(library / "crate.mesh").read_bytes()
+    (library / "crate.mesh").unlink()
+    task = task_of("region.oar", "region/assets/crate.llmesh", member="assets/crate.mesh", content=content)
+    result = make_converter("llmesh").convert(task)
+    assert (result.error, result.outputs) == ("", ["region/assets/crate.llmesh"])
+
+
+def test_parts_are_named_after_their_source_and_never_as_another_target(make_converter, library, output):
+    from meshferry.cli.batch.target_index import target_hash, write_index
+
+    pytest.importorskip("google.protobuf")
+    write_mesh(library / "house.timbermesh", "door", "lid.top", "Roof")
+    targets = ["house.mesh", "House.Door.mesh", "other/house.Roof.mesh"]
+    (output / "meshferry-batch").mkdir(parents=True)
+    write_index(output, map(target_hash, targets))
+    result = make_converter("mesh").convert(task_of("house.timbermesh", "house.mesh"))
+    assert result.error == ""
+    assert result.outputs == ["house.door_2.mesh", "house.lid_top.mesh", "house.Roof.mesh"]
+    assert sorted(path.name for path in output.iterdir() if path.is_file()) == sorted(result.outputs)
+    assert result.facts["triangles"] == 36 and result.facts["nodes"] == 3
+
+
+def test_a_set_does_not_write_over_the_target_of_another(make_converter, library, output):
+    from meshferry.cli.batch.target_index import target_hash, write_index
+    from meshferry.cli.batch.work import Ended
+
+    write_mesh(library / "house.mesh")
+    converter = make_converter("dae")
+    alone = converter.convert(task_of("house.mesh", "house.dae"))
+    assert alone.ended is Ended.DONE and alone.outputs[-1] == "house.dae"
+    beside = alone.outputs[:-1]
+    assert beside, "the levels of detail are files of their own"
+    (output / "meshferry-batch").mkdir()
+    write_index(output, map(target_hash, ["house.dae", beside[0]]))
+    before = (output / beside[0]).read_bytes()
+    refused = make_converter("dae").convert(task_of("house.mesh", "house.dae"))
+    assert refused.ended is Ended.FAILED and beside[0] in refused.error
+    assert (output / beside[0]).read_bytes() == before
+
+
+def test_the_index_of_targets(tmp_path):
+    from meshferry.cli.batch.target_index import TargetIndex, target_hash, write_index
+
+    assert "a.mesh" not in TargetIndex(tmp_path)
+    (tmp_path / "meshferry-batch").mkdir()
+    write_index(tmp_path, [])
+    assert "a.mesh" not in TargetIndex(tmp_path)
+    names = [f"set/Thing {number}.mesh" for number in range(1000)] + ["odd\udcff.mesh", "Straße.mesh"]
+    write_index(tmp_path, map(target_hash, names))
+    index = TargetIndex(tmp_path)
+    assert all(name in index and name.upper() in index for name in names)
+    assert not any(f"set/Thing {number}.anim" in index for number in range(1000))
+    assert (tmp_path / "meshferry-batch" / "targets.u64").stat().st_size == 8 * len(names)
+
+
+def test_what_one_file_has_seen_is_nothing_to_the_next(make_converter, library, output):
+    """A clip that the user gave a name is a file of that name; another's own clip of that name is not."""
+    import numpy as np
+    from meshferry.io_formats import files, formats
+    from meshferry.io_formats.scene import Clip, Joint, Scene, Skeleton, TransformTrack
+
+    zeros, ones = np.zeros((3, 3), np.float32), np.ones((3, 3), np.float32)
+    turn = np.tile(np.float32([1, 0, 0, 0]), (3, 1))
+    for stem, clip in (("one", "one"), ("two", "walk")):
+        clips = [Clip(clip, 30.0, 3, [TransformTrack(0, zeros, turn, ones, skeleton=0)])]
+        scene = Scene(stem, [], [Skeleton("rig", [Joint("root", -1)])], clips)
+        files.write_scene(scene, library / f"{stem}.anim", formats.UNIGINE_ANIMATION)
+    converter = make_converter("anim", "--rename-clip", "one=two")
+    results = [converter.convert(task_of(f"{stem}.anim", f"x/{stem}.anim")) for stem in ("one", "two")]
+    again = make_converter("anim", "--rename-clip", "one=two").convert(task_of("two.anim", "x/two.anim"))
+    assert [result.outputs for result in results] == [["x/one.two.anim"], ["x/two.anim"]]
+    assert again.outputs == results[1].outputs
+
+
+def test_losses_are_told_and_strict_is_kept(make_converter, library, output):
+    from meshferry.cli.batch.work import Ended
+
+    pytest.importorskip("google.protobuf")
+    write_mesh(library / "two.timbermesh", "one", "two")
+    nothing = make_converter("anim").convert(task_of("two.timbermesh", "two.anim"))
+    assert nothing.ended is Ended.FAILED and "There is nothing in 'two'" in nothing.error
+    told = make_converter("data").convert(task_of("two.timbermesh", "two.data"))
+    assert told.ended is Ended.DONE
+    assert len(told.warnings) == len(set(told.warnings)) > 0
+    strict = make_converter("data", "--strict").convert(task_of("two.timbermesh", "strict.data"))
+    assert strict.ended is Ended.FAILED and strict.error.startswith("Not written, since the conversion is strict: ")
+    assert strict.outputs == []
+    assert sorted(path.name for path in output.iterdir()) == sorted(told.outputs)
+
+
+def test_options_that_nobody_knows_here(make_converter):
+    """The plan of a newer version, say, on a machine with an older one."""
+    from meshferry.io_formats.errors import MeshferryError
+
+    with pytest.raises(MeshferryError, match="unrecognized arguments: --sparkle"):
+        make_converter("mesh", "--sparkle")
+
+
+@pytest.mark.needs_bpy
+def test_to_blend_and_back(make_converter, library, output):
+    from meshferry.cli.batch.work import Ended
+
+    write_mesh(library / "crate.mesh")
+    result = make_converter("blend").convert(task_of("crate.mesh", "crate.blend"))
+    assert (result.ended, result.outputs, result.facts["triangles"]) == (Ended.DONE, ["crate.blend"], 12)
+    blend = (output / "crate.blend").read_bytes()
+    (library / "crate.blend").write_bytes(blend)
+    back = make_converter("llmesh").convert(task_of("crate.blend", "back.llmesh"))
+    assert (back.error, back.outputs, back.facts["triangles"]) == ("", ["back.llmesh"], 12)
+    assert back.hash == digest(blend)
+
+
+@pytest.mark.needs_bpy
+def test_processes_of_the_blender_that_runs_this(library, output):
+    """Of the module, and in a real Blender of its own executable."""
+    import bpy
+    from meshferry.cli.batch.converting import Setup
+    from meshferry.cli.batch.pool import Pool
+    from meshferry.cli.batch.work import Ended
+
+    for number in range(4):
+        write_mesh(library / f"{number}.mesh")
+    (library / "3.mesh").write_bytes(b"broken")
+    with Pool(Setup((), "blend", str(output), (str(library),)), 2, time_limit=120) as pool:
+        results = list(pool.run(task_of(f"{number}.mesh", f"{number}.blend") for number in range(4)))
+    ended = {result.work.path: result.ended for result in results}
+    assert ended == {f"{number}.mesh": Ended.DONE if number < 3 else Ended.FAILED for number in range(4)}
+    for number in range(3):
+        bpy.ops.wm.open_mainfile(filepath=str(output / f"{number}.blend"))
+        assert sum(len(mesh.polygons) for mesh in bpy.data.meshes) == 12
+    assert sorted(path.name for path in output.iterdir()) == ["0.blend", "1.blend", "2.blend"]
+
+
+def test_a_worker_started_by_hand(run_python):
+    done = run_python(ROOT / "cli" / "convert.py", "batch-worker")
+    assert done.status == 1
+    assert "is started by 'meshferry batch', not by hand" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names are text there")
+def test_names_that_are_no_text(make_converter, library, output):
+    name = os.fsdecode(b"caf\xe9.mesh")
+    try:
+        write_mesh(library / name)
+    except OSError:
+        pytest.skip("this disk takes no such names")
+    result = make_converter("llmesh").convert(task_of(name, os.fsdecode(b"caf\xe9.llmesh")))
+    assert (result.error, result.outputs) == ("", [os.fsdecode(b"caf\xe9.llmesh")])
