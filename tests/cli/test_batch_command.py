@@ -86,6 +86,14 @@ def test_the_tree_is_kept_and_the_end_is_said_in_plain_words(meshferry, library,
     assert str(tmp_path / "out" / "meshferry-batch" / "journal.jsonl") in result.out
 
 
+def test_what_a_killed_run_left_is_gone_after_the_next(meshferry, library, pretend, tmp_path):
+    left = tmp_path / "out" / "props" / ".c.0123abcd.part.blend"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half a file")
+    assert meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out").status == 0
+    assert not left.exists()
+
+
 def test_a_second_run_has_nothing_to_do(meshferry, library, pretend, tmp_path):
     command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
     meshferry(*command)
@@ -303,7 +311,9 @@ def test_on_a_terminal_a_bar_turns_out_of_the_way_of_records(library, pretend, t
     plain = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.getvalue())
     assert "converting" in plain and "5/5" in plain and "1 failed" in plain
     assert "It is no mesh" in plain
-    assert [json.loads(line) for line in printed.getvalue().splitlines()][-1]["summary"]["done"] == 4
+    assert not re.search(r"finding[^\r\n]*\n[^\r\n]*converting", plain), "one bar at a time"
+    *records, last = [json.loads(line) for line in printed.getvalue().splitlines()]
+    assert len(records) == 5 and last["summary"]["done"] == 4
     assert shown.getvalue().count("\x1b[?25l") == shown.getvalue().count("\x1b[?25h"), "the cursor comes back"
 
 

@@ -272,12 +272,14 @@ def test_leftovers_of_killed_runs_are_swept_and_nothing_else(tmp_path):
     (abandoned / "0").write_bytes(b"half")
     gone.append(abandoned)
     kept = [deep / "x.mesh", deep / ".hidden.mesh", deep / "movie.part", deep / ".config.part", deep / ".x.short.part"]
+    kept.append(deep / ".config.abcdefgh.part")
     for place in kept:
         place.write_bytes(b"keep")
     others = deep / ".notes.txt.abcdefgh.part"
     others.mkdir()
     kept.append(others / "mine.txt")
     kept[-1].write_text("keep")
+    os.utime(others, (1, 1))
     assert leftovers.sweep(tmp_path) == len(gone)
     assert [str(place) for place in gone if os.path.lexists(place)] == []
     assert [place for place in kept if not place.exists()] == []
