@@ -35,7 +35,7 @@ _COUNTS = (
 )
 """Facts of a model that are shown, and what people call one and several."""
 _JOINED = "\N{NO-BREAK SPACE}"
-"""Between a number and what it counts."""
+"""Between a number and what it counts, and before the dot after both: lines break behind it."""
 _WARNINGS_SHOWN = 40
 """Of one model; what is said of several things in it is one."""
 _FILES_SHOWN = 40
@@ -121,7 +121,7 @@ def card(result: Result, number: int, output: Path, links: Links) -> str:
         parts.append(f'<p class="folder">{name(folder)}</p>\n')
     counts = [counted(n, one, several) for key, one, several in _COUNTS if (n := fact(facts, key))]
     if counts:
-        said = " · ".join(count.replace(" ", _JOINED) for count in counts)
+        said = f"{_JOINED}· ".join(count.replace(" ", _JOINED) for count in counts)
         parts.append(f'<p class="counts">{escaped(said)}</p>\n')
     parts.append(f'<p class="result"><b>{_SAID[result.ended]}</b>{_written(result, links)}{_time(result)}</p>\n')
     if result.error:
