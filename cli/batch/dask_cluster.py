@@ -12,6 +12,7 @@ scheduler goes away, the next run takes those over.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 import logging
 import shlex
@@ -260,12 +261,11 @@ def _last_words(problem: subprocess.CalledProcessError) -> str:
 
 def _library() -> Any:
     try:
-        import distributed
+        return importlib.import_module("distributed")
     except ImportError:
         raise MissingLibraryError(
             "--scheduler needs dask.distributed. " + environment.how_to_install(["distributed"])
         ) from None
-    return distributed
 
 
 @contextlib.contextmanager

@@ -59,7 +59,7 @@ def do_lines(arguments: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def collect(arguments: argparse.Namespace, reporter: Reporter) -> int:
-    """Take over what the machines noted down, and tell of it; return 0, also where files failed.
+    """Take over what the machines noted down, and tell of it; return 1 if lines were not done, whatever came of them.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def collect(arguments: argparse.Namespace, reporter: Reporter) -> int:
     ending = Ending(totals, plan.count, seconds, journal.path, report=report)
     reporter.say(ending.text())
     reporter.record(ending.record())
-    return 0
+    return 1 if ending.left else 0
 
 
 def _bring_journal(plan: Plan, output: Path) -> None:

@@ -1,10 +1,14 @@
 """Part of a plan, done by a machine that knows nothing else: which lines, what is skipped, where it stands."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+import time
 
 import pytest
-from batch_mills import TO, journal_lines, shard_journals, write_library, written
+from batch_mills import ROOT, TO, journal_lines, shard_journals, write_library, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.cli import environment
@@ -158,10 +162,11 @@ def test_two_machines_may_do_the_same_shard_at_once(library, meshferry):
     with locks.hold(shard_files.lock_of(first)):
         done = meshferry("batch", "--plan", out, "--range", "2-3")
         assert done.status == 0 and second.exists() and not first.exists()
-    # Whoever brings them together has every file once.
+    # Whoever brings them together has every file once, and sees what is missing.
     shutil.copy(second, first)
     collected = meshferry("batch", "--plan", out, "--collect", "--json")
-    assert collected.status == 0 and collected.entries[-1]["summary"]["done"] == 2
+    summary = collected.entries[-1]["summary"]
+    assert collected.status == 1 and (summary["done"], summary["left"]) == (2, 5)
     targets = [line["target"] for line in journal_lines(out)]
     assert sorted(targets) == sorted(plan_targets(out)[1:3]) and shard_journals(out) == []
 
@@ -217,6 +222,22 @@ def test_what_makes_no_sense_is_refused(library, meshferry, arguments, said):
     lib, out = library
     done = meshferry("batch", *(argument.format(lib=lib, out=out) for argument in arguments))
     assert done.status == 2 and said in done.err and written(out) == {}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the parent is killed as POSIX does it")
+def test_a_shard_ends_with_who_started_it():
+    child = (
+        f"import sys, time; sys.path.insert(0, {str(ROOT / 'tests')!r}); import load_package; "
+        "load_package.load_package(); from meshferry.cli.batch import lifeline; lifeline.end_with_parent(); "
+        "print('up', flush=True); time.sleep(60)"
+    )
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    process.kill()
+    began = time.monotonic()
+    process.stdout.read()  # to the end of the last one who could write there
+    assert time.monotonic() - began < 30
 
 
 def test_a_machine_with_another_version_is_refused(library, meshferry, monkeypatch):
