@@ -136,6 +136,19 @@ def action_curves(action: bpy.types.Action, slot: Any) -> list[bpy.types.FCurve]
     return curves
 
 
+def remove_curves(action: bpy.types.Action, curves: list[bpy.types.FCurve]) -> None:
+    """Remove f-curves from an action, whatever slots they are for."""
+    if not HAS_SLOTS:
+        for curve in curves:
+            action.fcurves.remove(curve)
+        return
+    for layer in action.layers:
+        for strip in layer.strips:
+            for bag in strip.channelbags:
+                for curve in [one for one in bag.fcurves if one in curves]:
+                    bag.fcurves.remove(curve)
+
+
 def stash_action(owner: bpy.types.ID, action: bpy.types.Action, slot: Any, name: str) -> None:
     """Keep an action with its owner without playing it: a muted NLA track of its own."""
     animation = owner.animation_data or owner.animation_data_create()

@@ -29,6 +29,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
         It cannot be read, or there is nothing in it.
     """
     from ..blender_data.exporting import foreign_export
+    from ..blender_data.importing import foreign_import
 
     require_readable(path)
     is_first = not len(session.bpy.data.objects)
@@ -40,8 +41,17 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
         scene = session.bpy.context.scene
         scene.render.fps, scene.render.fps_base = rate, 1.0
         made = _read(session, path, known)
-    foreign_export.set_range(session.bpy.context, made.all_objects)
+    things = list(made.all_objects)
+    foreign_export.set_range(session.bpy.context, things)
     scene.frame_set(scene.frame_start)  # importers leave the animation at frame 1, wherever it begins
+    foreign_import.drop_still_curves(things)
+    if known.capabilities.joins_clips:
+        foreign_import.as_one_clip(session.bpy.context, things, path.stem)
+    if known.capabilities.node_hierarchy:
+        foreign_import.without_pairs(things)
+    else:
+        foreign_import.apply_transforms(things)  # the file knows none: they turn its axes
+    session.bpy.context.view_layer.update()
     return made
 
 
@@ -56,14 +66,9 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
         raise FormatError(f"Blender cannot read it: {said(problem)}", file=str(path)) from None
     made = [thing for thing in data.objects if thing not in before]
     kept = foreign_import.without_scaffolding(made, known.scaffolding)
-    if not known.capabilities.node_hierarchy:
-        foreign_import.apply_transforms(kept)  # the file knows none: they turn its axes
     if not kept:
         raise FormatError("Blender found nothing in it", file=str(path))
-    collection = foreign_import.gathered(session.bpy.context, kept, path.stem)
-    if known.capabilities.joins_clips:
-        foreign_import.as_one_clip(session.bpy.context, kept, path.stem)
-    return collection
+    return foreign_import.gathered(session.bpy.context, kept, path.stem)
 
 
 def _rate_of_keys(session: BlendSession, scene: Any) -> int:

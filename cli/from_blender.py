@@ -86,6 +86,7 @@ class FromBlender:
             name = part.name or files.scene_name(job.target)
             options = resolve(EXPORT_OPTIONS, {**given, **self._settings.export_options})
             scenes.append(self._session.export_scene(part, options, name, target.capabilities))
+            self._part_writer.say_losses(part, scenes[0], options, target)
             self._settings.clips.apply(scenes[0], filtered=True)
             self._settings.clips.require_now()
 

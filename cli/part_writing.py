@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN
+from ..blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDEN
 from ..io_formats.capabilities import Capabilities, losses
 from ..io_formats.errors import ExportError
+from ..io_formats.formats import Format
 from ..io_formats.options import resolve
-from ..io_formats.scene import Scene
+from ..io_formats.scene import Mesh, Scene
 from ..io_formats.wording import listed
 from . import blender_exchange
 from .blend_files import BlendPart, BlendSession
@@ -18,6 +21,8 @@ from .outcomes import Outcome, Settings
 from .reporting import counted
 from .scene_facts import scene_facts
 from .scene_writing import SceneWriter
+
+_BONES = re.compile(r"^\d+ (bones?|weighted mesh(es)?|animated bones?) ")
 
 _CARRIED = frozenset({"EMPTY", "ARMATURE"})
 """Types of objects that say nothing where there is no tree: what hangs on them stands where it stood."""
@@ -71,6 +76,39 @@ class PartWriter:
         if hidden:
             lost.append(f"{listed(hidden)}: hidden, left out")
         return chosen, lost, scene
+
+    def say_losses(self, part: BlendPart, scene: Scene, options: Mapping[str, Any], target: Format) -> None:
+        """Add to what a part was exported as what the export itself did not speak of, since it never looked at it."""
+        from ..blender_data.exporting import foreign_export
+        from ..blender_data.exporting.inventory import inventory
+
+        can = target.capabilities
+        if not can.meshes:
+            return  # who asks for an animation or for bones asks for nothing else
+        context = self._session.bpy.context
+        chosen, left_out = foreign_export.chosen_objects(
+            context, part.collection, use_hidden=bool(options[HIDDEN.name])
+        )
+        coarser = [thing for thing in left_out if foreign_export.belongs_to_another(thing)]
+        whole = inventory(context, [*chosen, *coarser], part.name, options)
+        for node in whole.nodes:
+            if not can.placed_models:
+                node.parent = -1
+            if node.mesh is not None:
+                node.mesh = Mesh(
+                    node.mesh.points,
+                    node.mesh.corner_point,
+                    node.mesh.material_index,
+                    joint_weights=node.mesh.joint_weights,
+                    shape_keys=node.mesh.shape_keys,
+                )
+        if options[CLIPS.name] == "NONE":
+            whole.clips = []
+        if can.vertex_clips and any(clip.vertices for clip in scene.clips):
+            # What bones do to meshes is in the file, if not the bones themselves.
+            baked = losses(Scene("", whole.nodes, whole.skeletons, whole.clips), can)
+            scene.properties["made"] = [*scene.properties.get("made", ()), *(t for t in baked if _BONES.search(t))]
+        scene.warnings += [text for text in losses(whole, can) if text not in scene.warnings]
 
     def write_objects(
         self, objects: list[Any], clips: list[str], outcome: Outcome, job: Job, target: BlenderFormat

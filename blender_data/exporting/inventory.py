@@ -61,6 +61,10 @@ def inventory(
         clip = _clip(source, places, skeletons, scene_rate(context.scene))
         if clip.transforms or clip.vertices:
             scene.clips.append(clip)
+    for number in {track.target for clip in scene.clips for track in clip.vertices}:
+        mesh = scene.nodes[number].mesh
+        if mesh is not None:
+            mesh.shape_keys = []  # they are its vertex animation
     return scene
 
 

@@ -11,10 +11,14 @@ import numpy as np
 
 from ...io_formats.quaternions import continuous
 from ...io_formats.scene import Clip, TransformTrack
+from .. import compat
 from .actions import ClipActions, ClipTiming
 
 _CACHED = "TRANSFORM_CACHE"
 """Type of the constraint that reads an object's place out of a file."""
+
+_STILL = 1e-6
+"""Change of a curve that is rounding, as a share of its largest value, or of 1."""
 
 
 def without_scaffolding(objects: Sequence[bpy.types.Object], names: Collection[str]) -> list[bpy.types.Object]:
@@ -24,8 +28,7 @@ def without_scaffolding(objects: Sequence[bpy.types.Object], names: Collection[s
     """
     gone: list[bpy.types.Object] = []
     for thing in objects:
-        plain = re.sub(r"\.\d{3}$", "", thing.name)
-        is_bare = thing.type == "EMPTY" and not thing.children and plain in names
+        is_bare = thing.type == "EMPTY" and not thing.children and _plain(thing) in names
         if is_bare or (thing.type == "ARMATURE" and all(bone.name in names for bone in thing.data.bones)):
             gone.append(thing)
             for child in thing.children:
@@ -51,6 +54,78 @@ def apply_transforms(objects: Sequence[bpy.types.Object]) -> None:
         if thing.type == "MESH" and thing.data.users == 1:
             thing.data.transform(thing.matrix_basis)
             thing.matrix_basis.identity()
+
+
+def drop_still_curves(objects: Sequence[bpy.types.Object]) -> None:
+    """Remove keys of objects and shape keys that move nothing: importers give some to all that a file names.
+
+    Those of bones stay: a pose that is held is part of an animation.
+    """
+    for thing in objects:
+        for block in (thing, getattr(thing.data, "shape_keys", None)):
+            data = block.animation_data if block is not None else None
+            if data is None or data.action is None:
+                continue
+            slot = data.action_slot if compat.HAS_SLOTS else None
+            own = [
+                curve for curve in compat.action_curves(data.action, slot) if not curve.data_path.startswith("pose.")
+            ]
+            if own and not any(_moves(curve) for curve in own):
+                compat.remove_curves(data.action, own)
+            if not compat.action_curves(data.action, slot):
+                block.animation_data_clear()
+    bpy.data.batch_remove([action for action in bpy.data.actions if not compat.action_curves(action, None)])
+
+
+def _moves(curve: bpy.types.FCurve) -> bool:
+    points = np.empty(2 * len(curve.keyframe_points), np.float32)
+    curve.keyframe_points.foreach_get("co", points)
+    values = points[1::2]
+    return bool(len(values) and np.ptp(values) > _STILL * max(1.0, float(np.abs(values).max())))
+
+
+def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Make one object of an empty and what hangs on it under the same name, where neither moves; return the objects.
+
+    Some files have a place and a thing where Blender has one object.
+    """
+    gone: list[bpy.types.Object] = []
+    for place in objects:
+        if place.type != "EMPTY" or not _rests(place):
+            continue
+        alike = [child for child in place.children if child.type != "EMPTY" and _plain(child) == _plain(place)]
+        if len(alike) != 1 or not _rests(alike[0]) or alike[0].matrix_local != mathutils.Matrix():
+            continue
+        (thing,) = alike
+        for child in [child for child in place.children if child is not thing]:
+            child.parent = thing  # the same place, so that its own stays right
+        thing.parent = place.parent
+        thing.matrix_parent_inverse = place.matrix_parent_inverse
+        thing.rotation_mode = place.rotation_mode
+        thing.matrix_basis = place.matrix_basis
+        gone.append(place)
+    names = [(thing, _plain(thing)) for thing in objects if thing not in gone]
+    bpy.data.batch_remove(gone)
+    for thing, name in names:
+        if thing.name != name and name not in bpy.data.objects:
+            thing.name = name
+    return [thing for thing, _ in names]
+
+
+def _rests(thing: bpy.types.Object) -> bool:
+    """Tell whether an object stays where it is, whatever its bones do."""
+    data = thing.animation_data
+    if len(thing.constraints) or (data is not None and (len(data.drivers) or len(data.nla_tracks))):
+        return False
+    if data is None or data.action is None:
+        return True
+    slot = data.action_slot if compat.HAS_SLOTS else None
+    return all(curve.data_path.startswith("pose.") for curve in compat.action_curves(data.action, slot))
+
+
+def _plain(thing: bpy.types.Object) -> str:
+    """Return an object's name without the number that Blender gives to the second of a name."""
+    return re.sub(r"\.\d{3}$", "", thing.name)
 
 
 def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str) -> None:

@@ -410,7 +410,10 @@ def test_plurals_name_kinds_that_exist() -> None:
     crowded = rich_scene()
     if crowded.nodes[0].mesh:
         crowded.nodes[0].mesh.surfaces *= 2
-    some = (Capabilities(), Capabilities(influences=1), Capabilities(color_layers=1, opaque_colors=True, joins_objects=True))
+        crowded.nodes[0].mesh.colors[0].values[:, 3] = 0
+    crowded.nodes += [sc.Node("Hat", mesh=models.grid_mesh())]
+    joined = Capabilities(color_layers=1, opaque_colors=True, joins_objects=True)
+    some = (Capabilities(), Capabilities(influences=1), joined)
     known = " ".join(text for can in some for text in losses(crowded, can))
     for kind, plural in capabilities._PLURALS.items():
         assert kind in known or plural in known
