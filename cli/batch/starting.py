@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +22,7 @@ _SCRIPT = Path(__file__).resolve().parents[1] / "convert.py"
 """Finds the package and its libraries in a Python or a Blender that knows of neither."""
 WORKER_COMMAND = "batch-worker"
 """What that script is told to become a worker."""
+FOLDER_PREFIX = "meshferry-worker-"
 _KEPT = 16 * 1024
 """Bytes of a worker's last output that are kept."""
 _WORDS_LINES = 3
@@ -67,10 +70,13 @@ class WorkerProcess:
     ----------
     wake:
         Is called, by a thread of this class, once the process has ended.
+
+    Its temporary files lie in a folder of its own, so that none is left of one that was killed.
     """
 
     def __init__(self, command: Sequence[str], greeting: Greeting, wake: Callable[[], None]) -> None:
         windows = sys.platform == "win32"
+        self._folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
         # A group of its own: Ctrl+C goes to the driver alone, and all of the group can be ended at once.
         own_group = {"creationflags": 0x08000200} if windows else {"start_new_session": True}
         try:
@@ -80,10 +86,11 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 bufsize=0,
-                env=_environment(),
+                env=_environment(self._folder),
                 **own_group,  # type: ignore[arg-type]
             )
         except OSError as problem:
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise MeshferryError(f"A worker cannot be started: {command[0]}: {problem.strerror or problem}") from None
         self._said = bytearray()
         self._wake = wake
@@ -122,6 +129,7 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             return False
         self._listener.join(_DRAINED)
+        shutil.rmtree(self._folder, ignore_errors=True)
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None and not (stream is self._process.stdout and self._listener.is_alive()):
                 with contextlib.suppress(OSError):
@@ -156,9 +164,10 @@ class WorkerProcess:
         self._wake()
 
 
-def _environment() -> dict[str, str]:
+def _environment(folder: str) -> dict[str, str]:
     """Return the environment of a worker: as many workers as cores, so one thread each for small matrices."""
-    return dict.fromkeys(_THREADS, "1") | {"PYTHONUNBUFFERED": "1"} | os.environ
+    own = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
+    return dict.fromkeys(_THREADS, "1") | {"PYTHONUNBUFFERED": "1"} | os.environ | own
 
 
 def _death(status: int | None) -> str:
@@ -191,8 +200,6 @@ def _last_words(text: str) -> str:
         # Paths may hold the name of the user.
         place = re.sub(r'^File ".*?([^/\\"]+)", line (\d+) in (.*)$', r"\1, line \2, in \3", place)
         kept = [lines[fatal].removeprefix("Fatal Python error: "), *([place] if place else [])]
-        written = next((line for line in lines if line.startswith("Writing: ")), "")
-        kept += [written] if written else []
     else:
         kept = lines[-_WORDS_LINES:]
     words = " | ".join(kept)

@@ -10,11 +10,14 @@ import contextlib
 import faulthandler
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Client, Connection
+from pathlib import Path
 
 from ...io_formats.errors import MeshferryError, MissingLibraryError
 from .. import environment
@@ -22,6 +25,7 @@ from ..reporting import cause, make_streams_safe
 from . import messages
 from .converting import Converter
 from .messages import Greeting
+from .starting import FOLDER_PREFIX
 
 _STANDARD_INPUT = 0
 _ORPHANED = 4
@@ -68,6 +72,9 @@ def _watch_driver(stopping: threading.Event) -> None:
     with contextlib.suppress(OSError):
         while os.read(_STANDARD_INPUT, 64):
             stopping.set()
+    folder = Path(tempfile.gettempdir())
+    if folder.name.startswith(FOLDER_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(_ORPHANED)
 
 
