@@ -18,6 +18,7 @@ from meshferry.blender_data.importing.import_options import import_options_for
 from meshferry.io_formats.capabilities import Capabilities
 from meshferry.io_formats.formats import (
     FORMATS,
+    MESH_SERIALIZER,
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_MESH,
     SECOND_LIFE_UPLOAD,
@@ -129,6 +130,8 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/unigine.md", "animation export options"): lambda: export_table(UNIGINE_ANIMATION),
     ("docs/second_life.md", "import options"): lambda: import_table(SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE),
     ("docs/second_life.md", "export options"): lambda: export_table(SECOND_LIFE_UPLOAD),
+    ("docs/mesh_serializer.md", "import options"): lambda: import_table(MESH_SERIALIZER),
+    ("docs/mesh_serializer.md", "export options"): lambda: export_table(MESH_SERIALIZER),
 }
 """File and name of a table, and what makes it."""
 

@@ -78,7 +78,9 @@ def test_nothing_of_one_machine(page: Path) -> None:
     assert max(map(len, prose)) <= 120
 
 
-@pytest.mark.parametrize("guide", ["docs/timbermesh.md", "docs/unigine.md", "docs/second_life.md"])
+@pytest.mark.parametrize(
+    "guide", ["docs/timbermesh.md", "docs/unigine.md", "docs/second_life.md", "docs/mesh_serializer.md"]
+)
 def test_troubleshooting_quotes_what_the_code_says(guide: str) -> None:
     source = "\n".join(path.read_text("utf-8") for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))
     _, _, troubleshooting = text_of(ROOT / guide).partition("## Troubleshooting")
