@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -107,9 +108,13 @@ class Run:
         """Do what is to do of some works, or of all; return :attr:`totals`."""
         self._progress.begin("converting", self._plan.count if count is None else count)
         tasks = self._tasks(self._plan.works() if works is None else works)
-        with self._archives, closing(_results(pool, tasks)) as results:
-            for result in results:
-                self._settle(result)
+        started = time.monotonic()
+        try:
+            with self._archives, closing(_results(pool, tasks)) as results:
+                for result in results:
+                    self._settle(result)
+        finally:
+            self.totals.seconds += time.monotonic() - started
         return self.totals
 
     def draw(self, pool: Workers) -> str:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from ...blender_data.importing.import_options import MATERIAL_LIBRARY
 from ...io_formats.errors import MeshferryError
 from ...io_formats.formats import FORMATS, Format
 from .. import environment
 from ..blender_formats import BlenderFormat
-from ..conversion_arguments import given_conversion, useless_between
+from ..conversion_arguments import given_conversion, settings_of, useless_between
 from ..convert_plan import known_kind, searched
 from ..inputs import BLEND
 from ..reporting import Reporter
@@ -31,6 +32,7 @@ from .pool import Pool
 from .progress import Progress
 from .report.report import About, write
 from .summary import Ending
+from .target_index import TargetIndex
 from .work import REPORT_FILE, STATE_FOLDER, Source
 
 _GO_ON = "What is done is kept: the same command goes on from here"
@@ -92,8 +94,28 @@ def make_plan(arguments: argparse.Namespace, output: Path, found: _Found, progre
     )
     passing = found.passing(progress.found(sought))
     plan = planning.make_plan(passing, output, extension, arguments.clashes, batch)
+    _require_other_than_library(arguments, output)
     found.warn_of_useless(arguments, kind)
     return plan
+
+
+def _require_other_than_library(arguments: argparse.Namespace, output: Path) -> None:
+    """Refuse to write over the .blend file that materials are taken from.
+
+    Raises
+    ------
+    MeshferryError
+        A work of the plan would become it.
+    """
+    library = settings_of(arguments).import_options.get(MATERIAL_LIBRARY.name)
+    if not library:
+        return
+    try:
+        place = os.path.relpath(os.path.realpath(library), os.path.realpath(output)).replace(os.sep, "/")
+    except ValueError:
+        return  # it lies on another drive
+    if place in TargetIndex(output):
+        raise MeshferryError(f"A file would overwrite the material library {library}; nothing was written")
 
 
 class _Found:

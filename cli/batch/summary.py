@@ -17,6 +17,8 @@ from .work import Ended
 
 _CAUSES_SHOWN = 10
 _QUARANTINED_SHOWN = 20
+_MOMENT = 1.0
+"""Seconds to begin and to end with that nobody asks about."""
 _WIDTH = 1000
 """Columns where there is no terminal: nothing is broken over lines."""
 _WORDS = {
@@ -36,6 +38,7 @@ class Ending:
     planned: int
     """Works of the plan."""
     seconds: float
+    """From the start of the command on."""
     journal: Path
     report: Path | None = None
     unreadable: int = 0
@@ -63,6 +66,7 @@ class Ending:
                 "with warnings": totals.warned,
                 "unreadable": self.unreadable,
                 "seconds": round(self.seconds, 3),
+                "converting seconds": round(totals.seconds, 3),
                 "slowest": [
                     {"input": source, "seconds": round(seconds, 4)} for seconds, source in totals.slowest_first()
                 ],
@@ -117,8 +121,10 @@ class Ending:
                 return "There is nothing to convert"
             return f"Nothing was to do for {counted(totals.skipped, 'file')}" if totals.skipped else "Nothing was done"
         good = totals.converted - totals.failed
-        rate = rate_text(totals.converted, self.seconds)
-        return f"Converted {good:,} of {counted(totals.converted, 'file')} in {time_text(self.seconds)}, {rate}"
+        seconds = totals.seconds or self.seconds
+        rate = rate_text(totals.converted, seconds)
+        whole = f"; {time_text(self.seconds)} in all" if self.seconds > max(seconds + _MOMENT, 1.1 * seconds) else ""
+        return f"Converted {good:,} of {counted(totals.converted, 'file')} in {time_text(seconds)}, {rate}{whole}"
 
     def _tables(self) -> Iterator[tuple[str, list[Sequence[str]]]]:
         """Yield titles and rows of three cells."""

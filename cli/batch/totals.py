@@ -33,6 +33,8 @@ class Totals:
 
     skipped: int = 0
     """Done by an earlier run, and as they were."""
+    seconds: float = 0.0
+    """How long it took to convert them, without what comes before and after; 0: nobody looked."""
     ended: Counter[Ended] = field(default_factory=Counter)
     warned: int = 0
     """Files with warnings."""

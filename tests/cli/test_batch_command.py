@@ -269,6 +269,15 @@ def test_options_without_effect_are_named(meshferry, library, pretend, tmp_path)
     ]
 
 
+def test_the_library_of_materials_is_never_written_over(meshferry, library, pretend, tmp_path):
+    materials = tmp_path / "out" / "props" / "c.blend"
+    materials.parent.mkdir(parents=True)
+    materials.write_bytes(b"materials")
+    result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out", "--material-library", materials)
+    assert result.status == 2 and f"would overwrite the material library {materials}" in result.err
+    assert materials.read_bytes() == b"materials"
+
+
 def test_a_report_is_written_where_it_is_asked_for(meshferry, library, pretend, tmp_path):
     pretend["b.timbermesh"] = failed("It is no mesh")
     command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
@@ -370,7 +379,10 @@ def test_long_lists_are_cut_in_words(tmp_path):
         totals.add(Result(work, Ended.TIMED_OUT, error="It took longer than 600 s"))
     text = Ending(totals, 60, 61.0, tmp_path / "journal.jsonl").text()
     assert "and 20 other causes" in text and "and 10 more files" in text
-    assert "Converted 0 of 60 files in 1 min 1 s, 59.0 files a minute" in text
+    assert "Converted 0 of 60 files in 1 min 1 s, 59.0 files a minute\n" in text
+    totals.seconds = 20.0
+    text = Ending(totals, 60, 61.0, tmp_path / "journal.jsonl").text()
+    assert "Converted 0 of 60 files in 20.0 s, 3.0 files a second; 1 min 1 s in all\n" in text
 
 
 def test_a_real_batch_goes_on_with_what_is_new_changed_or_failed(meshferry, write_windmill, tmp_path):
