@@ -45,6 +45,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
     foreign_export.set_range(session.bpy.context, things)
     scene.frame_set(scene.frame_start)  # importers leave the animation at frame 1, wherever it begins
     foreign_import.drop_still_curves(things)
+    foreign_import.name_clips(things)
     if known.capabilities.joins_clips:
         foreign_import.as_one_clip(session.bpy.context, things, path.stem)
     if known.capabilities.node_hierarchy:

@@ -8,11 +8,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 
-from ..blender_data.exporting.export_options import CLIP_FILTER, EXPORT_OPTIONS, KEEP_IMPORTED, export_options_for
+from ..blender_data.exporting.export_options import (
+    CLIP_FILTER,
+    EXPORT_OPTIONS,
+    HIDDEN,
+    KEEP_IMPORTED,
+    export_options_for,
+)
 from ..blender_data.importing.import_options import IMPORT_OPTIONS, import_options_for
 from ..io_formats.formats import FORMATS, Format
 from ..io_formats.options import Option
-from . import inputs
+from . import blender_formats, inputs
 from .blend_files import BLEND_OPTIONS
 from .blender_formats import BlenderFormat
 from .clip_choice import ClipChoice, parse_renaming, wanted_names
@@ -99,7 +105,7 @@ def useless_options(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     """Say which of the given options concern nothing in this run."""
     sources = [source for job in plan.jobs for source in job.sources]
     formats = (known for source in sources for known in inputs.formats_of(source))
-    from_blend = any(inputs.is_blend(source) for source in sources)
+    from_blend = any(blender_formats.by_path(source) is not None for source in sources)
     return useless_between(arguments, formats, plan.jobs[0].format, from_blend=from_blend)
 
 
@@ -111,7 +117,7 @@ def useless_between(
     Parameters
     ----------
     from_blend:
-        There are .blend files among the sources, too.
+        There are files of Blender's kinds among the sources, too.
     """
     owned = _tables()
     tables = [table for table, _ in owned]
@@ -119,7 +125,10 @@ def useless_between(
     counting: dict[str, set[str]] = {}
     if isinstance(target, BlenderFormat):
         counting[_IMPORT.key] = _names(import_options_for(known.capabilities for known in read.values()))
-        counting[_BLEND.key] = _names(BLEND_OPTIONS)
+        if target.is_blend:
+            counting[_BLEND.key] = _names(BLEND_OPTIONS)
+        elif from_blend:
+            counting[_EXPORT.key] = {HIDDEN.name}
     elif from_blend:
         counting[_EXPORT.key] = _names(export_options_for(target.capabilities))
     elif target.capabilities.placed_models and any(known.capabilities.placed_models for known in read.values()):
@@ -134,7 +143,7 @@ def useless_between(
     useless = [flag for flag in dict.fromkeys(flag for flags in given.values() for flag in flags) if flag not in useful]
     if arguments.collection and not from_blend:
         useless.append("--collection")
-    return _without_effect(useless, into_blend=isinstance(target, BlenderFormat))
+    return _without_effect(useless, into_blend=isinstance(target, BlenderFormat) and target.is_blend)
 
 
 def _names(options: Iterable[Option]) -> set[str]:

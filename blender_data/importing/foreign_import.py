@@ -128,6 +128,25 @@ def _plain(thing: bpy.types.Object) -> str:
     return re.sub(r"\.\d{3}$", "", thing.name)
 
 
+def name_clips(objects: Sequence[bpy.types.Object]) -> None:
+    """Note of each action which clip of the file it belongs to, where importers make one for each object.
+
+    They tell by the track that it is on, or by a name such as ``Armature|Walk|Layer``.
+    """
+    for thing in objects:
+        for block in (thing, getattr(thing.data, "shape_keys", None)):
+            data = block.animation_data if block is not None else None
+            if data is None:
+                continue
+            for track in data.nla_tracks:
+                for strip in track.strips:
+                    if strip.action is not None:
+                        strip.action.meshferry.clip_name = track.name
+            action = data.action
+            if action is not None and not action.meshferry.clip_name:
+                action.meshferry.clip_name = "|".join(action.name.split("|")[1:-1])
+
+
 def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str) -> None:
     """Make one clip of all that moves objects along the time line of a file.
 
