@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ...io_formats import locks
-from ...io_formats.errors import MeshferryError
+from ...io_formats.errors import MeshferryError, MissingLibraryError
 from ...io_formats.replacing import refusal, replace_file
 from .. import environment
 from ..reporting import Reporter, counted
@@ -66,6 +66,7 @@ def run(shard: Shard, reporter: Reporter, *, command: Sequence[str] | None = Non
     MeshferryError
         The shard cannot be done: there is no plan, no place to write to, no Blender where it is needed.
     """
+    _require_libraries()
     plan = open_plan(shard.plan, shard.roots)
     output = output_of(plan, shard.output)
     numbers = _lines(shard, plan.count)
@@ -93,6 +94,12 @@ def run(shard: Shard, reporter: Reporter, *, command: Sequence[str] | None = Non
                 reporter.record(dataclasses.asdict(entry))
     reporter.say(f"Lines {text}: {told(totals)}")
     return totals
+
+
+def _require_libraries() -> None:
+    """Refuse a machine on which every file would fail, though others could do them."""
+    if missing := environment.missing_libraries():
+        raise MissingLibraryError(f"This machine lacks {' and '.join(missing)}")
 
 
 def told(totals: Totals) -> str:

@@ -245,3 +245,11 @@ def test_a_machine_with_another_version_is_refused(library, meshferry, monkeypat
     monkeypatch.setattr(environment, "version", lambda: "9.9.9")
     done = meshferry("batch", "--plan", out, "--range", "1-2")
     assert done.status == 2 and "9.9.9" in done.err and "all machines need the same" in done.err
+
+
+def test_a_machine_without_a_library_fails_no_files(library, meshferry, monkeypatch):
+    _, out = library
+    monkeypatch.setitem(environment.LIBRARIES, "no_such_module", "no-such-library")
+    done = meshferry("batch", "--plan", out, "--range", "1-2")
+    assert done.status == 2 and "This machine lacks no-such-library" in done.err and "pip install" in done.err
+    assert shard_journals(out) == []
