@@ -302,18 +302,25 @@ def test_where_there_is_no_terminal_a_line_comes_now_and_then(meshferry, library
 class Terminal(io.StringIO):
     """What looks like a terminal to whoever asks."""
 
-    encoding = "utf-8"
+    def __init__(self, encoding):
+        super().__init__()
+        self.characters = encoding
+
+    @property
+    def encoding(self):
+        return self.characters
 
     def isatty(self):
         return True
 
 
-def test_on_a_terminal_a_bar_turns_out_of_the_way_of_records(library, pretend, tmp_path, monkeypatch):
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_on_a_terminal_a_bar_turns_out_of_the_way_of_records(library, pretend, tmp_path, monkeypatch, encoding):
     from meshferry.cli.main import main
 
     monkeypatch.setenv("TERM", "xterm-256color")
     pretend["b.timbermesh"] = failed("It is no mesh")
-    shown, printed = Terminal(), io.StringIO()
+    shown, printed = Terminal(encoding), io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(sys, "stdout", printed)
     assert main(["batch", str(library), "--to", "blend", "-o", str(tmp_path / "out"), "--json"]) == 1
@@ -324,6 +331,7 @@ def test_on_a_terminal_a_bar_turns_out_of_the_way_of_records(library, pretend, t
     *records, last = [json.loads(line) for line in printed.getvalue().splitlines()]
     assert len(records) == 5 and last["summary"]["done"] == 4
     assert shown.getvalue().count("\x1b[?25l") == shown.getvalue().count("\x1b[?25h"), "the cursor comes back"
+    assert encoding == "utf-8" or shown.getvalue().isascii()
 
 
 def accepted(action):

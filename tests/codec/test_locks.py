@@ -1,0 +1,51 @@
+"""Files that stand for a right: one process at a time, and none that holds a file which is gone."""
+
+import errno
+import os
+import sys
+
+import pytest
+from meshferry.io_formats import locks
+
+
+def test_a_held_file_is_held_until_it_is_closed(tmp_path):
+    path = tmp_path / "lock"
+    first = locks.hold(path)
+    assert first is not None and locks.hold(path) is None
+    first.close()
+    second = locks.hold(path)
+    assert second is not None
+    second.close()
+
+
+def test_who_removes_it_has_held_it_and_the_next_makes_it_anew(tmp_path):
+    path = tmp_path / "lock"
+    locks.remove(path, locks.hold(path))
+    assert not path.exists()
+    held = locks.hold(path)
+    assert held is not None and path.exists()
+    held.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="open files cannot be removed there")
+def test_a_file_that_was_removed_while_it_was_waited_for_is_not_the_right_one(tmp_path, monkeypatch):
+    path = tmp_path / "lock"
+    real = locks.lock
+    looks = []
+
+    def lock(stream):
+        looks.append(stream)
+        if len(looks) < 3:
+            path.unlink()
+        return real(stream)
+
+    monkeypatch.setattr(locks, "lock", lock)
+    with locks.hold(path) as held:
+        assert len(looks) == 3 and os.path.samestat(os.fstat(held.fileno()), path.stat())
+
+
+def test_a_place_that_never_stays_is_an_error_not_a_hang(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "lock", lambda stream: True)
+    monkeypatch.setattr(os.path, "samestat", lambda one, other: False)
+    with pytest.raises(OSError, match=os.strerror(errno.EBUSY)):
+        locks.hold(tmp_path / "lock")
