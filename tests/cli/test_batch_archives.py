@@ -177,7 +177,7 @@ def test_links_are_not_followed(archive: Callable[..., Path], tmp_path: Path) ->
         v7_entry(b"././@LongLink", bytes(2**20), b"L"),
         v7_entry(b"pax", b"11 size=-99\n12 path=a\nb\n", b"x") + v7_entry(ONE.encode(), b"{}"),
         v7_entry(b"pax", b"0 size=9\n", b"x") + v7_entry(ONE.encode(), b"{}"),
-        v7_entry(b"pax", b"9" * 30000 + b" size=9\n", b"x") + v7_entry(ONE.encode(), b"{}"),
+        v7_entry(b"pax", b"9" * 30000 + b"\n", b"x") + v7_entry(ONE.encode(), b"{}"),
         v7_entry(b"sparse", b"", b"S"),
         v7_entry(b"././@LongLink", b"x", b"L") * 5000,
     ],
@@ -194,6 +194,7 @@ def test_hostile_headers(archive: Callable[..., Path], entry: bytes) -> None:
         tracemalloc.stop()
         assert found[TWO] == b"{two}"
         assert told or error or found.get(ONE, b"{}") == b"{}"  # empty numbers and empty files are read over
+        assert "damaged" in error or b"9" * 30000 not in entry  # which old Pythons take hours to make out
         assert "Traceback" not in error and len(error) < 300
         assert peak < 20_000_000
 
