@@ -28,6 +28,8 @@ _MARGIN = 0.94
 """Part of the picture's width that a model may take."""
 _EXPOSURE = 0.6
 """Stops: many materials of real models are dark."""
+_LARGE = 200_000
+"""Points above which edges are smoothed in the picture; up to there the model is drawn eight times for it."""
 _SEEN = 0.1
 """Alpha of a pixel that counts."""
 _LEAST_CLIP = 1e-6
@@ -67,7 +69,7 @@ def make_scene(objects: Sequence[bpy.types.Object], size: int, *, surfaces: bool
     if not len(points):
         return None
     _set_camera(scene, points)
-    _set_look(scene, size)
+    _set_look(scene, size, is_large=len(points) > _LARGE)
     scene.display.shading.color_type = show_colors(list(scene.objects))
     return scene
 
@@ -147,7 +149,7 @@ def is_blank(picture: str) -> bool:
     return not bool((pixels[3::4] > _SEEN).any())
 
 
-def _set_look(scene: bpy.types.Scene, size: int) -> None:
+def _set_look(scene: bpy.types.Scene, size: int, *, is_large: bool) -> None:
     """Set how a scene is drawn: always alike, whatever the user's own settings are."""
     render = scene.render
     render.engine = "BLENDER_WORKBENCH"
@@ -159,7 +161,7 @@ def _set_look(scene: bpy.types.Scene, size: int) -> None:
     render.use_compositing = render.use_sequencer = False
     scene.view_settings.view_transform = "Standard"
     scene.view_settings.exposure = _EXPOSURE
-    scene.display.render_aa = "8"
+    scene.display.render_aa = "FXAA" if is_large else "8"
     shading = scene.display.shading
     shading.light = "STUDIO"
     shading.show_cavity = True
