@@ -33,7 +33,7 @@ class IMPORT_SCENE_OT_mesh_serializer(ImportAnyName, bpy.types.Operator):
         """Refuse at once what is no model at all: most files of these extensions are not, and have no options."""
         if are_all_of(self.paths(), (None,)):
             return self.execute(context)
-        return super().invoke(context, event)
+        return ImportAnyName.invoke(self, context, event)
 
 
 class IO_FH_mesh_serializer(bpy.types.FileHandler):

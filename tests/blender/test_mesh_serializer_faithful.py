@@ -163,3 +163,19 @@ def test_one_moved_vertex_leaves_the_others_where_they_are(samples: Path) -> Non
     after = exported(thing).stored
     assert_placed(after, wanted[before.triangles])
     np.testing.assert_array_equal(after.uvs, before.uvs)
+
+
+def test_normals_that_were_turned_round_are_mentioned_and_those_of_the_file_are_not() -> None:
+    if not has_exact_normals():
+        pytest.skip("this Blender has no exact normals")
+    before = made.crate()
+    before.normals[:12] = 256 - before.normals[:12].astype(int)  # half of them point inwards, as in some real files
+    (thing,) = imported(made.pack(before)).objects
+    assert not exported(thing).said
+    normals = thing.data.attributes["custom_normal"].data
+    values = np.empty(72, np.float32)
+    normals.foreach_get("vector", values)
+    normals.foreach_set("vector", np.concatenate((values[:36], -values[36:])))
+    thing.data.update()
+    (said,) = exported(thing).said
+    assert "100% of its normals point backwards" in said

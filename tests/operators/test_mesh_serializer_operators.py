@@ -98,9 +98,31 @@ def test_what_is_no_model_is_refused_in_one_line(clean_blender: Any, tmp_path: P
         bpy.ops.import_scene.mesh_serializer(filepath=str(foreign))
     assert len(str(refused.value).strip().splitlines()) == 1
     assert not bpy.data.objects
-    # A drop of it asks for no options first; a dialog could not be shown here.
-    with pytest.raises(RuntimeError, match=r"buffer\.bin: "):
-        bpy.ops.import_scene.mesh_serializer("INVOKE_DEFAULT", directory=str(tmp_path), files=[{"name": foreign.name}])
+
+
+def test_options_are_asked_for_where_there_is_a_model(clean_blender: Any, tmp_path: Path) -> None:
+    """A drop of what is no model is refused before the options; one of a ``.mesh`` gets those of its own family."""
+    from meshferry.operators.import_mesh_serializer import IMPORT_SCENE_OT_mesh_serializer as own
+    from meshferry.operators.import_unigine import IMPORT_SCENE_OT_unigine as shared
+
+    (tmp_path / "buffer.bin").write_bytes(bytes(range(256)) * 40)
+    for name in ("crate.bin", "crate.mesh"):
+        _write(tmp_path / name)
+
+    def drop(operator: Any, *names: str) -> str:
+        paths = [str(tmp_path / name) for name in names]
+        asked = SimpleNamespace(
+            paths=lambda: paths, invoke_popup=lambda _context: "asked", execute=lambda _context: "executed"
+        )
+        answer: str = operator.invoke(asked, clean_blender.context, None)
+        return answer
+
+    assert drop(own, "buffer.bin") == "executed"
+    assert drop(own, "crate.bin") == drop(own, "buffer.bin", "crate.bin") == "asked"
+    assert drop(shared, "crate.mesh") == {"CANCELLED"}
+    assert list(clean_blender.data.objects.keys()) == ["crate"], (
+        "the other operator has it; there is no window to ask in"
+    )
 
 
 def test_a_broken_file_does_not_stop_the_rest(clean_blender: Any, tmp_path: Path) -> None:
