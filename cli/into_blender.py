@@ -20,7 +20,7 @@ from .blender_formats import BlenderFormat
 from .convert_plan import Job
 from .on_disk import on_disk
 from .outcomes import ANOTHER_FAILED, Outcome, Settings
-from .part_writing import PartWriter, changed_names
+from .part_writing import PartWriter, lost_by_exporter
 from .scene_facts import scene_facts
 from .scene_writing import SceneWriter, make_folder
 
@@ -95,7 +95,7 @@ class IntoBlender:
         lost: list[str] = []
         if not work.target.is_blend:
             lost = _fitted(scene, work.target.capabilities_in(self._session.bpy.app.version))
-            lost += changed_names(scene, work.target)
+            lost += lost_by_exporter(scene, work.target)
         outcome.facts = facts = scene_facts(scene, work.target.capabilities)
         outcome.tell([*scene.warnings, *lost], lost, strict=self._settings.strict)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))

@@ -71,7 +71,7 @@ class PartWriter:
         scene = inventory(context, [*chosen, *coarser], part.name, options)
         can = target.capabilities_in(self._session.bpy.app.version)
         lost = [*losses(scene, can), *lost_objects(chosen, can)]
-        lost += changed_names(scene, target)
+        lost += lost_by_exporter(scene, target)
         hidden = [thing.name for thing in left_out if thing not in coarser]
         if hidden:
             lost.append(f"{listed(hidden)}: hidden, left out")
@@ -131,7 +131,21 @@ class PartWriter:
         self._writer.put(outcome, job, outputs)
 
 
-def changed_names(scene: Scene, target: BlenderFormat) -> list[str]:
+def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[str]:
+    """Say what of a scene goes not for want of a place in the file but by the way its exporter works."""
+    return [*_changed_names(scene, target), *_lost_among_several(scene, target)]
+
+
+def _lost_among_several(scene: Scene, target: BlenderFormat) -> list[str]:
+    """Say which movements of meshes exporters leave out that write several animations action by action."""
+    moved = [clip.name for clip in scene.clips for _ in clip.vertices]
+    if not target.every_action or len(scene.clips) < 2 or not moved:
+        return []
+    what = counted(len(moved), "vertex animation")
+    return [f"{what} not carried over, since there are several animations: {listed(list(dict.fromkeys(moved)))}"]
+
+
+def _changed_names(scene: Scene, target: BlenderFormat) -> list[str]:
     """Say which names of objects, bones and materials are not kept to the letter."""
     if not target.plain_names:
         return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import bpy
 import mathutils
@@ -16,6 +16,9 @@ from .actions import ClipActions, ClipTiming
 
 _CACHED = "TRANSFORM_CACHE"
 """Type of the constraint that reads an object's place out of a file."""
+
+_LAYER = re.compile(r"(Base ?)?Layer ?\d*")
+"""What layers of animations are called, of which importers take one."""
 
 _STILL = 1e-6
 """Change of a curve that is rounding, as a share of its largest value, or of 1."""
@@ -61,20 +64,33 @@ def drop_still_curves(objects: Sequence[bpy.types.Object]) -> None:
 
     Those of bones stay: a pose that is held is part of an animation.
     """
+    for action in bpy.data.actions:
+        for slot in action.slots if compat.HAS_SLOTS else [None]:
+            curves = compat.action_curves(action, slot)
+            own = [curve for curve in curves if not curve.data_path.startswith("pose.")]
+            if own and not any(_moves(curve) for curve in own):
+                compat.remove_curves(action, own)
+    for block, data in _animated(objects):
+        for track in list(data.nla_tracks):
+            if all(strip.action is not None and not _curves(strip) for strip in track.strips):
+                data.nla_tracks.remove(track)
+        if data.action is not None and not _curves(data):
+            data.action = None
+        if data.action is None and not len(data.nla_tracks) and not len(data.drivers):
+            block.animation_data_clear()
+    bpy.data.batch_remove([action for action in bpy.data.actions if not compat.action_curves(action, None)])
+
+
+def _animated(objects: Sequence[bpy.types.Object]) -> Iterator[tuple[bpy.types.ID, bpy.types.AnimData]]:
+    """Yield objects and their shape keys that have animation data, with it."""
     for thing in objects:
         for block in (thing, getattr(thing.data, "shape_keys", None)):
-            data = block.animation_data if block is not None else None
-            if data is None or data.action is None:
-                continue
-            slot = data.action_slot if compat.HAS_SLOTS else None
-            own = [
-                curve for curve in compat.action_curves(data.action, slot) if not curve.data_path.startswith("pose.")
-            ]
-            if own and not any(_moves(curve) for curve in own):
-                compat.remove_curves(data.action, own)
-            if not compat.action_curves(data.action, slot):
-                block.animation_data_clear()
-    bpy.data.batch_remove([action for action in bpy.data.actions if not compat.action_curves(action, None)])
+            if block is not None and block.animation_data is not None:
+                yield block, block.animation_data
+
+
+def _curves(player: bpy.types.AnimData | bpy.types.NlaStrip) -> list[bpy.types.FCurve]:
+    return compat.action_curves(player.action, player.action_slot if compat.HAS_SLOTS else None)
 
 
 def _moves(curve: bpy.types.FCurve) -> bool:
@@ -131,20 +147,25 @@ def _plain(thing: bpy.types.Object) -> str:
 def name_clips(objects: Sequence[bpy.types.Object]) -> None:
     """Note of each action which clip of the file it belongs to, where importers make one for each object.
 
-    They tell by the track that it is on, or by a name such as ``Armature|Walk|Layer``.
+    They tell by the track that it is on, or by a name such as ``Armature|Walk`` or ``Armature|Walk|BaseLayer``.
     """
-    for thing in objects:
-        for block in (thing, getattr(thing.data, "shape_keys", None)):
-            data = block.animation_data if block is not None else None
-            if data is None:
-                continue
-            for track in data.nla_tracks:
-                for strip in track.strips:
-                    if strip.action is not None:
-                        strip.action.meshferry.clip_name = track.name
-            action = data.action
-            if action is not None and not action.meshferry.clip_name:
-                action.meshferry.clip_name = "|".join(action.name.split("|")[1:-1])
+    for _block, data in _animated(objects):
+        for track in data.nla_tracks:
+            for strip in track.strips:
+                if strip.action is not None:
+                    strip.action.meshferry.clip_name = track.name
+    owners = {"Key", *(thing.name for thing in objects), *(thing.data.name for thing in objects if thing.data)}
+    playing = {data.action for _block, data in _animated(objects)}
+    for action in bpy.data.actions:
+        parts = action.name.split("|")
+        owner = bpy.data.objects.get(parts[0])
+        if not compat.HAS_SLOTS and len(parts) > 1 and owner is not None and action not in playing:
+            compat.stash_action(owner, action, None, action.name)  # nothing else tells whose it is
+        while len(parts) > 1 and parts[0] in owners:
+            del parts[0]
+        if len(parts) > 1 and _LAYER.fullmatch(parts[-1]):
+            del parts[-1]
+        action.meshferry.clip_name = action.meshferry.clip_name or "|".join(parts)
 
 
 def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str) -> None:
@@ -155,11 +176,9 @@ def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
     cached = [thing for thing in objects if any(one.type == _CACHED for one in thing.constraints)]
     if cached:
         _key_places(context, cached, name)
-    for thing in objects:
-        for block in (thing, getattr(thing.data, "shape_keys", None)):
-            data = block.animation_data if block is not None else None
-            if data is not None and data.action is not None:
-                data.action.meshferry.clip_name = name
+    for _block, data in _animated(objects):
+        if data.action is not None:
+            data.action.meshferry.clip_name = name
 
 
 def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str) -> None:
