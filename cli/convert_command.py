@@ -20,7 +20,7 @@ from .reporting import Reporter, counted, grouped, summary
 from .scene_writing import EMBEDDED
 
 _DESCRIPTION = """\
-Convert files between the formats, and to and from .blend files.
+Convert files between the formats, and to and from .blend, .glb, .gltf, .fbx, .obj, .ply and .usd files.
 
   convert windmill.timbermesh windmill.blend      into one file
   convert a.timbermesh b.timbermesh both.blend    a collection for each
@@ -30,12 +30,15 @@ Convert files between the formats, and to and from .blend files.
   convert gun.mesh --to anim -o out               the animations in a mesh; several by their names
   convert gun.mesh idle.anim out.mesh --mesh-version ms12 --embedded-animation
                                                   animations into a mesh
+  convert chair.obj chair.mesh                    and the same with .glb, .gltf, .fbx, .ply, .usd, .usdz
+  convert models --to glb -o out --dry-run        what would be written, and what would be lost
   convert house.blend house.dae                   an upload set for Second Life: with house_LOD2.dae and so on
   convert 98a6e63e-12e2-481a-93db-93e6fa4f8b6d ear.blend
                                                   a file without extension: the content decides
 
-A folder gives meshes where meshes are written, and animations where those are; a mesh and the animation of its name
-become one .blend file. --to takes a format's name, too.
+A folder gives whatever can become the target: meshes where meshes are written, and animations where those are; a mesh
+and the animation of its name become one .blend file, or one of Blender's other formats. --to takes a format's name, too.
+What the target cannot hold is said. Conversions between the formats of Meshferry need no Blender.
 Files of the same name are replaced, inputs never. A bad file does not stop the rest.
 Exit status: 0 all converted, 1 any failed, 2 refused before anything was written.
 """
@@ -47,7 +50,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         "convert",
         parents=parents,
         allow_abbrev=False,
-        help="convert files, also to and from .blend",
+        help="convert files, also to and from .blend, .glb, .fbx, .obj, .ply, .usd",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="%(prog)s [options] IN… (OUT | --to EXTENSION -o FOLDER)",

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..io_formats.capabilities import Capabilities
 from ..io_formats.formats import FORMATS, Format
+from .blender_formats import ANY_NUMBER, BLENDER_FORMATS, BlenderFormat
 from .reporting import Reporter, counted
 
 _NAMES = {
@@ -22,6 +23,8 @@ _NAMES = {
     "vertex_clips": "vertex animation",
     "levels_of_detail": "levels of detail",
     "physics": "physics shapes",
+    "joins_objects": "all objects as one mesh",
+    "joins_clips": "one animation",
     "placed_models": "place and size of each object",
 }
 
@@ -45,13 +48,32 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG0
                 "reads": list(known.extensions) if known.is_read else [],
                 "writes": [extension for extension in known.extensions if extension not in known.only_read],
                 "is_set": known.is_set,
+                "needs_blender": False,
                 "holds": asdict(known.capabilities),
             }
         )
-        reporter.result(
-            f"{known.label} ({', '.join(known.extensions)})\n  {_use(known)}\n  holds {described(known.capabilities)}"
+        _tell(known, _use(known), reporter)
+    for kind in BLENDER_FORMATS:
+        reporter.record(
+            {
+                "name": kind.name,
+                "label": kind.label,
+                "extensions": kind.extensions,
+                "reads": list(kind.extensions),
+                "writes": list(kind.extensions),
+                "is_set": kind.is_set,
+                "needs_blender": True,
+                "holds": asdict(kind.capabilities),
+            }
         )
+        beside = "; several files beside each other" if kind.is_set else ""
+        _tell(kind, f"converted from and to through Blender{beside}", reporter)
     return 0
+
+
+def _tell(known: Format | BlenderFormat, use: str, reporter: Reporter) -> None:
+    extensions = ", ".join(known.extensions)
+    reporter.result(f"{known.label} ({extensions})\n  {use}\n  holds {described(known.capabilities)}")
 
 
 def _use(known: Format) -> str:
@@ -69,9 +91,15 @@ def described(capabilities: Capabilities) -> str:
     """Say in words what a format can hold."""
     held = asdict(capabilities)
     parts = [
-        counted(capabilities.uv_layers, "UV layer") if capabilities.uv_layers else "",
-        counted(capabilities.color_layers, "colour layer") if capabilities.color_layers else "",
-        counted(capabilities.influences, "weight") + " a vertex" if capabilities.influences else "",
+        _amount(capabilities.uv_layers, "UV layer"),
+        _amount(capabilities.color_layers, "colour layer") + (" without alpha" if capabilities.opaque_colors else ""),
+        _amount(capabilities.influences, "weight", " a vertex"),
     ]
     parts += [name for key, name in _NAMES.items() if held[key]]
     return ", ".join(part for part in parts if part) or "bare triangles"
+
+
+def _amount(number: int, noun: str, more: str = "") -> str:
+    if not number:
+        return ""
+    return (f"any number of {noun}s" if number >= ANY_NUMBER else counted(number, noun)) + more
