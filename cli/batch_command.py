@@ -29,8 +29,8 @@ Convert everything below folders, or everything that a list names, over all core
 
 The folder tree is kept. The same command again does only what is new, changed or failed, also after Ctrl+C, a kill or
 a power cut: {STATE_FOLDER}/journal.jsonl in the output folder tells what was done. A broken file does not stop the
-rest. One that brings Blender down is tried once more, alone, and put in quarantine if it does so again; so is one that
-takes longer than --time-limit. Files are written whole or not at all; sources are never written over.
+rest. One that brings Blender down is tried once more, alone; if it does so again, and if a file takes longer than
+--time-limit, it is put in quarantine. Files are written whole or not at all; sources are never written over.
 Exit status: 0 all converted, 1 any failed, 2 refused before anything was written, 130 interrupted.
 """
 
