@@ -94,18 +94,16 @@ def write(job: Job, folder: Path) -> int:
     plan_folder = folder / PLAN_FOLDER
     try:
         plan_folder.mkdir(parents=True, exist_ok=True)
-        # A plan without its head is none: an interrupted writing leaves nothing that looks whole.
-        (plan_folder / BATCH_FILE).unlink(missing_ok=True)
-        files = _Files(roots)
-        batch = _write_plan(job.plan, itertools.chain([first], works), roots, plan_folder, files)
+        # Without its template a job is none: an interrupted writing leaves nothing that looks whole.
+        (folder / TEMPLATE_FILE).unlink(missing_ok=True)
+        batch = _write_plan(job.plan, itertools.chain([first], works), roots, plan_folder)
         _bring_state(job.output, plan_folder)
-        replace_file(plan_folder / BATCH_FILE, batch.to_json().encode("ascii"))
         values = _values(job, batch)
         template = _template(job, batch, list(values))
         _write_json(folder / VALUES_FILE, {"parameterValues": [{"name": n, "value": v} for n, v in values.items()]})
-        _write_json(folder / ASSETS_FILE, _assets(job, batch, files))
+        _write_assets(folder / ASSETS_FILE, job.output, Plan.open(plan_folder))
         _write_json(folder / PARAMETERS_FILE, values)
-        _write_json(folder / TEMPLATE_FILE, template)
+        replace_file(folder / TEMPLATE_FILE, _json(template))
     except OSError as problem:
         raise MeshferryError(f"{folder}: the job cannot be written: {refusal(problem)}") from None
     return batch.count
@@ -152,27 +150,26 @@ class _Roots:
         return dataclasses.replace(work, number=number, root=place, path=path)
 
 
-class _Files:
-    """The files that a job reads: sources, archives around them, and what belongs to a source of several files."""
-
-    def __init__(self, roots: _Roots) -> None:
-        self._roots = roots
-        self._names: dict[str, dict[str, None]] = defaultdict(dict)
-        """By folder, in the order of the plan."""
-
-    def add(self, work: Work) -> None:
-        """Take in the source of a work of the bundle's plan."""
-        if work.size >= 0:
-            path = Path(self._roots.new[work.root], work.path)
-            self._names[str(path.parent)].setdefault(path.name)
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the paths."""
-        for folder, names in self._names.items():
-            kinds = {name: blender_formats.by_extension(os.path.splitext(name)[1]) for name in names}
-            stems = {os.path.splitext(name)[0] for name, kind in kinds.items() if kind is not None and kind.is_set}
-            beside = [name for name in _listed(folder) if _belongs(name, stems)] if stems else []
-            yield from (os.path.join(folder, name) for name in dict.fromkeys([*names, *beside]))
+def _files(works: Iterable[Work], roots: Sequence[str]) -> Iterator[str]:
+    """Yield the paths of all files that are read: sources, archives and what lies beside sources of sets."""
+    sets: dict[str, set[str]] = defaultdict(set)
+    """Names of sources that are several files, by folder."""
+    last = ""
+    for work in works:
+        if work.size < 0 or work.path == last:  # not there; or in the same archive
+            continue
+        last = work.path
+        path = os.path.join(roots[work.root], *work.path.split("/"))
+        kind = blender_formats.by_extension(os.path.splitext(path)[1])
+        if kind is not None and kind.is_set:
+            folder, name = os.path.split(path)
+            sets[folder].add(name)
+        yield path
+    for folder, names in sets.items():
+        stems = {os.path.splitext(name)[0] for name in names}
+        yield from (
+            os.path.join(folder, name) for name in _listed(folder) if name not in names and _belongs(name, stems)
+        )
 
 
 def _listed(folder: str) -> list[str]:
@@ -188,16 +185,17 @@ def _belongs(name: str, stems: set[str]) -> bool:
     return any(name[:end] in stems for end in range(1, len(name)))
 
 
-def _write_plan(plan: Plan, works: Iterable[Work], roots: _Roots, folder: Path, files: _Files) -> BatchFile:
-    """Write the lines of the bundle's plan; return its head."""
+def _write_plan(plan: Plan, works: Iterable[Work], roots: _Roots, folder: Path) -> BatchFile:
+    """Write the bundle's plan; return its head."""
     count = size = 0
     with (folder / PLAN_FILE).open("wb") as stream:
         for work in works:
             moved = roots.moved(work, count)
-            files.add(moved)
             size += stream.write(line_of(moved))
             count += 1
-    return dataclasses.replace(plan.batch, roots=roots.new, count=count, plan_size=size)
+    batch = dataclasses.replace(plan.batch, roots=roots.new, count=count, plan_size=size)
+    (folder / BATCH_FILE).write_text(batch.to_json(), encoding="ascii")
+    return batch
 
 
 def _bring_state(output: Path, folder: Path) -> None:
@@ -245,18 +243,27 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _assets(job: Job, batch: BatchFile, files: _Files) -> dict[str, Any]:
-    """Return what Deadline Cloud carries to machines that do not share a disk, and back from them."""
-    # What is no text in a name cannot be told to another machine; its conversion says that the file is not there.
-    inputs = [path for path in files if _is_text(path)]
-    library = _library(batch)
-    return {
+def _write_assets(path: Path, output: Path, plan: Plan) -> None:
+    """Write what Deadline Cloud carries to machines that do not share a disk, and back from them."""
+    library = _library(plan.batch)
+    mark = "files"
+    told = {
         "assetReferences": {
-            "inputs": {"filenames": inputs + ([library] if library else []), "directories": []},
-            "outputs": {"directories": [str(job.output)]},
-            "referencedPaths": list(batch.roots),
+            "inputs": {"filenames": [mark], "directories": []},
+            "outputs": {"directories": [str(output)]},
+            "referencedPaths": list(plan.roots),
         }
     }
+    # What is no text in a name cannot be told to another machine; its conversion says that the file is not there.
+    files = (json.dumps(file) for file in _files(plan.works(), plan.roots) if _is_text(file))
+    if library:
+        files = itertools.chain(files, [json.dumps(library)])
+    before, after = _json(told).decode("ascii").split(json.dumps(mark), 1)
+    with path.open("w", encoding="ascii") as stream:
+        # One after the other: a library of a million files has a hundred megabytes of paths.
+        stream.write(before + next(files, ""))
+        stream.writelines(",\n        " + file for file in files)
+        stream.write(after)
 
 
 def _template(job: Job, batch: BatchFile, names: Sequence[str]) -> dict[str, Any]:
@@ -371,4 +378,8 @@ def _number(name: str, default: int, least: int, label: str, told: str) -> dict[
 
 
 def _write_json(path: Path, value: Any) -> None:
-    replace_file(path, (json.dumps(value, indent=2) + "\n").encode("ascii"))
+    path.write_bytes(_json(value))
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode("ascii")
