@@ -174,6 +174,27 @@ def test_every_length_but_the_right_one_is_refused(bits: int) -> None:
     assert [size for size in lengths if variant_of(head[:size], size) is Variant.CURRENT] == [len(data)]
 
 
+def test_points_alone_need_sound_bounds() -> None:
+    """Small numbers of 32 bits ask for the length of a file with a few points and no triangles."""
+    data = struct.pack("<HHB", 2, 0, 1) + struct.pack("<6I", 3, 9, 0, 1, 2, 5) + bytes(12)
+    assert not sniffed(data)
+    sound = struct.pack("<HHB", 2, 0, 1) + struct.pack("<6f", 3, 9, 0, 1, 2, 5) + bytes(12)
+    assert sniffed(sound)
+
+
+@pytest.mark.parametrize("vertices", [7, 400])
+def test_submeshes_have_to_fit_in_all_that_is_seen(vertices: int) -> None:
+    """Of 400 vertices the submeshes begin beyond the head; then the length still has to be possible."""
+    data = made.submeshes([made.TRIANGLES[:2], made.TRIANGLES[2:]], vertices=vertices)
+    assert sniffed(data)
+    for more in (1, 2, 3, 4, 5):
+        assert not sniffed(data + bytes(more))
+    assert not sniffed(data[: -6 * 4])
+    if vertices < 300:
+        assert not sniffed(made.submeshes([made.TRIANGLES, ((0, 1, vertices),)], vertices=vertices))
+        assert not sniffed(data + bytes(6))
+
+
 # -- words for what nearly fits -----------------------------------------------------------------
 
 

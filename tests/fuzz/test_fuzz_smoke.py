@@ -58,7 +58,7 @@ def expect_clean(judge: Judge, case: Case) -> str:
         ("unigine_skeleton", CASES),
         ("second_life_mesh", CASES // 2),  # their scenes are written as four formats
         ("second_life_bundle", CASES // 4),
-        ("mesh_serializer", CASES),
+        ("mesh_serializer", CASES // 2),
     ],
 )
 def test_only_success_or_refusal(judge: Judge, name: str, cases: int) -> None:
@@ -91,8 +91,8 @@ def test_whole_mesh_serializer_files_are_read(judge: Judge, variant: str) -> Non
     """Put together from the format page alone; as many triangles as a file holds are no matter either."""
     rng = random.Random(SEED)
     for vertices, triangles, bits in ((9, 5, 31), (1, 1, 3), (300, 200, 9), (65_535, 65_535, 31)):
-        if vertices > 300 and variant == "first as text":
-            continue
+        if vertices > 300 and variant != "submeshes":
+            continue  # the others take as long
         data = mesh_serializer_cases.sound(rng, variant, vertices=vertices, triangles=triangles, bits=bits)
         case = Case(0, data, f"{variant}, {vertices} vertices")
         # One vertex makes no triangle.
