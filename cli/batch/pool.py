@@ -28,6 +28,9 @@ _LEAVING_LIMIT = 20.0
 _HANDSHAKE = 0.5
 """Seconds within which the call of a process is taken that has ended meanwhile."""
 _ATTEMPTS = 2
+"""Processes that a file may bring down."""
+_STARTS = 3
+"""Starts in a row that may fail: a system short of memory may end a process that did nothing wrong."""
 
 
 class Pool:
@@ -68,6 +71,7 @@ class Pool:
         """Processes that end by themselves, and when that should have happened."""
         self._again: deque[Handed] = deque()
         """Tasks that a worker took with it when it ended: those that may be its cause, and those behind them."""
+        self._failed_starts = 0
 
     def __enter__(self) -> Pool:
         return self
@@ -191,13 +195,7 @@ class Pool:
         self._see_off()
 
     def _take_calls(self, switchboard: Switchboard) -> None:
-        """Learn which workers have called.
-
-        Raises
-        ------
-        MeshferryError
-            One ended before it did.
-        """
+        """Learn which workers have called, and which have ended before they could."""
         for patience in (_HANDSHAKE, 0.0):
             for number, connection in switchboard.answer():
                 if number in self._workers:
@@ -209,7 +207,8 @@ class Pool:
             if not ended:
                 return
             time.sleep(patience)
-        raise _no_start(ended[0])
+        for worker in ended:
+            self._not_started(worker)
 
     def _patience(self) -> float | None:
         """Return how many seconds nothing has to happen before something is amiss."""
@@ -229,6 +228,7 @@ class Pool:
             raise (MissingLibraryError if message["is_missing"] else MeshferryError)(message["refused"])
         if "ready" in message:
             worker.make_ready(message["ready"])
+            self._failed_starts = 0
             return
         handed = worker.finish()
         if worker.is_worn and not worker.handed:
@@ -238,11 +238,10 @@ class Pool:
     def _lost(self, worker: PoolWorker) -> Iterator[Result]:
         """Replace a process that has ended by itself; what it was at is tried once more, alone in a fresh one."""
         seconds = worker.seconds
-        if not worker.process.close(_LEAVING_LIMIT):
-            worker.process.kill()
-        self._remove(worker)
         if not worker.is_ready:
-            raise _no_start(worker)
+            self._not_started(worker)
+            return
+        self._bury(worker)
         if not worker.handed:
             return
         first, *others = worker.handed
@@ -253,6 +252,26 @@ class Pool:
             return
         reason = f"{worker.process.how_it_ended()} ({worker.described})"
         yield _ended(first, Ended.CRASHED, reason, seconds)
+
+    def _not_started(self, worker: PoolWorker) -> None:
+        """Give to others what waited for a process that ended at its start.
+
+        Raises
+        ------
+        MeshferryError
+            That happens time and again.
+        """
+        self._bury(worker)
+        self._again.extendleft(reversed(worker.handed))
+        self._failed_starts += 1
+        if self._failed_starts >= _STARTS:
+            raise MeshferryError(f"A worker could not start. {worker.process.how_it_ended()}")
+
+    def _bury(self, worker: PoolWorker) -> None:
+        """Forget a process that has ended by itself."""
+        if not worker.process.close(_LEAVING_LIMIT):
+            worker.process.kill()
+        self._remove(worker)
 
     def _too_late(self, worker: PoolWorker) -> Iterator[Result]:
         """End a process that takes too long."""
@@ -294,9 +313,3 @@ class Pool:
 def _ended(handed: Handed, ended: Ended, reason: str, seconds: float) -> Result:
     task = handed.task
     return Result(task.work, ended, error=reason, seconds=seconds, attempts=handed.attempts, kind=task.kind)
-
-
-def _no_start(worker: PoolWorker) -> MeshferryError:
-    if not worker.process.close(_LEAVING_LIMIT):
-        worker.process.kill()
-    return MeshferryError(f"A worker could not start. {worker.process.how_it_ended()}")

@@ -136,6 +136,20 @@ def test_workers_that_cannot_start_are_not_blamed_on_files(make_pool):
         list(pool.run(tasks_of("fine")))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_a_start_that_fails_once_is_tried_again(make_pool, tmp_path):
+    mark = tmp_path / "mark"
+    program = (
+        "import os, runpy, signal, sys; mark = sys.argv[1]; first = not os.path.exists(mark); open(mark, 'w').close()\n"
+        "if first: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "sys.argv = sys.argv[2:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    with make_pool(1, command=[sys.executable, "-c", program, str(mark), ODD[1]]) as pool:
+        results = list(pool.run(tasks_of("fine", "fine", "fine")))
+    assert [result.work.number for result in results] == [0, 1, 2]
+    assert {result.attempts for result in results} == {1}
+
+
 def test_processes_are_replaced(make_pool):
     with make_pool(1, recycle_after=4) as pool:
         results = list(pool.run(tasks_of(*["fine"] * 10)))
