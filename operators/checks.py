@@ -10,6 +10,7 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
 
 from ..blender_data import element_selection, level_objects
+from ..blender_data.exporting import exporter
 from ..blender_data.exporting.model_objects import named_levels
 from ..blender_data.exporting.object_selection import armature_of
 from ..io_formats.findings import Finding, Severity, warning
@@ -124,6 +125,26 @@ class CheckScene:
         if last is None:
             return resolve(self.option_table, headless=False)
         return option_values(last, self.option_table)
+
+
+class CheckObject(CheckScene):
+    """Mixin of operators that check the active object."""
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need a mesh object."""
+        if context.object is None or context.object.type != "MESH":
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        return True
+
+    def subject(self, context: Any) -> str:
+        """Return the name of the object."""
+        return str(context.object.name)
+
+    def source(self, context: Any) -> tuple[Any, str]:
+        """Return the object."""
+        return exporter.Source("OBJECTS", objects=(context.object,)), self.subject(context)
 
 
 def keep_findings(context: Any, target: Format, subject: str, findings: list[Finding]) -> None:

@@ -4,13 +4,12 @@ from typing import Any
 
 import bpy
 
-from ..blender_data.exporting import exporter
 from ..io_formats.formats import UNIGINE_MESH
-from .checks import CheckScene
+from .checks import CheckObject
 from .export_unigine import MESH_OPTIONS, EXPORT_SCENE_OT_unigine_mesh, without_needless_clips
 
 
-class EXPORT_SCENE_OT_unigine_mesh_check(CheckScene, bpy.types.Operator):
+class EXPORT_SCENE_OT_unigine_mesh_check(CheckObject, bpy.types.Operator):
     """List what the engine would stumble over."""
 
     bl_idname = "export_scene.unigine_mesh_check"
@@ -20,22 +19,6 @@ class EXPORT_SCENE_OT_unigine_mesh_check(CheckScene, bpy.types.Operator):
     format = UNIGINE_MESH
     option_table = MESH_OPTIONS
     export_operator = EXPORT_SCENE_OT_unigine_mesh.bl_idname
-
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """Need a mesh object."""
-        if context.object is None or context.object.type != "MESH":
-            cls.poll_message_set("Choose a mesh object")
-            return False
-        return True
-
-    def subject(self, context: Any) -> str:
-        """Return the name of the object."""
-        return str(context.object.name)
-
-    def source(self, context: Any) -> tuple[Any, str]:
-        """Return the object."""
-        return exporter.Source("OBJECTS", objects=(context.object,)), self.subject(context)
 
     def last_values(self, context: Any) -> dict[str, Any]:
         """Return the options of the last export; animations only where they go into the mesh."""

@@ -293,3 +293,41 @@ def test_the_exporter_of_a_collection(clean_blender: Any, crates: list[Any], out
     holder.filepath = str(out / "exported.bytes")
     bpy.ops.collection.export_all()
     assert _triangles(out / "exported.bytes") == 12
+
+
+# -- the sidebar --------------------------------------------------------------------------------------------------
+
+
+def test_the_check_finds_what_an_export_would_say(clean_blender: Any, crates: list[Any]) -> None:
+    bpy = clean_blender
+    _select(bpy, crates[0])
+    found = bpy.context.window_manager.meshferry_check
+    bpy.ops.export_scene.mesh_serializer_check()
+    assert (found.subject, found.format, len(found.findings)) == ("red", "mesh_serializer", 0)
+    crates[0].data.materials.append(bpy.data.materials.new("Wood"))
+    crates[0].scale = (1000, 1000, 1000)
+    bpy.ops.export_scene.mesh_serializer_check()
+    said = [finding.message for finding in found.findings]
+    assert any("1 material not carried over" in text for text in said), said
+    assert any("steps of 61 mm" in text for text in said), said
+    assert not any(finding.is_error for finding in found.findings)
+    _select(bpy, _grid(bpy, "Field", 260))
+    bpy.ops.export_scene.mesh_serializer_check()
+    assert [finding.is_error for finding in found.findings] == [True]
+    assert "68,121 vertices" in found.findings[0].message
+
+
+def test_the_ranges_of_a_file_can_be_seen_and_put_away(clean_blender: Any, crates: list[Any], out: Path) -> None:
+    from meshferry.operators.mesh_serializer_panel import kept_of
+
+    bpy = clean_blender
+    _select(bpy, crates[0])
+    kept = kept_of(crates[0])
+    assert tuple(kept.position_domain) == pytest.approx((-1, -2, 0, 1, 2, 1))
+    kept.position_domain[5] = 3.0
+    assert bpy.types.MESH_SERIALIZER_PT_kept.poll(bpy.context)
+    for used, top in ((True, 3.0), (False, 1.0)):  # a third of the range is one of its steps
+        kept.has_domains = used
+        bpy.ops.export_scene.mesh_serializer(filepath=str(out / "red.data"))
+        assert made.unpack((out / "red.data").read_bytes()).bounds[1, 1] == pytest.approx(top)
+    assert kept_of(crates[0]) is not None, "put away, not lost"

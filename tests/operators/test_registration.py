@@ -96,6 +96,7 @@ def test_no_two_file_handlers_share_an_extension(clean_blender):
         ("export_scene.second_life_request", "Export Second Life Upload Request"),
         ("import_scene.mesh_serializer", "Import MeshSerializer2"),
         ("export_scene.mesh_serializer", "Export MeshSerializer2"),
+        ("export_scene.mesh_serializer_check", "Check MeshSerializer2"),
         ("object.second_life_avatar_add", "Add Second Life Avatar"),
     ],
 )

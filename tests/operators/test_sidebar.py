@@ -242,14 +242,17 @@ def test_what_came_from_a_file_shows_the_panels_of_its_format_alone(clean_blende
     for importer, path in (
         (bpy.ops.import_scene.timbermesh, examples / "windmill.timbermesh"),
         (bpy.ops.import_scene.unigine, examples / "lamp.mesh"),
+        (bpy.ops.import_scene.mesh_serializer, examples / "vase.data"),
     ):
         importer(filepath=str(path))
         shown[path.stem] = (
             bpy.types.TIMBERMESH_PT_sidebar.poll(bpy.context),
             bpy.types.UNIGINE_PT_sidebar.poll(bpy.context),
+            bpy.types.MESH_SERIALIZER_PT_sidebar.poll(bpy.context),
         )
-    assert shown == {"windmill": (True, False), "lamp": (False, True)}
+    assert shown == {"windmill": (True, False, False), "lamp": (False, True, False), "vase": (False, False, True)}
     own = bpy.data.objects.new("own", bpy.data.meshes.new("own"))
     bpy.context.scene.collection.objects.link(own)
     bpy.context.view_layer.objects.active = own
-    assert bpy.types.TIMBERMESH_PT_sidebar.poll(bpy.context) and bpy.types.UNIGINE_PT_sidebar.poll(bpy.context)
+    for panel in ("TIMBERMESH_PT_sidebar", "UNIGINE_PT_sidebar", "MESH_SERIALIZER_PT_sidebar"):
+        assert getattr(bpy.types, panel).poll(bpy.context)
