@@ -15,6 +15,7 @@ from window import (
     menu_entries,
     picture,
     press,
+    show_sidebar,
     undo,
 )
 
@@ -42,7 +43,7 @@ def dialogs() -> Steps:
 
 
 def model() -> Steps:
-    """A dropped file is a model that can be worked on; exports name their files beforehand."""
+    """A dropped file is a model that can be worked on, checked and exported."""
     before = set(bpy.data.objects.keys())
     yield from drop(KEPT, "mesh-serializer-model")
     came = [item for item in bpy.data.objects if item.name not in before]
@@ -50,6 +51,12 @@ def model() -> Steps:
     if not came:
         return
     check(not came[0].material_slots, "no empty material slot is in the way")
+    yield from show_sidebar("Meshferry")
+    with in_view3d():
+        bpy.ops.export_scene.mesh_serializer_check()
+    found = bpy.context.window_manager.meshferry_check
+    check(found.subject == came[0].name and not len(found.findings), "the check finds nothing to mend")
+    yield from picture("mesh-serializer-sidebar")
     yield from exports(came[0])
     yield from undo(before, "the model")
     yield from other_name(before)
