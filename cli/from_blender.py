@@ -83,7 +83,7 @@ class FromBlender:
         scenes: list[Scene] = []
 
         def export() -> None:
-            name = part.name or files.scene_name(job.target)
+            name = part.name or files.writable_name(job.target)
             options = resolve(EXPORT_OPTIONS, {**given, **self._settings.export_options})
             scenes.append(self._session.export_scene(part, options, name, target.capabilities))
             self._part_writer.say_losses(part, scenes[0], options, target)

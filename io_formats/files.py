@@ -31,6 +31,7 @@ __all__ = [
     "read_scene",
     "replace_file",
     "scene_name",
+    "writable_name",
     "write_outputs",
     "write_scene",
 ]
@@ -98,7 +99,7 @@ def read_scene(
     try:
         known = {option.name for option in found.import_options}
         given = {name: value for name, value in (options or {}).items() if name in known}
-        return found.to_scene(document, scene_name(Path(path)), given)
+        return found.to_scene(document, writable_name(Path(path)), given)
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
 
@@ -111,6 +112,11 @@ def scene_name(path: Path) -> str:
             if name.lower().endswith(extension) and len(name) > len(extension):
                 return name[: -len(extension)]
     return path.stem or name
+
+
+def writable_name(path: Path) -> str:
+    """Return :func:`scene_name` as text that files can hold: question marks for bytes that are no UTF-8."""
+    return scene_name(path).encode("utf-8", "replace").decode("utf-8")
 
 
 @dataclass

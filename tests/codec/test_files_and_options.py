@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from meshferry.io_formats.timbermesh import document as doc
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 POSIX = os.name == "posix"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -412,7 +414,7 @@ def test_plurals_name_kinds_that_exist() -> None:
         crowded.nodes[0].mesh.surfaces *= 2
         crowded.nodes[0].mesh.colors[0].values[:, 3] = 0
     crowded.nodes += [sc.Node("Hat", mesh=models.grid_mesh())]
-    joined = Capabilities(color_layers=1, opaque_colors=True, joins_objects=True)
+    joined = Capabilities(color_layers=1, opaque_colors=1, joins_objects=True)
     some = (Capabilities(), Capabilities(influences=1), joined)
     known = " ".join(text for can in some for text in losses(crowded, can))
     for kind, plural in capabilities._PLURALS.items():
@@ -441,3 +443,12 @@ def test_documents_compare_by_content() -> None:
     assert doc.Mesh(np.zeros(3, np.int32)) != "mesh"
     assert models.node_animation() == models.node_animation()
     assert models.node_animation() != models.node_animation(4)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems take no such names")
+def test_a_file_name_that_is_no_utf8_names_nothing_that_cannot_be_written(tmp_path):
+    path = tmp_path / b"n\xff.data".decode("utf-8", "surrogateescape")
+    path.write_bytes((ROOT / "examples" / "vase.data").read_bytes())
+    scene = files.read_scene(path)
+    assert scene.name == "n?"
+    assert [node.name for node in scene.nodes] == ["n?"]
