@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -117,8 +118,11 @@ def write_objects(
         more[known.every_action] = len(clips) > 1
         if len(clips) == 1:
             context.scene.name = clips[0]  # what plays is called after the scene
-    with tempfile.TemporaryDirectory(prefix="meshferry-") as folder:
+    with contextlib.ExitStack() as stack:
+        folder, images = (stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-")) for _ in range(2))
         chosen = Path(folder, target.name)
+        if known.copies_images:
+            stack.enter_context(foreign_export.unpacked_images(Path(images)))
         try:
             _run(session, known.exporters, {**known.writing, **more}, chosen)
         except RuntimeError as problem:

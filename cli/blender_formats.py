@@ -28,8 +28,8 @@ class BlenderFormat:
     extensions: tuple[str, ...]
     """With the dot, in lower case; the first is the one to write."""
     capabilities: Capabilities
-    turned_in: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Fields of ``capabilities`` that are the other way round in a Blender older than this."""
+    older: Mapping[str, tuple[tuple[int, int], int]] = field(default_factory=dict)
+    """Fields of ``capabilities`` that are other in a Blender before some version: that version, and what they are."""
     importers: tuple[str, ...] = ()
     """Operators that read it, such as ``import_scene.gltf``: the first that this Blender has; none: Blender opens the
     file itself."""
@@ -45,6 +45,8 @@ class BlenderFormat:
     """Argument of the exporters that has every action written rather than what plays."""
     scaffolding: tuple[str, ...] = ()
     """Names of objects and bones that importers make of what is neither, and exporters of what they need besides."""
+    copies_images: bool = False
+    """Whether the exporters copy images that are files, and leave those inside a .blend file behind."""
     plain_names: bool = False
     """Whether names in a file are of letters, digits and _ alone."""
     is_set: bool = False
@@ -52,8 +54,8 @@ class BlenderFormat:
 
     def capabilities_in(self, version: tuple[int, ...]) -> Capabilities:
         """Return what such a file holds that a Blender of some version writes."""
-        older = {name: not getattr(self.capabilities, name) for name, turn in self.turned_in.items() if version < turn}
-        return replace(self.capabilities, **older)
+        held: dict[str, Any] = {name: value for name, (since, value) in self.older.items() if version < since}
+        return replace(self.capabilities, **held)
 
     @property
     def is_blend(self) -> bool:
@@ -160,7 +162,7 @@ GLB = BlenderFormat(
     label="glTF Binary",
     extensions=(".glb",),
     capabilities=_GLTF,
-    turned_in={"opaque_colors": (5, 2)},
+    older={"opaque_colors": ((5, 2), 1)},
     importers=("import_scene.gltf",),
     exporters=("export_scene.gltf",),
     reading=_READ_GLTF,
@@ -172,7 +174,7 @@ GLTF = BlenderFormat(
     label="glTF",
     extensions=(".gltf",),
     capabilities=_GLTF,
-    turned_in={"opaque_colors": (5, 2)},
+    older={"opaque_colors": ((5, 2), 1)},
     importers=("import_scene.gltf",),
     exporters=("export_scene.gltf",),
     reading=_READ_GLTF,
@@ -223,7 +225,7 @@ OBJ = BlenderFormat(
     name="obj",
     label="Wavefront OBJ",
     extensions=(".obj",),
-    capabilities=Capabilities(uv_layers=1, color_layers=1, opaque_colors=True, normals=True, materials=True),
+    capabilities=Capabilities(uv_layers=1, color_layers=1, opaque_colors=1, normals=True, materials=True),
     importers=("wm.obj_import",),
     exporters=("wm.obj_export",),
     reading={"forward_axis": "NEGATIVE_Z", "up_axis": "Y", "validate_meshes": False},
@@ -235,6 +237,7 @@ OBJ = BlenderFormat(
         "export_pbr_extensions": True,
         "path_mode": "COPY",
     },
+    copies_images=True,
     is_set=True,
 )
 PLY = BlenderFormat(
@@ -242,7 +245,7 @@ PLY = BlenderFormat(
     label="PLY",
     extensions=(".ply",),
     capabilities=Capabilities(uv_layers=1, color_layers=1, normals=True, joins_objects=True),
-    turned_in={"normals": (4, 5)},
+    older={"normals": ((4, 5), False)},
     importers=("wm.ply_import",),
     exporters=("wm.ply_export",),
     reading={"forward_axis": "Y", "up_axis": "Z", "merge_verts": False},
@@ -253,7 +256,7 @@ USD = BlenderFormat(
     label="USD",
     extensions=(".usd", ".usdc", ".usda"),
     capabilities=_USD,
-    turned_in={"opaque_colors": (4, 5)},
+    older={"opaque_colors": ((4, 5), ANY_NUMBER)},
     importers=("wm.usd_import",),
     exporters=("wm.usd_export",),
     reading=_READ_USD,

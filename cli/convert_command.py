@@ -37,8 +37,8 @@ Convert files between the formats, and to and from .blend, .glb, .gltf, .fbx, .o
                                                   a file without extension: the content decides
 
 A folder gives whatever can become the target: meshes where meshes are written, and animations where those are; a mesh
-and the animation of its name become one .blend file, or one of Blender's other formats. --to takes a format's name, too.
-What the target cannot hold is said. Conversions between the formats of Meshferry need no Blender.
+and the animation of its name become one .blend file, or one of Blender's other formats. --to takes a format's name,
+too. What the target cannot hold is said. Conversions between the formats of Meshferry need no Blender.
 Files of the same name are replaced, inputs never. A bad file does not stop the rest.
 Exit status: 0 all converted, 1 any failed, 2 refused before anything was written.
 """

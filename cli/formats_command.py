@@ -92,11 +92,16 @@ def described(capabilities: Capabilities) -> str:
     held = asdict(capabilities)
     parts = [
         _amount(capabilities.uv_layers, "UV layer"),
-        _amount(capabilities.color_layers, "colour layer") + (" without alpha" if capabilities.opaque_colors else ""),
+        _amount(capabilities.color_layers, "colour layer")
+        + (" without alpha" if capabilities.opaque_colors >= capabilities.color_layers > 0 else ""),
         _amount(capabilities.influences, "weight", " a vertex"),
     ]
     parts += [name for key, name in _NAMES.items() if held[key]]
     return ", ".join(part for part in parts if part) or "bare triangles"
+
+
+def _is_opaque(capabilities: Capabilities) -> bool:
+    return 0 < capabilities.color_layers <= capabilities.opaque_colors
 
 
 def _amount(number: int, noun: str, more: str = "") -> str:

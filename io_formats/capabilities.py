@@ -37,8 +37,8 @@ class Capabilities:
     placed_models: bool = False
     """Whether each object is a model of its own that keeps its place and size beside its mesh, with levels of detail,
     physics shapes and a binding to a skeleton."""
-    opaque_colors: bool = False
-    """Whether colours have no alpha."""
+    opaque_colors: int = 0
+    """How many of the colour layers, from the first on, have no alpha."""
     joins_objects: bool = False
     """Whether a file is one mesh, into which all objects go."""
     joins_clips: bool = False
@@ -124,7 +124,7 @@ def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]
     return [
         ("UV layer", len(mesh.uvs) - capabilities.uv_layers),
         ("colour layer", len(mesh.colors) - capabilities.color_layers),
-        ("colour layer's alpha", _with_alpha(mesh, capabilities.color_layers) if capabilities.opaque_colors else 0),
+        ("colour layer's alpha", _with_alpha(mesh, min(capabilities.color_layers, capabilities.opaque_colors))),
         ("custom layer", 0 if capabilities.custom_layers else len(mesh.custom)),
         ("custom normal layer", 0 if capabilities.normals or mesh.normal is None else 1),
         ("material", 0 if capabilities.materials else len([name for name in mesh.materials if name])),

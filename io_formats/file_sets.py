@@ -86,6 +86,9 @@ class _Member:
 
 def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
     places = _places(path, outputs)
+    for place in places:
+        if place.parent.parent == path.parent:
+            place.parent.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", suffix=".part", dir=path.parent))
     members: list[_Member] = []
     try:
@@ -132,7 +135,8 @@ def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
         name = Path(output.name)
         if path.suffix.lower() == usual.lower() == name.suffix.lower():
             name = name.with_suffix(path.suffix)
-        places.append(real_place(path.parent / name.name))
+        below = [part for part in name.parts if part not in {name.anchor, ".."}]
+        places.append(real_place(path.parent.joinpath(*below)))
     places.append(real_place(path))
     taken: set[str] = set()
     for place in places:

@@ -11,7 +11,7 @@ class OutputFile:
     """One file of a set: its name, and its content or the file that it is a copy of."""
 
     name: str
-    """With its extension; lies in the folder of the chosen file."""
+    """With its extension; lies in the folder of the chosen file, or with a ``/`` in a folder of that."""
     data: bytes = b""
     copy_of: Path | None = None
     """Copied as it is instead of ``data``."""

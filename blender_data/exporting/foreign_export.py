@@ -5,7 +5,9 @@ All of it changes the open file, so it is for files that nobody is going to save
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import bpy
 import numpy as np
@@ -83,10 +85,35 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
     for modifier in armatures:
         modifier.show_viewport = True
     for thing, mesh in zip(waiting, made, strict=True):
-        thing.data = mesh
+        before, thing.data = thing.data, mesh
+        name = before.name
+        if not before.users:
+            bpy.data.meshes.remove(before)
+        mesh.name = name
         for modifier in [one for one in thing.modifiers if one.type != "ARMATURE"]:
             thing.modifiers.remove(modifier)
     return notices
+
+
+@contextlib.contextmanager
+def unpacked_images(folder: Path) -> Iterator[None]:
+    """Keep the images inside the open file in a folder meanwhile, for exporters that copy files."""
+    packed = [image for image in bpy.data.images if image.packed_file is not None]
+    before = [image.filepath for image in packed]
+    for number, image in enumerate(packed):
+        name = Path(bpy.path.basename(image.filepath) or image.name)
+        suffix = name.suffix or "." + image.file_format.lower().replace("jpeg", "jpg")
+        place = folder / str(number) / (bpy.path.clean_name(name.stem) + suffix)
+        place.parent.mkdir()
+        place.write_bytes(image.packed_file.data)
+        image.filepath = str(place)
+        image.unpack(method="REMOVE")
+    try:
+        yield
+    finally:
+        for image, path in zip(packed, before, strict=True):
+            image.pack()
+            image.filepath = path
 
 
 def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:

@@ -1,0 +1,385 @@
+"""``meshferry convert`` from and to the formats of Blender's own importers and exporters."""
+
+import json
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import conversion_measure as measure
+import conversion_models as models
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+FOREIGN = ("glb", "gltf", "fbx", "obj", "ply", "usd", "usdz")
+
+
+def names_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Return a tree with a moving object and a deforming one."""
+    return write(models.make_timbermesh(), tmp_path / "model.timbermesh")
+
+
+def write(scene, path, **options):
+    from meshferry.io_formats import files, formats
+
+    files.write_scene(scene, path, formats.by_extension(path.suffix), options)
+    return path
+
+
+def make_blend(path, scene):
+    """Save a scene as a .blend file."""
+    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
+    from meshferry.cli.blend_files import BlendSession
+    from meshferry.io_formats.options import resolve
+
+    with BlendSession() as session:
+        session.start_empty()
+        options = resolve(IMPORT_OPTIONS, session.import_defaults() | {"use_file_frame_rate": True, "use_weld": False})
+        session.import_scene(scene, options, path)
+        session.save(path, compress=False)
+    return path
+
+
+# -- what files say, asked of somebody else -----------------------------------------------------
+
+
+def glb_content(path):
+    """Return the JSON and the binary part of a .glb file, read by its specification."""
+    data = path.read_bytes()
+    magic, version, length = struct.unpack_from("<4sII", data)
+    assert (magic, version, length) == (b"glTF", 2, len(data))
+    size, kind = struct.unpack_from("<I4s", data, 12)
+    assert kind == b"JSON"
+    return json.loads(data[20 : 20 + size]), data[28 + size :]
+
+
+def test_a_glb_says_metres_and_y_up(meshferry, model, tmp_path):
+    done = meshferry("convert", model, tmp_path / "model.glb")
+    assert done.status == 0
+    assert "3 objects, 84 triangles, 2 materials, 1 animation ('Move', 5 frames at 24 fps)" in done.out
+    content, _binary = glb_content(tmp_path / "model.glb")
+    nodes = {node["name"]: node for node in content["nodes"]}
+    assert set(nodes) == {"Stand", "Lid", "Flag"}
+    assert nodes["Lid"]["translation"] == pytest.approx([0, 3, -0.5])  # (0, 0.5, 3) with Z up
+    assert [animation["name"] for animation in content["animations"]] == ["Move"]
+    times = {sampler["input"] for sampler in content["animations"][0]["samplers"]}
+    assert all(content["accessors"][at]["min"] == [0] for at in times)
+    assert max(content["accessors"][at]["max"][0] for at in times) == pytest.approx(4 / 24)
+    mesh = content["meshes"][nodes["Stand"]["mesh"]]
+    corners = [content["accessors"][one["attributes"]["POSITION"]] for one in mesh["primitives"]]
+    high = np.max([one["max"] for one in corners], axis=0)
+    points = models.make_timbermesh().nodes[0].mesh.points
+    assert high == pytest.approx([points[:, 0].max(), points[:, 2].max(), -points[:, 1].min()], abs=1e-5)
+
+
+def test_an_obj_says_the_same_in_text(meshferry, model, tmp_path):
+    assert meshferry("convert", model, tmp_path / "model.obj").status == 0
+    lines = (tmp_path / "model.obj").read_text().splitlines()
+    assert {line[2:] for line in lines if line.startswith("o ")} == {"Flag", "Lid", "Stand"}
+    assert "mtllib model.mtl" in lines
+    found = np.array([line.split()[1:4] for line in lines if line.startswith("v ")], float)
+    scene = models.make_timbermesh()
+    places = [node.mesh.points + np.array(node.translation) for node in scene.nodes]
+    wanted = np.concatenate([places[0], places[1], places[2]])[:, [0, 2, 1]] * (1, 1, -1)
+    assert sorted(map(tuple, found.round(3))) == sorted(map(tuple, wanted.round(3) + 0.0))
+
+
+# -- there and back -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["glb", "fbx", "usd"])
+def test_several_animations(meshferry, tmp_path, kind):
+    scene = models.make_unigine()
+    (first,) = scene.clips
+    far = [replace(track, translation=track.translation * 2) for track in first.transforms]
+    scene.clips.append(replace(first, name="Far", transforms=far))
+    source = write(scene, tmp_path / "model.mesh", mesh_version="MS12", use_embedded_animation=True)
+    there = meshferry("convert", source, tmp_path / f"model.{kind}")
+    assert there.status == 0
+    assert ("1 further animation not carried over: 'Far'" in there.err) == (kind == "usd")
+    back = meshferry("convert", "--json", tmp_path / f"model.{kind}", "--to", "anim", "-o", tmp_path / "out")
+    assert back.status == 0, back.err
+    assert not [text for entry in back.entries for text in entry["warnings"]]
+    found = {path.stem: measure.measured_file(path) for path in (tmp_path / "out").iterdir()}
+    assert set(found) == ({"model"} if kind == "usd" else {"Far", "Move"})
+    assert found["model" if kind == "usd" else "Move"].posed["mPelvis"] == pytest.approx([0.5, 0, 0], abs=1e-4)
+    if kind != "usd":
+        assert found["Far"].posed["mPelvis"] == pytest.approx([1, 0, 0], abs=1e-4)
+
+
+def test_another_rate_comes_back(meshferry, tmp_path):
+    scene = models.make_timbermesh()
+    scene.clips[0].fps = 60.0
+    assert meshferry("convert", write(scene, tmp_path / "a.timbermesh"), tmp_path / "a.glb").status == 0
+    done = meshferry("convert", "--json", tmp_path / "a.glb", tmp_path / "b.timbermesh")
+    assert done.entries[0]["facts"]["clips"] == [{"name": "Move", "kind": "node and vertex", "frames": 5, "fps": 60}]
+
+
+def test_animations_join_the_mesh(meshferry, tmp_path):
+    from meshferry.io_formats.scene import Scene
+
+    (tmp_path / "in").mkdir()
+    mesh = write(models.make_unigine(), tmp_path / "in" / "body.mesh", mesh_version="MS13")
+    clip = replace(models.bone_clip(), name="walk")
+    walk = write(Scene("walk", [], [models.make_skeleton()], [clip]), tmp_path / "in" / "walk.anim")
+    done = meshferry("convert", mesh, walk, tmp_path / "body.glb")
+    assert done.status == 0, done.err
+    content, _ = glb_content(tmp_path / "body.glb")
+    assert [animation["name"] for animation in content["animations"]] == ["walk"]
+    assert len(content["skins"]) == 1
+    both = meshferry("convert", tmp_path / "in", "--to", "fbx", "-o", tmp_path / "out")
+    assert both.status == 0, both.err
+    assert names_in(tmp_path / "out") == ["body.fbx", "walk.fbx"]
+
+
+def test_what_kinds_of_files_promise_to_hold(meshferry, tmp_path):
+    """More of everything than games want: 8 UV maps, 2 colour layers, 6 weights a vertex."""
+    import bpy
+    from meshferry.cli.blender_formats import BLENDER_FORMATS
+    from meshferry.io_formats.scene import Joint
+
+    scene = models.make_unigine()
+    scene.clips, mesh = [], scene.nodes[0].mesh
+    fresh = models.make_blob(9, 30, ("Steel", "Wood"), 8, 2)
+    mesh.uvs, mesh.colors, mesh.surfaces = fresh.uvs, fresh.colors, []
+    scene.skeletons[0].joints += [Joint(f"Extra{n}", 1, (0.0, 0.0, 0.5)) for n in range(4)]
+    mesh.joint_indices = np.tile(np.arange(6, dtype=np.int32), (len(mesh.points), 1))
+    mesh.joint_weights = np.tile(np.array([0.3, 0.25, 0.2, 0.1, 0.1, 0.05], np.float32), (len(mesh.points), 1))
+    source = make_blend(tmp_path / "rich.blend", scene)
+    before = measure.measured_file(source)
+    for known in BLENDER_FORMATS[1:]:
+        target = tmp_path / f"rich{known.extensions[0]}"
+        assert meshferry("convert", source, target).status == 0
+        kept = measure.survived(before, measure.measured_file(target))
+        can = known.capabilities_in(bpy.app.version)
+        colors = min(2, can.color_layers)
+        wanted = ["P", *("N" if can.normals else ""), f"U{min(8, can.uv_layers)}"]
+        whole = colors - min(colors, can.opaque_colors)
+        wanted += [f"C{whole}" if whole else f"c{colors}", *("M" if can.materials else "")]
+        wanted += [*("K" if can.shape_keys else ""), *("W" if can.skeletons else "")]
+        assert kept == "".join(wanted), known.name
+
+
+@pytest.mark.parametrize("kind", ["glb", "gltf", "obj", "ply"])
+def test_the_same_bytes_again(meshferry, model, tmp_path, kind):
+    for folder in ("one", "two"):
+        assert meshferry("convert", model, "--to", kind, "-o", tmp_path / folder).status == 0
+    assert names_in(tmp_path / "one") == names_in(tmp_path / "two")
+    for name in names_in(tmp_path / "one"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_images_come_along(meshferry, tmp_path):
+    import bpy
+
+    make_blend(tmp_path / "plain.blend", models.make_timbermesh())
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "plain.blend"))
+    image = bpy.data.images.new("Bark", 4, 4)
+    image.pixels = [0.25, 0.5, 0.75, 1.0] * 16
+    image.pack()
+    material = bpy.data.materials["Wood"]
+    tree = material.node_tree
+    node = tree.nodes.new("ShaderNodeTexImage")
+    node.image = image
+    shader = next(one for one in tree.nodes if one.type == "BSDF_PRINCIPLED")
+    tree.links.new(node.outputs["Color"], shader.inputs["Base Color"])
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "painted.blend"))
+    beside = {"gltf": "Bark.png", "obj": "Bark.png", "usd": "textures/Bark.png", "glb": "", "fbx": "", "usdz": ""}
+    for kind, name in beside.items():
+        folder = tmp_path / kind
+        assert meshferry("convert", tmp_path / "painted.blend", "--to", kind, "-o", folder).status == 0
+        assert (name in names_in(folder)) == bool(name), names_in(folder)
+        assert meshferry("convert", folder / f"painted.{kind}", tmp_path / f"{kind}.blend").status == 0
+        bpy.ops.wm.open_mainfile(filepath=str(tmp_path / f"{kind}.blend"))
+        sizes = [tuple(one.size) for one in bpy.data.images if one.type == "IMAGE"]
+        assert (4, 4) in sizes, kind
+
+
+# -- what is left out, said and refused -----------------------------------------------------------
+
+
+def test_coarser_levels_and_shapes_stay_behind(meshferry, tmp_path):
+    done = meshferry("convert", models.ROOT / "examples" / "tunic.llmesh", tmp_path / "tunic.glb")
+    assert done.status == 0
+    assert "3 lower levels of detail not carried over: 'tunic_LOD2', 'tunic_LOD1', 'tunic_LOD0'" in done.err
+    assert "4 physics shapes not carried over" in done.err
+    content, _ = glb_content(tmp_path / "tunic.glb")
+    assert [mesh["name"] for mesh in content["meshes"]] == ["tunic"]
+    blend = make_blend(tmp_path / "all.blend", models.make_everything())
+    done = meshferry("convert", blend, tmp_path / "all.glb")
+    assert "1 lower level of detail not carried over: 'Stand_LOD1'" in done.err
+    assert "1 physics shape not carried over: 'Stand_hull'" in done.err
+    content, _ = glb_content(tmp_path / "all.glb")
+    assert not [node["name"] for node in content["nodes"] if node["name"].startswith("Stand_")]
+
+
+def test_strict_writes_nothing(meshferry, model, tmp_path):
+    done = meshferry("convert", "--strict", "--json", model, "--to", "ply", "-o", tmp_path / "out")
+    assert done.status == 1
+    assert "Not written, since the conversion is strict: " in done.entries[0]["error"]
+    blend = make_blend(tmp_path / "model.blend", models.make_timbermesh())
+    assert meshferry("convert", "--strict", blend, "--to", "obj", "-o", tmp_path / "out").status == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", [*FOREIGN, "blend", "meshy"])
+def test_dry_run(meshferry, model, tmp_path, kind):
+    before = names_in(tmp_path)
+    wet = meshferry("convert", "--json", model, "--to", kind, "-o", tmp_path.parent / f"{tmp_path.name}-wet")
+    dry = meshferry("convert", "--json", "--dry-run", model, "--to", kind, "-o", tmp_path / "out")
+    assert dry.status == 0
+    assert names_in(tmp_path) == before
+    assert not (tmp_path / "out").exists()
+    (said,), (done,) = dry.entries, wet.entries
+    assert said["dry_run"] is True
+    assert Path(said["output"]) == tmp_path / "out" / f"model.{kind}"
+    for key in ("facts", "warnings"):
+        assert said[key] == done[key]
+    losing = bool(done["warnings"])
+    strict = meshferry("convert", "--dry-run", "--strict", model, "--to", kind, "-o", tmp_path / "out")
+    assert strict.status == int(losing)
+    told = meshferry("convert", "--dry-run", model, "--to", kind, "-o", tmp_path / "out")
+    assert f"{model} would become {tmp_path / 'out' / 'model'}.{kind}: " in told.out
+
+
+def test_dry_run_writes_no_cache(meshferry, model, tmp_path):
+    arguments = [model, tmp_path / "model.blend", "--vertex-animation", "cache"]
+    before = names_in(tmp_path)
+    assert meshferry("convert", "--dry-run", *arguments).status == 0
+    assert names_in(tmp_path) == before
+    assert meshferry("convert", model, tmp_path / "model.glb", "--vertex-animation", "cache").status == 0
+    assert names_in(tmp_path) == sorted([*before, "model.glb"])
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_broken_files_are_one_line(meshferry, tmp_path, kind):
+    broken = tmp_path / f"broken.{kind}"
+    broken.write_bytes(b"nothing of the kind\n" * 20)
+    done = meshferry("convert", broken, tmp_path / f"absent.{kind}", "--to", "timbermesh", "-o", tmp_path / "out")
+    assert done.status == 1
+    first, second = done.err.splitlines()
+    assert first.startswith(f"{broken}: Blender ")
+    assert "Traceback" not in done.err
+    assert "/cli/" not in done.err
+    assert second.startswith(f"{tmp_path / f'absent.{kind}'}: The file cannot be read: No such file")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failing_exporter_leaves_the_old_file(meshferry, model, tmp_path, monkeypatch):
+    from meshferry.cli import blender_exchange
+
+    def fail(*arguments):
+        raise RuntimeError("Error: Python: Traceback (most recent call last):\n  File \"x\"\nKeyError: 'gone'")
+
+    monkeypatch.setattr(blender_exchange, "_run", fail)
+    old = tmp_path / "model.glb"
+    old.write_bytes(b"old")
+    done = meshferry("convert", model, old)
+    assert done.status == 1
+    assert done.err == f"{model}: Blender cannot write it: KeyError: 'gone'\n"
+    assert old.read_bytes() == b"old"
+
+
+def test_nothing_to_write(meshferry, tmp_path):
+    from meshferry.io_formats.scene import Scene
+
+    bones = write(Scene("bones", [], [models.make_skeleton()]), tmp_path / "bones.skeleton")
+    done = meshferry("convert", bones, tmp_path / "bones.obj")
+    assert done.status == 1
+    assert "There is no mesh to write; Wavefront OBJ files hold nothing else" in done.err
+    assert names_in(tmp_path) == ["bones.skeleton"]
+
+
+# -- which files ----------------------------------------------------------------------------------
+
+
+def test_folders_give_all_that_can_become_the_target(meshferry, model, tmp_path):
+    library = tmp_path / "library"
+    for kind in ("glb", "obj", "timbermesh"):
+        assert meshferry("convert", model, "--to", kind, "-o", library / kind).status == 0
+    done = meshferry("convert", library, "--to", "glb", "-o", tmp_path / "out")
+    assert done.status == 0
+    assert names_in(tmp_path / "out") == ["obj/model.glb", "timbermesh/model.glb"]
+    done = meshferry("convert", library, "--to", "timbermesh", "-o", tmp_path / "back")
+    assert done.status == 0
+    assert names_in(tmp_path / "back") == [f"{kind}/model.timbermesh" for kind in ("glb", "obj", "timbermesh")]
+
+
+def test_files_that_would_be_one_are_refused(meshferry, model, tmp_path):
+    library = tmp_path / "library"
+    for kind in ("glb", "obj"):
+        assert meshferry("convert", model, "--to", kind, "-o", library).status == 0
+    done = meshferry("convert", library, "--to", "timbermesh", "-o", tmp_path / "out")
+    assert done.status == 2
+    assert "model.glb and " in done.err
+    assert "would both become" in done.err
+    assert not (tmp_path / "out").exists()
+    same = meshferry("convert", library / "model.glb", tmp_path / "other.glb")
+    assert same.status == 2
+    assert "is a .glb file already" in same.err
+
+
+def test_what_comes_along_overwrites_no_input(meshferry, model, tmp_path):
+    assert meshferry("convert", model, tmp_path / "model.gltf").status == 0
+    (tmp_path / "model.bin").rename(tmp_path / "kept.bin")
+    source = write(models.make_still(), tmp_path / "model.data")
+    source = source.rename(tmp_path / "model.bin")
+    before = source.read_bytes()
+    done = meshferry("convert", source, tmp_path / "model.gltf")
+    assert done.status == 1
+    assert "would also write model.bin" in done.err
+    assert source.read_bytes() == before
+
+
+def test_collections_of_a_blend_file_become_files(meshferry, tmp_path):
+    first = write(models.make_timbermesh(), tmp_path / "first.timbermesh")
+    second = write(models.make_timbermesh(), tmp_path / "second.timbermesh")
+    assert meshferry("convert", first, second, tmp_path / "both.blend").status == 0
+    done = meshferry("convert", tmp_path / "both.blend", "--to", "glb", "-o", tmp_path / "out", "--json")
+    assert done.status == 0
+    assert names_in(tmp_path / "out") == ["first.glb", "second.glb"]
+    assert [len(glb_content(tmp_path / "out" / f"{name}.glb")[0]["nodes"]) for name in ("first", "second")] == [3, 3]
+    assert meshferry("convert", first, second, tmp_path / "both.glb").status == 0
+    assert len(glb_content(tmp_path / "both.glb")[0]["nodes"]) == 6
+
+
+def test_modifiers_are_applied_or_named(meshferry, tmp_path):
+    import bpy
+
+    make_blend(tmp_path / "plain.blend", models.make_everything())
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "plain.blend"))
+    for name in ("Lid", "Body"):
+        bpy.data.objects[name].modifiers.new("Twice", "ARRAY")
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "twice.blend"))
+    done = meshferry("convert", tmp_path / "twice.blend", tmp_path / "twice.glb")
+    assert done.status == 0
+    assert "Body: modifiers left out, since the mesh has shape keys: Twice" in done.err
+    content, _ = glb_content(tmp_path / "twice.glb")
+    counts = {
+        mesh["name"]: sum(content["accessors"][one["indices"]]["count"] for one in mesh["primitives"])
+        for mesh in content["meshes"]
+    }
+    assert counts == {"Body": 3 * 48, "Flag": 3 * 24, "Lid": 2 * 3 * 24, "Stand": 3 * 36}
+
+
+def test_options_without_effect(meshferry, model, tmp_path):
+    done = meshferry("convert", model, tmp_path / "model.glb", "--compressed-blend")
+    assert "--compressed-blend has no effect in this conversion" in done.err
+    done = meshferry("convert", tmp_path / "model.glb", tmp_path / "back.timbermesh", "--clips", "none")
+    assert "no effect" not in done.err
+    assert "0 animations" not in done.out
+    assert "animation" not in done.out
+
+
+def test_the_list_of_formats(meshferry):
+    done = meshferry("formats", "--json")
+    known = {entry["name"]: entry for entry in done.entries}
+    assert known["glb"]["needs_blender"] and not known["timbermesh"]["needs_blender"]
+    assert known["usd"]["extensions"] == [".usd", ".usdc", ".usda"]
+    assert "all objects as one mesh" in meshferry("formats").out
