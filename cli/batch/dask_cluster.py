@@ -31,6 +31,7 @@ from .. import environment
 from ..reporting import one_line
 from . import journal_entry, ranges, shard_files
 from .machine_arguments import WITH_PARENT
+from .starting import death
 from .work import Ended, Result, Task, Work
 
 LONGEST_SHARD = 200
@@ -208,7 +209,7 @@ class DaskPool:
         problem = future.exception()
         if problem is None:
             lines = future.result().stdout.splitlines()
-            reason = "Its shard ended without a word of it"
+            reason = "Its shard ended without a word of it"  # no shard of the same Meshferry does
         else:
             reason = self._reason(problem)
             lines = shard_files.lines(self._output, shard.text)
@@ -236,7 +237,7 @@ class DaskPool:
                 f"the sources under the same paths, and the same Meshferry ({environment.described()})"
             )
         if isinstance(problem, subprocess.CalledProcessError):
-            return f"Its shard ended with {problem.returncode}: {_last_words(problem)}"
+            return f"{death(problem.returncode)}, and its shard with it: {_last_words(problem)}"
         if isinstance(problem, self._distributed.KilledWorker):
             return "The machines that had its shard went away, one after the other"
         raise MeshferryError(

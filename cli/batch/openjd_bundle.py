@@ -255,9 +255,8 @@ def _write_assets(path: Path, output: Path, plan: Plan) -> None:
         }
     }
     # What is no text in a name cannot be told to another machine; its conversion says that the file is not there.
-    files = (json.dumps(file) for file in _files(plan.works(), plan.roots) if _is_text(file))
-    if library:
-        files = itertools.chain(files, [json.dumps(library)])
+    found = itertools.chain(_files(plan.works(), plan.roots), [library] if library else [])
+    files = (json.dumps(file) for file in found if _is_text(file))
     before, after = _json(told).decode("ascii").split(json.dumps(mark), 1)
     with path.open("w", encoding="ascii") as stream:
         # One after the other: a library of a million files has a hundred megabytes of paths.

@@ -142,7 +142,7 @@ class WorkerProcess:
 
     def how_it_ended(self) -> str:
         """Say in a few words what the process died of, and what it said last."""
-        return f"{_death(self._process.returncode)}{_after(self.last_words())}"
+        return f"{death(self._process.returncode)}{_after(self.last_words())}"
 
     def last_words(self) -> str:
         """Return in one line what the process said last."""
@@ -170,7 +170,7 @@ def _environment(folder: str) -> dict[str, str]:
     return dict.fromkeys(_THREADS, "1") | {"PYTHONUNBUFFERED": "1"} | os.environ | own
 
 
-def _death(status: int | None) -> str:
+def death(status: int | None) -> str:
     """Say what a process died of by its exit status."""
     if status is None:
         return "The process does not answer"

@@ -13,8 +13,8 @@ from contextlib import ExitStack, suppress
 import pytest
 from batch_mills import TO, command, journal_lines, run, shard_journals, write_library, written
 from meshferry.cli.batch import dask_cluster, openjd_bundle
+from meshferry.io_formats.errors import MeshferryError
 
-WORKER_COMMAND = shlex.join(command())
 PATIENCE = 60
 """Seconds; everything takes a few, on a machine that does nothing else."""
 
@@ -72,7 +72,18 @@ def cluster(tmp_path_factory):
 
 def batch_on(cluster, lib, out):
     """Start a batch on the cluster, as a process of its own."""
-    arguments = [lib, "--to", TO, "-o", out, "--json", "--worker-command", WORKER_COMMAND, "--scheduler", cluster[0]]
+    arguments = [
+        lib,
+        "--to",
+        TO,
+        "-o",
+        out,
+        "--json",
+        "--worker-command",
+        shlex.join(command()),
+        "--scheduler",
+        cluster[0],
+    ]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command("batch", *arguments), **pipes)
 
@@ -168,6 +179,29 @@ def test_without_dask_it_says_how_to_get_it(tmp_path, meshferry, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (FileNotFoundError(2, "No such file"), "A dask worker has no command 'mf --x': install Meshferry there"),
+        (subprocess.CalledProcessError(2, "mf", b"", b"one\nno plan here.\n"), "could not begin: no plan here. The"),
+        (subprocess.CalledProcessError(1, "mf", b"", b""), "could not begin: it said nothing. The"),
+        (PermissionError(13, "Permission denied"), "could not start a shard: PermissionError: .*Permission denied"),
+    ],
+)
+def test_what_stops_every_shard_ends_the_run_in_words(tmp_path, problem, said):
+    pytest.importorskip("distributed", reason="dask.distributed is absent")
+    pool = dask_cluster.DaskPool("tcp://x:1", tmp_path, command=("mf", "--x"))
+    with pytest.raises(MeshferryError, match=said):
+        pool._reason(problem)
+
+
+def test_what_kills_a_shard_is_said_of_its_files(tmp_path):
+    pytest.importorskip("distributed", reason="dask.distributed is absent")
+    pool = dask_cluster.DaskPool("tcp://x:1", tmp_path)
+    said = pool._reason(subprocess.CalledProcessError(-9, "mf", b"", b"last words\n"))
+    assert "SIGKILL" in said and said.endswith("and its shard with it: last words")
+
+
+@pytest.mark.parametrize(
     ("count", "threads", "size"),
     [(1, 1, 1), (12, 2, 6), (24, 2, 10), (24, 8, 3), (1000, 4, 32), (100_000, 16, 200), (5, 100, 1)],
 )
@@ -193,7 +227,7 @@ def openjd(*arguments):
 def test_a_job_runs_on_a_farm_that_sees_the_folders_elsewhere(library, tmp_path):
     lib, outputs = library
     out, job = tmp_path / "out", tmp_path / "job"
-    done = run("batch", lib, "--to", TO, "-o", out, "--openjd", job, "--worker-command", WORKER_COMMAND)
+    done = run("batch", lib, "--to", TO, "-o", out, "--openjd", job, "--worker-command", shlex.join(command()))
     assert done.returncode == 0 and "a job for 12 files" in done.stdout, done.stderr
     assert written(out) == {}
     template = job / "template.json"
