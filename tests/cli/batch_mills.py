@@ -14,22 +14,21 @@ from boxes import make_box
 
 ROOT = Path(__file__).resolve().parents[2]
 TO = "mesh"
-"""What the mills become: one file each, without Blender."""
+"""What the mills become, and are: in this format they need neither Blender nor a library, wherever the workers run."""
 
 
 def write_library(folder: Path, count: int) -> list[str]:
-    """Write Timbermesh files of different sizes into some folders; return their paths below ``folder``."""
-    pytest.importorskip("google.protobuf")
+    """Write UNIGINE meshes of different sizes into some folders; return their paths below ``folder``."""
     from meshferry.io_formats import files, formats
     from meshferry.io_formats.scene import Node, Scene
 
-    names = [f"part{number % 3}/mill{number:03}.timbermesh" for number in range(count)]
+    names = [f"part{number % 3}/mill{number:03}.mesh" for number in range(count)]
     for number, name in enumerate(names):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         box = make_box(["Wood"])
         box.points *= 1 + number  # no two files have the same content
-        files.write_scene(Scene(name="mill", nodes=[Node("mill", mesh=box)]), path, formats.TIMBERMESH)
+        files.write_scene(Scene(name="mill", nodes=[Node("mill", mesh=box)]), path, formats.UNIGINE_MESH)
     return names
 
 

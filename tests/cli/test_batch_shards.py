@@ -88,7 +88,7 @@ def made(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("shards")
     write_library(folder / "lib", 6)
-    (folder / "lib" / "part0" / "broken.timbermesh").write_bytes(b"no model at all")
+    (folder / "lib" / "part0" / "broken.mesh").write_bytes(b"no model at all")
     arguments = [folder / "lib", "--to", TO, "-o", folder / "out", "--openjd", folder / "job", "--quiet"]
     assert main(["batch", *map(str, arguments)]) == 0
     return folder
@@ -126,7 +126,7 @@ def test_a_broken_file_is_in_the_journal_and_no_failure_of_the_shard(library, me
     results = {entry["target"]: entry["result"] for entry in done.entries}
     assert list(results) == plan_targets(out)
     assert results.pop("part0/broken.mesh") == "failed" and set(results.values()) == {"done"}
-    assert "broken.timbermesh" in done.err
+    assert "broken.mesh" in done.err
 
 
 def test_a_shard_goes_on_where_it_was(library, meshferry):
@@ -194,7 +194,7 @@ def test_numbers_may_stand_for_several_lines(library, meshferry):
 def test_another_machine_may_see_the_folders_elsewhere(library, tmp_path, meshferry):
     lib, out = library
     shutil.copytree(lib, tmp_path / "moved")
-    (tmp_path / "moved" / "part0" / "broken.timbermesh").write_bytes(next(lib.rglob("mill*")).read_bytes())
+    (tmp_path / "moved" / "part0" / "broken.mesh").write_bytes(next(lib.rglob("mill*")).read_bytes())
     elsewhere = tmp_path / "elsewhere"
     plan = tmp_path / "job" / "plan"
     done = meshferry("batch", "--plan", plan, "--root", tmp_path / "moved", "-o", elsewhere, "--range", "1-7")
