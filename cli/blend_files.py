@@ -283,7 +283,7 @@ def _without_chatter(*, errors: bool) -> Iterator[None]:
 
     ``errors``: keep what is printed to standard error out, too, where importers tell of what they make.
     """
-    wanted = [(sys.__stdout__, 1, contextlib.redirect_stdout)]
+    wanted: list[tuple[Any, int, Any]] = [(sys.__stdout__, 1, contextlib.redirect_stdout)]
     if errors:
         wanted.append((sys.__stderr__, 2, contextlib.redirect_stderr))
     with contextlib.ExitStack() as stack:

@@ -28,8 +28,9 @@ class BlenderFormat:
     extensions: tuple[str, ...]
     """With the dot, in lower case; the first is the one to write."""
     capabilities: Capabilities
-    older: Mapping[str, tuple[tuple[int, int], int]] = field(default_factory=dict)
-    """Fields of ``capabilities`` that are other in a Blender before some version: that version, and what they are."""
+    older: Mapping[str, tuple[tuple[tuple[int, int], int], ...]] = field(default_factory=dict)
+    """Fields of ``capabilities`` that are other in a Blender before some version: those versions, the oldest first,
+    each with what they are before it."""
     importers: tuple[str, ...] = ()
     """Operators that read it, such as ``import_scene.gltf``: the first that this Blender has; none: Blender opens the
     file itself."""
@@ -54,7 +55,11 @@ class BlenderFormat:
 
     def capabilities_in(self, version: tuple[int, ...]) -> Capabilities:
         """Return what such a file holds that a Blender of some version writes."""
-        held: dict[str, Any] = {name: value for name, (since, value) in self.older.items() if version < since}
+        held: dict[str, Any] = {}
+        for name, steps in self.older.items():
+            earlier = [value for since, value in steps if version < since]
+            if earlier:
+                held[name] = earlier[0]
         return replace(self.capabilities, **held)
 
     @property
@@ -162,7 +167,7 @@ GLB = BlenderFormat(
     label="glTF Binary",
     extensions=(".glb",),
     capabilities=_GLTF,
-    older={"opaque_colors": ((5, 2), 1)},
+    older={"opaque_colors": (((4, 5), ANY_NUMBER), ((5, 2), 1))},
     importers=("import_scene.gltf",),
     exporters=("export_scene.gltf",),
     reading=_READ_GLTF,
@@ -174,7 +179,7 @@ GLTF = BlenderFormat(
     label="glTF",
     extensions=(".gltf",),
     capabilities=_GLTF,
-    older={"opaque_colors": ((5, 2), 1)},
+    older={"opaque_colors": (((4, 5), ANY_NUMBER), ((5, 2), 1))},
     importers=("import_scene.gltf",),
     exporters=("export_scene.gltf",),
     reading=_READ_GLTF,
@@ -245,7 +250,7 @@ PLY = BlenderFormat(
     label="PLY",
     extensions=(".ply",),
     capabilities=Capabilities(uv_layers=1, color_layers=1, normals=True, joins_objects=True),
-    older={"normals": ((4, 5), False)},
+    older={"normals": (((4, 5), False),)},
     importers=("wm.ply_import",),
     exporters=("wm.ply_export",),
     reading={"forward_axis": "Y", "up_axis": "Z", "merge_verts": False},
@@ -256,7 +261,7 @@ USD = BlenderFormat(
     label="USD",
     extensions=(".usd", ".usdc", ".usda"),
     capabilities=_USD,
-    older={"opaque_colors": ((4, 5), ANY_NUMBER)},
+    older={"opaque_colors": (((4, 5), ANY_NUMBER),)},
     importers=("wm.usd_import",),
     exporters=("wm.usd_export",),
     reading=_READ_USD,

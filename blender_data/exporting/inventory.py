@@ -152,9 +152,9 @@ def _clip(
         paths = {curve.data_path for curve in curves}
         bones = {path.split('"')[1] for path in paths if path.startswith('pose.bones["')}
         moves = any(not path.startswith(("pose.", '["')) for path in paths)
-        if block in skeletons:
+        if isinstance(block, bpy.types.Object) and block in skeletons:
             clip.transforms += [_track(number, skeletons[block]) for number in range(len(bones))]
-        elif block in places and moves:
+        elif isinstance(block, bpy.types.Object) and block in places and moves:
             clip.transforms.append(_track(places[block], None))
         elif block in keyed and moves:
             clip.vertices.append(VertexTrack(keyed[block], np.zeros((0, 0, 3), np.float32)))

@@ -190,7 +190,7 @@ def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
         for thing, matrices in places.items():
             above = thing.parent.matrix_world @ thing.matrix_parent_inverse if thing.parent else None
             world = thing.matrix_world
-            matrices[number] = above.inverted_safe() @ world if above is not None else world
+            matrices[number] = np.array(above.inverted_safe() @ world if above is not None else world)
     clip = Clip(name, scene.render.fps / scene.render.fps_base, len(frames))
     actions = ClipActions(clip, ClipTiming(clip, scene, frames.start), name, lambda block: block)
     for target, (thing, matrices) in enumerate(places.items()):
