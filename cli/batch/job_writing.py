@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from ..reporting import Reporter, counted
@@ -42,7 +43,9 @@ def write_job(arguments: argparse.Namespace, plan: Plan, journal: Journal, repor
     count = openjd_bundle.write(job, folder)
     reporter.record({"job": str(folder), "files": count})
     if count:
-        reporter.say(f"{folder}: a job for {counted(count, 'file')}")
+        reporter.say(f"{folder}: a job for {counted(count, 'file')}; to run it here:")
+        template, values = folder / openjd_bundle.TEMPLATE_FILE, folder / openjd_bundle.PARAMETERS_FILE
+        reporter.say(shlex.join(["openjd", "run", str(template), "-p", f"file://{values}"]))
     else:
         reporter.say(f"Nothing is to do for {counted(plan.count, 'file')}, so there is no job")
     return 0
