@@ -172,32 +172,27 @@ class Draft:
     def _free(self, target: str, hashed: int, taken: _Taken) -> str:
         """Return a target with the first number that makes it one of its own."""
         stem = target[: -len(self._extension)]
-        number = taken.last.get(hashed, 1) + 1
-        while not taken.take(target_hash(f"{stem}_{number}{self._extension}")) or self._output.link(
-            f"{stem}_{number}{self._extension}"
-        ):
+        number = taken.last.get(hashed, 1)
+        while True:
             number += 1
-        taken.last[hashed] = number
-        return f"{stem}_{number}{self._extension}"
+            free = f"{stem}_{number}{self._extension}"
+            if not taken.has(target_hash(free)) and not self._output.link(free):
+                taken.last[hashed] = number
+                return free
 
 
 class _Taken:
-    """The targets that are not free."""
+    """The targets that are not free; those with a number need not be among them, as no two names give the same."""
 
     def __init__(self, *hashes: Sequence[int]) -> None:
-        self._first: _Hashes = np.unique(np.concatenate([np.array(some, np.uint64) for some in hashes]))
-        self._later: set[int] = set()
+        self._hashes: _Hashes = np.unique(np.concatenate([np.array(some, np.uint64) for some in hashes]))
         self.last: dict[int, int] = {}
         """The last number that each clashing target got."""
 
-    def take(self, hashed: int) -> bool:
-        """Take a target; return whether it was free."""
+    def has(self, hashed: int) -> bool:
         wanted = np.uint64(hashed)
-        place = int(np.searchsorted(self._first, wanted))
-        if hashed in self._later or (place < len(self._first) and self._first[place] == wanted):
-            return False
-        self._later.add(hashed)
-        return True
+        place = int(np.searchsorted(self._hashes, wanted))
+        return place < len(self._hashes) and bool(self._hashes[place] == wanted)
 
 
 class _Output:

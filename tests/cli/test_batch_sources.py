@@ -77,6 +77,13 @@ def test_a_folder_to_the_bottom_in_steady_order(tree: Path, find: Callable[..., 
         assert (source.path, source.member, source.is_link) == (source.place, "", False)
     assert find("lib/") == find(tree / "lib") == found
     assert not find.told  # type: ignore[attr-defined]
+    for name in "hdfbgace":
+        (tree / "many" / name / name).mkdir(parents=True)
+        (tree / "many" / name / name / "x.mesh").write_bytes(b"")
+        (tree / "many" / name / "y.mesh").write_bytes(b"")
+    assert places(find("many")) == [
+        place for name in "abcdefgh" for place in (f"{name}/y.mesh", f"{name}/{name}/x.mesh")
+    ]
 
 
 def test_files_by_name(tree: Path, find: Callable[..., list[Source]]) -> None:
