@@ -225,6 +225,7 @@ class _ShardJournal(Journal):
 
     def _close(self) -> None:
         if self._lock is not None:
+            self._sync()
             self._close_files()
             locks.remove(shard_files.lock_of(self.path), self._lock)
             self._lock = None
