@@ -12,8 +12,9 @@ from pathlib import Path
 import bpy
 import numpy as np
 
+from ...io_formats.errors import ExportError
 from .. import compat
-from .object_selection import enabled_objects
+from .object_selection import enabled_objects, listed
 
 _POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
 
@@ -42,16 +43,38 @@ def belongs_to_another(thing: bpy.types.Object) -> bool:
 
 
 def select(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> None:
-    """Select exactly these objects, shown where they were hidden."""
-    active = context.view_layer.objects.active
+    """Select exactly these objects, shown and selectable whatever they were.
+
+    Raises
+    ------
+    ExportError
+        Blender does not select some of them, so that its exporters would not see them.
+    """
+    layer = context.view_layer
+    active = layer.objects.active
     if active is not None and active.mode != "OBJECT":
         bpy.ops.object.mode_set(mode="OBJECT")
-    for thing in context.view_layer.objects:
+    for collection in bpy.data.collections:
+        collection.hide_select = False
+    _show(layer.layer_collection)
+    for thing in objects:
+        thing.hide_select = False
+        thing.hide_set(False)
+    layer.update()
+    for thing in layer.objects:
         thing.select_set(False)
     for thing in objects:
-        thing.hide_set(False)
         thing.select_set(True)
-    context.view_layer.objects.active = objects[0] if objects else None
+    layer.objects.active = objects[0] if objects else None
+    missed = [thing.name for thing in objects if not thing.select_get()]
+    if missed:
+        raise ExportError(f"{listed(missed)}: Blender does not select them for export; show them in the viewport")
+
+
+def _show(layer: bpy.types.LayerCollection) -> None:
+    layer.hide_viewport = False
+    for child in layer.children:
+        _show(child)
 
 
 def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[str]:
@@ -66,8 +89,8 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
         if thing.type != "MESH" or not shown:
             continue
         if thing.data.shape_keys is not None:
-            listed = ", ".join(one.name for one in shown)
-            notices.append(f"{thing.name}: modifiers left out, since the mesh has shape keys: {listed}")
+            names = ", ".join(one.name for one in shown)
+            notices.append(f"{thing.name}: modifiers left out, since the mesh has shape keys: {names}")
             continue
         if any(one.type in _POINT_CACHES for one in shown):
             notices.append(f"{thing.name}: its point cache is not carried over; the mesh stands as it does now")

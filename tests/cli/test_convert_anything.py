@@ -368,6 +368,24 @@ def test_modifiers_are_applied_or_named(meshferry, tmp_path):
     assert counts == {"Body": 3 * 48, "Flag": 3 * 24, "Lid": 2 * 3 * 24, "Stand": 3 * 36}
 
 
+def test_hidden_objects(meshferry, tmp_path):
+    import bpy
+
+    make_blend(tmp_path / "plain.blend", models.make_timbermesh())
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "plain.blend"))
+    bpy.data.objects["Lid"].hide_set(True)
+    bpy.data.objects["Stand"].hide_select = True
+    bpy.data.collections["model"].hide_select = True
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "hidden.blend"))
+    done = meshferry("convert", tmp_path / "hidden.blend", tmp_path / "shown.glb")
+    assert "'Lid': hidden, left out" in done.err
+    done = meshferry("convert", tmp_path / "hidden.blend", tmp_path / "all.glb", "--hidden")
+    assert "left out" not in done.err
+    assert "no effect" not in done.err
+    found = [{node["name"] for node in glb_content(tmp_path / name)[0]["nodes"]} for name in ("shown.glb", "all.glb")]
+    assert found == [{"Stand", "Flag"}, {"Stand", "Flag", "Lid"}]
+
+
 def test_options_without_effect(meshferry, model, tmp_path):
     done = meshferry("convert", model, tmp_path / "model.glb", "--compressed-blend")
     assert "--compressed-blend has no effect in this conversion" in done.err
