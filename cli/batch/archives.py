@@ -251,7 +251,7 @@ def _headers(archive: tarfile.TarFile, stream: _Forward) -> Iterator[tarfile.Tar
             if info is None:
                 stream.seek(sys.maxsize)  # to the end, where gzip keeps a checksum
                 return
-        archive.members = []  # or all would be kept
+        archive.members = []  # type: ignore[attr-defined]  # or all would be kept
         yield info
     raise FormatError(f"There are more than {MOST_MEMBERS:,} files in the archive")
 
