@@ -13,6 +13,7 @@ from .levels_of_detail import separate, without_level
 from .quaternions import matrices_to_quaternions
 from .scene import AnyArray, Layer, Mesh, Node, Role, Scene, Surface
 from .transforms import matrix_of_transform
+from .vectors import cofactors
 
 Matrix = npt.NDArray[np.float64]
 _IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
@@ -209,7 +210,7 @@ def moved(mesh: Mesh, world: Matrix) -> Mesh:
     linear = world[:3, :3]
     mirrored = bool(np.linalg.det(linear) < 0)
     # The adjugate's transpose turns normals as the inverse's does, and exists where a scale is zero.
-    across = np.cross(linear[:, [1, 2, 0]].T, linear[:, [2, 0, 1]].T).T * (-1.0 if mirrored else 1.0)
+    across = cofactors(linear) * (-1.0 if mirrored else 1.0)
     moved = replace(
         mesh,
         points=_points(mesh.points, world),

@@ -8,6 +8,7 @@ Rooms are imported when first used, so that a missing library concerns its own f
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ class Format:
         return tuple(extension for extension in self.extensions if extension not in self.only_read)
 
     def _room(self, room: str) -> ModuleType:
-        return importlib.import_module(f".{self.package}.{room}", __package__)
+        return _room(self.package, room)
 
     def sniff(self, head: bytes, size: int) -> bool:
         """Tell from the first 4,096 bytes and the file size whether the content is of this format."""
@@ -277,6 +278,12 @@ FORMATS: tuple[Format, ...] = (
     *SECOND_LIFE,
     MESH_SERIALIZER,
 )
+
+
+@functools.cache
+def _room(package: str, room: str) -> ModuleType:
+    """Return a module of a format's package; what cannot be imported is tried again."""
+    return importlib.import_module(f".{package}.{room}", __package__)
 
 
 def by_name(name: str) -> Format:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .scene import Mesh
+from .vectors import cross
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -17,7 +18,7 @@ def face_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> Flo
     """Return the normals of triangles, (T, 3) float32, as long as twice their area."""
     triangles = points[corner_point].reshape(-1, 3, 3)
     with np.errstate(over="ignore", invalid="ignore"):
-        normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+        normals = cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     return normals.astype(np.float32, copy=False)
 
 
@@ -68,7 +69,7 @@ def share_backwards(mesh: Mesh) -> float:
     step = max(1, mesh.triangle_count // _MOST_CHECKED)
     corner_point = mesh.corner_point.reshape(-1, 3)[::step]
     triangles = mesh.points[corner_point]
-    faces = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    faces = cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     whole = mesh.normal.per_corner or mesh.normal.index is not None
     if whole:
         corners = mesh.normal.at_corners(mesh.corner_point).reshape(-1, 3, 3)[::step]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from .vectors import cross
+
 FloatArray = npt.NDArray[np.float32]
 
 
@@ -38,7 +40,7 @@ def vertex_tangents(
     length[flat] = 1.0
     result = np.empty((len(positions), 4), np.float32)
     result[:, :3] = tangent / length[:, None]
-    side = np.einsum("ij,ij->i", np.cross(unit_normals, result[:, :3]), bitangent)
+    side = np.einsum("ij,ij->i", cross(unit_normals, result[:, :3]), bitangent)
     result[:, 3] = np.where(side < 0, -1.0, 1.0)
     return result
 
@@ -48,7 +50,7 @@ def any_perpendicular(normals: npt.NDArray[np.floating]) -> npt.NDArray[np.float
     helper = np.zeros((len(normals), 3))
     smallest = np.abs(normals).argmin(axis=1) if len(normals) else np.empty(0, np.intp)
     helper[np.arange(len(normals)), smallest] = 1.0
-    crossed = np.cross(normals, helper)
+    crossed = cross(normals, helper)
     length = np.linalg.norm(crossed, axis=1, keepdims=True)
     perpendicular: npt.NDArray[np.float64] = crossed / np.where(length > 0, length, 1)
     return perpendicular

@@ -185,7 +185,8 @@ class Pool:
             worker.connection: worker for worker in self._workers.values() if worker.connection is not None
         }
         ready = wait([*lines, switchboard.bell], self._patience())  # type: ignore[list-item]
-        self._take_calls(switchboard)
+        if switchboard.bell in ready:
+            self._take_calls(switchboard)
         for one in ready:
             if one in lines:
                 yield from self._hear(lines[one])
