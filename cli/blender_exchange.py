@@ -50,7 +50,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
     if known.capabilities.joins_clips:
         foreign_import.as_one_clip(session.bpy.context, things, path.stem)
     if known.capabilities.node_hierarchy:
-        foreign_import.without_pairs(things)
+        foreign_import.mark_root(foreign_import.without_pairs(things))
     else:
         foreign_import.apply_transforms(things)  # the file knows none: they turn its axes
     session.bpy.context.view_layer.update()
@@ -111,6 +111,7 @@ def write_objects(
     foreign_export.select(context, objects)
     foreign_export.set_range(context, objects)
     foreign_export.name_clips(objects)
+    foreign_export.forget_own_properties(objects)
     more: dict[str, Any] = {}
     if known.animation:
         more[known.animation] = bool(clips)  # otherwise what rests is keyed as if it moved
@@ -137,6 +138,14 @@ def _outputs(folder: Path, chosen: Path) -> list[OutputFile]:
     return [OutputFile(path.relative_to(folder).as_posix(), path.read_bytes()) for path in (*beside, chosen)]
 
 
+def require_writer(session: BlendSession, known: BlenderFormat) -> None:
+    """Raise an ExportError where this Blender does not write such files."""
+    try:
+        _operator(session, known.exporters)
+    except RuntimeError as problem:
+        raise ExportError(f"Blender cannot write it: {said(problem)}") from None
+
+
 def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str, Any], path: Path) -> None:
     """Run the first of some operators that this Blender has, with those of the arguments that it knows.
 
@@ -145,13 +154,17 @@ def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str
     RuntimeError
         It fails, or there is none.
     """
-    for operator in operators:
-        family, _, name = operator.partition(".")
+    operator = _operator(session, operators)
+    known = operator.get_rna_type().properties
+    given = {key: value for key, value in arguments.items() if key in known}
+    session.call(operator, errors=True, filepath=str(path), **given)
+
+
+def _operator(session: BlendSession, names: Sequence[str]) -> Any:
+    for family, _, name in (operator.partition(".") for operator in names):
         there = getattr(session.bpy.ops, family)
         if name in dir(there):
-            found = getattr(there, name)
-            known = found.get_rna_type().properties
-            given = {key: value for key, value in arguments.items() if key in known}
-            session.call(found, errors=True, filepath=str(path), **given)
-            return
-    raise RuntimeError(f"this Blender has no {' or '.join(operators)}; enable the add-on that brings it")
+            return getattr(there, name)
+    raise RuntimeError(
+        f"this Blender has no {' or '.join(names)}; enable the add-on that brings it, or take a Blender built with it"
+    )

@@ -124,6 +124,7 @@ class PartWriter:
 
         if not target.capabilities.skeletons and not any(thing.type in MESHABLE for thing in objects):
             raise ExportError(f"There is no mesh to write; {target.label} files hold nothing else")
+        blender_exchange.require_writer(self._session, target)
         if self._settings.dry_run:
             return
         outputs, said = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)

@@ -16,6 +16,7 @@ from ...io_formats.errors import ExportError
 from .. import compat
 from .object_selection import enabled_objects, listed
 
+_OWN = "meshferry"
 _POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
 
 
@@ -116,6 +117,19 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
         for modifier in [one for one in thing.modifiers if one.type != "ARMATURE"]:
             thing.modifiers.remove(modifier)
     return notices
+
+
+def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
+    """Take the extension's properties off objects and their data, which until 4.5 look like custom ones of the user."""
+    for thing in objects:
+        blocks = [thing, thing.data, getattr(thing.data, "shape_keys", None)]
+        blocks += [slot.material for slot in thing.material_slots]
+        players = [block.animation_data for block in blocks if block is not None and block.animation_data is not None]
+        blocks += [data.action for data in players]
+        blocks += [strip.action for data in players for track in data.nla_tracks for strip in track.strips]
+        for block in blocks:
+            if block is not None and _OWN in block:
+                del block[_OWN]
 
 
 @contextlib.contextmanager

@@ -144,6 +144,13 @@ def _plain(thing: bpy.types.Object) -> str:
     return re.sub(r"\.\d{3}$", "", thing.name)
 
 
+def mark_root(objects: Sequence[bpy.types.Object]) -> None:
+    """Mark the object on which all others hang as the root of a file, if there is one."""
+    roots = [thing for thing in objects if thing.parent is None]
+    if len(roots) == 1:
+        roots[0].meshferry.is_root = True
+
+
 def name_clips(objects: Sequence[bpy.types.Object]) -> None:
     """Note of each action which clip of the file it belongs to, where importers make one for each object.
 

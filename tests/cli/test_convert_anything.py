@@ -15,6 +15,19 @@ pytestmark = pytest.mark.needs_bpy
 FOREIGN = ("glb", "gltf", "fbx", "obj", "ply", "usd", "usdz")
 
 
+@pytest.fixture(autouse=True)
+def _this_blender_has_it(request):
+    """Skip tests of USD where a Blender is built without."""
+    import bpy
+
+    kind = request.node.callspec.params.get("kind", "") if hasattr(request.node, "callspec") else ""
+    if (kind.startswith("usd") or request.node.name in USING_ALL) and "usd_export" not in dir(bpy.ops.wm):
+        pytest.skip("this Blender is built without USD")
+
+
+USING_ALL = ("test_images_come_along", "test_what_kinds_of_files_promise_to_hold")
+
+
 def names_in(folder):
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
@@ -76,6 +89,30 @@ def test_a_glb_says_metres_and_y_up(meshferry, model, tmp_path):
     high = np.max([one["max"] for one in corners], axis=0)
     points = models.make_timbermesh().nodes[0].mesh.points
     assert high == pytest.approx([points[:, 0].max(), points[:, 2].max(), -points[:, 1].min()], abs=1e-5)
+
+
+def test_a_glb_holds_nothing_of_ours(meshferry, model, tmp_path):
+    import bpy
+
+    make_blend(tmp_path / "plain.blend", models.make_timbermesh())
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "plain.blend"))
+    bpy.data.objects["Lid"]["height"] = 3.5
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "own.blend"))
+    for source in (model, tmp_path / "own.blend"):
+        assert meshferry("convert", source, tmp_path / "model.glb").status == 0
+        content, _ = glb_content(tmp_path / "model.glb")
+        assert "meshferry" not in json.dumps(content)
+    assert [node.get("extras") for node in content["nodes"] if node["name"] == "Lid"] == [{"height": 3.5}]
+
+
+def test_the_root_of_a_file_is_the_root_again(meshferry, model, tmp_path):
+    for kind in ("glb", "fbx"):
+        assert meshferry("convert", model, tmp_path / f"there.{kind}").status == 0
+        assert meshferry("convert", tmp_path / f"there.{kind}", tmp_path / f"{kind}.timbermesh").status == 0
+        found = measure.measured_file(tmp_path / f"{kind}.timbermesh")
+        assert found.links == {("Lid", "Stand"), ("Flag", "Stand")}
+        entry = meshferry("inspect", "--json", tmp_path / f"{kind}.timbermesh").entries[0]
+        assert entry["nodes"] == 3
 
 
 def test_an_obj_says_the_same_in_text(meshferry, model, tmp_path):
