@@ -86,14 +86,15 @@ def quantise(values: npt.ArrayLike, domain: npt.ArrayLike) -> npt.NDArray[np.uin
 def dequantise_exactly(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Do as :func:`dequantise`, each operation in double precision, then round once."""
     least, most = np.asarray(domain, np.float64)
-    return (steps / float(U16_STEPS) * (most - least) + least).astype(np.float32)
+    values: npt.NDArray[np.float64] = steps / float(U16_STEPS) * (most - least) + least
+    return values.astype(np.float32)
 
 
 def quantised_exactly(values: npt.ArrayLike, domain: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return where values (n, k) lie in a range (2, k), in steps of a 65535th of it, not rounded; in nothing at 0."""
     least, most = np.asarray(domain, np.float64)
     extent = most - least
-    steps = np.asarray(values, np.float64) - least
+    steps: npt.NDArray[np.float64] = np.asarray(values, np.float64) - least
     steps *= np.where(extent > 0, U16_STEPS / np.where(extent > 0, extent, 1), 0)
     return steps
 

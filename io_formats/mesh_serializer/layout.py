@@ -106,7 +106,7 @@ def sound_bounds(head: bytes, start: int, axes: int) -> bool:
     """Tell whether floats in pairs of least and most can be bounds: ordered, and neither tiny nor astronomical."""
     if len(head) < start + 8 * axes:
         return False
-    values = struct.unpack_from(f"<{2 * axes}f", head, start)
+    values: tuple[float, ...] = struct.unpack_from(f"<{2 * axes}f", head, start)
     if not all(map(sound_number, values)):
         return False
     extents = [most - least for least, most in zip(values[::2], values[1::2], strict=True)]
