@@ -249,7 +249,7 @@ def test_coarser_levels_and_shapes_stay_behind(meshferry, tmp_path):
     content, _ = glb_content(tmp_path / "tunic.glb")
     assert [mesh["name"] for mesh in content["meshes"]] == ["tunic"]
     blend = make_blend(tmp_path / "all.blend", models.make_everything())
-    done = meshferry("convert", blend, tmp_path / "all.glb")
+    done = meshferry("convert", "--hidden", blend, tmp_path / "all.glb")  # they come in hidden
     assert "1 lower level of detail not carried over: 'Stand_LOD1'" in done.err
     assert "1 physics shape not carried over: 'Stand_hull'" in done.err
     content, _ = glb_content(tmp_path / "all.glb")
