@@ -28,6 +28,8 @@ MOST_VALUES = 100_000
 """Values of one block: the largest real ones, skins, have some thousand. More would only take time."""
 
 _INTEGER, _REAL, _LENGTH, _DATE = struct.Struct(">i"), struct.Struct(">d"), struct.Struct(">I"), struct.Struct("<d")
+_MARKED_REAL = 9
+"""Bytes of a real with its marker."""
 _QUOTES = b"'\""
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
@@ -179,9 +181,21 @@ class _Reader:
         return found
 
     def array(self, depth: int) -> list[Any]:
-        values = [self.value(depth + 1) for _ in range(self.count(1))]
+        count = self.count(1)
+        values = self.reals(count) or [self.value(depth + 1) for _ in range(count)]
         self.expect(b"]")
         return values
+
+    def reals(self, count: int) -> list[Any]:
+        """Read so many values at once if all of them are numbers, as in ranges and matrices; else read nothing."""
+        start, end = self.position, self.position + _MARKED_REAL * count
+        if count > self.allowance.values or self.data[start : start + 1] != b"r" or end > len(self.data):
+            return []
+        if self.data[start:end:_MARKED_REAL] != b"r" * count:
+            return []
+        self.allowance.values -= count
+        self.position = end
+        return list(struct.unpack_from(">" + "xd" * count, self.data, start))
 
     def map(self, depth: int) -> dict[str, Any]:
         values: dict[str, Any] = {}
