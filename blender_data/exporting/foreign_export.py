@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import bpy
 import numpy as np
@@ -122,7 +123,7 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
 def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
     """Take the extension's properties off objects and their data, which until 4.5 look like custom ones of the user."""
     for thing in objects:
-        blocks = [thing, thing.data, getattr(thing.data, "shape_keys", None)]
+        blocks: list[Any] = [thing, thing.data, getattr(thing.data, "shape_keys", None)]
         blocks += [slot.material for slot in thing.material_slots]
         players = [block.animation_data for block in blocks if block is not None and block.animation_data is not None]
         blocks += [data.action for data in players]
