@@ -25,6 +25,8 @@ WORKER_COMMAND = "batch-worker"
 FOLDER_PREFIX = "meshferry-worker-"
 _KEPT = 16 * 1024
 """Bytes of a worker's last output that are kept."""
+_OWN_GROUP = 0x08000200
+"""Of Windows: CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW."""
 _WORDS_LINES = 3
 _WORDS_LENGTH = 400
 _DRAINED = 2.0
@@ -77,8 +79,6 @@ class WorkerProcess:
     def __init__(self, command: Sequence[str], greeting: Greeting, wake: Callable[[], None]) -> None:
         windows = sys.platform == "win32"
         self._folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
-        # A group of its own: Ctrl+C goes to the driver alone, and all of the group can be ended at once.
-        own_group = {"creationflags": 0x08000200} if windows else {"start_new_session": True}
         try:
             self._process = subprocess.Popen(  # noqa: S603 (this very program)
                 list(command),
@@ -87,7 +87,9 @@ class WorkerProcess:
                 stderr=subprocess.STDOUT,
                 bufsize=0,
                 env=_environment(self._folder),
-                **own_group,  # type: ignore[arg-type]
+                # A group of its own: Ctrl+C goes to the driver alone, and all of the group can be ended at once.
+                start_new_session=not windows,
+                creationflags=_OWN_GROUP if windows else 0,
             )
         except OSError as problem:
             shutil.rmtree(self._folder, ignore_errors=True)
