@@ -15,7 +15,6 @@ from ...io_formats import files
 from ...io_formats.errors import FormatError, MeshferryError
 from ...io_formats.replacing import refusal
 from .. import blender_formats
-from ..blend_files import BlendSession
 from ..blender_formats import BlenderFormat
 from ..clip_choice import ClipChoice
 from ..conversion import Conversion
@@ -23,6 +22,7 @@ from ..conversion_arguments import add_conversion_arguments, settings_of
 from ..convert_plan import Job, known_kind
 from ..outcomes import Outcome
 from ..reporting import cause, plain
+from .modest_session import ModestSession
 from .part_names import PartNames
 from .target_index import TargetIndex
 from .work import Ended, Result, Task, TaskKind, Work
@@ -46,6 +46,8 @@ class Setup:
     """The output folder."""
     roots: tuple[str, ...]
     """The folders that ``Work.root`` counts."""
+    threads: int = 0
+    """How many threads Blender may have; 0: as many as it likes."""
 
 
 class Converter:
@@ -59,7 +61,7 @@ class Converter:
         self._output = Path(setup.output).absolute()
         self._roots = tuple(Path(root) for root in setup.roots)
         self._index = TargetIndex(self._output)
-        self._session = BlendSession(show_chatter=True)  # it goes into the worker's log: the last words of a crash
+        self._session = ModestSession(setup.threads)
 
     def __enter__(self) -> Converter:
         return self

@@ -7,6 +7,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from multiprocessing.connection import wait
 from types import TracebackType
 
@@ -15,6 +16,7 @@ from . import messages
 from .calling import Switchboard
 from .converting import Setup
 from .messages import Greeting
+from .modest_session import threads_for
 from .pool_worker import START_LIMIT, Handed, PoolWorker
 from .starting import WorkerProcess, worker_command
 from .work import Ended, Result, Task
@@ -59,11 +61,11 @@ class Pool:
         *,
         command: Sequence[str] | None = None,
     ) -> None:
-        self._setup = setup
         self._jobs = max(1, jobs)
+        self._setup = replace(setup, threads=setup.threads or threads_for(self._jobs))
         self._time_limit = time_limit
         self._recycle_after = recycle_after
-        self._command = list(command) if command is not None else worker_command()
+        self._command = list(command) if command is not None else worker_command(self._setup.threads)
         self._switchboard: Switchboard | None = None
         self._numbers = itertools.count(1)
         self._workers: dict[int, PoolWorker] = {}

@@ -46,8 +46,8 @@ _STATUSES = {0xC0000005: "an access violation", 0xC00000FD: "a stack overflow", 
 """What Windows says of a crash."""
 
 
-def worker_command() -> list[str]:
-    """Return what starts a worker: the Blender that runs this or, where there is only Python, that.
+def worker_command(threads: int) -> list[str]:
+    """Return what starts a worker: the Blender that runs this, with so many threads, or Python where that runs this.
 
     Raises
     ------
@@ -58,8 +58,8 @@ def worker_command() -> list[str]:
     blender = str(bpy.app.binary_path) if bpy is not None and hasattr(bpy, "app") else ""
     if blender:
         # The option of the exit status counts for scripts that follow it.
-        options = ["-b", "--factory-startup", "--python-exit-code", "3", "--python", str(_SCRIPT)]
-        return [blender, *options, "--", WORKER_COMMAND]
+        options = ["-b", "--factory-startup", "--threads", str(threads), "--python-exit-code", "3"]
+        return [blender, *options, "--python", str(_SCRIPT), "--", WORKER_COMMAND]
     if not sys.executable:
         raise MeshferryError("The Python that runs this cannot be found, so no worker can be started")
     return [sys.executable, str(_SCRIPT), WORKER_COMMAND]
