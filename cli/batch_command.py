@@ -11,9 +11,10 @@ from typing import Any
 
 from ..io_formats.errors import MeshferryError, MissingLibraryError
 from . import environment
-from .batch import machine_arguments, sources
-from .batch.pool import RECYCLE_AFTER, TIME_LIMIT
+from .batch.finding import sources
+from .batch.machines import machine_arguments
 from .batch.work import REPORT_FILE, STATE_FOLDER
+from .batch.workers.pool import RECYCLE_AFTER, TIME_LIMIT
 from .conversion_arguments import add_conversion_arguments, settings_of
 from .reporting import Reporter
 
@@ -107,9 +108,9 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     _require_rich()
     machine_arguments.require_sense(arguments)
     if arguments.plan is not None:
-        from .batch import machines  # rich, which it needs, is there
+        from .batch.machines import shard_command  # rich, which it needs, is there
 
-        return machines.run(arguments, reporter)
+        return shard_command.run(arguments, reporter)
     if not arguments.paths and not arguments.lists:
         raise MeshferryError("There is nothing to convert: name files, folders or archives, or a --list of them")
     if arguments.to is None:

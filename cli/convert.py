@@ -43,7 +43,7 @@ def main() -> int:
         package = _package_name()
         _add_extension_libraries(package)
         if sys.argv[-2:] in ([sys.argv[0], WORKER], ["--", WORKER]):
-            return int(importlib.import_module(package + ".cli.batch.worker").run())
+            return int(importlib.import_module(package + ".cli.batch.workers.worker").run())
         command_line = importlib.import_module(package + ".cli.main")
     except ModuleNotFoundError as missing:
         return _tell_missing(missing)
@@ -156,4 +156,5 @@ def _run() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_run())
+    # Blender as a Python module may crash while it shuts down, so that the status would be lost.
+    _load("meshferry_environment", "cli", "environment.py").leave(_run())

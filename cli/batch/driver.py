@@ -16,9 +16,9 @@ from typing import Protocol
 
 from ...io_formats.errors import MeshferryError
 from ..reporting import cause
-from .archives import ArchiveReader
-from .journal import Journal
-from .plan_file import Plan
+from .finding.archives import ArchiveReader
+from .journal.journal import Journal
+from .plan.plan_file import Plan
 from .report.picture_files import PictureRun
 from .totals import Totals
 from .work import Ended, Result, Task, TaskKind, Work
@@ -28,7 +28,7 @@ _FULL = 1 << 20
 
 
 class Workers(Protocol):
-    """Whoever does tasks: :class:`.pool.Pool`."""
+    """Whoever does tasks: :class:`.workers.pool.Pool`."""
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
         """Do all tasks, taken in this thread a few ahead; yield what became of each as it ends."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...io_formats.errors import MeshferryError
 from ..reporting import Reporter, counted
-from .plan_file import Plan
+from .plan.plan_file import Plan
 from .work import Result, Source, TaskKind, Work
 
 if TYPE_CHECKING:

@@ -18,22 +18,23 @@ from ..conversion_arguments import given_conversion, settings_of, useless_betwee
 from ..convert_plan import known_kind, searched
 from ..inputs import BLEND
 from ..reporting import Reporter
-from . import planning, sources
-from .converting import Setup
-from .cores import available_cores
-from .dask_cluster import DaskPool
 from .driver import Run, Workers
-from .job_writing import write_job
-from .journal import Journal
+from .finding import sources
+from .journal.journal import Journal
 from .leftovers import sweep
-from .machine_arguments import shard_options, worker_command
-from .plan_file import BatchFile, Plan
-from .pool import Pool
+from .machines.dask_cluster import DaskPool
+from .machines.job_writing import write_job
+from .machines.machine_arguments import shard_options, worker_command
+from .plan import planning
+from .plan.plan_file import BatchFile, Plan
+from .plan.target_index import TargetIndex
 from .progress import Progress
 from .report.report import About, write
 from .summary import Ending
-from .target_index import TargetIndex
 from .work import REPORT_FILE, STATE_FOLDER, Source
+from .workers.converting import Setup
+from .workers.cores import available_cores
+from .workers.pool import Pool
 
 _GO_ON = "What is done is kept: the same command goes on from here"
 

@@ -16,8 +16,8 @@ from load_package import load_package
 
 load_package()
 
-from meshferry.cli.batch import converting, worker  # noqa: E402
 from meshferry.cli.batch.work import Ended, Result  # noqa: E402
+from meshferry.cli.batch.workers import converting, worker  # noqa: E402
 from meshferry.io_formats.errors import MissingLibraryError  # noqa: E402
 
 

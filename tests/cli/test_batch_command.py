@@ -14,7 +14,7 @@ import pytest
 from batch_stand_ins import PretendedWorkers
 from meshferry.cli import conversion_arguments
 from meshferry.cli.batch import progress, running
-from meshferry.cli.batch.journal import Journal
+from meshferry.cli.batch.journal.journal import Journal
 from meshferry.cli.batch.summary import Ending
 from meshferry.cli.batch.totals import Totals
 from meshferry.cli.batch.work import Ended, Result, TaskKind, Work

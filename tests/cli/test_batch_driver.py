@@ -10,10 +10,10 @@ import tracemalloc
 import pytest
 from batch_stand_ins import Heard, PlanInMemory, PretendedWorkers, content_hash, make_work
 from meshferry.cli.batch import driver, leftovers
-from meshferry.cli.batch.cores import available_cores
-from meshferry.cli.batch.journal import Journal
+from meshferry.cli.batch.journal.journal import Journal
 from meshferry.cli.batch.totals import SLOWEST_KEPT, Totals
 from meshferry.cli.batch.work import Ended, Result, TaskKind
+from meshferry.cli.batch.workers.cores import available_cores
 from meshferry.io_formats.errors import MeshferryError
 from meshferry.io_formats.replacing import temporary_file
 

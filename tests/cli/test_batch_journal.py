@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from batch_stand_ins import content_hash, make_work
-from meshferry.cli.batch.journal import HeldError, Journal
-from meshferry.cli.batch.journal_index import Index
+from meshferry.cli.batch.journal.journal import HeldError, Journal
+from meshferry.cli.batch.journal.journal_index import Index
 from meshferry.cli.batch.work import Ended, Result
 from meshferry.io_formats.errors import MeshferryError
 
@@ -200,7 +200,7 @@ sys.path.insert(0, {str(ROOT / "tests")!r})
 from load_package import load_package
 load_package()
 from pathlib import Path
-from meshferry.cli.batch.journal import Journal
+from meshferry.cli.batch.journal.journal import Journal
 journal = Journal(Path(sys.argv[1])).__enter__()
 journal.start("x")
 print("held", flush=True)

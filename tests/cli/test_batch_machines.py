@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 from batch_mills import TO, command, journal_lines, run, shard_journals, write_library, written
-from meshferry.cli.batch import dask_cluster, openjd_bundle
+from meshferry.cli.batch.machines import dask_cluster, openjd_bundle
 from meshferry.io_formats.errors import MeshferryError
 
 PATIENCE = 60
@@ -316,7 +316,7 @@ def test_a_folder_with_something_else_is_no_place_for_a_job(tmp_path, meshferry)
 def plan_of(tmp_path, roots, count):
     """Write a plan of files that are not there, as many as asked for; return it."""
     from meshferry.cli import environment
-    from meshferry.cli.batch.plan_file import BatchFile, Plan, line_of
+    from meshferry.cli.batch.plan.plan_file import BatchFile, Plan, line_of
     from meshferry.cli.batch.work import Work
 
     folder = tmp_path / "out" / "meshferry-batch"
@@ -357,7 +357,7 @@ def test_many_folders_of_sources_are_few_parameters(tmp_path):
     roots = [str(tmp_path / f"root{number}" / "deep") for number in range(60)]
     plan = plan_of(tmp_path, roots, 120)
     assert openjd_bundle.write(openjd_bundle.Job(plan, plan.works(), tmp_path / "out"), tmp_path / "job") == 120
-    from meshferry.cli.batch.plan_file import Plan
+    from meshferry.cli.batch.plan.plan_file import Plan
 
     moved = Plan.open(tmp_path / "job" / "plan")
     assert moved.roots == (str(tmp_path),)

@@ -8,7 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from meshferry.cli.batch import options_file, sources
+from meshferry.cli.batch import options_file
+from meshferry.cli.batch.finding import sources
 from meshferry.io_formats.errors import MeshferryError
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from meshferry.cli.batch import plan_file, planning
-from meshferry.cli.batch.plan_file import BatchFile, Plan
-from meshferry.cli.batch.target_index import TargetIndex
+from meshferry.cli.batch.plan import plan_file, planning
+from meshferry.cli.batch.plan.plan_file import BatchFile, Plan
+from meshferry.cli.batch.plan.target_index import TargetIndex
 from meshferry.cli.batch.work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source, Work
 from meshferry.io_formats.errors import FormatError, MeshferryError
 

@@ -31,8 +31,8 @@ def tasks_of(*names):
 @pytest.fixture
 def make_pool(tmp_path):
     """Return a function that makes a pool of odd workers."""
-    from meshferry.cli.batch.converting import Setup
-    from meshferry.cli.batch.pool import Pool
+    from meshferry.cli.batch.workers.converting import Setup
+    from meshferry.cli.batch.workers.pool import Pool
 
     def make(jobs=1, time_limit=60.0, recycle_after=0, extension="mesh", command=ODD):
         setup = Setup((), extension, str(tmp_path), (str(tmp_path),))
@@ -188,8 +188,8 @@ sys.path[:0] = [{tests!r}, {here!r}]
 from load_package import load_package
 load_package()
 import test_batch_pool
-from meshferry.cli.batch.converting import Setup
-from meshferry.cli.batch.pool import Pool
+from meshferry.cli.batch.workers.converting import Setup
+from meshferry.cli.batch.workers.pool import Pool
 with Pool(Setup((), "mesh", {output!r}, ({output!r},)), 1, command=test_batch_pool.ODD) as pool:
     for result in pool.run(test_batch_pool.tasks_of("fine", "hang")):
         print("one is done", flush=True)

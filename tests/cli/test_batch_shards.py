@@ -12,7 +12,7 @@ from batch_mills import ROOT, TO, journal_lines, shard_journals, write_library, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.cli import environment
-from meshferry.cli.batch import ranges, shard_files
+from meshferry.cli.batch.machines import ranges, shard_files
 from meshferry.io_formats import locks
 from meshferry.io_formats.errors import MeshferryError
 
@@ -228,7 +228,7 @@ def test_what_makes_no_sense_is_refused(library, meshferry, arguments, said):
 def test_a_shard_ends_with_who_started_it():
     child = (
         f"import sys, time; sys.path.insert(0, {str(ROOT / 'tests')!r}); import load_package; "
-        "load_package.load_package(); from meshferry.cli.batch import lifeline; lifeline.end_with_parent(); "
+        "load_package.load_package(); from meshferry.cli.batch.machines import lifeline; lifeline.end_with_parent(); "
         "print('up', flush=True); time.sleep(60)"
     )
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"

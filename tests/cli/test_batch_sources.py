@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meshferry.cli.batch import patterns, sources
+from meshferry.cli.batch.finding import patterns, sources
 from meshferry.cli.batch.work import Source
 from meshferry.cli.convert_plan import known_kind, searched
 from meshferry.io_formats.errors import MeshferryError

@@ -26,7 +26,7 @@ def output(tmp_path):
 @pytest.fixture
 def make_converter(library, output):
     """Return a function that makes a converter; all of them are closed at the end."""
-    from meshferry.cli.batch.converting import Converter, Setup
+    from meshferry.cli.batch.workers.converting import Converter, Setup
 
     made = []
 
@@ -103,7 +103,7 @@ def test_bad_files_are_told_in_words(make_converter, library, output):
 
 
 def test_large_files_are_not_held_in_memory(make_converter, library, monkeypatch):
-    from meshferry.cli.batch import converting
+    from meshferry.cli.batch.workers import converting
 
     source = write_mesh(library / "crate.mesh")
     monkeypatch.setattr(converting, "_LARGE", 10)
@@ -122,7 +122,7 @@ def test_what_is_in_an_archive(make_converter, library, output):
 
 
 def test_parts_are_named_after_their_source_and_never_as_another_target(make_converter, library, output):
-    from meshferry.cli.batch.target_index import target_hash, write_index
+    from meshferry.cli.batch.plan.target_index import target_hash, write_index
 
     pytest.importorskip("google.protobuf")
     write_mesh(library / "house.timbermesh", "door", "lid.top", "Roof")
@@ -137,7 +137,7 @@ def test_parts_are_named_after_their_source_and_never_as_another_target(make_con
 
 
 def test_a_set_does_not_write_over_the_target_of_another(make_converter, library, output):
-    from meshferry.cli.batch.target_index import target_hash, write_index
+    from meshferry.cli.batch.plan.target_index import target_hash, write_index
     from meshferry.cli.batch.work import Ended
 
     write_mesh(library / "house.mesh")
@@ -155,7 +155,7 @@ def test_a_set_does_not_write_over_the_target_of_another(make_converter, library
 
 
 def test_the_index_of_targets(tmp_path):
-    from meshferry.cli.batch.target_index import TargetIndex, target_hash, write_index
+    from meshferry.cli.batch.plan.target_index import TargetIndex, target_hash, write_index
 
     assert "a.mesh" not in TargetIndex(tmp_path)
     (tmp_path / "meshferry-batch").mkdir()
@@ -230,9 +230,9 @@ def test_to_blend_and_back(make_converter, library, output):
 def test_processes_of_the_blender_that_runs_this(library, output):
     """Of the module, and in a real Blender of its own executable."""
     import bpy
-    from meshferry.cli.batch.converting import Setup
-    from meshferry.cli.batch.pool import Pool
     from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.workers.converting import Setup
+    from meshferry.cli.batch.workers.pool import Pool
 
     for number in range(4):
         write_mesh(library / f"{number}.mesh")

@@ -36,8 +36,11 @@ class EmptyPool:
 def main(folder: Path, count: int) -> dict[str, float]:
     package = load_package().__name__
     batch = {
-        name: importlib.import_module(f"{package}.cli.batch.{name}")
-        for name in ("driver", "journal", "plan_file", "planning", "progress", "sources", "summary", "work")
+        name.rpartition(".")[2]: importlib.import_module(f"{package}.cli.batch.{name}")
+        for name in (
+            *("driver", "progress", "summary", "work"),
+            *("finding.sources", "journal.journal", "plan.plan_file", "plan.planning"),
+        )
     }
     reporting = importlib.import_module(f"{package}.cli.reporting")
     listed = folder / "list.txt"

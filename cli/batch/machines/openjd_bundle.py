@@ -26,14 +26,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from ...blender_data.importing.import_options import MATERIAL_LIBRARY
-from ...io_formats.errors import MeshferryError
-from ...io_formats.replacing import refusal, replace_file
-from .. import blender_formats
-from ..reporting import counted
-from .plan_file import BatchFile, Plan, line_of
-from .target_index import TARGETS_FILE
-from .work import BATCH_FILE, JOURNAL_FILE, PLAN_FILE, STATE_FOLDER, Work
+from ....blender_data.importing.import_options import MATERIAL_LIBRARY
+from ....io_formats.errors import MeshferryError
+from ....io_formats.replacing import refusal, replace_file
+from ... import blender_formats
+from ...reporting import counted
+from ..plan.plan_file import BatchFile, Plan, line_of
+from ..plan.target_index import TARGETS_FILE
+from ..work import BATCH_FILE, JOURNAL_FILE, PLAN_FILE, STATE_FOLDER, Work
 
 TEMPLATE_FILE = "template.json"
 VALUES_FILE = "parameter_values.json"

@@ -21,9 +21,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ...io_formats.errors import FormatError
-from ...io_formats.replacing import refusal
-from .work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Work
+from ....io_formats.errors import FormatError
+from ....io_formats.replacing import refusal
+from ..work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Work
 
 _STEP = 1024
 """Lines from one entry of the index to the next."""
@@ -41,7 +41,7 @@ class BatchFile:
     argv: tuple[str, ...]
     """The options of conversion, as ``convert`` takes them."""
     to: str
-    """Kind of file to write as it was named, an extension or a format; :func:`..convert_plan.known_kind` takes it."""
+    """Kind of file to write as it was named, an extension or a format; :func:`...convert_plan.known_kind` takes it."""
     extension: str
     """Of the files to write, with its dot."""
     version: str

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..plan.target_index import target_hash
 from .journal_entry import target_of
-from .target_index import target_hash
 
 HEADER_START = b'{"journal":'
 

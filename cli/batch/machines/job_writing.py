@@ -6,12 +6,12 @@ import argparse
 import shlex
 from pathlib import Path
 
-from ..reporting import Reporter, counted
+from ...reporting import Reporter, counted
+from ..journal.journal import Journal
+from ..plan.plan_file import Plan
+from ..work import Work
 from . import openjd_bundle
-from .journal import Journal
 from .machine_arguments import shard_options, worker_command
-from .plan_file import Plan
-from .work import Work
 
 
 def write_job(arguments: argparse.Namespace, plan: Plan, journal: Journal, reporter: Reporter) -> int:

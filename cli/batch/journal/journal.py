@@ -16,13 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from ...io_formats import locks
-from ...io_formats.errors import MeshferryError
-from ...io_formats.replacing import copy_mode, refusal, temporary_file
-from .. import environment
+from ....io_formats import locks
+from ....io_formats.errors import MeshferryError
+from ....io_formats.replacing import copy_mode, refusal, temporary_file
+from ... import environment
+from ..work import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Ended, Result, Work
 from .journal_entry import Entry, entry_of, file_size, parse
 from .journal_index import Index
-from .work import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Ended, Result, Work
 
 LOCK_SUFFIX = ".lock"
 _SYNC_SECONDS = 5.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .work import Ended, Result, Work
+from ..work import Ended, Result, Work
 
 _START = b'{"target":'
 """Of every line that tells of a work."""

@@ -19,12 +19,12 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ...io_formats.errors import MeshferryError
-from .. import inputs
-from ..convert_plan import renamed
+from ....io_formats.errors import MeshferryError
+from ... import inputs
+from ...convert_plan import renamed
+from ..work import Source, Work
 from .plan_file import line_of, work_of
 from .target_index import target_hash
-from .work import Source, Work
 
 _NAMED = 3
 """Clashes that a refusal names before it says how many more there are."""

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ..work import Ended, Result, Task, TaskKind, Work
 from .converting import Setup
-from .work import Ended, Result, Task, TaskKind, Work
 
 _WORK = ("number", "root", "path", "member", "target", "size", "modified")
 _RESULT = ("hash", "outputs", "warnings", "facts", "error", "seconds")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..file_naming import FileNames
-from ..inputs import file_key
-from .target_index import TargetIndex
+from ...file_naming import FileNames
+from ...inputs import file_key
+from ..plan.target_index import TargetIndex
 
 
 class PartNames(FileNames):

@@ -11,21 +11,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-from ...io_formats import files
-from ...io_formats.errors import FormatError, MeshferryError
-from ...io_formats.replacing import refusal
-from .. import blender_formats
-from ..blender_formats import BlenderFormat
-from ..clip_choice import ClipChoice
-from ..conversion import Conversion
-from ..conversion_arguments import add_conversion_arguments, settings_of
-from ..convert_plan import Job, known_kind
-from ..outcomes import Outcome
-from ..reporting import cause, plain
+from ....io_formats import files
+from ....io_formats.errors import FormatError, MeshferryError
+from ....io_formats.replacing import refusal
+from ... import blender_formats
+from ...blender_formats import BlenderFormat
+from ...clip_choice import ClipChoice
+from ...conversion import Conversion
+from ...conversion_arguments import add_conversion_arguments, settings_of
+from ...convert_plan import Job, known_kind
+from ...outcomes import Outcome
+from ...reporting import cause, plain
+from ..plan.target_index import TargetIndex
+from ..work import Ended, Result, Task, TaskKind, Work
 from .modest_session import ModestSession
 from .part_names import PartNames
-from .target_index import TargetIndex
-from .work import Ended, Result, Task, TaskKind, Work
 
 _HASH_SIZE = 16
 _LARGE = 64 * 2**20
@@ -111,8 +111,8 @@ class Converter:
         self._tell(list(conversion.run(job)), result)
 
     def _draw(self, task: Task, result: Result) -> None:
-        from .report import pictures  # only where a report is asked for
-        from .report.picture_files import picture_file
+        from ..report import pictures
+        from ..report.picture_files import picture_file
 
         source = self._source(task.work)
         content, result.hash = _content_and_hash(source, task)

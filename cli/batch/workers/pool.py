@@ -11,7 +11,8 @@ from dataclasses import replace
 from multiprocessing.connection import wait
 from types import TracebackType
 
-from ...io_formats.errors import MeshferryError, MissingLibraryError
+from ....io_formats.errors import MeshferryError, MissingLibraryError
+from ..work import Ended, Result, Task
 from . import messages
 from .calling import Switchboard
 from .converting import Setup
@@ -19,7 +20,6 @@ from .messages import Greeting
 from .modest_session import threads_for
 from .pool_worker import START_LIMIT, Handed, PoolWorker
 from .starting import WorkerProcess, worker_command
-from .work import Ended, Result, Task
 
 TIME_LIMIT = 600.0
 """Seconds that a file may take."""

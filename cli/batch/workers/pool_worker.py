@@ -8,9 +8,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
+from ..work import Task
 from . import messages
 from .starting import WorkerProcess
-from .work import Task
 
 START_LIMIT = 300.0
 """Seconds that a start may take, on a machine with much to do."""

@@ -11,9 +11,9 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...io_formats import locks
-from .journal import LOCK_SUFFIX
-from .work import SHARDS_FOLDER, STATE_FOLDER
+from ....io_formats import locks
+from ..journal.journal import LOCK_SUFFIX
+from ..work import SHARDS_FOLDER, STATE_FOLDER
 
 MOST_AT_ONCE = 9
 """Processes that may do the same shard at the same time."""

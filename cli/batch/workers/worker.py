@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 
-from ...io_formats.errors import MeshferryError, MissingLibraryError
-from .. import environment
-from ..reporting import cause, make_streams_safe
+from ....io_formats.errors import MeshferryError, MissingLibraryError
+from ... import environment
+from ...reporting import cause, make_streams_safe
 from . import messages
 from .converting import Converter
 from .messages import Greeting

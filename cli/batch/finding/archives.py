@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from ...io_formats import files
-from ...io_formats.errors import FormatError
-from ...io_formats.replacing import refusal
+from ....io_formats import files
+from ....io_formats.errors import FormatError
+from ....io_formats.replacing import refusal
 
 EXTENSIONS = (".oar", ".iar")
 """What counts as an archive in a folder."""

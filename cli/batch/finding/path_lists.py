@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import BinaryIO, cast
 
-from ...io_formats.errors import MeshferryError
-from ...io_formats.replacing import refusal
+from ....io_formats.errors import MeshferryError
+from ....io_formats.replacing import refusal
 
 STANDARD_INPUT = "-"
 _LONGEST_LINE = 2**17

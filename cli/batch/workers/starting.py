@@ -14,11 +14,11 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ...io_formats.errors import MeshferryError
-from ..reporting import one_line
+from ....io_formats.errors import MeshferryError
+from ...reporting import one_line
 from .messages import Greeting
 
-_SCRIPT = Path(__file__).resolve().parents[1] / "convert.py"
+_SCRIPT = Path(__file__).resolve().parents[2] / "convert.py"
 """Finds the package and its libraries in a Python or a Blender that knows of neither."""
 WORKER_COMMAND = "batch-worker"
 """What that script is told to become a worker."""

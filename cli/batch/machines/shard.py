@@ -14,20 +14,21 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 
-from ...io_formats import locks
-from ...io_formats.errors import MeshferryError, MissingLibraryError
-from ...io_formats.replacing import refusal, replace_file
-from .. import environment
-from ..reporting import Reporter, counted
-from . import driver, ranges, shard_files
-from .converting import Setup
-from .journal import HeldError, Journal, Known, still_holds
-from .journal_entry import AFTER_TARGET, Entry, parse, start_of
-from .plan_file import Plan
-from .pool import RECYCLE_AFTER, TIME_LIMIT, Pool
-from .target_index import TARGETS_FILE
-from .totals import Totals
-from .work import JOURNAL_FILE, STATE_FOLDER, Result, Work
+from ....io_formats import locks
+from ....io_formats.errors import MeshferryError, MissingLibraryError
+from ....io_formats.replacing import refusal, replace_file
+from ... import environment
+from ...reporting import Reporter, counted
+from .. import driver
+from ..journal.journal import HeldError, Journal, Known, still_holds
+from ..journal.journal_entry import AFTER_TARGET, Entry, parse, start_of
+from ..plan.plan_file import Plan
+from ..plan.target_index import TARGETS_FILE
+from ..totals import Totals
+from ..work import JOURNAL_FILE, STATE_FOLDER, Result, Work
+from ..workers.converting import Setup
+from ..workers.pool import RECYCLE_AFTER, TIME_LIMIT, Pool
+from . import ranges, shard_files
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def run(shard: Shard, reporter: Reporter, *, command: Sequence[str] | None = Non
     Parameters
     ----------
     command:
-        What starts the worker, as for :class:`.pool.Pool`.
+        What starts the worker, as for :class:`..workers.pool.Pool`.
 
     Raises
     ------

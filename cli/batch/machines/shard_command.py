@@ -6,20 +6,20 @@ import argparse
 import shutil
 from pathlib import Path
 
-from ...io_formats.errors import MeshferryError
-from ...io_formats.replacing import refusal
-from ..conversion_arguments import given_conversion
-from ..reporting import Reporter
+from ....io_formats.errors import MeshferryError
+from ....io_formats.replacing import refusal
+from ...conversion_arguments import given_conversion
+from ...reporting import Reporter
+from ..driver import Run
+from ..journal.journal import Journal
+from ..plan.plan_file import Plan
+from ..progress import Progress
+from ..running import written_report
+from ..summary import Ending
+from ..totals import Totals
+from ..work import JOURNAL_FILE, STATE_FOLDER
 from . import lifeline, shard
-from .driver import Run
-from .journal import Journal
-from .plan_file import Plan
-from .progress import Progress
-from .running import written_report
 from .shard import Shard, open_plan, output_of
-from .summary import Ending
-from .totals import Totals
-from .work import JOURNAL_FILE, STATE_FOLDER
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:

@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from ...io_formats.errors import MeshferryError
-from ...io_formats.replacing import copy_mode, refusal, replace_file, temporary_file
+from ....io_formats.errors import MeshferryError
+from ....io_formats.replacing import copy_mode, refusal, replace_file, temporary_file
+from ..work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source
 from .plan_draft import Draft
 from .plan_file import BatchFile, Plan
 from .target_index import write_index
-from .work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source
 
 Clashes = Literal["refuse", "number"]
 

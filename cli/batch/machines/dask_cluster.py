@@ -26,13 +26,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ...io_formats.errors import MeshferryError, MissingLibraryError
-from .. import environment
-from ..reporting import one_line
-from . import journal_entry, ranges, shard_files
+from ....io_formats.errors import MeshferryError, MissingLibraryError
+from ... import environment
+from ...reporting import one_line
+from ..journal import journal_entry
+from ..work import Ended, Result, Task, Work
+from ..workers.starting import death
+from . import ranges, shard_files
 from .machine_arguments import WITH_PARENT
-from .starting import death
-from .work import Ended, Result, Task, Work
 
 LONGEST_SHARD = 200
 """Files: what a lost machine has done in vain at most, and a few seconds of work, against the second of a start."""
@@ -59,7 +60,7 @@ class _Shard:
 
 
 class DaskPool:
-    """The machines of a dask cluster, used as :class:`..pool.Pool` uses the processes of this one.
+    """The machines of a dask cluster, used as :class:`..workers.pool.Pool` uses the processes of this one.
 
     Parameters
     ----------

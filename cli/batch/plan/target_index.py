@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...io_formats.replacing import replace_file
-from .work import STATE_FOLDER
+from ....io_formats.replacing import replace_file
+from ..work import STATE_FOLDER
 
 TARGETS_FILE = "targets.u64"
 """Hashes of all targets in ascending order, eight bytes each, little endian."""

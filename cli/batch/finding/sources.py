@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ...io_formats.errors import FormatError, MeshferryError
-from ...io_formats.replacing import refusal
-from .. import inputs
-from ..reporting import cause
+from ....io_formats.errors import FormatError, MeshferryError
+from ....io_formats.replacing import refusal
+from ... import inputs
+from ...reporting import cause
+from ..work import STATE_FOLDER, Source
 from . import archives, path_lists, patterns
-from .work import STATE_FOLDER, Source
 
 Told = Callable[[str, str], None]
 """Gets a path and what is wrong there: a folder that cannot be read, a pattern that nothing matches, a broken archive.
@@ -112,7 +112,7 @@ def find(
 ) -> Iterator[Source]:
     """Yield the files that paths and lists mean, in a steady order.
 
-    A file that is named twice comes twice; :func:`.planning.make_plan` takes it once.
+    A file that is named twice comes twice; :func:`..plan.planning.make_plan` takes it once.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def find(
         Files, folders (searched to the bottom; links to folders are not followed), patterns that the shell left
         alone, and archives. A file that is not there counts, with size -1: its reading says so.
     extensions:
-        What counts in a folder, as for :func:`..inputs.expand`; archives count where their meshes do.
+        What counts in a folder, as for :func:`...inputs.expand`; archives count where their meshes do.
     lists:
         Files with one path a line; ``-`` is the standard input. Folders and archives may be among them, no patterns.
     base:

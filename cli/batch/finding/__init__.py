@@ -1,0 +1,1 @@
+"""What a batch works on: files below folders, in lists and inside archives."""

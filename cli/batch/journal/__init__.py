@@ -1,0 +1,1 @@
+"""What was done, so that a later run need not do it again."""

@@ -1,0 +1,1 @@
+"""What becomes what, decided before anything is written."""

@@ -1,0 +1,1 @@
+"""The processes of this machine that convert."""
