@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from ..io_formats.errors import ExportError, FormatError
 from ..io_formats.output_files import OutputFile
 from .blend_files import BlendSession, require_readable, said
 from .blender_formats import BlenderFormat
+from .usd_rate import frames_per_second
 
 _NEAR_A_RATE = 1e-2
 """Frames a second by which keys may miss a whole rate: their times are kept in single precision."""
@@ -22,7 +24,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
     """Add what is in a file to the open one, in a collection named after it; return the collection.
 
     Where nothing else is in the open file, the scene takes the rate at which the animations of this one have their
-    keys, so that each lies on a whole frame.
+    keys, so that each lies on a whole frame. Otherwise animations keep their speed at the scene's rate.
 
     Raises
     ------
@@ -36,19 +38,24 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
     is_first = not len(session.bpy.data.objects)
     made = _read(session, path, known)
     scene = session.bpy.context.scene
-    rate = _rate_of_keys(session, scene)
-    if is_first and rate and rate != scene.render.fps / scene.render.fps_base:
-        session.start_empty()
-        scene = session.bpy.context.scene
-        scene.render.fps, scene.render.fps_base = rate, 1.0
-        made = _read(session, path, known)
+    if known.times_are_frames:
+        rate = frames_per_second(path)
+        if is_first:
+            _set_rate(scene, rate)
+    else:
+        rate = _rate_of_keys(session, scene)
+        if is_first and rate and rate != _rate_of(scene):
+            session.start_empty()
+            scene = session.bpy.context.scene
+            _set_rate(scene, rate)
+            made = _read(session, path, known)
     things = list(made.all_objects)
     foreign_export.set_range(session.bpy.context, things)
     scene.frame_set(scene.frame_start)  # importers leave the animation at frame 1, wherever it begins
     foreign_import.drop_still_curves(things)
     foreign_import.name_clips(things)
     if known.capabilities.joins_clips:
-        foreign_import.as_one_clip(session.bpy.context, things, path.stem)
+        foreign_import.as_one_clip(session.bpy.context, things, path.stem, rate)
     if known.capabilities.node_hierarchy:
         foreign_import.mark_root(foreign_import.without_pairs(things))
     else:
@@ -73,6 +80,16 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
     return foreign_import.gathered(session.bpy.context, kept, path.stem)
 
 
+def _rate_of(scene: Any) -> float:
+    return float(scene.render.fps / scene.render.fps_base)
+
+
+def _set_rate(scene: Any, rate: float) -> None:
+    """Set the frames a second of a scene, which are a whole number divided by another."""
+    scene.render.fps = max(1, math.ceil(rate - _NEAR_A_RATE))
+    scene.render.fps_base = scene.render.fps / rate
+
+
 def _rate_of_keys(session: BlendSession, scene: Any) -> int:
     """Return the whole rate at which all keys of the open file's actions would lie on frames; 0: none is known."""
     from ..blender_data.exporting.foreign_export import key_interval
@@ -80,7 +97,7 @@ def _rate_of_keys(session: BlendSession, scene: Any) -> int:
     interval = key_interval(session.bpy.data.actions)
     if not interval:
         return 0
-    rate = scene.render.fps / scene.render.fps_base / interval
+    rate = _rate_of(scene) / interval
     nearest = round(rate)
     return nearest if 1 <= nearest <= _HIGHEST_RATE and abs(rate - nearest) < _NEAR_A_RATE else 0
 
@@ -111,6 +128,8 @@ def write_objects(
     foreign_export.select(context, objects)
     foreign_export.set_range(context, objects)
     foreign_export.name_clips(objects)
+    if known.has_pairs:
+        foreign_export.name_data_after_objects(objects)
     foreign_export.forget_own_properties(objects)
     more: dict[str, Any] = {}
     if known.animation:

@@ -44,6 +44,10 @@ class BlenderFormat:
     """Argument of the exporters that has animations written."""
     every_action: str = ""
     """Argument of the exporters that has every action written rather than what plays."""
+    has_pairs: bool = False
+    """Whether a file has a place and a thing, each with a name, where Blender has an object."""
+    times_are_frames: bool = False
+    """Whether importers take the file's times for frames, whatever the rate of either."""
     scaffolding: tuple[str, ...] = ()
     """Names of objects and bones that importers make of what is neither, and exporters of what they need besides."""
     copies_images: bool = False
@@ -267,6 +271,8 @@ USD = BlenderFormat(
     reading=_READ_USD,
     writing=_WRITE_USD,
     animation="export_animation",
+    has_pairs=True,
+    times_are_frames=True,
     scaffolding=("_materials", "joint1"),
     plain_names=True,
     is_set=True,

@@ -18,6 +18,8 @@ from .. import compat
 from .object_selection import enabled_objects, listed
 
 _OWN = "meshferry"
+_HOMES = {"MESH": "meshes", "ARMATURE": "armatures", "CURVE": "curves", "CAMERA": "cameras", "LIGHT": "lights"}
+"""Where data of objects is, by type of object."""
 _POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
 
 
@@ -118,6 +120,24 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
         for modifier in [one for one in thing.modifiers if one.type != "ARMATURE"]:
             thing.modifiers.remove(modifier)
     return notices
+
+
+def name_data_after_objects(objects: Sequence[bpy.types.Object]) -> None:
+    """Give each object data of its own, under its name.
+
+    Where a file has a place and a thing for one object of Blender, importers make one of them that has the name of the
+    thing.
+    """
+    owners = [thing for thing in objects if thing.type in _HOMES and thing.data is not None]
+    for number, thing in enumerate(owners):
+        if thing.data.users > 1:
+            thing.data = thing.data.copy()
+        thing.data.name = f"{_OWN} {number}"  # out of the way of names that others are to get
+    for thing in owners:
+        taken = getattr(bpy.data, _HOMES[thing.type]).get(thing.name)
+        if taken is not None:
+            taken.name = f"{_OWN} other"
+        thing.data.name = thing.name
 
 
 def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:

@@ -101,24 +101,29 @@ def _moves(curve: bpy.types.FCurve) -> bool:
 
 
 def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Make one object of an empty and what hangs on it under the same name, where neither moves; return the objects.
+    """Make one object of an empty and what hangs on it under the same name at its place; return the objects.
 
-    Some files have a place and a thing where Blender has one object.
+    Some files have a place and a thing where Blender has one object. What moves the place then moves the object.
     """
     gone: list[bpy.types.Object] = []
     for place in objects:
-        if place.type != "EMPTY" or not _rests(place):
+        if place.type != "EMPTY" or not (_rests(place) or _only_acts(place)):
             continue
         alike = [child for child in place.children if child.type != "EMPTY" and _plain(child) == _plain(place)]
         if len(alike) != 1 or not _rests(alike[0]) or alike[0].matrix_local != mathutils.Matrix():
             continue
         (thing,) = alike
+        if not _rests(place) and thing.animation_data is not None:
+            continue  # it has bones to move
         for child in [child for child in place.children if child is not thing]:
             child.parent = thing  # the same place, so that its own stays right
         thing.parent = place.parent
         thing.matrix_parent_inverse = place.matrix_parent_inverse
         thing.rotation_mode = place.rotation_mode
         thing.matrix_basis = place.matrix_basis
+        moving = place.animation_data
+        if moving is not None and moving.action is not None:
+            compat.assign_action(thing, moving.action, moving.action_slot if compat.HAS_SLOTS else None)
         gone.append(place)
     names = [(thing, _plain(thing)) for thing in objects if thing not in gone]
     bpy.data.batch_remove(gone)
@@ -137,6 +142,12 @@ def _rests(thing: bpy.types.Object) -> bool:
         return True
     slot = data.action_slot if compat.HAS_SLOTS else None
     return all(curve.data_path.startswith("pose.") for curve in compat.action_curves(data.action, slot))
+
+
+def _only_acts(thing: bpy.types.Object) -> bool:
+    """Tell whether an action is all that moves an object."""
+    data = thing.animation_data
+    return data is not None and not (len(thing.constraints) or len(data.drivers) or len(data.nla_tracks))
 
 
 def _plain(thing: bpy.types.Object) -> str:
@@ -175,20 +186,35 @@ def name_clips(objects: Sequence[bpy.types.Object]) -> None:
         action.meshferry.clip_name = action.meshferry.clip_name or "|".join(parts)
 
 
-def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str) -> None:
-    """Make one clip of all that moves objects along the time line of a file.
+def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, rate: float) -> None:
+    """Make one clip of all that moves objects along the time line of a file, of ``rate`` frames a second.
 
-    Places that are read out of the file again at each frame become keys, so that the file is needed no more.
+    Places that are read out of the file again at each frame become keys, so that the file is needed no more. Where the
+    scene has another rate, keys move so that the speed stays.
     """
+    stretch = context.scene.render.fps / context.scene.render.fps_base / rate
+    if abs(stretch - 1) > _STILL:
+        for action in {data.action for _block, data in _animated(objects) if data.action is not None}:
+            _stretch(action, context.scene.frame_start, stretch)
     cached = [thing for thing in objects if any(one.type == _CACHED for one in thing.constraints)]
     if cached:
-        _key_places(context, cached, name)
+        _key_places(context, cached, name, rate)
     for _block, data in _animated(objects):
         if data.action is not None:
             data.action.meshferry.clip_name = name
 
 
-def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str) -> None:
+def _stretch(action: bpy.types.Action, start: float, factor: float) -> None:
+    """Move the keys of an action away from a frame, by a factor."""
+    for curve in compat.action_curves(action, None):
+        points = np.empty(2 * len(curve.keyframe_points), np.float32)
+        curve.keyframe_points.foreach_get("co", points)
+        points[::2] = start + (points[::2] - start) * factor
+        curve.keyframe_points.foreach_set("co", points)
+        curve.update()
+
+
+def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, rate: float) -> None:
     scene = context.scene
     frames = range(scene.frame_start, scene.frame_end + 1)
     places = {thing: np.empty((len(frames), 4, 4)) for thing in objects}
@@ -198,7 +224,7 @@ def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
             above = thing.parent.matrix_world @ thing.matrix_parent_inverse if thing.parent else None
             world = thing.matrix_world
             matrices[number] = np.array(above.inverted_safe() @ world if above is not None else world)
-    clip = Clip(name, scene.render.fps / scene.render.fps_base, len(frames))
+    clip = Clip(name, rate, len(frames))
     actions = ClipActions(clip, ClipTiming(clip, scene, frames.start), name, lambda block: block)
     for target, (thing, matrices) in enumerate(places.items()):
         for constraint in [one for one in thing.constraints if one.type == _CACHED]:

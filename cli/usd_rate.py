@@ -1,0 +1,176 @@
+"""How many frames a second a USD file counts its time in.
+
+Blender's importer takes times for frames and does not look at their rate, and its Python has no library for USD. So the
+layer's own statement is looked up here: ``timeCodesPerSecond``, else ``framesPerSecond``, else 24.
+
+A layer is text, which begins with ``#usda``, or binary, "crate", which begins with ``PXR-USDC``: a table of named
+sections at an offset that stands at byte 16; TOKENS are names, FIELDS pairs of a name and a value. An archive (.usdz)
+is a .zip file without compression whose first member is the layer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+DEFAULT_RATE = 24.0
+_NAMES = (b"timeCodesPerSecond", b"framesPerSecond")
+_MOST_TEXT = 1 << 16
+"""Bytes of a text in which its head is looked for."""
+_MOST_UNPACKED = 1 << 28
+_TEXT_FIELD = re.compile(rb"^\s*(timeCodesPerSecond|framesPerSecond)\s*=\s*([0-9.eE+-]+)", re.MULTILINE)
+_DOUBLE, _FLOAT = 9, 8
+"""Types of values in binary layers."""
+
+
+def frames_per_second(path: Path) -> float:
+    """Return the rate of a file's time, :data:`DEFAULT_RATE` where it names none or one that is no rate.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    stated: dict[bytes, float] = {}
+    # Blender says what is wrong with a damaged file.
+    with contextlib.suppress(ValueError, IndexError, OverflowError, struct.error), _layer(path) as data:
+        stated = dict(_binary_fields(data) if data[:8] == b"PXR-USDC" else _text_fields(data[:_MOST_TEXT]))
+    rates = [stated[name] for name in _NAMES if 0.001 <= stated.get(name, 0) <= 100_000]
+    return rates[0] if rates else DEFAULT_RATE
+
+
+@contextlib.contextmanager
+def _layer(path: Path) -> Iterator[bytes | mmap.mmap]:
+    """Open the layer in a file, or the first in an archive; of a large one only what is asked for is read."""
+    if path.suffix.lower() == ".usdz":
+        try:
+            with zipfile.ZipFile(path) as archive:
+                data = archive.read(archive.infolist()[0])
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error, EOFError):
+            data = b""
+        yield data
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        yield mapped
+
+
+def _text_fields(text: bytes) -> Iterator[tuple[bytes, float]]:
+    """Yield the rates that stand in a text layer, in front of its first object."""
+    head = re.split(rb"^(?:def|over|class)\b", text, maxsplit=1, flags=re.MULTILINE)[0]
+    for name, number in _TEXT_FIELD.findall(head):
+        yield name, float(number)
+
+
+def _binary_fields(data: bytes | mmap.mmap) -> Iterator[tuple[bytes, float]]:
+    """Yield the rates that stand among the fields of a binary layer."""
+    (table,) = struct.unpack_from("<q", data, 16)
+    (count,) = struct.unpack_from("<Q", data, table)
+    starts: dict[bytes, int] = {}
+    for number in range(min(count, 64)):
+        name, start, _ = struct.unpack_from("<16sqq", data, table + 8 + 32 * number)
+        starts[name.rstrip(b"\0")] = start
+    if not {b"TOKENS", b"FIELDS"} <= set(starts):
+        return
+    _, unpacked, packed = struct.unpack_from("<QQQ", data, starts[b"TOKENS"])
+    at = starts[b"TOKENS"] + 24
+    tokens = _unpacked(data[at : at + packed], unpacked).split(b"\0")
+    wanted = {tokens.index(name): name for name in _NAMES if name in tokens}
+    count, packed = struct.unpack_from("<QQ", data, starts[b"FIELDS"])
+    at = starts[b"FIELDS"] + 16
+    names = _numbers(_unpacked(data[at : at + packed], 8 + 5 * count), count) if wanted else []
+    (size,) = struct.unpack_from("<Q", data, at + packed)
+    values = _unpacked(data[at + packed + 8 : at + packed + 8 + size], 8 * count) if wanted else b""
+    for number, name in enumerate(names):
+        if name in wanted:
+            value = _value(data, *struct.unpack_from("<Q", values, 8 * number))
+            if value is not None:
+                yield wanted[name], value
+
+
+def _value(data: bytes | mmap.mmap, stated: int) -> float | None:
+    """Return the number that 64 bits stand for: it itself, or where it is; None: it is no such number."""
+    kind, place = stated >> 48 & 255, stated & (1 << 48) - 1
+    if kind not in (_DOUBLE, _FLOAT):
+        return None
+    if stated >> 62 & 1:  # in the lower 32 bits, as a float, where that is exact
+        return float(struct.unpack("<f", struct.pack("<I", place & 0xFFFFFFFF))[0])
+    return float(struct.unpack_from("<d" if kind == _DOUBLE else "<f", data, place)[0])
+
+
+def _numbers(packed: bytes, count: int) -> list[int]:
+    """Return whole numbers of which the steps from one to the next are stored, in as few bytes as each needs.
+
+    First the commonest step, then two bits for each number: that step, or one of one, two or four bytes.
+    """
+    (common,) = struct.unpack_from("<i", packed)
+    codes = packed[4 : 4 + (2 * count + 7) // 8]
+    at = 4 + len(codes)
+    numbers: list[int] = []
+    last = 0
+    for number in range(count):
+        size = (0, 1, 2, 4)[codes[number // 4] >> 2 * (number % 4) & 3]
+        last += int.from_bytes(packed[at : at + size], "little", signed=True) if size else common
+        at += size
+        numbers.append(last)
+    return numbers
+
+
+def _unpacked(packed: bytes, most: int) -> bytes:
+    """Return the bytes that chunks of LZ4 blocks stand for.
+
+    Raises
+    ------
+    ValueError
+        They are damaged, or more than ``most``.
+    """
+    if most > _MOST_UNPACKED:
+        raise ValueError("too much")
+    if not packed[0]:
+        return _unpacked_block(packed[1:], most)
+    made, at = b"", 1
+    for _ in range(packed[0]):
+        (size,) = struct.unpack_from("<i", packed, at)
+        made += _unpacked_block(packed[at + 4 : at + 4 + size], most - len(made))
+        at += 4 + size
+    return made
+
+
+def _unpacked_block(block: bytes, most: int) -> bytes:
+    """Return the bytes of one LZ4 block: runs of bytes, each followed by a copy out of what was there before."""
+    made = bytearray()
+    at = 0
+
+    def length(short: int) -> int:
+        nonlocal at
+        total = short
+        while short == 15:
+            more = block[at]
+            at += 1
+            total += more
+            if more != 255:
+                break
+        return total
+
+    while at < len(block):
+        token = block[at]
+        at += 1
+        run = length(token >> 4)
+        made += block[at : at + run]
+        at += run
+        if at >= len(block):
+            break
+        (back,) = struct.unpack_from("<H", block, at)
+        at += 2
+        size = length(token & 15) + 4
+        if not 0 < back <= len(made) or len(made) + size > most:
+            raise ValueError("a damaged block")
+        start = len(made) - back
+        piece = bytes(made[start : start + size])
+        made += (piece * (size // len(piece) + 1))[:size]
+    return bytes(made)

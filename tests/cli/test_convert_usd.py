@@ -1,0 +1,133 @@
+"""Conversions from and to USD keep the speed of animations and the names of objects."""
+
+import zipfile
+
+import pytest
+
+HEAD = b'#usda 1.0\n(\n    defaultPrim = "root"\n%s    upAxis = "Z"\n)\n\ndef Xform "root"\n{\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("stated", "rate"),
+    [
+        (b"", 24),
+        (b"    timeCodesPerSecond = 30\n", 30),
+        (b"    framesPerSecond = 12\n", 12),
+        (b"    framesPerSecond = 12\n    timeCodesPerSecond = 29.97\n", 29.97),
+        (b"    timeCodesPerSecond = 0\n", 24),
+        (b"    timeCodesPerSecond = -\n", 24),
+    ],
+)
+def test_rate_of_text(tmp_path, stated, rate):
+    from meshferry.cli.usd_rate import frames_per_second
+
+    (tmp_path / "a.usda").write_bytes(HEAD % stated)
+    assert frames_per_second(tmp_path / "a.usda") == rate
+    with zipfile.ZipFile(tmp_path / "a.usdz", "w") as archive:
+        archive.write(tmp_path / "a.usda")
+    assert frames_per_second(tmp_path / "a.usdz") == rate
+
+
+def test_what_objects_call_alike_is_no_rate(tmp_path):
+    from meshferry.cli.usd_rate import frames_per_second
+
+    (tmp_path / "a.usda").write_bytes(HEAD % b"" + b'def Xform "x"\n{\n    timeCodesPerSecond = 60\n}\n')
+    assert frames_per_second(tmp_path / "a.usda") == 24
+
+
+def blend_with_a_moving_tree(path, rate):
+    """Save a lamp that turns for a second, and a bulb on it; their meshes have names of others."""
+    import bpy
+    import numpy as np
+    from meshferry.blender_data import compat
+    from meshferry.cli.blend_files import BlendSession
+
+    with BlendSession() as session:
+        session.start_empty()
+        scene = bpy.context.scene
+        scene.render.fps = rate
+        meshes = [bpy.data.meshes.new(name) for name in ("Bulb", "shape")]
+        for mesh in meshes:
+            mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+        lamp, bulb, twin = (
+            bpy.data.objects.new(name, mesh)
+            for name, mesh in (("Lamp", meshes[0]), ("Bulb", meshes[1]), ("Twin", meshes[1]))
+        )
+        for thing in (lamp, bulb, twin):
+            scene.collection.objects.link(thing)
+        bulb.parent = lamp
+        bulb.location = twin.location = (0, 0, 2)
+        for frame, angle in ((1, 0), (1 + rate, np.pi / 2)):
+            lamp.rotation_euler.z = angle
+            lamp.keyframe_insert("rotation_euler", frame=frame)
+        assert compat.action_curves(lamp.animation_data.action, None)
+        session.save(path, compress=False)
+
+
+@pytest.mark.needs_bpy
+@pytest.mark.parametrize("kind", ["usd", "usda", "usdz"])
+def test_speed_and_names(meshferry, tmp_path, kind):
+    import bpy
+    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.usd_rate import frames_per_second
+
+    if "usd_export" not in dir(bpy.ops.wm):
+        pytest.skip("this Blender is built without USD")
+    blend_with_a_moving_tree(tmp_path / "lamp.blend", 30)
+    made = tmp_path / f"lamp.{kind}"
+    assert meshferry("convert", tmp_path / "lamp.blend", made).status == 0
+    assert frames_per_second(made) == 30
+    done = meshferry("convert", "--json", made, tmp_path / "back.blend")
+    assert done.status == 0, done.err
+    (clip,) = done.entries[0]["facts"]["clips"]
+    assert (clip["frames"], clip["fps"]) == (31, 30)
+    with BlendSession() as session:
+        session.open(tmp_path / "back.blend")
+        found = {thing.name: thing.parent and thing.parent.name for thing in bpy.data.objects}
+        assert found == {"Lamp": None, "Bulb": "Lamp", "Twin": None}
+        scene = bpy.context.scene
+        assert scene.render.fps / scene.render.fps_base == 30
+        lamp = bpy.data.objects["Lamp"]
+        scene.frame_set(31)
+        assert lamp.matrix_world.to_euler().z == pytest.approx(1.5708, abs=1e-3)
+        scene.frame_set(16)
+        assert lamp.matrix_world.to_euler().z == pytest.approx(0.7854, abs=1e-2)
+
+
+@pytest.mark.needs_bpy
+def test_the_second_of_two_keeps_its_speed(meshferry, tmp_path):
+    import bpy
+    from meshferry.cli.blend_files import BlendSession
+
+    if "usd_export" not in dir(bpy.ops.wm):
+        pytest.skip("this Blender is built without USD")
+    for rate in (30, 60):
+        blend_with_a_moving_tree(tmp_path / f"at{rate}.blend", rate)
+        assert meshferry("convert", tmp_path / f"at{rate}.blend", tmp_path / f"at{rate}.usd").status == 0
+    done = meshferry("convert", tmp_path / "at30.usd", tmp_path / "at60.usd", tmp_path / "both.blend")
+    assert done.status == 0, done.err
+    with BlendSession() as session:
+        session.open(tmp_path / "both.blend")
+        scene = bpy.context.scene
+        assert scene.render.fps / scene.render.fps_base == 30
+        ranges = [tuple(action.frame_range) for action in bpy.data.actions]
+        assert ranges == [pytest.approx((1, 31), abs=1e-3)] * 2
+
+
+@pytest.mark.needs_bpy
+def test_damaged_binary_layers_are_no_trouble(meshferry, tmp_path):
+    import bpy
+    from meshferry.cli.usd_rate import frames_per_second
+
+    if "usd_export" not in dir(bpy.ops.wm):
+        pytest.skip("this Blender is built without USD")
+    blend_with_a_moving_tree(tmp_path / "lamp.blend", 30)
+    assert meshferry("convert", tmp_path / "lamp.blend", tmp_path / "lamp.usd").status == 0
+    data = (tmp_path / "lamp.usd").read_bytes()
+    broken = tmp_path / "broken.usd"
+    for length in range(0, len(data), 41):
+        broken.write_bytes(data[:length])
+        assert frames_per_second(broken) in (24, 30)
+    for at in range(0, len(data), 23):
+        broken.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+        assert 0.001 <= frames_per_second(broken) <= 100_000
