@@ -27,6 +27,8 @@ class Settings:
     clips: ClipChoice = field(default_factory=ClipChoice)
     collections: tuple[str, ...] = ()
     strict: bool = False
+    is_flushed: bool = True
+    """Whether each file is waited for until the disk has it; see :func:`.io_formats.replacing.replace_file`."""
     dry_run: bool = False
     """Say what would be written and lost, and write nothing."""
 

@@ -45,7 +45,7 @@ class SceneWriter:
         def split() -> None:
             if not target.capabilities.meshes:
                 scene.nodes = []  # who asks for an animation loses no mesh
-            lost.extend([*losses(scene, target.capabilities), *scene.warnings])
+            lost.extend(losses(scene, target.capabilities))
             source = scene.properties.get("format")
             came_from = by_name(source).capabilities if source else None
             if came_from is not None and came_from.placed_models and target.capabilities.placed_models:
@@ -53,6 +53,9 @@ class SceneWriter:
                 scene.properties["as_imported"] = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
             fit(scene, target.capabilities, came_from)
             found = files.files_of(scene, target, options)
+            lost.extend(scene.warnings)
+            for part in found:
+                part.warnings = []  # theirs alone: what one part loses is no loss of the next
             parts.extend(zip(found, self._targets(found, outcome, job, target), strict=True))
 
         if not outcome.attempt(split):
@@ -81,7 +84,8 @@ class SceneWriter:
 
             written.attempt(encode)
             yield written
-            unsaid.clear()
+            if written.problem is None:
+                unsaid.clear()
 
     def put(self, outcome: Outcome, job: Job, outputs: Sequence[OutputFile]) -> None:
         """Put the files of an outcome in place, if not only asked what would become of them.
@@ -97,7 +101,7 @@ class SceneWriter:
             if job.format.is_set or outputs[-1].copy_of is not None:
                 outcome.add(files.write_outputs(outcome.target, outputs))
             else:  # nothing beside it to fit together with, and a folder of ten thousand files need not be searched
-                files.replace_file(outcome.target, outputs[-1].data)
+                files.replace_file(outcome.target, outputs[-1].data, is_flushed=self._settings.is_flushed)
         outcome.files = paths if job.format.is_set else []
 
     def _claim(self, target: Path, outputs: Sequence[OutputFile]) -> list[Path]:

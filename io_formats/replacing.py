@@ -10,8 +10,14 @@ from pathlib import Path
 from .errors import ExportError
 
 
-def replace_file(path: str | Path, data: bytes) -> None:
+def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> None:
     """Write ``data`` so that ``path`` is, at any moment, the old file or the new one.
+
+    Parameters
+    ----------
+    is_flushed:
+        Wait until the disk has it. Otherwise a power cut within the next half minute may leave an empty file; for those
+        who write thousands, and look at sizes before they believe that something is there.
 
     Raises
     ------
@@ -25,8 +31,9 @@ def replace_file(path: str | Path, data: bytes) -> None:
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
+                if is_flushed:
+                    stream.flush()
+                    os.fsync(stream.fileno())
             copy_mode(place, temporary)
             os.replace(temporary, place)
         except BaseException:

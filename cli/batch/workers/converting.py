@@ -104,8 +104,9 @@ class Converter:
         target = self._output / task.work.target
         names = PartNames(target, self._output, self._index)
         clips = self._settings.clips
-        # What it has seen in one file must not decide over the names of the next one's.
-        settings = replace(self._settings, clips=ClipChoice(clips.patterns, clips.new_names))
+        # What it has seen in one file must not decide over the names of the next one's. The journal knows the size of
+        # every output, so that nobody need wait for the disk.
+        settings = replace(self._settings, clips=ClipChoice(clips.patterns, clips.new_names), is_flushed=False)
         conversion = Conversion(settings, self._session, names, several=True)
         job = Job((source,), target, self._format, in_folder=True, content=content)
         self._tell(list(conversion.run(job)), result)
