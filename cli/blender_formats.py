@@ -52,8 +52,10 @@ class BlenderFormat:
     """Names of objects and bones that importers make of what is neither, and exporters of what they need besides."""
     copies_images: bool = False
     """Whether the exporters copy images that are files, and leave those inside a .blend file behind."""
-    plain_names: bool = False
-    """Whether names in a file are of letters, digits and _ alone."""
+    replaced: str = ""
+    """Regular expression of what becomes _ in names of objects, bones and materials; empty: nothing."""
+    replaced_label: str = ""
+    """What that is, in words."""
     is_set: bool = False
     """Whether several files may be written beside each other."""
 
@@ -247,6 +249,8 @@ OBJ = BlenderFormat(
         "path_mode": "COPY",
     },
     copies_images=True,
+    replaced=" ",
+    replaced_label="spaces",
     is_set=True,
 )
 PLY = BlenderFormat(
@@ -274,7 +278,8 @@ USD = BlenderFormat(
     has_pairs=True,
     times_are_frames=True,
     scaffolding=("_materials", "joint1"),
-    plain_names=True,
+    replaced=r"\W|^(?=\d)",
+    replaced_label="what is no letter and no digit",
     is_set=True,
 )
 USDZ = replace(USD, name="usdz", label="USD Archive", extensions=(".usdz",), is_set=False)

@@ -148,16 +148,18 @@ def _lost_among_several(scene: Scene, target: BlenderFormat) -> list[str]:
 
 def _changed_names(scene: Scene, target: BlenderFormat) -> list[str]:
     """Say which names of objects, bones and materials are not kept to the letter."""
-    if not target.plain_names:
+    if not target.replaced:
         return []
-    names = [node.name for node in scene.nodes]
+    can = target.capabilities
+    names = [node.name for node in scene.nodes if node.mesh is not None or can.node_hierarchy]
     names += [name for node in scene.nodes if node.mesh for name in node.mesh.materials]
-    names += [name for skeleton in scene.skeletons for name in (skeleton.name, *(j.name for j in skeleton.joints))]
-    changed = [name for name in dict.fromkeys(names) if name and not name.isidentifier()]
+    if can.skeletons:
+        names += [name for skeleton in scene.skeletons for name in (skeleton.name, *(j.name for j in skeleton.joints))]
+    changed = [name for name in dict.fromkeys(names) if re.search(target.replaced, name)]
     if not changed:
         return []
     are = "name gets" if len(changed) == 1 else "names get"
-    return [f"{len(changed)} {are} _ for what is no letter and no digit: {listed(changed)}"]
+    return [f"{len(changed)} {are} _ for {target.replaced_label}: {listed(changed)}"]
 
 
 def lost_objects(objects: list[Any], can: Capabilities) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -22,13 +23,15 @@ def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]
     objects = [node for node in scene.nodes if node.lod == 0 and node.role is Role.RENDER]
     finest = [node.mesh for node in objects if node.mesh is not None]
     return {
-        "nodes": len(objects),
+        "nodes": min(len(objects), 1) if can and can.joins_objects else len(objects),
         "vertices": sum(len(mesh.points) for mesh in finest),
         "triangles": sum(mesh.triangle_count for mesh in finest),
         "surfaces": sum(len(mesh.materials) for mesh in finest),
-        "materials": len({name for mesh in meshes for name in mesh.materials if name}),
-        "uv_layers": max((len(mesh.uvs) for mesh in meshes), default=0),
-        "color_layers": max((len(mesh.colors) for mesh in meshes), default=0),
+        "materials": 0
+        if can and not can.materials
+        else len({name for mesh in meshes for name in mesh.materials if name}),
+        "uv_layers": _most((len(mesh.uvs) for mesh in meshes), can and can.uv_layers),
+        "color_layers": _most((len(mesh.colors) for mesh in meshes), can and can.color_layers),
         "bones": sum(len(skeleton.joints) for skeleton in scene.skeletons),
         "shape_keys": 0 if can and not can.shape_keys else sum(len(mesh.shape_keys) for mesh in meshes),
         "clips": [
@@ -36,6 +39,12 @@ def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]
             for clip in scene.clips
         ],
     }
+
+
+def _most(counts: Iterable[int], held: int | None) -> int:
+    """Return the largest count, or how many a format holds if that is less."""
+    most = max(counts, default=0)
+    return most if held is None else min(most, held)
 
 
 def _is_held(clip: Clip, can: Capabilities) -> bool:

@@ -61,6 +61,9 @@ def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
         if count > 0:
             lost[kind] += count
             names.setdefault(kind, []).append(owner)
+    if lost[_MATERIAL]:
+        # One that many objects share is one.
+        lost[_MATERIAL] = len({name for node in scene.nodes if node.mesh for name in node.mesh.materials if name})
     return [
         f"{count} {kind if count == 1 else _PLURALS.get(kind, kind + 's')} not carried over: {_some(names[kind])}"
         for kind, count in lost.items()
@@ -85,6 +88,7 @@ def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str,
         yield from ((kind, count, clip.name) for kind, count in _clip_losses(clip, capabilities))
 
 
+_MATERIAL = "material"
 _OVER = "vertex with too many weights"
 _APART = "surface apart from others of its name"
 _PLURALS = {
@@ -127,7 +131,7 @@ def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]
         ("colour layer's alpha", _with_alpha(mesh, min(capabilities.color_layers, capabilities.opaque_colors))),
         ("custom layer", 0 if capabilities.custom_layers else len(mesh.custom)),
         ("custom normal layer", 0 if capabilities.normals or mesh.normal is None else 1),
-        ("material", 0 if capabilities.materials else len([name for name in mesh.materials if name])),
+        (_MATERIAL, 0 if capabilities.materials else len([name for name in mesh.materials if name])),
         ("shape key", 0 if capabilities.shape_keys else len(mesh.shape_keys)),
         ("weighted mesh", 1 if weights is not None and not capabilities.influences else 0),
         (_OVER, excess),

@@ -438,3 +438,14 @@ def test_the_list_of_formats(meshferry):
     assert known["glb"]["needs_blender"] and not known["timbermesh"]["needs_blender"]
     assert known["usd"]["extensions"] == [".usd", ".usdc", ".usda"]
     assert "all objects as one mesh" in meshferry("formats").out
+
+
+def test_names_that_change_are_said(meshferry, tmp_path):
+    scene = models.make_still()
+    scene.nodes[0].name = "old oak"
+    scene.nodes[0].mesh.materials = ["dry bark"]
+    source = make_blend(tmp_path / "tree.blend", scene)
+    done = meshferry("convert", source, tmp_path / "tree.obj")
+    assert "2 names get _ for spaces: 'old oak', 'dry bark'" in done.err
+    lines = (tmp_path / "tree.obj").read_text().splitlines()
+    assert "o old_oak" in lines and "usemtl dry_bark" in lines

@@ -146,3 +146,64 @@ def test_a_blend_file_of_several_objects(meshferry: Any, tmp_path: Path) -> None
     done = meshferry("convert", tmp_path / "yard.blend", "--to", "bytes", "-o", tmp_path / "each")
     assert done.status == 0, done.err
     assert names_in(tmp_path / "each") == ["Crate_2.bytes", "Wall.bytes"]
+
+
+def three_objects(path: Path, material: str) -> Path:
+    """Save a file of three objects: one without a UV map, one with everything, one with points of no triangle."""
+    from dataclasses import replace
+
+    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
+    from meshferry.cli.blend_files import BlendSession
+    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.scene import Layer, Mesh, Node, Scene
+
+    points = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (5, 5, 5)], np.float32)
+    whole = Mesh(points[:3], np.arange(3, dtype=np.int32), np.zeros(1, np.int32), [material])
+    whole.uvs = [Layer("UV", points[:3, :2].copy())]
+    loose = replace(whole, points=points, uvs=[Layer("UV", points[:, :2].copy())])
+    meshes = {"Bare": replace(whole, uvs=[]), "Loose": loose, "Whole": whole}
+    with BlendSession() as session:
+        session.start_empty()
+        options = resolve(IMPORT_OPTIONS, session.import_defaults())
+        scene = Scene("parts", [Node(name, mesh=mesh) for name, mesh in meshes.items()])
+        session.import_scene(scene, options, path)
+        session.save(path, compress=False)
+    return path
+
+
+@pytest.mark.needs_bpy
+def test_what_one_file_lost_is_said_of_it_alone(meshferry: Any, tmp_path: Path) -> None:
+    source = three_objects(tmp_path / "parts.blend", "Steel")
+    options = ("--to", "data", "-o", tmp_path / "out", "--mesh-tangents", "always")
+    done = meshferry("convert", "--json", source, *options)
+    said = {Path(entry["output"]).stem: entry["warnings"] for entry in done.entries}
+    assert {name: len(texts) for name, texts in said.items()} == {"Bare": 2, "Loose": 1, "Whole": 0}, said
+    assert said["Bare"][0] == "1 material not carried over: 'Bare', 'Loose', 'Whole'"
+    assert "no UV map" in said["Bare"][1] and "1 vertex belongs to no triangle" in said["Loose"][0]
+    assert [entry["facts"]["materials"] for entry in done.entries] == [0, 0, 0]
+    assert [entry["facts"]["uv_layers"] for entry in done.entries] == [0, 1, 1]
+
+
+@pytest.mark.needs_bpy
+def test_a_strict_conversion_writes_what_lost_nothing(meshferry: Any, tmp_path: Path) -> None:
+    source = three_objects(tmp_path / "parts.blend", "")
+    options = ("--strict", "--to", "data", "-o", tmp_path / "out", "--mesh-tangents", "always")
+    assert meshferry("convert", source, *options).status == 1
+    assert names_in(tmp_path / "out") == ["Whole.data"]
+
+
+def test_a_split_is_said_once(meshferry: Any, tmp_path: Path) -> None:
+    from meshferry.io_formats import files, formats
+    from meshferry.io_formats.scene import Mesh, Node, Scene
+
+    count = 64_001
+    corners = (np.arange(count)[:, None] + np.arange(3)).astype(np.int32).ravel() % count
+    places = np.random.default_rng(1).uniform(-1, 1, (count, 3)).astype(np.float32)
+    mesh = Mesh(places, corners, np.zeros(count, np.int32), [""])
+    files.write_scene(Scene("s", [Node("s", mesh=mesh)]), tmp_path / "s.timbermesh", formats.by_name("timbermesh"))
+    done = meshferry(
+        "convert", tmp_path / "s.timbermesh", "--to", "data", "-o", tmp_path / "out", "--large-meshes", "split"
+    )
+    assert done.status == 0
+    assert names_in(tmp_path / "out") == ["s_1.data", "s_2.data"]
+    assert done.err.count("split into 2 files") == 1

@@ -348,7 +348,7 @@ def test_a_format_that_holds_nothing_loses_everything() -> None:
         "2 colour layers not carried over: 'Body', 'Far'",
         "1 custom layer not carried over: 'Body'",
         "2 custom normal layers not carried over: 'Body', 'Far'",
-        "4 materials not carried over: 'Body', 'Far'",
+        "2 materials not carried over: 'Body', 'Far'",
         "2 shape keys not carried over: 'Body'",
         "1 weighted mesh not carried over: 'Body'",
         "1 surface apart from others of its name not carried over: 'Body'",
