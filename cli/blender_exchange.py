@@ -141,8 +141,8 @@ def write_objects(
     with contextlib.ExitStack() as stack:
         folder, images = (stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-")) for _ in range(2))
         chosen = Path(folder, target.name)
-        if known.copies_images:
-            stack.enter_context(foreign_export.unpacked_images(Path(images)))
+        if known.is_set:
+            stack.enter_context(foreign_export.own_image_files(Path(images), target.stem))
         try:
             _run(session, known.exporters, {**known.writing, **more}, chosen)
         except RuntimeError as problem:

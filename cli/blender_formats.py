@@ -50,8 +50,6 @@ class BlenderFormat:
     """Whether importers take the file's times for frames, whatever the rate of either."""
     scaffolding: tuple[str, ...] = ()
     """Names of objects and bones that importers make of what is neither, and exporters of what they need besides."""
-    copies_images: bool = False
-    """Whether the exporters copy images that are files, and leave those inside a .blend file behind."""
     replaced: str = ""
     """Regular expression of what becomes _ in names of objects, bones and materials; empty: nothing."""
     replaced_label: str = ""
@@ -248,7 +246,6 @@ OBJ = BlenderFormat(
         "export_pbr_extensions": True,
         "path_mode": "COPY",
     },
-    copies_images=True,
     replaced=" ",
     replaced_label="spaces",
     is_set=True,

@@ -6,6 +6,7 @@ All of it changes the open file, so it is for files that nobody is going to save
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -154,24 +155,43 @@ def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
 
 
 @contextlib.contextmanager
-def unpacked_images(folder: Path) -> Iterator[None]:
-    """Keep the images inside the open file in a folder meanwhile, for exporters that copy files."""
-    packed = [image for image in bpy.data.images if image.packed_file is not None]
-    before = [image.filepath for image in packed]
-    for number, image in enumerate(packed):
+def own_image_files(folder: Path, owner: str) -> Iterator[None]:
+    """Give the images of the open file meanwhile files in a folder and names that begin with their owner's.
+
+    Exporters that put images beside what they write call them after these. Another file in the same folder may bring
+    along a different image of the same name: ``crate.wood.png`` and ``lamp.wood.png`` are both kept. What follows the
+    owner's name has no dots, so no two owners of different names give the same one.
+    """
+    kept = []
+    for number, image in enumerate(list(bpy.data.images)):
+        is_packed = image.packed_file is not None
+        source = Path(bpy.path.abspath(image.filepath, library=image.library)) if image.filepath else None
+        if image.source not in {"FILE", "GENERATED"} or not (is_packed or (source and source.is_file())):
+            continue
         name = Path(bpy.path.basename(image.filepath) or image.name)
         suffix = name.suffix or "." + image.file_format.lower().replace("jpeg", "jpg")
-        place = folder / str(number) / (bpy.path.clean_name(name.stem) + suffix)
+        plain = name.stem.removeprefix(owner + ".").replace(".", "_")
+        place = folder / str(number) / f"{owner}.{bpy.path.clean_name(plain)}{suffix}"
         place.parent.mkdir()
-        place.write_bytes(image.packed_file.data)
+        if is_packed:
+            place.write_bytes(image.packed_file.data)
+        else:
+            shutil.copyfile(source, place)
+        kept.append((image, is_packed, image.name, image.filepath))
         image.filepath = str(place)
-        image.unpack(method="REMOVE")
+        if image.library is None:
+            image.name = place.stem
+        if is_packed:
+            image.unpack(method="REMOVE")
     try:
         yield
     finally:
-        for image, path in zip(packed, before, strict=True):
-            image.pack()
+        for image, is_packed, name, path in kept:
+            if is_packed:
+                image.pack()
             image.filepath = path
+            if image.library is None:
+                image.name = name
 
 
 def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:

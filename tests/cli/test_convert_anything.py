@@ -227,7 +227,8 @@ def test_images_come_along(meshferry, tmp_path):
     shader = next(one for one in tree.nodes if one.type == "BSDF_PRINCIPLED")
     tree.links.new(node.outputs["Color"], shader.inputs["Base Color"])
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "painted.blend"))
-    beside = {"gltf": "Bark.png", "obj": "Bark.png", "usd": "textures/Bark.png", "glb": "", "fbx": "", "usdz": ""}
+    bark = "painted.Bark.png"
+    beside = {"gltf": bark, "obj": bark, "usd": f"textures/{bark}", "glb": "", "fbx": "", "usdz": ""}
     for kind, name in beside.items():
         folder = tmp_path / kind
         assert meshferry("convert", tmp_path / "painted.blend", "--to", kind, "-o", folder).status == 0
@@ -236,6 +237,37 @@ def test_images_come_along(meshferry, tmp_path):
         bpy.ops.wm.open_mainfile(filepath=str(tmp_path / f"{kind}.blend"))
         sizes = [tuple(one.size) for one in bpy.data.images if one.type == "IMAGE"]
         assert (4, 4) in sizes, kind
+
+
+def test_images_of_one_name_do_not_meet(meshferry, tmp_path):
+    """Each model has a picture of its own, and both pictures are called the same."""
+    import bpy
+
+    for name, red in (("crate", 1.0), ("lamp", 0.0)):
+        bpy.ops.wm.read_factory_settings(use_empty=True)
+        bpy.ops.mesh.primitive_cube_add()
+        image = bpy.data.images.new("wood.old", 4, 4)
+        image.pixels = [red, 0.5, 0.5, 1.0] * 16
+        (tmp_path / name).mkdir()
+        image.filepath_raw, image.file_format = str(tmp_path / name / "wood.old.png"), "PNG"
+        image.save()
+        material = bpy.data.materials.new("Wood")
+        material.use_nodes = True
+        node = material.node_tree.nodes.new("ShaderNodeTexImage")
+        node.image = image
+        shader = next(one for one in material.node_tree.nodes if one.type == "BSDF_PRINCIPLED")
+        material.node_tree.links.new(node.outputs["Color"], shader.inputs["Base Color"])
+        bpy.context.object.data.materials.append(material)
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / f"{name}.blend"))
+    for kind, below in (("gltf", ""), ("obj", ""), ("usd", "textures/")):
+        folder = tmp_path / kind
+        sources = [tmp_path / "crate.blend", tmp_path / "lamp.blend"]
+        assert meshferry("convert", *sources, "--to", kind, "-o", folder).status == 0
+        for name in ("crate", "lamp"):
+            written = folder / f"{below}{name}.wood_old.png"
+            assert written.read_bytes() == (tmp_path / name / "wood.old.png").read_bytes(), kind
+            main = folder / f"{name}.{'mtl' if kind == 'obj' else kind}"
+            assert written.name.encode() in main.read_bytes() or kind == "usd"
 
 
 # -- what is left out, said and refused -----------------------------------------------------------
