@@ -30,10 +30,6 @@ USING_ALL = (
     "test_images_of_one_name_do_not_meet",
     "test_what_kinds_of_files_promise_to_hold",
 )
-    "test_images_come_along",
-    "test_images_of_one_name_do_not_meet",
-    "test_what_kinds_of_files_promise_to_hold",
-)
 
 
 def names_in(folder):
