@@ -136,6 +136,16 @@ def test_each_source_counts_once(plan: Callable[..., Plan], tmp_path: Path) -> N
     assert made.count == 4
 
 
+def test_sources_in_the_output_folder_keep_their_names_from_whatever_is_named_later(
+    plan: Callable[..., Plan], tmp_path: Path
+) -> None:
+    root = str(tmp_path / "out")
+    plan(source("a/crate.bin", root=root), source("crate.data", root=root), source("lamp.bin"), extension=".gltf")
+    index = TargetIndex(tmp_path / "out")
+    assert all(name in index for name in ("a/crate.gltf", "a/crate.bin", "crate.data", "lamp.gltf"))
+    assert "lamp.bin" not in index
+
+
 def test_a_source_is_never_overwritten(plan: Callable[..., Plan], tmp_path: Path) -> None:
     root = str(tmp_path / "out")
     for clashes in ("refuse", "number"):

@@ -154,6 +154,20 @@ def test_a_set_does_not_write_over_the_target_of_another(make_converter, library
     assert (output / beside[0]).read_bytes() == before
 
 
+def test_a_set_does_not_write_over_a_source_behind_a_link(make_converter, library, output):
+    from meshferry.cli.batch.plan.target_index import target_hash, write_index
+    from meshferry.cli.batch.work import Ended
+
+    write_mesh(library / "house.mesh")
+    (output / "meshferry-batch").mkdir(parents=True)
+    (output / "real").mkdir()
+    (output / "link").symlink_to("real")
+    write_index(output, map(target_hash, ["link/house.dae", "real/house_PHYS.dae"]))
+    refused = make_converter("dae").convert(task_of("house.mesh", "link/house.dae"))
+    assert refused.ended is Ended.FAILED and "house_PHYS.dae" in refused.error
+    assert not any((output / "real").iterdir())
+
+
 def test_the_index_of_targets(tmp_path):
     from meshferry.cli.batch.plan.target_index import TargetIndex, target_hash, write_index
 

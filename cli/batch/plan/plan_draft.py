@@ -85,6 +85,11 @@ class Draft:
         return hashes if not len(self._dropped) else np.delete(hashes, self._dropped)  # type: ignore[return-value]
 
     @property
+    def sources_inside(self) -> Sequence[int]:
+        """Hashes of the sources that lie in the output folder, as if they were targets."""
+        return self._inside[0]
+
+    @property
     def is_to_be_changed(self) -> bool:
         """Whether some lines go, or get another target, as :meth:`copy` does."""
         return bool(len(self._dropped) or len(self._numbered))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -86,7 +87,7 @@ def _write(sources: Iterable[Source], folder: Path, extension: str, clashes: Cla
         os.fsync(stream.fileno())
         size = stream.tell()
         stream.close()
-        write_index(folder, draft.targets)
+        write_index(folder, itertools.chain(draft.targets, draft.sources_inside))
         os.replace(path, state / PLAN_FILE)
     filled = dataclasses.replace(batch, roots=tuple(draft.roots), count=len(draft.targets), plan_size=size)
     replace_file(state / BATCH_FILE, filled.to_json().encode("ascii"))

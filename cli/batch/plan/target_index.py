@@ -1,4 +1,6 @@
-"""All targets of a plan in a small file, so that whoever names a further file knows whether the name is one of them.
+"""All names that a plan has given away in a small file, so that whoever names a further file knows whether it is free.
+
+These are the targets, and the sources that lie in the output folder, which nothing may write over.
 
 A source may become several files, and nobody can tell which before it is read. Workers name those, each on its own.
 """
@@ -15,7 +17,7 @@ from ....io_formats.replacing import replace_file
 from ..work import STATE_FOLDER
 
 TARGETS_FILE = "targets.u64"
-"""Hashes of all targets in ascending order, eight bytes each, little endian."""
+"""Hashes of all these names in ascending order, eight bytes each, little endian."""
 _HASH = np.dtype("<u8")
 
 
@@ -26,13 +28,13 @@ def target_hash(target: str) -> int:
 
 
 def write_index(output: Path, hashes: Iterable[int]) -> None:
-    """Write the index of a plan, whose output folder is ``output``, from the :func:`target_hash` of each target."""
+    """Write the index of a plan, whose output folder is ``output``, from the :func:`target_hash` of each name."""
     values = np.sort(np.fromiter(hashes, _HASH))
     replace_file(output / STATE_FOLDER / TARGETS_FILE, values.tobytes())
 
 
 class TargetIndex:
-    """The targets of a plan; of a folder without a plan there are none."""
+    """The names that a plan has given away; of a folder without a plan there are none."""
 
     def __init__(self, output: Path) -> None:
         path = output / STATE_FOLDER / TARGETS_FILE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ...file_naming import FileNames
@@ -38,8 +39,13 @@ class PartNames(FileNames):
         return path
 
     def is_taken(self, path: Path) -> bool:
-        """Tell whether a file is the target of another source."""
+        """Tell whether a file is the target of another source, or a source."""
         return file_key(path) != file_key(self._target) and (self._is_planned(path) or super().is_taken(path))
 
     def _is_planned(self, path: Path) -> bool:
-        return path.relative_to(self._output).as_posix() in self._index
+        return path.relative_to(self._output).as_posix() in self._index or self._below(path) in self._index
+
+    def _below(self, path: Path) -> str:
+        """Return where a file is below the output folder behind links, as a plan knows its sources."""
+        behind_links = os.path.join(file_key(path.parent), path.name)
+        return os.path.relpath(behind_links, file_key(self._output)).replace(os.sep, "/")
