@@ -30,8 +30,8 @@ def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]
         "materials": 0
         if can and not can.materials
         else len({name for mesh in meshes for name in mesh.materials if name}),
-        "uv_layers": _most((len(mesh.uvs) for mesh in meshes), can and can.uv_layers),
-        "color_layers": _most((len(mesh.colors) for mesh in meshes), can and can.color_layers),
+        "uv_layers": _most((len(mesh.uvs) for mesh in meshes), can.uv_layers if can else None),
+        "color_layers": _most((len(mesh.colors) for mesh in meshes), can.color_layers if can else None),
         "bones": sum(len(skeleton.joints) for skeleton in scene.skeletons),
         "shape_keys": 0 if can and not can.shape_keys else sum(len(mesh.shape_keys) for mesh in meshes),
         "clips": [

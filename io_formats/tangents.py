@@ -1,7 +1,9 @@
 """Tangents of split vertices, for conversions that Blender takes no part in.
 
-In Blender, ``Mesh.calc_tangents`` (MikkTSpace) is used instead. Here triangles give their vertices
-the gradient of the first UV layer, weighted by area.
+In Blender, ``Mesh.calc_tangents`` (MikkTSpace) is used instead. Here it is done alike for whole meshes at a time:
+triangles give their corners the direction in which the first UV layer's u grows, laid into the plane of the corner's
+normal, and corners of a vertex count by their angle in that plane. Of triangles that show the UV layer from its front
+and from its back, which MikkTSpace keeps apart, those with the larger angles decide.
 """
 
 from __future__ import annotations
@@ -22,27 +24,65 @@ def vertex_tangents(
     The bitangent is ``sign * cross(normal, tangent)`` in a right-handed space. Vertices whose
     triangles have no area in the UV layer get some tangent perpendicular to the normal.
     """
-    triangle = corner_vertex.reshape(-1, 3)
+    count = len(positions)
+    normal = normals.astype(np.float32, copy=False).take(corner_vertex, axis=0)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        edge = [positions[triangle[:, k]] - positions[triangle[:, 0]] for k in (1, 2)]
-        delta = [uv[triangle[:, k]] - uv[triangle[:, 0]] for k in (1, 2)]
-        winding = delta[0][:, 0] * delta[1][:, 1] - delta[0][:, 1] * delta[1][:, 0]
-        turned = np.sign(winding)[:, None]
-        along_u = (edge[0] * delta[1][:, 1:2] - edge[1] * delta[0][:, 1:2]) * turned
-        along_v = (edge[1] * delta[0][:, 0:1] - edge[0] * delta[1][:, 0:1]) * turned
-    tangent = _sum_at(corner_vertex, np.nan_to_num(along_u), len(positions))
-    bitangent = _sum_at(corner_vertex, np.nan_to_num(along_v), len(positions))
+        place = positions.take(corner_vertex, axis=0).reshape(-1, 3, 3)
+        corner_uv = uv.take(corner_vertex, axis=0)
+        winding = uv_sides(corner_uv)[::3].astype(np.float32)
+        edge = [place[:, k] - place[:, 0] for k in (1, 2)]
+        delta = [corner_uv[k::3] - corner_uv[::3] for k in (1, 2)]
+        along_u = (edge[0] * delta[1][:, 1:2] - edge[1] * delta[0][:, 1:2]) * winding[:, None]
+        along_v = (edge[1] * delta[0][:, 0:1] - edge[0] * delta[1][:, 0:1]) * winding[:, None]
+        angle = _corner_angles(place, normal)
+        corner_u = _across(along_u.repeat(3, axis=0), normal)
+    angle[winding.repeat(3) == 0] = 0
+    # Triangles that show the layer's back go into a second half; the half with the larger angles is taken.
+    half = corner_vertex + np.where(winding < 0, count, 0).repeat(3)
+    shares = np.bincount(half, weights=angle, minlength=2 * count).reshape(2, count)
+    chosen = np.arange(count) + np.where(shares[1] > shares[0], count, 0)
+    tangent = _sum_at(half, corner_u * angle[:, None], 2 * count)[chosen]
+    bitangent = _sum_at(half, np.nan_to_num(along_v).repeat(3, axis=0), 2 * count)[chosen]
     unit_normals = normals.astype(np.float64)
-    tangent -= unit_normals * np.einsum("ij,ij->i", unit_normals, tangent)[:, None]
     length = np.linalg.norm(tangent, axis=1)
     flat = ~(length > 1e-20)
     tangent[flat] = any_perpendicular(unit_normals[flat])
     length[flat] = 1.0
-    result = np.empty((len(positions), 4), np.float32)
+    result = np.empty((count, 4), np.float32)
     result[:, :3] = tangent / length[:, None]
     side = np.einsum("ij,ij->i", cross(unit_normals, result[:, :3]), bitangent)
     result[:, 3] = np.where(side < 0, -1.0, 1.0)
     return result
+
+
+def uv_sides(corner_uv: FloatArray) -> npt.NDArray[np.int8]:
+    """Return whether the triangle of each corner shows the front (1) or the back (-1) of the UV layer, (C,) int8.
+
+    0: it has no area there. ``corner_uv`` is (C, 2).
+    """
+    corner = corner_uv.reshape(-1, 3, 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        one, other = corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]
+        winding = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
+    return ((winding > 0).astype(np.int8) - (winding < 0)).repeat(3)
+
+
+def _corner_angles(place: FloatArray, normal: FloatArray) -> FloatArray:
+    """Return the angle at each corner, (C,), as seen along its normal; 0 where there is none.
+
+    ``place`` is (T, 3, 3), a row a corner, and ``normal`` (C, 3).
+    """
+    one, other = (_across((place[:, order] - place).reshape(-1, 3), normal) for order in ([1, 2, 0], [2, 0, 1]))
+    angles: FloatArray = np.nan_to_num(np.arccos(np.clip(np.einsum("ij,ij->i", one, other), -1, 1)))
+    return angles
+
+
+def _across(vectors: FloatArray, normal: FloatArray) -> FloatArray:
+    """Return vectors (C, 3) laid into the planes of normals, of unit length; 0 where nothing is left."""
+    flat: FloatArray = np.nan_to_num(vectors - normal * np.einsum("ij,ij->i", normal, vectors)[:, None])
+    length = np.sqrt(np.einsum("ij,ij->i", flat, flat))
+    flat /= np.where((length > 0) & (length < np.inf), length, np.inf)[:, None]
+    return flat
 
 
 def any_perpendicular(normals: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
@@ -56,11 +96,9 @@ def any_perpendicular(normals: npt.NDArray[np.floating]) -> npt.NDArray[np.float
     return perpendicular
 
 
-def _sum_at(
-    index: npt.NDArray[np.int32], per_triangle: npt.NDArray[np.floating], count: int
-) -> npt.NDArray[np.float64]:
-    """Add a triangle's (T, 3) vectors up at the vertices of its corners, (count, 3)."""
+def _sum_at(index: npt.NDArray[np.integer], per_corner: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
+    """Add vectors of corners, (C, 3), up at what they belong to, (count, 3)."""
     total = np.empty((count, 3))
     for axis in range(3):
-        total[:, axis] = np.bincount(index, weights=np.repeat(per_triangle[:, axis], 3), minlength=count)
+        total[:, axis] = np.bincount(index, weights=per_corner[:, axis], minlength=count)
     return total

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import ExportError
-from ..scene import Mesh
+from ..scene import Layer, Mesh
+from ..tangents import uv_sides
 from ..vertices import drop_repeated_corners, split_mesh
 from ..wording import Warn, counted, unheard
 from .document import MOST, MOST_SAFE
@@ -51,7 +52,16 @@ def split_by_vertices(
     loose = int(np.count_nonzero(~used))
     if loose:
         warn(f"{counted(loose, 'vertex belongs', 'vertices belong')} to no triangle; left out")
+    if mesh.tangent is None and mesh.uvs and writes_tangents(mesh, options):
+        return replace(split_mesh(_with_sides(mesh), tolerance)[0], tangent=None)
     return split_mesh(mesh, tolerance)[0]
+
+
+def _with_sides(mesh: Mesh) -> Mesh:
+    """Return a mesh whose corners are kept apart where mirrored UVs meet: their tangents run against each other."""
+    sides = np.zeros((len(mesh.corner_point), 4), np.float32)
+    sides[:, 3] = uv_sides(mesh.uvs[0].at_corners(mesh.corner_point))
+    return replace(mesh, tangent=Layer("tangent", sides, per_corner=True))
 
 
 def _written_part(mesh: Mesh, options: Mapping[str, Any]) -> Mesh:

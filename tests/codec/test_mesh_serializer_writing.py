@@ -278,6 +278,22 @@ def test_tangents_run_along_u() -> None:
         assert {row[3] for row in plain.tangent_bytes} <= {1, 255}
 
 
+def test_mirrored_uvs_have_tangents_of_their_own_on_both_sides() -> None:
+    mesh = grid(5, 5, height=0)
+    across = mesh.points[:, 0] - mesh.points[:, 0].mean()
+    mesh.uvs[0].values[:, 0] = np.abs(across)
+    seam = int(np.count_nonzero(across == 0))
+    plain = written(scene_of(mesh), mesh_tangents="ALWAYS")
+    assert seam == 5 and len(plain.positions) == 25 + seam
+    for triangle in plain.triangles:
+        middle = np.mean([plain.positions[corner][0] for corner in triangle])
+        centre = np.mean([row[0] for row in plain.positions])
+        for corner in triangle:
+            along = (np.sign(middle - centre), 0, 0)
+            np.testing.assert_allclose(plain.tangents[corner][:3], along, atol=0.01)
+    assert len(written(scene_of(mesh)).positions) == 25, "without tangents nothing is in the way of one vertex"
+
+
 def test_given_tangents_are_taken() -> None:
     mesh = grid(3, 3)
     given = np.tile(np.array([[0, 1, 0, -1]], np.float32), (9, 1))
