@@ -70,6 +70,10 @@ class PartWriter:
         coarser = [thing for thing in left_out if foreign_export.belongs_to_another(thing)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
         can = target.capabilities_in(self._session.bpy.app.version)
+        if can.joins_clips:  # what plays together is on the time line together
+            playing = foreign_export.playing_clips(chosen)
+            together = [clip for clip in scene.clips if clip.name in playing]
+            scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
         lost = [*losses(scene, can), *lost_objects(chosen, can)]
         lost += lost_by_exporter(scene, target)
         hidden = [thing.name for thing in left_out if thing not in coarser]

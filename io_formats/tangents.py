@@ -96,7 +96,9 @@ def any_perpendicular(normals: npt.NDArray[np.floating]) -> npt.NDArray[np.float
     return perpendicular
 
 
-def _sum_at(index: npt.NDArray[np.integer], per_corner: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
+def _sum_at(
+    index: npt.NDArray[np.integer], per_corner: npt.NDArray[np.floating[Any]], count: int
+) -> npt.NDArray[np.float64]:
     """Add vectors of corners, (C, 3), up at what they belong to, (count, 3)."""
     total = np.empty((count, 3))
     for axis in range(3):

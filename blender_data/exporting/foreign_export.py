@@ -209,6 +209,13 @@ def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -
     return actions
 
 
+def playing_clips(objects: Iterable[bpy.types.Object]) -> set[str]:
+    """Return the names of the clips that objects and their shape keys play as the file stands."""
+    blocks = [block for thing in objects for block in (thing, getattr(thing.data, "shape_keys", None))]
+    actions = [block.animation_data.action for block in blocks if block is not None and block.animation_data]
+    return {action.meshferry.clip_name or action.name for action in actions if action is not None}
+
+
 def name_clips(objects: Iterable[bpy.types.Object]) -> None:
     """Put what objects play on muted tracks named after its clip, too: exporters tell by those what plays together."""
     for thing in objects:

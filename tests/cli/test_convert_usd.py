@@ -131,3 +131,39 @@ def test_damaged_binary_layers_are_no_trouble(meshferry, tmp_path):
     for at in range(0, len(data), 23):
         broken.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
         assert 0.001 <= frames_per_second(broken) <= 100_000
+
+
+@pytest.mark.needs_bpy
+def test_what_plays_together_is_one_animation(meshferry, tmp_path):
+    import bpy
+    from meshferry.cli.blend_files import BlendSession
+
+    if "usd_export" not in dir(bpy.ops.wm):
+        pytest.skip("this Blender is built without USD")
+    blend_with_a_moving_tree(tmp_path / "lamp.blend", 24)
+    with BlendSession() as session:
+        session.open(tmp_path / "lamp.blend")
+        twin = bpy.data.objects["Twin"]
+        for frame, height in ((1, 2), (25, 5)):
+            twin.location.z = height
+            twin.keyframe_insert("location", frame=frame)
+        session.save(tmp_path / "both.blend", compress=False)
+        unused = bpy.data.actions[0].copy()
+        unused.name = "Spare"
+        track = twin.animation_data.nla_tracks.new()
+        track.mute = True
+        track.strips.new("Spare", 1, unused)
+        session.save(tmp_path / "spare.blend", compress=False)
+    done = meshferry("convert", "--strict", tmp_path / "both.blend", tmp_path / "both.usd")
+    assert (done.status, done.err) == (0, "")
+    back = meshferry("convert", tmp_path / "both.usd", tmp_path / "back.blend")
+    assert back.status == 0
+    with BlendSession() as session:
+        session.open(tmp_path / "back.blend")
+        bpy.context.scene.frame_set(25)
+        assert bpy.data.objects["Twin"].matrix_world.translation.z == pytest.approx(5, abs=1e-4)
+        assert bpy.data.objects["Lamp"].matrix_world.to_euler().z == pytest.approx(1.5708, abs=1e-3)
+    assert (
+        "1 further animation not carried over: 'Spare'"
+        in meshferry("convert", tmp_path / "spare.blend", tmp_path / "spare.usd").err
+    )
