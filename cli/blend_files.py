@@ -56,6 +56,8 @@ class BlendSession:
         self._bpy: Any = None
         self._registered: Any = None
         self._show_chatter = show_chatter
+        self._empty_file: Any = None
+        """Makes the open file an empty one again; None: somebody may have done to it what that knows nothing of."""
 
     def __enter__(self) -> BlendSession:
         return self
@@ -69,7 +71,8 @@ class BlendSession:
 
     @property
     def bpy(self) -> Any:
-        """Blender's module; loads it where needed."""
+        """Blender's module, for whatever is to be done; loads it where needed."""
+        self._empty_file = None
         return self.load()
 
     def load(self) -> Any:
@@ -90,8 +93,17 @@ class BlendSession:
         return self._bpy
 
     def start_empty(self) -> None:
-        """Put an empty file in place of the open one: Blender's own settings, not those of the user's start-up file."""
+        """Put an empty file in place of the open one: Blender's own settings, not those of the user's start-up file.
+
+        After nothing but imports and savings, it is the same one, emptied.
+        """
+        context = self.load().context
+        if self._empty_file is not None and self._empty_file.restore(context):
+            return
         self.call(self.bpy.ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
+        from ..blender_data.emptying import EmptyFile
+
+        self._empty_file = EmptyFile(context)
 
     def open(self, path: Path) -> None:
         """Open a .blend file, without running scripts in it.
@@ -119,8 +131,8 @@ class BlendSession:
         # In the same folder, so that relative paths in the file stay right.
         temporary = place.with_name(f".{place.stem[:100]}.{secrets.token_hex(4)}.part.blend")
         try:
-            self.call(
-                self.bpy.ops.wm.save_as_mainfile,
+            self._run(
+                self.load().ops.wm.save_as_mainfile,
                 filepath=str(temporary),
                 check_existing=False,
                 compress=compress,
@@ -173,13 +185,14 @@ class BlendSession:
         from ..blender_data.importing.import_options import ARMATURE
 
         there = armatures if armatures is not None else []
-        layer = self.bpy.context.view_layer
+        empty_file, context = self._empty_file, self.load().context
+        self._empty_file = None  # in case this is broken off
+        layer = context.view_layer
         if there and layer.objects.active is None:
             layer.objects.active = there[0]  # "active" on the command line is the first that came
-        chosen = armature_matching.choose_for_scene(self.bpy.context, scene, there, options[ARMATURE.name])
-        result = importer.import_scene(
-            self.bpy.context, scene, options, source_path=str(source.absolute()), armature=chosen
-        )
+        chosen = armature_matching.choose_for_scene(context, scene, there, options[ARMATURE.name])
+        result = importer.import_scene(context, scene, options, source_path=str(source.absolute()), armature=chosen)
+        self._empty_file = empty_file
         there += [armature for armature in result.armatures if armature not in there]
         return result
 
@@ -225,6 +238,10 @@ class BlendSession:
 
         A crash writes to standard error, which is left alone unless ``errors`` says that it is chatter, too.
         """
+        self._empty_file = None
+        self._run(operator, errors=errors, **arguments)
+
+    def _run(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> None:
         with contextlib.nullcontext() if self._show_chatter else _without_chatter(errors=errors):
             operator(**arguments)
 

@@ -18,6 +18,7 @@ from ...io_formats.normals import share_backwards
 from ...io_formats.scene import Clip, FloatArray, Layer, Mesh, Node, Role, Scene, Skeleton, VertexTrack
 from ...io_formats.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from .. import compat, names, stored_numbers, surfaces
+from ..time_line import TimeLine
 from . import armature_matching, armatures, hull_faces, meshes, objects, shape_keys, skins
 from .actions import ClipActions, ClipTiming, PlayedBefore
 from .armatures import BoneMap
@@ -92,9 +93,7 @@ class _Import:
         self.options = options
         self.source_path = source_path
         self.warnings = list(scene.warnings)
-        standing = context.scene
-        render = standing.render
-        self.frames_before = (render.fps, render.fps_base, standing.frame_start, standing.frame_end)
+        self.frames_before = TimeLine(context.scene)
         self.made: list[bpy.types.ID] = []
         self.caches: list[Path] = []
         self.objects: list[bpy.types.Object] = []
@@ -180,8 +179,7 @@ class _Import:
     def undo(self) -> None:
         """Remove all that this import made; frame rate, range, selection and mode are again what they were."""
         self.selection.restore()
-        scene = self.context.scene
-        scene.render.fps, scene.render.fps_base, scene.frame_start, scene.frame_end = self.frames_before
+        self.frames_before.restore(self.context.scene)
         self.played.restore()
         blocks = [*self.made, *self.materials.made]
         for made in self.objects:
