@@ -8,6 +8,8 @@ and from its back, which MikkTSpace keeps apart, those with the larger angles de
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
