@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..blender_data.exporting.export_options import KEEP_IMPORTED
 from ..io_formats import files
@@ -52,11 +53,12 @@ class SceneWriter:
                 # Scenes out of Blender say it themselves.
                 scene.properties["as_imported"] = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
             fit(scene, target.capabilities, came_from)
+            joinable = _is_joinable(scene, options)
             found = files.files_of(scene, target, options)
             lost.extend(scene.warnings)
             for part in found:
                 part.warnings = []  # theirs alone: what one part loses is no loss of the next
-            parts.extend(zip(found, self._targets(found, outcome, job, target), strict=True))
+            parts.extend(zip(found, self._targets(found, outcome, job, target, joinable=joinable), strict=True))
 
         if not outcome.attempt(split):
             yield outcome
@@ -131,7 +133,9 @@ class SceneWriter:
             self._members[file_key(path)] = output
         return [*beside, target]
 
-    def _targets(self, parts: Sequence[Scene], outcome: Outcome, job: Job, target: Format) -> list[Path]:
+    def _targets(
+        self, parts: Sequence[Scene], outcome: Outcome, job: Job, target: Format, *, joinable: bool
+    ) -> list[Path]:
         """Name the files that one source becomes, so that none is written twice in a run.
 
         A single file is named after its source, several after what they hold; so is an animation that the user gave
@@ -140,7 +144,7 @@ class SceneWriter:
         base = outcome.target
         if not job.in_folder:
             if len(parts) > 1:
-                raise ExportError(_too_many(parts, job, target))
+                raise ExportError(_too_many(parts, job, target, joinable=joinable))
             return [base]
         names_clips = not target.capabilities.meshes and any(
             blender_formats.by_path(outcome.source) is not None or self._settings.clips.is_renamed(clip.name)
@@ -174,14 +178,18 @@ def _is_same(one: OutputFile, other: OutputFile) -> bool:
     return one.copy_of is None and other.copy_of is None and one.data == other.data
 
 
-def _too_many(parts: Sequence[Scene], job: Job, target: Format) -> str:
+def _is_joinable(scene: Scene, options: Mapping[str, Any]) -> bool:
+    """Tell whether joining would make fewer files of a scene: not of a single object, nor where it was asked for."""
+    return options.get(JOINED, "JOINED") != "JOINED" and sum(node.mesh is not None for node in scene.nodes) > 1
+
+
+def _too_many(parts: Sequence[Scene], job: Job, target: Format, *, joinable: bool) -> str:
     """Say why several parts are not one file, and what to do."""
     some = ", ".join(f"'{part.name}'" for part in parts[:5]) + (" …" if len(parts) > 5 else "")
     folder = f"--to {job.target.suffix.lstrip('.').lower()} -o FOLDER to write a file for each"
     if target.capabilities.meshes:
-        joins = any(option.name == JOINED for option in target.export_options)
-        way = f"say --mesh-files joined to join them, or {folder}" if joins else f"say {folder}"
-        return f"{len(parts)} objects ({some}) cannot become one file; {way}"
+        way = f"say --mesh-files joined to join them, or {folder}" if joinable else f"say {folder}"
+        return f"{len(parts)} {'objects' if joinable else 'meshes'} ({some}) cannot become one file; {way}"
     return f"{len(parts)} animations ({some}) cannot become one file; choose one with --clip-names, or say {folder}"
 
 

@@ -207,3 +207,6 @@ def test_a_split_is_said_once(meshferry: Any, tmp_path: Path) -> None:
     assert done.status == 0
     assert names_in(tmp_path / "out") == ["s_1.data", "s_2.data"]
     assert done.err.count("split into 2 files") == 1
+    one = meshferry("convert", tmp_path / "s.timbermesh", tmp_path / "one.data", "--large-meshes", "split")
+    assert one.status == 1
+    assert "2 meshes ('s_1', 's_2') cannot become one file; say --to data -o FOLDER" in one.err
