@@ -127,7 +127,7 @@ class BlendSession:
         ExportError
             The system refuses; the old file is as it was.
         """
-        place = path.resolve() if path.is_symlink() else path.absolute()
+        place = path.resolve() if os.path.islink(path) else path.absolute()
         # In the same folder, so that relative paths in the file stay right.
         temporary = place.with_name(f".{place.stem[:100]}.{secrets.token_hex(4)}.part.blend")
         try:
@@ -138,6 +138,8 @@ class BlendSession:
                 compress=compress,
                 copy=True,
             )
+            if not temporary.exists():
+                raise ExportError(f"{path}: the file cannot be written: Blender gave up, as it does on a full disk")
             with temporary.open("r+b") as written:
                 os.fsync(written.fileno())
             if place.exists():

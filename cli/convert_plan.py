@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,7 +148,7 @@ def _file_job(paths: Sequence[str], *, embeds: bool) -> Job:
     if len(paths) < 2:
         raise MeshferryError(f"{paths[0]} shall become what? Name the file to write, or say --to EXTENSION -o FOLDER")
     target = Path(paths[-1])
-    if target.is_dir():
+    if os.path.isdir(target):
         raise MeshferryError(f"{target} is a folder; say --to EXTENSION -o {target} to convert into it")
     if not target.suffix:
         raise MeshferryError(f"{target} has no extension that says what to write; known are {', '.join(_writable())}")

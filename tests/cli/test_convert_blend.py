@@ -178,6 +178,22 @@ def test_a_failure_leaves_the_old_file(meshferry, windmill, tmp_path, monkeypatc
     assert old.read_bytes() == b"old"
 
 
+def test_what_the_system_refuses_is_one_line(meshferry, windmill, tmp_path, monkeypatch):
+    from meshferry.cli.blend_files import BlendSession
+
+    done = meshferry("convert", windmill, tmp_path / ("x" * 250 + ".blend"))
+    assert done.status == 1 and "x.blend: the file cannot be written: " in done.err and "Unexpected" not in done.err
+    whole = BlendSession._run
+
+    def without_saving(self, operator, **arguments):
+        if "compress" not in arguments:
+            whole(self, operator, **arguments)
+
+    monkeypatch.setattr(BlendSession, "_run", without_saving)
+    done = meshferry("convert", windmill, tmp_path / "mill.blend")
+    assert done.status == 1 and "mill.blend: the file cannot be written: Blender gave up" in done.err
+
+
 def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path):
     done = meshferry("convert", windmill, tmp_path / "absent" / "out.blend")
     assert done.status == 1
