@@ -215,6 +215,37 @@ def test_nobody_is_left_of_a_killed_driver(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups")
+def test_temporary_files_of_the_killed_are_removed_after_a_day(make_pool, tmp_path, monkeypatch):
+    from meshferry.io_formats import locks
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folders = {name: tmp_path / f"meshferry-worker-{name}" for name in ("dead", "alive", "young")}
+    for folder in folders.values():
+        folder.mkdir()
+        (folder / "driver.lock").touch()
+        (folder / "half.glb").touch()
+    held = locks.hold(folders["alive"] / "driver.lock")
+    long_ago = time.time() - 2 * 86400
+    for name in ("dead", "alive"):
+        os.utime(folders[name] / "driver.lock", (long_ago, long_ago))
+        os.utime(folders[name], (long_ago, long_ago))
+    with make_pool(1) as pool:
+        assert [result.error for result in pool.run(tasks_of("fine"))] == [""]
+    held.close()
+    assert sorted(path.name for path in tmp_path.glob("meshferry-worker-*")) == [
+        "meshferry-worker-alive",
+        "meshferry-worker-young",
+    ]
+
+
+def test_a_full_disk_for_temporary_files_is_told(make_pool, tmp_path, monkeypatch):
+    from meshferry.io_formats.errors import MeshferryError
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with make_pool(1) as pool, pytest.raises(MeshferryError, match="temporary files cannot be made there: No such"):
+        list(pool.run(tasks_of("fine")))
+
+
 def test_an_interruption_is_for_the_driver_alone(make_pool, tmp_path):
     with make_pool(1) as pool:
         results = pool.run(tasks_of("fine", "slow"))

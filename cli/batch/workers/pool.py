@@ -19,7 +19,7 @@ from .converting import Setup
 from .messages import Greeting
 from .modest_session import threads_for
 from .pool_worker import START_LIMIT, Handed, PoolWorker
-from .starting import WorkerProcess, worker_command
+from .starting import WorkerProcess, remove_abandoned_folders, worker_command
 
 TIME_LIMIT = 600.0
 """Seconds that a file may take."""
@@ -76,6 +76,7 @@ class Pool:
         self._failed_starts = 0
 
     def __enter__(self) -> Pool:
+        remove_abandoned_folders()
         return self
 
     def __exit__(

@@ -11,10 +11,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ....io_formats import locks
 from ....io_formats.errors import MeshferryError
+from ....io_formats.replacing import refusal
 from ...reporting import one_line
 from .messages import Greeting
 
@@ -23,6 +26,10 @@ _SCRIPT = Path(__file__).resolve().parents[2] / "convert.py"
 WORKER_COMMAND = "batch-worker"
 """What that script is told to become a worker."""
 FOLDER_PREFIX = "meshferry-worker-"
+_HELD_FILE = "driver.lock"
+"""In the folder of a worker's temporary files; held as long as the driver lives."""
+_ABANDONED_AGE = 86400.0
+"""Seconds after which such a folder that nobody holds is removed: where files cannot be held, it may be in use."""
 _KEPT = 16 * 1024
 """Bytes of a worker's last output that are kept."""
 _OWN_GROUP = 0x08000200
@@ -73,12 +80,18 @@ class WorkerProcess:
     wake:
         Is called, by a thread of this class, once the process has ended.
 
-    Its temporary files lie in a folder of its own, so that none is left of one that was killed.
+    Its temporary files lie in a folder of its own, so that none is left of one that was killed. Where its driver was
+    killed with it, :func:`remove_abandoned_folders` takes them away.
     """
 
     def __init__(self, command: Sequence[str], greeting: Greeting, wake: Callable[[], None]) -> None:
         windows = sys.platform == "win32"
-        self._folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
+        try:
+            self._folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
+            self._held = locks.hold(Path(self._folder, _HELD_FILE))
+        except OSError as problem:
+            place = tempfile.gettempdir()
+            raise MeshferryError(f"{place}: temporary files cannot be made there: {refusal(problem)}") from None
         try:
             self._process = subprocess.Popen(  # noqa: S603 (this very program)
                 list(command),
@@ -92,7 +105,7 @@ class WorkerProcess:
                 creationflags=_OWN_GROUP if windows else 0,
             )
         except OSError as problem:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._remove_folder()
             raise MeshferryError(f"A worker cannot be started: {command[0]}: {problem.strerror or problem}") from None
         self._said = bytearray()
         self._wake = wake
@@ -131,7 +144,7 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             return False
         self._listener.join(_DRAINED)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._remove_folder()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None and not (stream is self._process.stdout and self._listener.is_alive()):
                 with contextlib.suppress(OSError):
@@ -150,6 +163,11 @@ class WorkerProcess:
         """Return in one line what the process said last."""
         return _last_words(bytes(self._said).decode("utf-8", "replace"))
 
+    def _remove_folder(self) -> None:
+        if self._held is not None:
+            self._held.close()  # no open file can be removed on Windows
+        shutil.rmtree(self._folder, ignore_errors=True)
+
     def _tell(self, line: bytes) -> None:
         with contextlib.suppress(OSError, ValueError):  # it has ended, which shows elsewhere
             if self._process.stdin is not None:
@@ -164,6 +182,19 @@ class WorkerProcess:
                 del self._said[:-_KEPT]
         self._process.wait()
         self._wake()
+
+
+def remove_abandoned_folders() -> None:
+    """Remove temporary files of workers that were killed together with their driver, a day ago or earlier."""
+    for folder in Path(tempfile.gettempdir()).glob(FOLDER_PREFIX + "*"):
+        with contextlib.suppress(OSError):
+            place = folder / _HELD_FILE
+            if time.time() - max(folder.stat().st_mtime, place.stat().st_mtime) < _ABANDONED_AGE:
+                continue
+            held = locks.hold(place)
+            if held is not None:
+                held.close()
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _environment(folder: str) -> dict[str, str]:
