@@ -124,6 +124,7 @@ def write_objects(
     from ..blender_data.exporting import foreign_export
 
     context = session.bpy.context
+    context.scene.unit_settings.scale_length = 1.0  # some exporters would look at it, and others not
     notices = foreign_export.apply_modifiers(context, objects) if known.capabilities.skeletons else []
     foreign_export.select(context, objects)
     foreign_export.set_range(context, objects)

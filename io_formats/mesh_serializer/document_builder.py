@@ -100,11 +100,11 @@ class DocumentBuilder:
         """
         domain = np.stack((values.min(axis=0), values.max(axis=0)))
         flat = domain[0] == domain[1]
-        below, above = domain[0] - np.float32(margin), domain[1] + np.float32(margin)
         infinity = np.float32(np.inf)
-        domain[0] = np.where(flat, np.minimum(below, np.nextafter(domain[0], -infinity)), domain[0])
-        domain[1] = np.where(flat, np.maximum(above, np.nextafter(domain[1], infinity)), domain[1])
         with np.errstate(over="ignore", invalid="ignore"):
+            below, above = domain[0] - np.float32(margin), domain[1] + np.float32(margin)
+            domain[0] = np.where(flat, np.minimum(below, np.nextafter(domain[0], -infinity)), domain[0])
+            domain[1] = np.where(flat, np.maximum(above, np.nextafter(domain[1], infinity)), domain[1])
             if not np.isfinite(domain[1] - domain[0]).all():
                 raise ExportError(f"{self.node.name}: {what} further than numbers of the file do; mend it")
         return domain

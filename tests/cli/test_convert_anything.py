@@ -493,3 +493,32 @@ def test_names_that_change_are_said(meshferry, tmp_path):
     assert "2 names get _ for spaces: 'old oak', 'dry bark'" in done.err
     lines = (tmp_path / "tree.obj").read_text().splitlines()
     assert "o old_oak" in lines and "usemtl dry_bark" in lines
+
+
+@pytest.mark.parametrize("kind", ["glb", "fbx"])
+def test_sizes_do_not_hang_on_the_kind_of_file(meshferry, tmp_path, kind):
+    import bpy
+    from meshferry.cli.blend_files import BlendSession
+
+    with BlendSession() as session:
+        session.start_empty()
+        scene = bpy.context.scene
+        scene.unit_settings.scale_length = 0.01
+        mesh = bpy.data.meshes.new("Door")
+        mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+        door = bpy.data.objects.new("Door", mesh)
+        scene.collection.objects.link(door)
+        for frame, place in ((1, 0), (31, 3)):
+            door.location.x = place
+            door.keyframe_insert("location", frame=frame)
+        session.save(tmp_path / "door.blend", compress=False)
+    assert meshferry("convert", tmp_path / "door.blend", tmp_path / f"door.{kind}").status == 0
+    done = meshferry("convert", "--json", tmp_path / f"door.{kind}", tmp_path / "back.blend")
+    assert done.status == 0, done.err
+    with BlendSession() as session:
+        session.open(tmp_path / "back.blend")
+        door = bpy.data.objects["Door"]
+        bpy.context.scene.frame_set(round(door.animation_data.action.frame_range[1]))
+        places = [door.matrix_world @ vertex.co for vertex in door.data.vertices]
+        assert max(place.x for place in places) == pytest.approx(4, abs=1e-3)
+        assert min(place.x for place in places) == pytest.approx(3, abs=1e-3)
