@@ -13,6 +13,7 @@ from ..io_formats.errors import MeshferryError, MissingLibraryError
 from . import environment
 from .batch.finding import sources
 from .batch.machines import machine_arguments
+from .batch.requests_to_end import ending_tidily
 from .batch.work import REPORT_FILE, STATE_FOLDER
 from .batch.workers.pool import RECYCLE_AFTER, TIME_LIMIT
 from .conversion_arguments import add_conversion_arguments, settings_of
@@ -104,6 +105,11 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Do a batch; return 1 if any file failed."""
+    with ending_tidily():
+        return _run(arguments, reporter)
+
+
+def _run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     started = time.monotonic()
     _require_rich()
     machine_arguments.require_sense(arguments)
