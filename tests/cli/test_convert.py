@@ -110,10 +110,12 @@ def test_arguments_that_make_no_sense(meshferry, windmill, monkeypatch, argument
     refused(done, windmill.parent, before)
 
 
-def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path):
-    done = meshferry("convert", windmill, tmp_path / "absent" / "out.timbermesh")
-    assert done.status == 1
-    assert "cannot be written: No such file" in done.err
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path, more):
+    done = meshferry("convert", windmill, tmp_path / "absent" / "out.timbermesh", *more)
+    assert done.status == 2
+    assert f"cannot be written: there is no folder {tmp_path / 'absent'}" in done.err
+    assert not (tmp_path / "absent").exists()
 
 
 @pytest.fixture
