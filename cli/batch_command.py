@@ -82,7 +82,8 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         type=_number(int, 0),
         default=RECYCLE_AFTER,
         metavar="N",
-        help=f"files after which a process is replaced by a fresh one; 0: never (default: {RECYCLE_AFTER})",
+        help="files after which a process is replaced by a fresh one, unless its memory has not grown; 0: never "
+        f"(default: {RECYCLE_AFTER})",
     )
     parser.add_argument(
         "--checksum",

@@ -119,8 +119,13 @@ class BlendSession:
         except RuntimeError as problem:
             raise FormatError(f"Blender cannot open it: {said(problem)}", file=str(path)) from None
 
-    def save(self, path: Path, *, compress: bool) -> None:
+    def save(self, path: Path, *, compress: bool, is_flushed: bool = True) -> None:
         """Save the open file in place of ``path``, whole or not at all.
+
+        Parameters
+        ----------
+        is_flushed:
+            Wait until the disk has it, see :func:`.io_formats.replacing.replace_file`.
 
         Raises
         ------
@@ -140,8 +145,9 @@ class BlendSession:
             )
             if not temporary.exists():
                 raise ExportError(f"{path}: the file cannot be written: Blender gave up, as it does on a full disk")
-            with temporary.open("r+b") as written:
-                os.fsync(written.fileno())
+            if is_flushed:
+                with temporary.open("r+b") as written:
+                    os.fsync(written.fileno())
             if place.exists():
                 temporary.chmod(place.stat().st_mode & 0o777)
             temporary.replace(place)

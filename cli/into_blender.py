@@ -125,7 +125,7 @@ class IntoBlender:
         if work.target.is_blend:
             make_folder(work.job)
             compress = resolve((COMPRESS,), self._settings.blend_options)[COMPRESS.name]
-            self._session.save(work.job.target, compress=compress)
+            self._session.save(work.job.target, compress=compress, is_flushed=self._settings.is_flushed)
         else:
             objects = list(self._session.bpy.context.view_layer.objects)
             self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)

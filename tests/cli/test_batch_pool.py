@@ -150,13 +150,36 @@ def test_a_start_that_fails_once_is_tried_again(make_pool, tmp_path):
     assert {result.attempts for result in results} == {1}
 
 
-def test_processes_are_replaced(make_pool):
+def test_processes_that_have_grown_are_replaced(make_pool, monkeypatch):
+    from meshferry.cli.batch.workers import pool_worker
+
+    monkeypatch.setattr(pool_worker, "_GROWTH", -1)
     with make_pool(1, recycle_after=4) as pool:
         results = list(pool.run(tasks_of(*["fine"] * 10)))
         assert next(pool._numbers) <= 5, "three processes do it, a fourth may have been started ahead"
     counts = Counter(result.facts["pid"] for result in results)
     assert sorted(counts.values()) == [2, 4, 4]
     assert sorted(result.work.number for result in results) == list(range(10))
+
+
+def test_processes_that_have_kept_their_size_stay_for_some_time(make_pool):
+    with make_pool(1, recycle_after=4) as pool:
+        results = list(pool.run(tasks_of(*["fine"] * 50)))
+    assert sorted(Counter(result.facts["pid"] for result in results).values()) == [10, 40]
+
+
+def test_memory_counts_at_its_peak():
+    import psutil
+    from meshferry.cli.batch.workers.memory import peak_memory
+
+    if sys.platform == "win32":
+        pytest.skip("nobody knows there")
+    before, now = peak_memory(), psutil.Process().memory_info().rss
+    assert before > 0.9 * now
+    taken = bytearray(before + 2**20 * 50 - now + 2**20 * 50)
+    taken[::4096] = b"x" * len(taken[::4096])
+    del taken
+    assert peak_memory() - before >= 2**20 * 50
 
 
 def test_content_arrives_and_never_waits_for_a_worker(make_pool):

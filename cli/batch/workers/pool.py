@@ -24,7 +24,10 @@ from .starting import WorkerProcess, remove_abandoned_folders, worker_command
 TIME_LIMIT = 600.0
 """Seconds that a file may take."""
 RECYCLE_AFTER = 500
-"""Files after which a fresh process takes over, so that what Blender does not give back does not pile up."""
+"""Files after which a fresh process takes over, so that what Blender does not give back does not pile up.
+
+A start takes as long as a hundred small files, so one that has kept its size goes on.
+"""
 _LEAVING_LIMIT = 20.0
 """Seconds that a process without work has to end; one that is stopped, to end the file it is at."""
 _HANDSHAKE = 0.5
@@ -47,7 +50,7 @@ class Pool:
     time_limit:
         Seconds of wall time for one file, after which its process is killed; 0: no limit.
     recycle_after:
-        Files after which a process is replaced; 0: never.
+        Files after which a process is replaced, unless it takes no more memory than at first; 0: never.
     command:
         What starts a worker; default: the same Python or Blender that runs this.
     """
@@ -231,10 +234,10 @@ class Pool:
         if "refused" in message:
             raise (MissingLibraryError if message["is_missing"] else MeshferryError)(message["refused"])
         if "ready" in message:
-            worker.make_ready(message["ready"])
+            worker.make_ready(message["ready"], message["memory"])
             self._failed_starts = 0
             return
-        handed = worker.finish()
+        handed = worker.finish(message["memory"])
         if worker.is_worn and not worker.handed:
             self._dismiss(worker)
         yield messages.result_of(message, handed.task, handed.attempts + 1)

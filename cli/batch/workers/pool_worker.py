@@ -18,6 +18,10 @@ _AHEAD = 2
 """Tasks that a worker has: one that it is at, and one that it finds as soon as it is done."""
 _ALMOST_WORN = 64
 """Tasks before its last at which a process is better followed by one that has started meanwhile."""
+_GROWTH = 128 * 2**20
+"""Bytes by which the memory of a process may be more than at its start, and it is as good as a fresh one."""
+_LIVES = 10
+"""Times that its lifetime may pass at most before a process is replaced nevertheless."""
 _SMALL = 4096
 """Bytes of content that fit into the line while nobody reads there: the driver must never wait for a busy worker."""
 
@@ -38,8 +42,8 @@ class PoolWorker:
 
     number: int
     process: WorkerProcess
-    lifetime: int
-    """Tasks that it may do; 0: any number."""
+    span: int
+    """Tasks after which it is replaced, unless it has not grown meanwhile; 0: it never is."""
     connection: Connection | None = None
     """None: it has not called yet."""
     handed: deque[Handed] = field(default_factory=deque)
@@ -52,8 +56,15 @@ class PoolWorker:
     described: str = ""
     """Versions of Meshferry, Python and Blender."""
     done: int = 0
+    lifetime: int = 0
+    """Tasks that it may do, as far as is known; 0: any number."""
+    _memory: int = 0
+    """The most that it had when it was ready, in bytes; 0: it does not know."""
     _since: float = field(default_factory=time.monotonic)
     """When it was started, or began with the first task."""
+
+    def __post_init__(self) -> None:
+        self.lifetime = self.span
 
     @property
     def has_room(self) -> bool:
@@ -96,21 +107,27 @@ class PoolWorker:
             self._begin()
         self._send()
 
-    def make_ready(self, described: str) -> None:
-        """Note that it has started, and send what waits for that."""
+    def make_ready(self, described: str, memory: int) -> None:
+        """Note that it has started, and with how much memory; send what waits for that."""
         self.is_ready = True
         self.described = described
+        self._memory = memory
         self._begin()
         self._send()
 
-    def finish(self) -> Handed:
-        """Note that the first task is done; return it."""
+    def finish(self, memory: int) -> Handed:
+        """Note that the first task is done, and the most memory that it has had so far; return the task."""
         handed = self.handed.popleft()
         self.done += 1
         self.is_alone = False
+        if self.is_almost_worn and self._has_kept_size(memory) and self.lifetime < _LIVES * self.span:
+            self.lifetime += self.span
         self._begin()
         self._send()
         return handed
+
+    def _has_kept_size(self, memory: int) -> bool:
+        return self._memory > 0 and memory <= self._memory + _GROWTH
 
     def _begin(self) -> None:
         if self.is_ready:

@@ -24,6 +24,7 @@ from ... import environment
 from ...reporting import cause, make_streams_safe
 from . import messages
 from .converting import Converter
+from .memory import peak_memory
 from .messages import Greeting
 from .starting import FOLDER_PREFIX
 
@@ -90,13 +91,13 @@ def _serve(connection: Connection, greeting: Greeting, stopping: threading.Event
             return 1
         gc.collect()
         gc.freeze()  # modules, tables of options: what stays for good need not be walked again and again
-        messages.send(connection, {"ready": environment.described()})
+        messages.send(connection, {"ready": environment.described(), "memory": peak_memory()})
         with contextlib.suppress(OSError, EOFError):  # the driver has closed the line: there is nothing more to do
             while not stopping.is_set():
                 task = messages.receive_task(connection)
                 with _time_limit(greeting.time_limit):
                     result = converter.convert(task)
-                messages.send(connection, messages.result_message(result))
+                messages.send(connection, messages.result_message(result) | {"memory": peak_memory()})
     return 0
 
 
