@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ from . import environment
 
 NAMES_LISTED = 3
 """Names in a warning before it says how many more there are."""
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 CLIPS_NAMED = 3
 """Animations that a summary names before it says how many more there are."""
@@ -55,7 +58,7 @@ class Reporter:
     def warn(self, file: object, text: str) -> None:
         """Tell people of something lost or odd; programs find it in the record."""
         if not self.quiet and not self.as_json:
-            self._print(f"{file}: warning: {one_line(text)}", sys.stderr)
+            self._print(f"{_shown(file)}: warning: {one_line(text)}", sys.stderr)
 
     def note(self, text: str) -> None:
         """Tell people how far things are, out of the way of results."""
@@ -67,7 +70,7 @@ class Reporter:
         text = cause(problem)
         if isinstance(problem, MissingLibraryError):
             self._library_is_missing = True
-        self._print(f"{file}: {text}" if str(file) else text, sys.stderr)
+        self._print(f"{_shown(file)}: {text}" if str(file) else text, sys.stderr)
         self.trace(problem)
         return text
 
@@ -114,6 +117,11 @@ def make_streams_safe() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _shown(file: object) -> str:
+    """Return a file's name without characters that break lines or that terminals take for commands."""
+    return _CONTROL.sub("?", str(file))
 
 
 def one_line(text: str) -> str:

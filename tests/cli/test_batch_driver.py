@@ -214,7 +214,7 @@ def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
         drawn.append(task.work.number)
         place = picture_file(tmp_path, task.known_hash)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(b"RIFF")
+        place.write_bytes(b"RIFF\x04\x00\x00\x00WEBP")
         return Result(task.work, Ended.DONE, hash=task.known_hash, kind=TaskKind.PICTURE)
 
     plan, workers = PlanInMemory(works, tmp_path), PretendedWorkers(tmp_path, draw)
@@ -225,6 +225,10 @@ def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
         before = journal.path.read_bytes()
         assert way.draw(workers) == "" and drawn == [0, 1, 2, 3]
         assert way.draw(workers) == "" and drawn == [0, 1, 2, 3]
+        first, second, *_ = (tmp_path / "meshferry-batch" / "pictures").iterdir()
+        first.write_bytes(b"")
+        second.write_bytes(b"RIFF\x04")
+        assert way.draw(workers) == "" and len(drawn) == 6, "what somebody broke is drawn anew"
         assert journal.path.read_bytes() == before, "pictures are no results of a conversion"
     assert way.totals.ended == {Ended.DONE: 4}
 

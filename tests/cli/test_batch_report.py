@@ -336,6 +336,8 @@ def test_pictures_are_wanted_of_what_could_be_read(tmp_path: Path) -> None:
     assert place == tmp_path / "meshferry-batch" / "pictures" / f"{HASH}.webp"
     place.parent.mkdir(parents=True)
     place.with_suffix(".png").write_bytes(b"")
+    assert run.wants(make_result(hash=HASH)), "nothing is in it"
+    place.with_suffix(".png").write_bytes(b"\x89PNG\r\n\x1a\n")
     assert not run.wants(make_result(hash=HASH))
     assert picture_file(tmp_path, HASH).suffix == ".png"
 

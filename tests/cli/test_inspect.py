@@ -131,3 +131,11 @@ def test_real_files_have_the_facts_that_others_counted(meshferry, samples):
         clip = re.match(r"(node|VERTEX) `(.+)` (\d+) frames at (\d+)", animations)
         expected = [(clip[1].lower(), clip[2], int(clip[3]), int(clip[4]))] if clip else []
         assert [(one["kind"], one["name"], one["frames"], one["fps"]) for one in entry["clips"]] == expected, name
+
+
+def test_a_name_never_breaks_the_line_that_tells_of_it(capsys):
+    from meshferry.cli.reporting import Reporter
+    from meshferry.io_formats.errors import MeshferryError
+
+    Reporter().fail("a\nb\x1b[2Jc.mesh", MeshferryError("It is\nbroken"))
+    assert capsys.readouterr().err == "a?b?[2Jc.mesh: It is broken\n"

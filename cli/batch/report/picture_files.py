@@ -32,7 +32,7 @@ def picture_file(output: Path, hashed: str) -> Path:
 
 
 def read_picture(output: Path, hashed: str) -> tuple[str, bytes] | None:
-    """Return the media type and the content of the picture of a source with this hash; None: there is none."""
+    """Return the media type and the content of the picture of a source with this hash; None: there is none, or half."""
     if not _HASH.fullmatch(hashed):
         return None
     try:
@@ -40,7 +40,8 @@ def read_picture(output: Path, hashed: str) -> tuple[str, bytes] | None:
     except OSError:
         return None
     kind = _MAGIC.get(data[:4])
-    return (kind, data) if kind and len(data) <= _LARGEST else None
+    is_cut = data.startswith(b"RIFF") and len(data) < 8 + int.from_bytes(data[4:8], "little")
+    return (kind, data) if kind and not is_cut and len(data) <= _LARGEST else None
 
 
 class PictureRun:
@@ -56,13 +57,13 @@ class PictureRun:
     def wants(self, result: Result) -> bool:
         """Tell whether a picture should be drawn of what ``result`` (of a conversion, now or earlier) tells of.
 
-        Files that could not be read, or killed their process, have none.
+        Files that could not be read, or killed their process, have none; pictures that somebody broke are drawn anew.
         """
         if self.problem or not _HASH.fullmatch(result.hash):
             return False
         if not result.ended.is_good and not (result.facts and result.ended is Ended.FAILED):
             return False
-        return not picture_file(self._output, result.hash).is_file()
+        return read_picture(self._output, result.hash) is None
 
     def note(self, result: Result) -> None:
         """Learn how a task of the kind PICTURE ended."""
