@@ -6,7 +6,6 @@ Imports nothing but the standard library, since it speaks up where the rest cann
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -26,6 +25,8 @@ def version() -> str:
         return str(tomllib.loads(manifest.read_text(encoding="utf-8"))["version"])
     except (OSError, KeyError, ValueError):
         pass
+    import importlib.metadata  # rarely needed, and slow to load
+
     try:
         return importlib.metadata.version("meshferry")
     except importlib.metadata.PackageNotFoundError:

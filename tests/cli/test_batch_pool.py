@@ -165,6 +165,7 @@ def test_processes_that_have_grown_are_replaced(make_pool, monkeypatch):
 def test_processes_that_have_kept_their_size_stay_for_some_time(make_pool):
     with make_pool(1, recycle_after=4) as pool:
         results = list(pool.run(tasks_of(*["fine"] * 50)))
+        assert next(pool._numbers) == 3, "none is started that nobody needs"
     assert sorted(Counter(result.facts["pid"] for result in results).values()) == [10, 40]
 
 

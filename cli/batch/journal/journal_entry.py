@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,7 @@ class Entry:
 
 def entry_of(result: Result, options: str, output: Path) -> Entry:
     """Return what the journal keeps of a result; the sizes are those of the files below the output folder now."""
-    work = result.work
+    work, folder = result.work, str(output)
     return Entry(
         target=work.target,
         source=work.path,
@@ -75,7 +76,7 @@ def entry_of(result: Result, options: str, output: Path) -> Entry:
         hash=result.hash,
         options=options,
         result=result.ended.value,
-        outputs={name: file_size(output / name) for name in result.outputs},
+        outputs={name: file_size(os.path.join(folder, name)) for name in result.outputs},
         warnings=result.warnings,
         facts=result.facts,
         error=result.error,
@@ -85,10 +86,10 @@ def entry_of(result: Result, options: str, output: Path) -> Entry:
     )
 
 
-def file_size(path: Path) -> int:
+def file_size(path: str | Path) -> int:
     """Return the size of a file in bytes; -1: it is not there."""
     try:
-        return path.stat().st_size
+        return os.stat(path).st_size
     except (OSError, ValueError):
         return -1
 

@@ -70,6 +70,8 @@ class Index:
 
     def find(self, target: str) -> int:
         """Return the offset of a target's line; -1: there is none."""
+        if not len(self.keys):
+            return -1
         key = np.uint64(target_hash(target))
         place = int(self.keys.searchsorted(key))
         return int(self.offsets[place]) if place < len(self.keys) and self.keys[place] == key else -1

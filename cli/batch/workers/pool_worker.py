@@ -78,8 +78,7 @@ class PoolWorker:
     @property
     def is_almost_worn(self) -> bool:
         """Whether another should be about to start."""
-        ahead = min(_ALMOST_WORN, self.lifetime // 4)
-        return 0 < self.lifetime <= self.done + len(self.handed) + ahead
+        return self._is_worn_within(0)
 
     @property
     def seconds(self) -> float:
@@ -120,11 +119,16 @@ class PoolWorker:
         handed = self.handed.popleft()
         self.done += 1
         self.is_alone = False
-        if self.is_almost_worn and self._has_kept_size(memory) and self.lifetime < _LIVES * self.span:
+        if self._is_worn_within(_AHEAD) and self._has_kept_size(memory) and self.lifetime < _LIVES * self.span:
             self.lifetime += self.span
         self._begin()
         self._send()
         return handed
+
+    def _is_worn_within(self, tasks: int) -> bool:
+        """Tell whether another should be about to start once it has been given so many more tasks."""
+        ahead = min(_ALMOST_WORN, self.span // 4) + tasks
+        return 0 < self.lifetime <= self.done + len(self.handed) + ahead
 
     def _has_kept_size(self, memory: int) -> bool:
         return self._memory > 0 and memory <= self._memory + _GROWTH
