@@ -16,7 +16,7 @@ from .batch.machines import machine_arguments
 from .batch.requests_to_end import ending_tidily
 from .batch.work import REPORT_FILE, STATE_FOLDER
 from .batch.workers.pool import RECYCLE_AFTER, TIME_LIMIT
-from .conversion_arguments import add_conversion_arguments, settings_of
+from .conversions.conversion_arguments import add_conversion_arguments, settings_of
 from .reporting import Reporter
 
 _DESCRIPTION = f"""\

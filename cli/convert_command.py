@@ -9,15 +9,15 @@ from typing import Any
 from ..blender_data.importing.import_options import MATERIAL_LIBRARY
 from ..io_formats.errors import MeshferryError
 from . import inputs
-from .blend_files import BlendSession
-from .clip_choice import ClipChoice
-from .conversion import Conversion
-from .conversion_arguments import add_conversion_arguments, settings_of, useless_options
-from .convert_plan import make_plan
-from .file_naming import FileNames
-from .outcomes import Outcome
+from .conversions.blend_files import BlendSession
+from .conversions.clip_choice import ClipChoice
+from .conversions.conversion import Conversion
+from .conversions.conversion_arguments import add_conversion_arguments, settings_of, useless_options
+from .conversions.convert_plan import make_plan
+from .conversions.file_naming import FileNames
+from .conversions.outcomes import Outcome
+from .conversions.scene_writing import EMBEDDED
 from .reporting import Reporter, counted, grouped, summary
-from .scene_writing import EMBEDDED
 
 _DESCRIPTION = """\
 Convert files between the formats, and to and from .blend, .glb, .gltf, .fbx, .obj, .ply and .usd files.

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..io_formats.capabilities import Capabilities
 from ..io_formats.formats import FORMATS, Format
-from .blender_formats import ANY_NUMBER, BLENDER_FORMATS, BlenderFormat
+from .conversions.blender_formats import ANY_NUMBER, BLENDER_FORMATS, BlenderFormat
 from .reporting import Reporter, counted
 
 _NAMES = {

@@ -13,9 +13,9 @@ from ...blender_data.importing.import_options import MATERIAL_LIBRARY
 from ...io_formats.errors import MeshferryError
 from ...io_formats.formats import FORMATS, Format
 from .. import environment
-from ..blender_formats import BlenderFormat
-from ..conversion_arguments import given_conversion, settings_of, useless_between
-from ..convert_plan import known_kind, searched
+from ..conversions.blender_formats import BlenderFormat
+from ..conversions.conversion_arguments import given_conversion, settings_of, useless_between
+from ..conversions.convert_plan import known_kind, searched
 from ..inputs import BLEND
 from ..reporting import Reporter
 from .driver import Run, Workers

@@ -44,12 +44,12 @@ class DocumentBuilder:
         """Whether points or UVs are others than those of the file."""
         self.document = self.quantised()
         normals, as_stored = self.normals()
-        if self.options["use_normals"] and (self.mesh.normal is not None or self.is_moved):
+        if self.options["use_stored_normals"] and (self.mesh.normal is not None or self.is_moved):
             # A file without normals stays one; a mesh of elsewhere gets some.
             self.document.normals = self.normal_bytes(normals, as_stored)
         if has_tangents:
             self.document.tangents = self.tangent_bytes(normals, as_stored)
-        if not self.options["use_uvs"]:
+        if not self.options["use_stored_uvs"]:
             self.document.uvs = self.document.uv_bounds = None
 
     def warn(self, text: str) -> None:

@@ -36,14 +36,14 @@ LARGE_MESHES = Option(
     ),
 )
 NORMALS = Option(
-    name="use_normals",
+    name="use_stored_normals",
     default=True,
     label="Normals",
     description="Write normals, 8 bits an axis",
     section="Geometry",
 )
 UVS = Option(
-    name="use_uvs",
+    name="use_stored_uvs",
     default=True,
     label="UV Map",
     description="Write the first UV map",

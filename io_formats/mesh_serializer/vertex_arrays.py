@@ -66,11 +66,11 @@ def _with_sides(mesh: Mesh) -> Mesh:
 
 def _written_part(mesh: Mesh, options: Mapping[str, Any]) -> Mesh:
     """Return a mesh with what a file holds of it."""
-    uvs = mesh.uvs[:1] if options["use_uvs"] else []
+    uvs = mesh.uvs[:1] if options["use_stored_uvs"] else []
     tangents = writes_tangents(mesh, options)
     return replace(
         mesh,
-        normal=mesh.normal if options["use_normals"] or tangents else None,
+        normal=mesh.normal if options["use_stored_normals"] or tangents else None,
         tangent=mesh.tangent if tangents else None,
         uvs=uvs if not tangents else mesh.uvs[:1],
         colors=[],

@@ -130,7 +130,7 @@ def test_what_has_the_same_normal_and_uv_is_one_vertex() -> None:
     assert (len(flat_sided.positions), len(flat_sided.triangles)) == (24, 12)
     bpy.ops.object.shade_smooth()
     assert len(exported(bpy.context.object).stored.positions) == 14, "a cross of six squares has 14 corners"
-    assert len(exported(bpy.context.object, file_options={"use_uvs": False}).stored.positions) == 8
+    assert len(exported(bpy.context.object, file_options={"use_stored_uvs": False}).stored.positions) == 8
 
 
 def test_what_moves_is_exported_as_it_looks_and_said() -> None:

@@ -360,8 +360,8 @@ def _is_animated(keys: Any) -> bool:
 
 def measured_file(path: Path, others: Iterable[Path] = ()) -> Measured:
     """Measure a file and the others that came with it."""
-    from meshferry.cli import blender_exchange, blender_formats
-    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.conversions import blender_exchange, blender_formats
+    from meshferry.cli.conversions.blend_files import BlendSession
     from meshferry.io_formats import files
 
     known = blender_formats.by_path(path)

@@ -86,7 +86,7 @@ def run(arguments: list[str]) -> tuple[list[dict[str, Any]], str]:
 def write_sources(folder: Path) -> dict[str, Path]:
     """Write a file of each kind with all that such a file holds."""
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.conversions.blend_files import BlendSession
     from meshferry.io_formats.options import resolve
 
     paths = models.write_ours(folder)

@@ -19,7 +19,7 @@ from load_package import leave, load_package  # noqa: E402
 load_package()
 
 from meshferry.cli.batch.report import pictures  # noqa: E402
-from meshferry.cli.blend_files import BlendSession  # noqa: E402
+from meshferry.cli.conversions.blend_files import BlendSession  # noqa: E402
 from meshferry.io_formats import files  # noqa: E402
 from meshferry.io_formats.scene import Joint, Layer, Mesh, Node, Role, Scene, Skeleton  # noqa: E402
 

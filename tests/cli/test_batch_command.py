@@ -12,12 +12,12 @@ import sys
 
 import pytest
 from batch_stand_ins import PretendedWorkers
-from meshferry.cli import conversion_arguments
 from meshferry.cli.batch import progress, running
 from meshferry.cli.batch.journal.journal import Journal
 from meshferry.cli.batch.summary import Ending
 from meshferry.cli.batch.totals import Totals
 from meshferry.cli.batch.work import Ended, Result, TaskKind, Work
+from meshferry.cli.conversions import conversion_arguments
 from meshferry.io_formats.errors import MeshferryError
 
 pytest.importorskip("rich")

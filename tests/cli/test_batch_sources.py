@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from meshferry.cli.batch.finding import patterns, sources
 from meshferry.cli.batch.work import Source
-from meshferry.cli.convert_plan import known_kind, searched
+from meshferry.cli.conversions.convert_plan import known_kind, searched
 from meshferry.io_formats.errors import MeshferryError
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and such names need rights or other systems")

@@ -52,7 +52,7 @@ def write(scene, path, **options):
 def make_blend(path, scene):
     """Save a scene as a .blend file."""
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.conversions.blend_files import BlendSession
     from meshferry.io_formats.options import resolve
 
     with BlendSession() as session:
@@ -182,7 +182,7 @@ def test_animations_join_the_mesh(meshferry, tmp_path):
 def test_what_kinds_of_files_promise_to_hold(meshferry, tmp_path):
     """More of everything than games want: 8 UV maps, 2 colour layers, 6 weights a vertex."""
     import bpy
-    from meshferry.cli.blender_formats import BLENDER_FORMATS
+    from meshferry.cli.conversions.blender_formats import BLENDER_FORMATS
     from meshferry.io_formats.scene import Joint
 
     scene = models.make_unigine()
@@ -353,7 +353,7 @@ def test_broken_files_are_one_line(meshferry, tmp_path, kind):
 
 
 def test_a_failing_exporter_leaves_the_old_file(meshferry, model, tmp_path, monkeypatch):
-    from meshferry.cli import blender_exchange
+    from meshferry.cli.conversions import blender_exchange
 
     def fail(*arguments):
         raise RuntimeError("Error: Python: Traceback (most recent call last):\n  File \"x\"\nKeyError: 'gone'")
@@ -498,7 +498,7 @@ def test_names_that_change_are_said(meshferry, tmp_path):
 @pytest.mark.parametrize("kind", ["glb", "fbx"])
 def test_sizes_do_not_hang_on_the_kind_of_file(meshferry, tmp_path, kind):
     import bpy
-    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.conversions.blend_files import BlendSession
 
     with BlendSession() as session:
         session.start_empty()

@@ -179,7 +179,7 @@ def test_a_failure_leaves_the_old_file(meshferry, windmill, tmp_path, monkeypatc
 
 
 def test_what_the_system_refuses_is_one_line(meshferry, windmill, tmp_path, monkeypatch):
-    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.conversions.blend_files import BlendSession
 
     done = meshferry("convert", windmill, tmp_path / ("x" * 250 + ".blend"))
     assert done.status == 1 and "x.blend: the file cannot be written: " in done.err and "Unexpected" not in done.err

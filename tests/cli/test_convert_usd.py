@@ -19,7 +19,7 @@ HEAD = b'#usda 1.0\n(\n    defaultPrim = "root"\n%s    upAxis = "Z"\n)\n\ndef Xf
     ],
 )
 def test_rate_of_text(tmp_path, stated, rate):
-    from meshferry.cli.usd_rate import frames_per_second
+    from meshferry.cli.conversions.usd_rate import frames_per_second
 
     (tmp_path / "a.usda").write_bytes(HEAD % stated)
     assert frames_per_second(tmp_path / "a.usda") == rate
@@ -29,7 +29,7 @@ def test_rate_of_text(tmp_path, stated, rate):
 
 
 def test_what_objects_call_alike_is_no_rate(tmp_path):
-    from meshferry.cli.usd_rate import frames_per_second
+    from meshferry.cli.conversions.usd_rate import frames_per_second
 
     (tmp_path / "a.usda").write_bytes(HEAD % b"" + b'def Xform "x"\n{\n    timeCodesPerSecond = 60\n}\n')
     assert frames_per_second(tmp_path / "a.usda") == 24
@@ -40,7 +40,7 @@ def blend_with_a_moving_tree(path, rate):
     import bpy
     import numpy as np
     from meshferry.blender_data import compat
-    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.conversions.blend_files import BlendSession
 
     with BlendSession() as session:
         session.start_empty()
@@ -68,8 +68,8 @@ def blend_with_a_moving_tree(path, rate):
 @pytest.mark.parametrize("kind", ["usd", "usda", "usdz"])
 def test_speed_and_names(meshferry, tmp_path, kind):
     import bpy
-    from meshferry.cli.blend_files import BlendSession
-    from meshferry.cli.usd_rate import frames_per_second
+    from meshferry.cli.conversions.blend_files import BlendSession
+    from meshferry.cli.conversions.usd_rate import frames_per_second
 
     if "usd_export" not in dir(bpy.ops.wm):
         pytest.skip("this Blender is built without USD")
@@ -97,7 +97,7 @@ def test_speed_and_names(meshferry, tmp_path, kind):
 @pytest.mark.needs_bpy
 def test_the_second_of_two_keeps_its_speed(meshferry, tmp_path):
     import bpy
-    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.conversions.blend_files import BlendSession
 
     if "usd_export" not in dir(bpy.ops.wm):
         pytest.skip("this Blender is built without USD")
@@ -117,7 +117,7 @@ def test_the_second_of_two_keeps_its_speed(meshferry, tmp_path):
 @pytest.mark.needs_bpy
 def test_damaged_binary_layers_are_no_trouble(meshferry, tmp_path):
     import bpy
-    from meshferry.cli.usd_rate import frames_per_second
+    from meshferry.cli.conversions.usd_rate import frames_per_second
 
     if "usd_export" not in dir(bpy.ops.wm):
         pytest.skip("this Blender is built without USD")
@@ -136,7 +136,7 @@ def test_damaged_binary_layers_are_no_trouble(meshferry, tmp_path):
 @pytest.mark.needs_bpy
 def test_what_plays_together_is_one_animation(meshferry, tmp_path):
     import bpy
-    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.conversions.blend_files import BlendSession
 
     if "usd_export" not in dir(bpy.ops.wm):
         pytest.skip("this Blender is built without USD")

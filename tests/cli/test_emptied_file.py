@@ -8,7 +8,7 @@ pytestmark = pytest.mark.needs_bpy
 
 @pytest.fixture
 def session():
-    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.conversions.blend_files import BlendSession
 
     with BlendSession() as session:
         session.start_empty()

@@ -153,7 +153,7 @@ def three_objects(path: Path, material: str) -> Path:
     from dataclasses import replace
 
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.cli.blend_files import BlendSession
+    from meshferry.cli.conversions.blend_files import BlendSession
     from meshferry.io_formats.options import resolve
     from meshferry.io_formats.scene import Layer, Mesh, Node, Scene
 

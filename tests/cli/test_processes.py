@@ -138,7 +138,7 @@ def test_to_blend_and_back_with_the_wheel(run_script, windmill, tmp_path):
     assert (back.status, back.err) == (0, "")
     assert back.entries[0]["facts"]["triangles"] == 24
     failed = run_script("--", tmp_path / "windmill.blend", tmp_path / "no" / "back.timbermesh")
-    assert failed.status == 1
+    assert failed.status == 2  # refused: there is no such folder
 
 
 @pytest.fixture

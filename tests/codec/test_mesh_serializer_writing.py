@@ -250,12 +250,12 @@ def test_seams_split_vertices_and_only_seams() -> None:
     ("options", "bits"),
     [
         ({}, 11),
-        ({"use_normals": False}, 9),
-        ({"use_uvs": False}, 3),
-        ({"use_normals": False, "use_uvs": False}, 1),
+        ({"use_stored_normals": False}, 9),
+        ({"use_stored_uvs": False}, 3),
+        ({"use_stored_normals": False, "use_stored_uvs": False}, 1),
         ({"mesh_tangents": "ALWAYS"}, 15),
-        ({"mesh_tangents": "ALWAYS", "use_uvs": False}, 7),
-        ({"mesh_tangents": "ALWAYS", "use_normals": False}, 13),
+        ({"mesh_tangents": "ALWAYS", "use_stored_uvs": False}, 7),
+        ({"mesh_tangents": "ALWAYS", "use_stored_normals": False}, 13),
         ({"mesh_tangents": "NEVER"}, 11),
     ],
 )

@@ -29,7 +29,7 @@ from typing import Any
 from ....blender_data.importing.import_options import MATERIAL_LIBRARY
 from ....io_formats.errors import MeshferryError
 from ....io_formats.replacing import refusal, replace_file
-from ... import blender_formats
+from ...conversions import blender_formats
 from ...reporting import counted
 from ..plan.plan_file import BatchFile, Plan, line_of
 from ..plan.target_index import TARGETS_FILE

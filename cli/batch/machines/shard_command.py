@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ....io_formats.errors import MeshferryError
 from ....io_formats.replacing import refusal
-from ...conversion_arguments import given_conversion
+from ...conversions.conversion_arguments import given_conversion
 from ...reporting import Reporter
 from ..driver import Run
 from ..journal.journal import Journal

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ....io_formats.errors import MeshferryError
 from ... import inputs
-from ...convert_plan import renamed
+from ...conversions.convert_plan import renamed
 from ..work import Source, Work
 from .plan_file import line_of, work_of
 from .target_index import target_hash

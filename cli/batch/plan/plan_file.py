@@ -41,7 +41,8 @@ class BatchFile:
     argv: tuple[str, ...]
     """The options of conversion, as ``convert`` takes them."""
     to: str
-    """Kind of file to write as it was named, an extension or a format; :func:`...convert_plan.known_kind` takes it."""
+    """Kind of file to write as it was named, an extension or a format, for
+    :func:`...conversions.convert_plan.known_kind`."""
     extension: str
     """Of the files to write, with its dot."""
     version: str

@@ -20,10 +20,10 @@ from ....io_formats.garbage import without_collection
 from ....io_formats.options import resolve
 from ....io_formats.replacing import refusal, replace_file
 from ....io_formats.scene import Scene
-from ... import blender_exchange, blender_formats
-from ...blend_files import BlendSession
-from ...blender_formats import BlenderFormat
-from ...on_disk import on_disk
+from ...conversions import blender_exchange, blender_formats
+from ...conversions.blend_files import BlendSession
+from ...conversions.blender_formats import BlenderFormat
+from ...conversions.on_disk import on_disk
 from .picture_files import CANNOT_DRAW, SUFFIXES, PictureRun, picture_file
 
 __all__ = ["CANNOT_DRAW", "SIZE", "PictureRun", "picture_file", "render"]

@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 from ....io_formats import files
 from ....io_formats.errors import FormatError, MeshferryError
 from ....io_formats.replacing import refusal
-from ... import blender_formats
-from ...blender_formats import BlenderFormat
-from ...clip_choice import ClipChoice
-from ...conversion import Conversion
-from ...conversion_arguments import add_conversion_arguments, settings_of
-from ...convert_plan import Job, known_kind
-from ...outcomes import Outcome
+from ...conversions import blender_formats
+from ...conversions.blender_formats import BlenderFormat
+from ...conversions.clip_choice import ClipChoice
+from ...conversions.conversion import Conversion
+from ...conversions.conversion_arguments import add_conversion_arguments, settings_of
+from ...conversions.convert_plan import Job, known_kind
+from ...conversions.outcomes import Outcome
 from ...reporting import cause, plain
 from ..plan.target_index import TargetIndex
 from ..work import Ended, Result, Task, TaskKind, Work

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ...blend_files import BlendSession
+from ...conversions.blend_files import BlendSession
 
 
 class ModestSession(BlendSession):

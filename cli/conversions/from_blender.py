@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, MERGING
-from ..io_formats import files
-from ..io_formats.errors import ExportError
-from ..io_formats.formats import Format
-from ..io_formats.options import resolve
-from ..io_formats.scene import Scene
+from ...blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, MERGING
+from ...io_formats import files
+from ...io_formats.errors import ExportError
+from ...io_formats.formats import Format
+from ...io_formats.options import resolve
+from ...io_formats.scene import Scene
 from . import blender_exchange
 from .blend_files import BlendPart, BlendSession
 from .blender_formats import BlenderFormat

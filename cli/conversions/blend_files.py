@@ -19,11 +19,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..io_formats.capabilities import Capabilities
-from ..io_formats.errors import ExportError, FormatError, MissingLibraryError
-from ..io_formats.options import Option
-from ..io_formats.scene import Scene
-from .reporting import one_line
+from ...io_formats.capabilities import Capabilities
+from ...io_formats.errors import ExportError, FormatError, MissingLibraryError
+from ...io_formats.options import Option
+from ...io_formats.scene import Scene
+from ..reporting import one_line
 
 COMPRESS = Option(
     name="use_compressed_blend",
@@ -86,7 +86,7 @@ class BlendSession:
         if self._bpy is None:
             bpy = _import_bpy()
             if not hasattr(bpy.types.Collection, "meshferry"):
-                properties: Any = importlib.import_module("..blender_data.properties", __package__)
+                properties: Any = importlib.import_module("...blender_data.properties", __package__)
                 properties.register()
                 self._registered = properties
             self._bpy = bpy
@@ -101,7 +101,7 @@ class BlendSession:
         if self._empty_file is not None and self._empty_file.restore(context):
             return
         self.call(self.bpy.ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
-        from ..blender_data.emptying import EmptyFile
+        from ...blender_data.emptying import EmptyFile
 
         self._empty_file = EmptyFile(context)
 
@@ -125,7 +125,7 @@ class BlendSession:
         Parameters
         ----------
         is_flushed:
-            Wait until the disk has it, see :func:`.io_formats.replacing.replace_file`.
+            Wait until the disk has it, see :func:`...io_formats.replacing.replace_file`.
 
         Raises
         ------
@@ -178,7 +178,7 @@ class BlendSession:
     def import_defaults(self) -> dict[str, Any]:
         """Return the defaults of import options that differ in this Blender, so that nobody is warned of them."""
         self.load()
-        from ..blender_data import compat
+        from ...blender_data import compat
 
         return {} if compat.HAS_FREE_NORMALS else {"normals": "AUTO"}
 
@@ -189,8 +189,8 @@ class BlendSession:
 
         ``armatures`` are those that files of the same job have brought, the oldest first; those of this one join them.
         """
-        from ..blender_data.importing import armature_matching, importer
-        from ..blender_data.importing.import_options import ARMATURE
+        from ...blender_data.importing import armature_matching, importer
+        from ...blender_data.importing.import_options import ARMATURE
 
         there = armatures if armatures is not None else []
         empty_file, context = self._empty_file, self.load().context
@@ -206,7 +206,7 @@ class BlendSession:
 
     def export_scene(self, part: BlendPart, options: Mapping[str, Any], name: str, capabilities: Capabilities) -> Scene:
         """Return a part of the open file as a scene."""
-        from ..blender_data.exporting import exporter
+        from ...blender_data.exporting import exporter
 
         kind = "SCENE" if part.collection is None else "COLLECTION"
         source = exporter.Source(kind, part.collection)

@@ -6,20 +6,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDEN
-from ..io_formats.capabilities import Capabilities, losses
-from ..io_formats.errors import ExportError
-from ..io_formats.formats import Format
-from ..io_formats.options import resolve
-from ..io_formats.scene import Mesh, Scene
-from ..io_formats.wording import listed
+from ...blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDEN
+from ...io_formats.capabilities import Capabilities, losses
+from ...io_formats.errors import ExportError
+from ...io_formats.formats import Format
+from ...io_formats.options import resolve
+from ...io_formats.scene import Mesh, Scene
+from ...io_formats.wording import listed
+from ..reporting import counted
+from ..scene_facts import scene_facts
 from . import blender_exchange
 from .blend_files import BlendPart, BlendSession
 from .blender_formats import BlenderFormat
 from .convert_plan import Job
 from .outcomes import Outcome, Settings
-from .reporting import counted
-from .scene_facts import scene_facts
 from .scene_writing import SceneWriter
 
 _BONES = re.compile(r"^\d+ (bones?|weighted mesh(es)?|animated bones?) ")
@@ -56,8 +56,8 @@ class PartWriter:
         ExportError
             There is nothing to write.
         """
-        from ..blender_data.exporting import foreign_export
-        from ..blender_data.exporting.inventory import inventory
+        from ...blender_data.exporting import foreign_export
+        from ...blender_data.exporting.inventory import inventory
 
         context = self._session.bpy.context
         options = resolve(EXPORT_OPTIONS, self._settings.export_options)
@@ -83,8 +83,8 @@ class PartWriter:
 
     def say_losses(self, part: BlendPart, scene: Scene, options: Mapping[str, Any], target: Format) -> None:
         """Add to what a part was exported as what the export itself did not speak of, since it never looked at it."""
-        from ..blender_data.exporting import foreign_export
-        from ..blender_data.exporting.inventory import inventory
+        from ...blender_data.exporting import foreign_export
+        from ...blender_data.exporting.inventory import inventory
 
         can = target.capabilities
         if not can.meshes:
@@ -124,7 +124,7 @@ class PartWriter:
         ExportError
             There is nothing that such a file holds, or Blender refuses.
         """
-        from ..blender_data.exporting.object_selection import MESHABLE
+        from ...blender_data.exporting.object_selection import MESHABLE
 
         if not target.capabilities.skeletons and not any(thing.type in MESHABLE for thing in objects):
             raise ExportError(f"There is no mesh to write; {target.label} files hold nothing else")
@@ -168,7 +168,7 @@ def _changed_names(scene: Scene, target: BlenderFormat) -> list[str]:
 
 def lost_objects(objects: list[Any], can: Capabilities) -> list[str]:
     """Say which objects a format without a tree of objects leaves out: all that have no surface."""
-    from ..blender_data.exporting.object_selection import MESHABLE
+    from ...blender_data.exporting.object_selection import MESHABLE
 
     if can.node_hierarchy:
         return []

@@ -5,23 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..blender_data.importing.import_options import IMPORT_OPTIONS, SET_FRAME_RATE, VERTEX_ANIMATION
-from ..io_formats import files
-from ..io_formats.capabilities import Capabilities, losses
-from ..io_formats.errors import ExportError
-from ..io_formats.flattening import fit
-from ..io_formats.formats import by_name
-from ..io_formats.garbage import without_collection
-from ..io_formats.options import resolve
-from ..io_formats.scene import Scene
-from . import blender_exchange, blender_formats, inputs
+from ...blender_data.importing.import_options import IMPORT_OPTIONS, SET_FRAME_RATE, VERTEX_ANIMATION
+from ...io_formats import files
+from ...io_formats.capabilities import Capabilities, losses
+from ...io_formats.errors import ExportError
+from ...io_formats.flattening import fit
+from ...io_formats.formats import by_name
+from ...io_formats.garbage import without_collection
+from ...io_formats.options import resolve
+from ...io_formats.scene import Scene
+from .. import inputs
+from ..scene_facts import scene_facts
+from . import blender_exchange, blender_formats
 from .blend_files import COMPRESS, BlendPart, BlendSession
 from .blender_formats import BlenderFormat
 from .convert_plan import Job
 from .on_disk import on_disk
 from .outcomes import ANOTHER_FAILED, Outcome, Settings
 from .part_writing import PartWriter, lost_by_exporter
-from .scene_facts import scene_facts
 from .scene_writing import SceneWriter, make_folder
 
 

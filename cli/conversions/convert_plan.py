@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..io_formats import files, formats
-from ..io_formats.errors import MeshferryError
-from ..io_formats.formats import Format
-from . import blender_formats, inputs
+from ...io_formats import files, formats
+from ...io_formats.errors import MeshferryError
+from ...io_formats.formats import Format
+from .. import inputs
+from ..inputs import InputFile
+from . import blender_formats
 from .blender_formats import BlenderFormat
-from .inputs import InputFile
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,23 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 
-from ..blender_data.exporting.export_options import (
+from ...blender_data.exporting.export_options import (
     CLIP_FILTER,
     EXPORT_OPTIONS,
     HIDDEN,
     KEEP_IMPORTED,
     export_options_for,
 )
-from ..blender_data.importing.import_options import IMPORT_OPTIONS, import_options_for
-from ..io_formats.formats import FORMATS, Format
-from ..io_formats.options import Option
-from . import blender_formats, inputs
+from ...blender_data.importing.import_options import IMPORT_OPTIONS, import_options_for
+from ...io_formats.formats import FORMATS, Format
+from ...io_formats.options import Option
+from .. import inputs
+from ..option_arguments import OptionTable, add_arguments, format_table, given_arguments, given_flags, given_values
+from . import blender_formats
 from .blend_files import BLEND_OPTIONS
 from .blender_formats import BlenderFormat
 from .clip_choice import ClipChoice, parse_renaming, wanted_names
 from .convert_plan import Plan
-from .option_arguments import OptionTable, add_arguments, format_table, given_arguments, given_flags, given_values
 from .outcomes import Settings
 
 _IMPORT = OptionTable("import", "options for writing .blend files: how files become Blender data", IMPORT_OPTIONS)

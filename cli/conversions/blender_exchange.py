@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..io_formats.errors import ExportError, FormatError
-from ..io_formats.output_files import OutputFile
+from ...io_formats.errors import ExportError, FormatError
+from ...io_formats.output_files import OutputFile
 from .blend_files import BlendSession, require_readable, said
 from .blender_formats import BlenderFormat
 from .usd_rate import frames_per_second
@@ -31,8 +31,8 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
     FormatError
         It cannot be read, or there is nothing in it.
     """
-    from ..blender_data.exporting import foreign_export
-    from ..blender_data.importing import foreign_import
+    from ...blender_data.exporting import foreign_export
+    from ...blender_data.importing import foreign_import
 
     require_readable(path)
     is_first = not len(session.bpy.data.objects)
@@ -65,7 +65,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
 
 
 def _read(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
-    from ..blender_data.importing import foreign_import
+    from ...blender_data.importing import foreign_import
 
     data = session.bpy.data
     before = set(data.objects)
@@ -92,7 +92,7 @@ def _set_rate(scene: Any, rate: float) -> None:
 
 def _rate_of_keys(session: BlendSession, scene: Any) -> int:
     """Return the whole rate at which all keys of the open file's actions would lie on frames; 0: none is known."""
-    from ..blender_data.exporting.foreign_export import key_interval
+    from ...blender_data.exporting.foreign_export import key_interval
 
     interval = key_interval(session.bpy.data.actions)
     if not interval:
@@ -121,7 +121,7 @@ def write_objects(
     ExportError
         Blender refuses.
     """
-    from ..blender_data.exporting import foreign_export
+    from ...blender_data.exporting import foreign_export
 
     context = session.bpy.context
     context.scene.unit_settings.scale_length = 1.0  # some exporters would look at it, and others not

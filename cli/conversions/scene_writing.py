@@ -6,21 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..blender_data.exporting.export_options import KEEP_IMPORTED
-from ..io_formats import files
-from ..io_formats.capabilities import losses
-from ..io_formats.errors import ExportError
-from ..io_formats.flattening import fit
-from ..io_formats.formats import Format, by_name
-from ..io_formats.options import resolve
-from ..io_formats.output_files import OutputFile
-from ..io_formats.scene import Scene
+from ...blender_data.exporting.export_options import KEEP_IMPORTED
+from ...io_formats import files
+from ...io_formats.capabilities import losses
+from ...io_formats.errors import ExportError
+from ...io_formats.flattening import fit
+from ...io_formats.formats import Format, by_name
+from ...io_formats.options import resolve
+from ...io_formats.output_files import OutputFile
+from ...io_formats.scene import Scene
+from ..inputs import file_key
+from ..scene_facts import scene_facts
 from . import blender_formats
 from .convert_plan import Job
 from .file_naming import FileNames
-from .inputs import file_key
 from .outcomes import Outcome, Settings
-from .scene_facts import scene_facts
 
 EMBEDDED = "use_embedded_animation"
 """Option of formats whose meshes may have animations inside."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..io_formats import files
-from ..io_formats.clip_adoption import adopt_clips
-from ..io_formats.errors import ExportError
-from ..io_formats.formats import Format
-from ..io_formats.scene import Scene
+from ...io_formats import files
+from ...io_formats.clip_adoption import adopt_clips
+from ...io_formats.errors import ExportError
+from ...io_formats.formats import Format
+from ...io_formats.scene import Scene
+from ..scene_facts import scene_facts
 from . import blender_formats
 from .blend_files import BlendSession
 from .blender_formats import BlenderFormat
@@ -17,7 +18,6 @@ from .file_naming import FileNames
 from .from_blender import FromBlender
 from .into_blender import IntoBlender
 from .outcomes import ANOTHER_FAILED, Outcome, Settings
-from .scene_facts import scene_facts
 from .scene_writing import SceneWriter
 
 

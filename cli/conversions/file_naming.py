@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from .inputs import file_key
+from ..inputs import file_key
 
 
 class FileNames:
@@ -14,7 +14,7 @@ class FileNames:
     Parameters
     ----------
     taken:
-        :func:`.inputs.file_key` of every file that nothing else may write to.
+        :func:`..inputs.file_key` of every file that nothing else may write to.
     """
 
     def __init__(self, taken: Iterable[str]) -> None:
