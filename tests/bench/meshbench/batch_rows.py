@@ -6,6 +6,7 @@ The peer is the start of Blender as a Python module, which a batch must not pay 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,9 @@ FEW, MANY = 10_000, 1_000_000
 IMPORTS, SETTLED = 5_000, 500
 """Files that one worker imports, and those after which its memory should have settled."""
 MEBIBYTE = 2**20
+
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Compiled modules are kept, as of everything installed: the peer's are, too."""
 
 OPTIONS = f"""\
 library         {FILES:,} files of 144 triangles or 8 joints, all formats in turns, in folders of 100; driver and worker
@@ -117,7 +121,7 @@ def _empty(folder: Path) -> Iterator[Path]:
 
 def _start() -> None:
     program = "import bpy, os; os._exit(0)"  # its shutting down may hang, and is not what a batch saves
-    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL, env=_ENVIRONMENT)
 
 
 def _command(source: Path, to: str, output: Path, *options: str) -> list[str]:
@@ -126,7 +130,8 @@ def _command(source: Path, to: str, output: Path, *options: str) -> list[str]:
 
 
 def _batch(source: Path, to: str, output: Path, *options: str) -> None:
-    done = subprocess.run(_command(source, to, output, *options), capture_output=True, text=True, check=False)
+    command = _command(source, to, output, *options)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=_ENVIRONMENT)
     if done.returncode:
         raise SystemExit(f"The batch ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
 
