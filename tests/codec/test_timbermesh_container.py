@@ -297,7 +297,7 @@ def test_limit_grows_with_the_file() -> None:
 def test_other_content_is_called_by_its_name(head: bytes, said: str) -> None:
     with pytest.raises(UnsupportedFormatError, match=re.escape(said)) as caught:
         formats.by_content(head, len(head))
-    assert "Timbermesh (.timbermesh, .meshy)" in str(caught.value)
+    assert "Meshferry reads .timbermesh, .meshy" in str(caught.value)
 
 
 def test_formats_by_name_and_extension() -> None:
