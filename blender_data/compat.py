@@ -167,3 +167,12 @@ def node_inputs(modifier: bpy.types.NodesModifier) -> list[Any]:
     inputs = modifier.properties.inputs
     sockets = (getattr(inputs, prop.identifier) for prop in inputs.bl_rna.properties if prop.type == "POINTER")
     return [getattr(socket, "value", None) for socket in sockets]
+
+
+def declared_properties(block: Any) -> Any:
+    """Return where the values of declared properties of a data block lie, by name; None: it has none.
+
+    Before 5.0, that is among the custom properties.
+    """
+    found = getattr(block, "bl_system_properties_get", None)
+    return found() if found is not None else block

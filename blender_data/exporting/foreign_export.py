@@ -142,7 +142,7 @@ def name_data_after_objects(objects: Sequence[bpy.types.Object]) -> None:
 
 
 def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
-    """Take the extension's properties off objects and their data, which until 4.5 look like custom ones of the user."""
+    """Take the extension's properties off objects and their data, which exporters take for custom ones of the user."""
     for thing in objects:
         blocks: list[Any] = [thing, thing.data, getattr(thing.data, "shape_keys", None)]
         blocks += [slot.material for slot in thing.material_slots]
@@ -150,8 +150,9 @@ def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
         blocks += [data.action for data in players]
         blocks += [strip.action for data in players for track in data.nla_tracks for strip in track.strips]
         for block in blocks:
-            if block is not None and _OWN in block:
-                del block[_OWN]
+            kept = compat.declared_properties(block) if block is not None else None
+            if kept is not None and _OWN in kept:
+                del kept[_OWN]
 
 
 @contextlib.contextmanager
