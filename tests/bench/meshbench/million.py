@@ -8,9 +8,9 @@ memory in bytes as one JSON object.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
-import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ def main(folder: Path, count: int) -> dict[str, float]:
     batch = {
         name.rpartition(".")[2]: importlib.import_module(f"{package}.cli.batch.{name}")
         for name in (
-            *("driver", "progress", "summary", "work"),
+            *("driver", "progress", "summary", "work", "workers.memory"),
             *("finding.sources", "journal.journal", "plan.plan_file", "plan.planning"),
         )
     }
@@ -61,8 +61,14 @@ def main(folder: Path, count: int) -> dict[str, float]:
         ending = batch["summary"].Ending(totals, plan.count, time.perf_counter() - begun, journal.path)
         assert ending.text() and plan.count == count
     seconds = time.perf_counter() - begun
-    unit = 1 if sys.platform == "darwin" else 1024
-    return {"seconds": seconds, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+    return {"seconds": seconds, "peak": _own_peak() or batch["memory"].peak_memory()}
+
+
+def _own_peak() -> int:
+    """Return the peak of this program alone: what ``getrusage`` tells on Linux, it may have from who started it."""
+    with contextlib.suppress(OSError, StopIteration), open("/proc/self/status", encoding="ascii") as status:
+        return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) * 1024
+    return 0
 
 
 if __name__ == "__main__":
