@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from .errors import ExportError
 from .mesh_parts import shared_index
 from .quantization import linear_to_srgb, to_unorm
-from .scene import AnyArray, IntArray, Layer, Mesh, ShapeKey, Surface
+from .scene import AnyArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey, Surface
+from .wording import listed
 
 
 def join(meshes: Sequence[Mesh], *, merge_slots: bool = True) -> Mesh:
@@ -219,3 +221,22 @@ def _join_weights(meshes: Sequence[Mesh], joined: Mesh) -> None:
             joined.joint_indices[start:end, : mesh.joint_indices.shape[1]] = mesh.joint_indices
             joined.joint_weights[start:end, : mesh.joint_weights.shape[1]] = mesh.joint_weights
         start = end
+
+
+def only_mesh(scene: Scene, kind: str) -> tuple[Node, Mesh]:
+    """Return the one node with a mesh of a scene that becomes a file of one; ``kind`` is what people call that file.
+
+    Raises
+    ------
+    ExportError
+        There is none, or there are several.
+    """
+    found = [(node, node.mesh) for node in scene.nodes if node.mesh is not None]
+    if len(found) > 1:
+        names = listed([node.name for node, _ in found])
+        raise ExportError(
+            f"A {kind} file holds one object, not {len(found)} ({names}); join them or write several files"
+        )
+    if not found:
+        raise ExportError("There is no mesh to write; select a mesh object")
+    return found[0]

@@ -9,12 +9,13 @@ import numpy as np
 
 from ..axes import flip_winding
 from ..errors import ExportError
+from ..joining import only_mesh
 from ..normals import repair, vertex_normals
 from ..options import resolve
 from ..quantization import U16_STEPS, from_biased, quantised_exactly, to_biased, to_steps
-from ..scene import AnyArray, FloatArray, Mesh, Node, Scene
+from ..scene import AnyArray, FloatArray, Scene
 from ..tangents import any_perpendicular, vertex_tangents
-from ..wording import counted, listed
+from ..wording import counted
 from .document import Document, Variant
 from .options import EXPORT_OPTIONS
 from .space import interleaved, to_blender, turned_domain
@@ -35,7 +36,7 @@ class DocumentBuilder:
         self.scene = scene
         self.options = resolve(EXPORT_OPTIONS, options)
         self.basis = to_blender(str(self.options["axes"])).inverse
-        self.node, mesh = _only_mesh(scene)
+        self.node, mesh = only_mesh(scene, "MeshSerializer2")
         tolerance = float(scene.properties.get("tolerance", 5e-4))
         has_tangents = writes_tangents(mesh, self.options)
         self.mesh = split_by_vertices(mesh, self.options, tolerance, name=self.node.name, warn=self.warn)
@@ -189,16 +190,3 @@ def _whole_tangents(tangents: AnyArray, normals: FloatArray) -> FloatArray:
     whole[none, :3] = any_perpendicular(normals[none])
     whole[none, 3] = 1
     return whole
-
-
-def _only_mesh(scene: Scene) -> tuple[Node, Mesh]:
-    """Return the scene's one node with a mesh."""
-    found = [(node, node.mesh) for node in scene.nodes if node.mesh is not None]
-    if len(found) > 1:
-        names = listed([node.name for node, _ in found])
-        raise ExportError(
-            f"A MeshSerializer2 file holds one object, not {len(found)} ({names}); join them or write several files"
-        )
-    if not found:
-        raise ExportError("There is no mesh to write; select a mesh object")
-    return found[0]

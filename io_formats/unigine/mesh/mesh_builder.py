@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import scene as sc
-from ...errors import ExportError
+from ...joining import only_mesh
 from ...mesh_parts import Pool, pool
 from ...options import resolve
 from ...wording import counted, listed
@@ -45,7 +45,7 @@ class MeshBuilder:
         chosen = resolve(EXPORT_OPTIONS, options)
         self.version = str(chosen["mesh_version"]).lower()
         self.scene = turned(scene, back=True) if chosen["use_turn"] else scene
-        self.node, self.mesh = _only_mesh(self.scene)
+        self.node, self.mesh = only_mesh(self.scene, "UNIGINE mesh")
         self.embeds = bool(chosen["use_embedded_animation"])
         refuse(self.scene, self.node, self.mesh, self.version, embeds=self.embeds)
         self.document = doc.MeshFile(self.version)
@@ -273,19 +273,6 @@ def _in_order(keys: Sequence[Shape], had: Iterable[str]) -> list[Shape]:
         place, later = ranks[-1] if ranks else (-1, 0)
         ranks.append((order[key.name], 0) if key.name in order else (place, later + 1))
     return [keys[number] for number in sorted(range(len(keys)), key=ranks.__getitem__)]
-
-
-def _only_mesh(scene: sc.Scene) -> tuple[sc.Node, sc.Mesh]:
-    """Return the scene's one node with a mesh."""
-    found = [(node, node.mesh) for node in scene.nodes if node.mesh is not None]
-    if len(found) > 1:
-        names = listed([node.name for node, _ in found])
-        raise ExportError(
-            f"A UNIGINE mesh file holds one object, not {len(found)} ({names}); join them or write several files"
-        )
-    if not found:
-        raise ExportError("There is no mesh to write; select a mesh object")
-    return found[0]
 
 
 def _uv_places(layers: Sequence[sc.Layer]) -> list[int | None]:
