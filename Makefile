@@ -10,7 +10,7 @@ BENCH_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup convert test package package-test bench fuzz lint format gui-test blender-test clean
+.PHONY: help setup convert test test-all package package-test bench fuzz lint format gui-test blender-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,8 +27,11 @@ else
 	@scripts/convert_example
 endif
 
-test: setup ## Run the tests on .venv; PYTEST_ARGS=… adds options
-	@timeout 1800 $(PYTHON) -m pytest $(PYTEST_ARGS)
+test: setup ## Run all but the slow tests on .venv; PYTEST_ARGS=… adds options
+	@timeout 1800 $(PYTHON) -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-all: setup ## Run all tests on .venv
+	@timeout 3600 $(PYTHON) -m pytest $(PYTEST_ARGS)
 
 package: setup ## Build and validate the extension packages into build/packages
 	@$(PYTHON) scripts/package_extension.py
