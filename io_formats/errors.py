@@ -6,6 +6,10 @@ and the cause in words an artist understands. Any other exception out of a codec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from .findings import Finding
+
 
 class MeshferryError(ValueError):
     """Base of all expected failures; its text is what the user reads."""
@@ -54,4 +58,16 @@ class MissingLibraryError(MeshferryError):
 
 
 class ExportError(MeshferryError):
-    """A scene that cannot be written; the text names the object and the way out."""
+    """A scene that cannot be written; the text names the object and the way out.
+
+    Parameters
+    ----------
+    message:
+        The text, in one line.
+    findings:
+        The broken rules, if the checks of the format refused the scene.
+    """
+
+    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
+        super().__init__(message)
+        self.findings = tuple(findings)

@@ -12,7 +12,7 @@ from . import formats
 from .capabilities import losses
 from .errors import ExportError, FormatError
 from .file_sets import write_outputs
-from .findings import Finding, errors_of, warnings_of
+from .findings import Finding, errors_of, warnings_of, with_allowed
 from .formats import Document, Format
 from .output_files import OutputFile
 from .replacing import refusal, replace_file
@@ -203,7 +203,8 @@ def encode_part(
     findings = target.check_scene(scene)
     _refuse_errors(findings, ignore_errors=ignore_errors)
     document = target.from_scene(scene, options)
-    findings += target.check(document)
+    is_same_format = scene.properties.get("format") == target.name
+    findings += with_allowed(target.check(document), options or {}, is_same_format=is_same_format)
     _refuse_errors(findings, ignore_errors=ignore_errors)
     broken = errors_of(findings)
     lost = list(dict.fromkeys(scene.warnings))
@@ -218,11 +219,12 @@ def _refuse_errors(findings: Sequence[Finding], *, ignore_errors: bool) -> None:
     Raises
     ------
     ExportError
-        With the first errors.
+        With all findings; the text has the first errors.
     """
     broken = list(dict.fromkeys(str(finding) for finding in errors_of(findings)))
     if broken and not ignore_errors:
-        raise ExportError("; ".join(broken[:5]) + (f"; and {len(broken) - 5} more" if len(broken) > 5 else ""))
+        more = f"; and {len(broken) - 5} more" if len(broken) > 5 else ""
+        raise ExportError("; ".join(broken[:5]) + more, findings)
 
 
 def encode_scene(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 
 class Severity(Enum):
@@ -12,6 +13,16 @@ class Severity(Enum):
 
     ERROR = "error"
     WARNING = "warning"
+
+
+class Fix(Enum):
+    """A change in Blender that removes the cause of a finding, and that Undo takes back."""
+
+    STRIP_SUFFIX = "strip_suffix"
+    LIMIT_WEIGHTS = "limit_weights"
+    ADD_UV_MAP = "add_uv_map"
+    MARK_NODE = "mark_node"
+    APPLY_SCALE = "apply_scale"
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,11 @@ class Finding:
     message: str
     elements: Elements | None = None
     """What exactly, where it can be pointed at."""
+    fix: Fix | None = None
+    names: tuple[str, ...] = ()
+    """Names in the file of the objects or materials that ``fix`` changes."""
+    allowed_by: str = ""
+    """Name of the export option that turns this error into a warning."""
 
     def __str__(self) -> str:
         return f"{self.item}: {self.message}" if self.item else self.message
@@ -47,6 +63,24 @@ def error(item: str, message: str, elements: Elements | None = None) -> Finding:
 def warning(item: str, message: str, elements: Elements | None = None) -> Finding:
     """Say that the target program surprises here."""
     return Finding(Severity.WARNING, item, message, elements)
+
+
+def with_allowed(findings: Iterable[Finding], options: Mapping[str, Any], *, is_same_format: bool) -> list[Finding]:
+    """Return the findings with those errors as warnings that an option allows.
+
+    Parameters
+    ----------
+    options:
+        Export options of the format.
+    is_same_format:
+        Whether the scene came from a file of the same format. Its own errors with an option are then allowed.
+    """
+    return [
+        replace(finding, severity=Severity.WARNING)
+        if finding.allowed_by and (is_same_format or options.get(finding.allowed_by))
+        else finding
+        for finding in findings
+    ]
 
 
 def errors_of(findings: Iterable[Finding]) -> list[Finding]:

@@ -7,12 +7,15 @@ from collections import Counter
 
 import numpy as np
 
-from ..findings import Finding, error, warning
+from ..findings import Finding, Fix, Severity, error, warning
 from . import document as doc
 from .known_names import SLOT_KEYWORDS, near_material
+from .options import BLENDER_NAMES
 from .space import GAME_DIMENSIONS, MOST_ANIMATED
 
 _SUFFIX = re.compile(r"\.\d{3,}$")
+_DEFAULT_NAME = "Material"
+"""Name of the material in Blender's start-up scene."""
 _SLOT = "#Slot#"
 
 
@@ -176,14 +179,24 @@ def _check_names(model: doc.Model) -> list[Finding]:
 
 def _check_materials(model: doc.Model) -> list[Finding]:
     findings: list[Finding] = []
-    for name in dict.fromkeys(mesh.material for node in model.nodes for mesh in node.meshes):
+    meshes = [mesh for node in model.nodes for mesh in node.meshes]
+    shown = {mesh.material for mesh in meshes if len(mesh.indices)}
+    for name in dict.fromkeys(mesh.material for mesh in meshes):
         item = f"Material '{name}'"
-        if _SUFFIX.search(name):
-            findings.append(warning(item, f"the suffix is Blender's; the game looks for '{_SUFFIX.sub('', name)}'"))
+        # A model of a published mod has such a name on a mesh without triangles, and loads.
+        severity = Severity.ERROR if name in shown else Severity.WARNING
+        plain = _SUFFIX.sub("", name)
+        if plain == _DEFAULT_NAME:
+            message = "Blender's default name makes the game fail; give it the name of one of the game's materials"
+            findings.append(Finding(severity, item, message, allowed_by=BLENDER_NAMES.name))
+            continue
+        if plain != name:
+            message = f"Blender's number suffix makes the game fail; rename it to '{plain}', or turn on Strip .001"
+            allowed = BLENDER_NAMES.name
+            findings.append(Finding(severity, item, message, fix=Fix.STRIP_SUFFIX, names=(name,), allowed_by=allowed))
             continue
         near = near_material(name)
         if near is not None:
-            findings.append(
-                warning(item, f"perhaps '{near}' is meant; a name the game does not know stops it from loading")
-            )
+            message = f"perhaps '{near}' is meant; a name the game does not know stops it from loading"
+            findings.append(warning(item, message))
     return findings

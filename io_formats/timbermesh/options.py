@@ -23,6 +23,14 @@ STRIP_SUFFIXES = Option(
     description="Take Blender's number suffixes off material names; the game looks for the exact name",
     section="File",
 )
+BLENDER_NAMES = Option(
+    name="use_blender_names",
+    default=False,
+    label="Keep Blender Names",
+    description="Write material names such as Material and Wood.001 as they are, with a warning. "
+    "Otherwise they stop the export, since the game fails to load the model",
+    section="File",
+)
 
 IMPORT_OPTIONS: tuple[Option, ...] = ()
-EXPORT_OPTIONS: tuple[Option, ...] = (COMPRESSION, STRIP_SUFFIXES)
+EXPORT_OPTIONS: tuple[Option, ...] = (COMPRESSION, STRIP_SUFFIXES, BLENDER_NAMES)

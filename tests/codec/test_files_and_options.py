@@ -233,7 +233,7 @@ def test_a_refused_scene_leaves_the_old_file(tmp_path: Path) -> None:
 
 def test_what_is_told_is_told_once() -> None:
     mesh = models.grid_mesh()
-    mesh.materials = ["Dirt.001", "Dirt.001"]
+    mesh.materials = ["Dir", "Dir"]
     scene = sc.Scene("x", [sc.Node("x", mesh=mesh)], warnings=["odd", "odd"])
     _, said = files.encode_scene(scene, TIMBERMESH)
     assert said.count("odd") == 1

@@ -216,7 +216,6 @@ WARNINGS: list[tuple[str, tuple[doc.Node, ...], str]] = [
     ("two ends", (mesh_node(), node("#MiscEnd", 0), node("#MiscEnd", 0)), "2 of them"),
     ("unknown slot", slot("#Slot#Enterance"), "an unknown slot; known are Entrance, Bot, Seat"),
     ("slot in small letters", slot("#slot#Entrance"), "written exactly so"),
-    ("Blender's suffix", (named("BaseWood_Brown.Folktails.001"),), "looks for 'BaseWood_Brown.Folktails'"),
     ("one edit", (named("BaseWod_Brown.Folktails"),), "perhaps 'BaseWood_Brown.Folktails'"),
     ("swapped letters", (named("BaseWood_Borwn.Folktails"),), "perhaps 'BaseWood_Brown.Folktails'"),
     ("separators", (named("BaseWood.Brown.Folktails"),), "perhaps 'BaseWood_Brown.Folktails'"),

@@ -348,10 +348,36 @@ def test_suffixes_are_stripped_on_wish_alone() -> None:
     mesh.materials = ["Dirt", "Dirt.001", "Roof.Model.12"]
     names = [m.material for m in through(scene_of(mesh)).nodes[0].meshes]
     assert names == ["Dirt", "Dirt.001", "Roof.Model.12"]
-    _, said = encode_scene(scene_of(mesh), TIMBERMESH)
-    assert any("suffix is Blender's" in text for text in said)
     stripped = through(scene_of(mesh), use_strip_suffixes=True).nodes[0].meshes
     assert {m.material: len(m.indices) // 3 for m in stripped} == {"Dirt": 22, "Roof.Model.12": 10}
+
+
+@pytest.mark.parametrize("name", ["Dirt.001", "Material", "Material.002"])
+def test_blender_names_of_materials_stop_an_export_unless_allowed(name: str) -> None:
+    mesh = models.grid_mesh()
+    mesh.materials = [name]
+    with pytest.raises(ExportError, match=f"Material '{name}': Blender's .* makes the game fail") as refused:
+        encode_scene(scene_of(mesh), TIMBERMESH)
+    assert [finding.allowed_by for finding in refused.value.findings] == ["use_blender_names"]
+    data, said = encode_scene(scene_of(mesh), TIMBERMESH, {"use_blender_names": True})
+    assert [m.material for m in TIMBERMESH.read(data).nodes[0].meshes] == [name]
+    assert any("makes the game fail" in text for text in said)
+
+
+def test_files_keep_the_blender_names_that_they_have() -> None:
+    mesh = models.grid_mesh()
+    mesh.materials = ["Dirt.001"]
+    data, _ = encode_scene(scene_of(mesh), TIMBERMESH, {"use_blender_names": True})
+    again = TIMBERMESH.to_scene(TIMBERMESH.read(data), "again")
+    assert encode_scene(again, TIMBERMESH)[0]
+
+
+def test_all_broken_names_are_reported_together() -> None:
+    mesh = models.grid_mesh(materials=3)
+    mesh.materials = ["Dirt.001", "Material", "Water.002"]
+    with pytest.raises(ExportError) as refused:
+        encode_scene(scene_of(mesh), TIMBERMESH)
+    assert [finding.names for finding in refused.value.findings] == [("Dirt.001",), (), ("Water.002",)]
 
 
 def test_unknown_options_are_refused() -> None:

@@ -19,7 +19,7 @@ TIMBERMESH_OPTIONS = {
     "import": "normals use_weld use_node_animation vertex_animation frame_start use_file_frame_rate "
     "use_existing_materials material_library",
     "export": "merging use_hidden use_instances use_modifiers tolerance clips clip_names animation_kind loop "
-    "frame_rate compression use_strip_suffixes",
+    "frame_rate compression use_strip_suffixes use_blender_names",
 }
 """What presets of artists hold; none of it may get lost."""
 
