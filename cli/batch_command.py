@@ -13,7 +13,6 @@ from ..io_formats.errors import MeshferryError, MissingLibraryError
 from . import environment
 from .batch.finding import sources
 from .batch.machines import machine_arguments
-from .batch.requests_to_end import ending_tidily
 from .batch.work import REPORT_FILE, STATE_FOLDER
 from .batch.workers.pool import RECYCLE_AFTER, TIME_LIMIT
 from .conversions.conversion_arguments import add_conversion_arguments, settings_of
@@ -33,7 +32,8 @@ The folder tree is kept. The same command again does only what is new, changed o
 a power cut: {STATE_FOLDER}/journal.jsonl in the output folder tells what was done. A broken file does not stop the
 rest. One that brings Blender down is tried once more, alone; if it does so again, and if a file takes longer than
 --time-limit, it is put in quarantine. Files are written whole or not at all; sources are never written over.
-Exit status: 0 all converted, 1 any failed, 2 refused before anything was written, 130 interrupted.
+Exit status: 0 all converted, 1 any failed, 2 refused before anything was written; after Ctrl+C 130, after
+SIGTERM 143, after SIGHUP 129.
 """
 
 
@@ -106,11 +106,6 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Do a batch; return 1 if any file failed."""
-    with ending_tidily():
-        return _run(arguments, reporter)
-
-
-def _run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     started = time.monotonic()
     _require_rich()
     machine_arguments.require_sense(arguments)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..io_formats import files
 from ..io_formats.findings import Finding, Severity, errors_of, warnings_of
-from . import inputs
+from . import inputs, interruption
 from .reporting import Reporter, counted, one_line
 
 
@@ -30,9 +30,11 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     wrong = 0
     chosen = inputs.expand(arguments.paths, inputs.known_extensions())
     for file in chosen:
+        interruption.check()
         entry: dict[str, Any] = {"file": str(file.path)}
         try:
-            loaded = files.load(file.path)
+            with interruption.raising():
+                loaded = files.load(file.path)
             findings = loaded.format.check(loaded.document)
         except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
             wrong += 1

@@ -7,7 +7,8 @@ The arguments are those of ``meshferry convert``; the name of any command may st
 folder of the installed extension, enabled or not, with ``--factory-startup`` too, and from a checkout. The exit status
 is true although a Blender whose script fails ends with 0.
 
-This file starts before the package is found, so it imports nothing of it at the top.
+This file starts before the package is found, so it imports nothing of it at the top, and nothing slow either: until
+the package handles signals, Ctrl+C is an exception.
 """
 
 from __future__ import annotations
@@ -15,13 +16,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-import shutil
 import sys
-import tempfile
-import traceback
-import zipfile
-from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 ALIAS = "meshferry"
@@ -41,14 +41,16 @@ def main() -> int:
         del sys.path[0]  # plain Python puts the script's folder first, where its modules would hide others
     try:
         package = _package_name()
-        _add_extension_libraries(package)
         if sys.argv[-2:] in ([sys.argv[0], WORKER], ["--", WORKER]):
+            _add_extension_libraries(package)
             return int(importlib.import_module(package + ".cli.batch.workers.worker").run())
-        command_line = importlib.import_module(package + ".cli.main")
+        with importlib.import_module(package + ".cli.interruption").handled(is_process=True):
+            _add_extension_libraries(package)
+            command_line = importlib.import_module(package + ".cli.main")
+            status: int = command_line.main(arguments(sys.argv), program="convert.py --")
+            return status
     except ModuleNotFoundError as missing:
         return _tell_missing(missing)
-    status: int = command_line.main(arguments(sys.argv), program="convert.py --")
-    return status
 
 
 def arguments(argv: list[str]) -> list[str]:
@@ -111,6 +113,10 @@ def _is_there(module: str) -> bool:
 
 def _unpacked(wheel: str, folder: str) -> str:
     """Return the folder with the content of a wheel, unpacked the first time."""
+    import shutil
+    import tempfile
+    import zipfile
+
     if not os.path.isdir(folder):
         temporary = tempfile.mkdtemp(dir=os.path.dirname(folder))
         with zipfile.ZipFile(wheel) as archive:
@@ -127,6 +133,8 @@ def _tell_missing(missing: ModuleNotFoundError) -> int:
     environment = _load("meshferry_environment", "cli", "environment.py")  # the one module that needs no library
     libraries = environment.missing_libraries()
     if not libraries:
+        import traceback
+
         traceback.print_exception(missing)
         return 1
     print("Meshferry needs " + " and ".join(libraries) + ", which this Python does not have", file=sys.stderr)
@@ -151,6 +159,8 @@ def _run() -> int:
     except KeyboardInterrupt:
         return 130
     except BaseException:  # noqa: BLE001 (Blender would end with 0)
+        import traceback
+
         traceback.print_exc()
         return 1
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..blender_data.importing.import_options import MATERIAL_LIBRARY
 from ..io_formats.errors import MeshferryError
-from . import inputs
+from . import inputs, interruption
 from .conversions.blend_files import BlendSession
 from .conversions.clip_choice import ClipChoice
 from .conversions.conversion import Conversion
@@ -40,7 +40,8 @@ A folder gives whatever can become the target: meshes where meshes are written, 
 and the animation of its name become one .blend file, or one of Blender's other formats. --to takes a format's name,
 too. What the target cannot hold is said. Conversions between the formats of Meshferry need no Blender.
 Files of the same name are replaced, inputs never. A bad file does not stop the rest.
-Exit status: 0 all converted, 1 any failed, 2 refused before anything was written.
+Exit status: 0 all converted, 1 any failed, 2 refused before anything was written; after Ctrl+C 130, after SIGTERM 143,
+after SIGHUP 129.
 """
 
 
@@ -90,10 +91,12 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         conversion = Conversion(settings, session, FileNames(plan.taken), several=len(plan.jobs) > 1)
         for job in plan.jobs:
             failed_sources = set()
+            interruption.check()
             for outcome in conversion.run(job):
                 _report(outcome, reporter, dry_run=settings.dry_run)
                 if outcome.problem is not None:
                     failed_sources.add(outcome.source)
+                interruption.check()
             failed += len(failed_sources)
     if plan.source_count > 1:
         verb = "Could convert" if settings.dry_run else "Converted"

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..io_formats import formats
 from ..io_formats.errors import MeshferryError
 from ..io_formats.formats import Format
+from . import interruption
 
 BLEND = ".blend"
 
@@ -76,6 +77,7 @@ def _files_below(folder: Path, extensions: Sequence[str], leave_out: Path | None
     skipped = file_key(leave_out) if leave_out is not None and file_key(leave_out) != file_key(folder) else ""
     files = []
     for parent, folders, names in os.walk(folder):
+        interruption.check()
         folders[:] = sorted(name for name in folders if not skipped or file_key(Path(parent, name)) != skipped)
         for name in sorted(names):
             path = Path(parent, name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..io_formats import files, formats
 from ..io_formats.errors import FormatError
-from . import inputs
+from . import inputs, interruption
 from .reporting import Reporter, clip_text, counted, grouped
 
 
@@ -33,9 +33,11 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the facts of every file; return 1 if any failed."""
     failed = 0
     for file in inputs.expand(arguments.paths, inputs.known_extensions()):
+        interruption.check()
         entry: dict[str, Any] = {"file": str(file.path)}
         try:
-            loaded = files.load(file.path)
+            with interruption.raising():
+                loaded = files.load(file.path)
             entry |= {"format": loaded.format.name, **loaded.format.facts(loaded.document)}
             if arguments.verify:
                 entry["identical"] = _is_identical(loaded)

@@ -9,17 +9,25 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 from ..io_formats.errors import MeshferryError
-from . import batch_command, check_command, convert_command, environment, formats_command, inspect_command
+from . import (
+    batch_command,
+    check_command,
+    convert_command,
+    environment,
+    formats_command,
+    inspect_command,
+    interruption,
+)
 from .batch import options_file
 from .reporting import Reporter, make_streams_safe
+from .start import run  # noqa: F401 (scripts of older installations call it here)
 
 COMMANDS = ("inspect", "convert", "batch", "check", "formats")
 
-OK, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
-"""Exit statuses; shells give 130 to what Ctrl+C ended."""
+OK, FAILED, REFUSED = 0, 1, 2
+"""Exit statuses; :func:`.interruption.status` gives that of an interrupted run."""
 
 
 def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> int:
@@ -35,19 +43,27 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
     Returns
     -------
     int
-        The exit status: 0 all went well, 1 something failed, 2 the arguments were refused, 130 interrupted.
+        The exit status: 0 all went well, 1 something failed, 2 the arguments were refused; after Ctrl+C 130, after
+        SIGTERM 143, after SIGHUP 129.
     """
     make_streams_safe()
+    with interruption.handled():
+        return _main(argv, program)
+
+
+def _main(argv: Sequence[str] | None, program: str) -> int:
     try:
         arguments = _parse(build_parser(program), argv)
     except SystemExit as done:  # argparse has printed help or what is wrong
         return done.code if isinstance(done.code, int) else REFUSED
     reporter = Reporter(as_json=arguments.json, quiet=arguments.quiet, debug=arguments.debug)
     try:
+        interruption.check()
         status: int = arguments.run(arguments, reporter)
+        interruption.check()
     except KeyboardInterrupt:
         reporter.fail("", MeshferryError("Interrupted"))
-        return INTERRUPTED
+        return interruption.status()
     except MeshferryError as problem:
         reporter.fail("", problem)
         return REFUSED
@@ -57,11 +73,6 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
     finally:
         reporter.close()
     return FAILED if status == OK and reporter.is_output_lost else status
-
-
-def run() -> NoReturn:
-    """Run the command line as a process of its own, and end it."""
-    environment.leave(main())
 
 
 def build_parser(program: str = "meshferry") -> argparse.ArgumentParser:

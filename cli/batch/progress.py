@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...io_formats.errors import MeshferryError
+from .. import interruption
 from ..reporting import Reporter, counted
 from .plan.plan_file import Plan
 from .work import Result, Source, TaskKind, Work
@@ -131,6 +132,7 @@ class Progress:
         return told | {"seconds": round(result.seconds, 4)}
 
     def _step(self) -> None:
+        interruption.check()
         self._done += 1
         now = time.monotonic()
         if now - self._shown >= self._pause:

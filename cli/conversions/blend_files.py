@@ -23,6 +23,7 @@ from ...io_formats.capabilities import Capabilities
 from ...io_formats.errors import ExportError, FormatError, MissingLibraryError
 from ...io_formats.options import Option
 from ...io_formats.scene import Scene
+from .. import interruption
 from ..reporting import one_line
 
 COMPRESS = Option(
@@ -251,12 +252,17 @@ class BlendSession:
 
     def _run(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> None:
         with contextlib.nullcontext() if self._show_chatter else _without_chatter(errors=errors):
-            operator(**arguments)
+            try:
+                operator(**arguments)
+            except RuntimeError:
+                interruption.check()  # operators turn the exception of a second signal into an error of their own
+                raise
 
 
 def _import_bpy() -> Any:
     try:
-        return importlib.import_module("bpy")
+        with interruption.deferring():
+            return importlib.import_module("bpy")
     except ModuleNotFoundError as problem:
         if problem.name != "bpy":
             raise

@@ -9,6 +9,7 @@ from ...io_formats.clip_adoption import adopt_clips
 from ...io_formats.errors import ExportError
 from ...io_formats.formats import Format
 from ...io_formats.scene import Scene
+from .. import interruption
 from ..scene_facts import scene_facts
 from . import blender_formats
 from .blend_files import BlendSession
@@ -64,7 +65,8 @@ class Conversion:
             yield outcome
 
     def _read(self, outcome: Outcome, content: bytes | None = None) -> Scene:
-        scene = files.read_scene(outcome.source, self._settings.read_options, data=content)
+        with interruption.raising():
+            scene = files.read_scene(outcome.source, self._settings.read_options, data=content)
         self._settings.clips.apply(scene)
         outcome.facts = scene_facts(scene)
         return scene

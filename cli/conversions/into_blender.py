@@ -14,7 +14,7 @@ from ...io_formats.formats import by_name
 from ...io_formats.garbage import without_collection
 from ...io_formats.options import resolve
 from ...io_formats.scene import Scene
-from .. import inputs
+from .. import inputs, interruption
 from ..scene_facts import scene_facts
 from . import blender_exchange, blender_formats
 from .blend_files import COMPRESS, BlendPart, BlendSession
@@ -56,6 +56,7 @@ class IntoBlender:
             return _all_failed(outcomes, started.problem)
         order = sorted(outcomes, key=_comes_later) if len(outcomes) > 1 else outcomes
         for outcome in order:
+            interruption.check()
             content = job.content if outcome is outcomes[0] else None
             outcome.attempt(lambda outcome=outcome, content=content: self._add(outcome, content, work))  # type: ignore[misc]
         good = [outcome for outcome in outcomes if outcome.problem is None]
@@ -91,7 +92,8 @@ class IntoBlender:
             self._add_foreign(outcome, content, known, work)
 
     def _add_ours(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
-        scene = files.read_scene(outcome.source, self._settings.read_options, data=content)
+        with interruption.raising():
+            scene = files.read_scene(outcome.source, self._settings.read_options, data=content)
         self._settings.clips.apply(scene)
         lost: list[str] = []
         if not work.target.is_blend:

@@ -4,7 +4,6 @@ import errno
 import gzip
 import io
 import os
-import signal
 import tarfile
 import tracemalloc
 
@@ -110,21 +109,6 @@ def test_bad_files_stop_nothing_and_are_counted_by_cause(tmp_path):
     causes = [(cause.count, cause.text, cause.example) for cause in totals.commonest_causes()]
     assert causes == [(4, "'mesh 3' ends early (at byte 300)", "file3.mesh"), (1, "It is no mesh", "file5.mesh")]
     assert numbers(go(tmp_path, works_of(40))[1]) == [3, 5, 7, 8, 13, 23, 33]
-
-
-def test_being_asked_to_end_is_an_interruption():
-    from meshferry.cli.batch.requests_to_end import ending_tidily
-
-    ignored = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        with ending_tidily():
-            signal.raise_signal(signal.SIGTERM)  # which nothing comes of
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        with pytest.raises(KeyboardInterrupt), ending_tidily():
-            signal.raise_signal(signal.SIGTERM)
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    finally:
-        signal.signal(signal.SIGTERM, ignored)
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path):

@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 
 from ....io_formats.errors import MeshferryError
 from ....io_formats.replacing import refusal
+from ... import interruption
 
 STANDARD_INPUT = "-"
 _LONGEST_LINE = 2**17
@@ -34,7 +35,8 @@ def lines(name: str) -> Iterator[str]:
         try:
             stream = _opened(name, opened)
             for number in itertools.count(1):
-                line = stream.readline(_LONGEST_LINE)
+                with interruption.raising():  # another program may take its time
+                    line = stream.readline(_LONGEST_LINE)
                 if not line:
                     return
                 if "\0" in line or len(line) >= _LONGEST_LINE:

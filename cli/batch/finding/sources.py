@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ....io_formats.errors import FormatError, MeshferryError
 from ....io_formats.replacing import refusal
-from ... import inputs
+from ... import inputs, interruption
 from ...reporting import cause
 from ..work import STATE_FOLDER, Source
 from . import archives, path_lists, patterns
@@ -247,6 +247,7 @@ class _Search:
         inside = bool(self._output) and (own == self._output or own.startswith(self._output.rstrip(os.sep) + os.sep))
         waiting = [""]
         while waiting:
+            interruption.check()
             below = waiting.pop()
             folder = os.path.join(root, below)
             names: list[str] = []

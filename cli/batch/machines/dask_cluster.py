@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Any
 
 from ....io_formats.errors import MeshferryError, MissingLibraryError
-from ... import environment
+from ... import environment, interruption
 from ...reporting import one_line
 from ..journal import journal_entry
 from ..work import Ended, Result, Task, Work
@@ -95,7 +95,8 @@ class DaskPool:
     def __enter__(self) -> DaskPool:
         self._held.enter_context(_quiet())
         try:
-            self._client = self._distributed.Client(self._address, timeout=_CONNECT_SECONDS)
+            with interruption.raising():
+                self._client = self._distributed.Client(self._address, timeout=_CONNECT_SECONDS)
         except (OSError, ValueError, ImportError, RuntimeError) as problem:
             self._held.close()
             raise MeshferryError(
@@ -156,7 +157,8 @@ class DaskPool:
         lonely_since = None
         while True:
             try:
-                waited = self._distributed.wait(list(running), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
+                with interruption.raising():
+                    waited = self._distributed.wait(list(running), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
                 return list(waited.done)
             except TimeoutError:
                 lonely_since = None if self._workers() else lonely_since or time.monotonic()

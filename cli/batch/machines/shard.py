@@ -17,7 +17,7 @@ from pathlib import Path
 from ....io_formats import locks
 from ....io_formats.errors import MeshferryError, MissingLibraryError
 from ....io_formats.replacing import refusal, replace_file
-from ... import environment
+from ... import environment, interruption
 from ...reporting import Reporter, counted
 from .. import driver
 from ..journal.journal import HeldError, Journal, Known, still_holds
@@ -193,13 +193,15 @@ class _Listener:
     def begin(self, what: str, count: int) -> None:
         """Take no notice."""
 
-    def skipped(self, work: Work) -> None:
-        """Take no notice."""
+    def skipped(self, work: Work) -> None:  # noqa: ARG002 (of the protocol)
+        """End the run if the process was asked to end."""
+        interruption.check()
 
     def ended(self, result: Result) -> None:
         """Tell how a task ended, if badly."""
         if not result.ended.is_good:
             self._reporter.fail(result.work.source, MeshferryError(result.error or result.ended.value))
+        interruption.check()
 
 
 def _entered(output: Path, text: str, stack: ExitStack) -> _ShardJournal:

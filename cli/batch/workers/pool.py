@@ -12,6 +12,7 @@ from multiprocessing.connection import wait
 from types import TracebackType
 
 from ....io_formats.errors import MeshferryError, MissingLibraryError
+from ... import interruption
 from ..work import Ended, Result, Task
 from . import messages
 from .calling import Switchboard
@@ -190,7 +191,8 @@ class Pool:
         lines: dict[object, PoolWorker] = {
             worker.connection: worker for worker in self._workers.values() if worker.connection is not None
         }
-        ready = wait([*lines, switchboard.bell], self._patience())  # type: ignore[list-item]
+        with interruption.raising():
+            ready = wait([*lines, switchboard.bell], self._patience())  # type: ignore[list-item]
         if switchboard.bell in ready:
             self._take_calls(switchboard)
         for one in ready:

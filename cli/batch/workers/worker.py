@@ -11,7 +11,6 @@ import faulthandler
 import gc
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import threading
@@ -20,7 +19,7 @@ from multiprocessing.connection import Client, Connection
 from pathlib import Path
 
 from ....io_formats.errors import MeshferryError, MissingLibraryError
-from ... import environment
+from ... import environment, interruption
 from ...reporting import cause, make_streams_safe
 from . import messages
 from .converting import Converter
@@ -40,7 +39,7 @@ def main() -> int:
     """Work until there is nothing more to do; return the exit status."""
     make_streams_safe()
     faulthandler.enable(sys.__stderr__ or 2)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the driver, which lets files be finished
+    interruption.ignore()  # the driver is asked to end as well, and lets files be finished
     greeting = Greeting.parse(_first_line())
     stopping = threading.Event()
     threading.Thread(target=_watch_driver, args=(stopping,), daemon=True).start()

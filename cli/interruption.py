@@ -1,0 +1,124 @@
+"""Requests to end: Ctrl+C, SIGTERM of the system or a scheduler, SIGHUP of a closed terminal.
+
+The signal handler sets a flag, and commands call :func:`check` between files. It does not raise at once: Blender
+swallows exceptions in its Python exporters and crashes if one is raised while it is imported. Code that blocks without
+side effects runs in :func:`raising`.
+
+A process has one set of signal handlers, so the flag is module state. Imports the standard library alone, because it is
+loaded before everything else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Iterator
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+"""Each system knows some of them."""
+_STATUS_BASE = 128
+"""Shells report the end by a signal as 128 plus its number."""
+_REPEAT_SECONDS = 0.5
+"""Programs such as ``timeout`` send a signal to the process and again to its group."""
+
+
+class _Flag:
+    """The request to end, if there was one."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.time = 0.0
+        self.raising = 0
+        """How many :func:`raising` blocks are active."""
+        self.deferring = 0
+        """How many :func:`deferring` blocks are active."""
+
+    def clear(self) -> None:
+        """Forget an earlier request."""
+        self.number = 0
+
+    def receive(self, number: int, _frame: object) -> None:
+        """Set the flag. The second signal raises at once, to end long work on one file."""
+        now = time.monotonic()
+        is_first = not self.number
+        if is_first:
+            self.number, self.time = number, now
+        elif now - self.time < _REPEAT_SECONDS:
+            return
+        if not self.deferring and (self.raising or not is_first):
+            raise KeyboardInterrupt
+
+
+_flag = _Flag()
+
+
+@contextlib.contextmanager
+def handled(*, is_process: bool = False) -> Iterator[None]:
+    """Handle signals that ask for an end. Ignored ones, such as SIGHUP under ``nohup``, stay ignored.
+
+    Parameters
+    ----------
+    is_process:
+        Ignore the signals afterwards: the process ends with its status.
+    """
+    before = {number: signal.getsignal(number) for number in _numbers()}
+    if _flag.receive in before.values():
+        yield  # an outer call handles them
+        return
+    _flag.clear()
+    taken = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    try:
+        for number in taken:
+            signal.signal(number, _flag.receive)
+    except ValueError:  # not the main thread
+        taken = {}
+    try:
+        yield
+    finally:
+        for number, handler in taken.items():
+            # None is a handler in C, Blender's own, which Python cannot restore.
+            signal.signal(number, signal.SIG_IGN if is_process or handler is None else handler)
+
+
+def _numbers() -> list[int]:
+    return [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+
+
+def ignore() -> None:
+    """Ignore all requests to end: another process answers them."""
+    for number in _numbers():
+        signal.signal(number, signal.SIG_IGN)
+
+
+def check() -> None:
+    """Raise KeyboardInterrupt if the process was asked to end; for the time between two files."""
+    if _flag.number:
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def raising() -> Iterator[None]:
+    """Let a request raise KeyboardInterrupt at once, also one that came before: nothing here leaves anything behind."""
+    _flag.raising += 1
+    try:
+        check()
+        yield
+    finally:
+        _flag.raising -= 1
+
+
+@contextlib.contextmanager
+def deferring() -> Iterator[None]:
+    """Let not even a second signal raise: an exception here would crash Blender."""
+    _flag.deferring += 1
+    try:
+        yield
+    finally:
+        _flag.deferring -= 1
+
+
+def status() -> int:
+    """Return the exit status of an interrupted process: 130 after Ctrl+C, 143 after SIGTERM, 129 after SIGHUP."""
+    is_key = _flag.number == getattr(signal, "SIGBREAK", None)  # Ctrl+Break
+    return _STATUS_BASE + (signal.SIGINT if is_key or not _flag.number else _flag.number)
