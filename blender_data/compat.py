@@ -21,18 +21,46 @@ HAS_SLOTS = hasattr(bpy.types.Action, "slots") or "slots" in bpy.types.Action.bl
 BLEND_RELATIVE_PATHS = {"PATH_SUPPORTS_BLEND_RELATIVE"} if bpy.app.version >= (4, 5, 0) else set[str]()
 """Options of a path property that takes ``//``, the folder of the .blend file; an error before 4.5."""
 
-# From 5.1 the setter of custom normals takes lists four times faster than arrays; before, the reverse.
+# From 5.1 the setters of custom normals take lists four times faster than arrays; before, arrays as fast as lists.
 _NORMALS_AS_LIST = bpy.app.version >= (5, 1, 0)
 
 
-def set_corner_normals(mesh: bpy.types.Mesh, normals: npt.NDArray[np.float32]) -> None:
-    """Set tangent-space custom normals, (C, 3)."""
-    mesh.normals_split_custom_set(normals.tolist() if _NORMALS_AS_LIST else normals)
+def set_corner_normals(
+    mesh: bpy.types.Mesh, normals: npt.NDArray[np.float32], index: npt.NDArray[np.integer] | None = None
+) -> None:
+    """Set tangent-space custom normals of the corners.
+
+    Parameters
+    ----------
+    mesh
+        Mesh with C corners, edges calculated.
+    normals
+        (N, 3) float32 unit vectors or zeros; a zero keeps the normal that Blender calculates. N = C without ``index``.
+    index
+        (C,) row of ``normals`` for each corner. Blender converts a million rows that share their tuples in 0.2 s
+        and a million rows of an array in 0.6 s (5.1 and later: 2.5 s).
+    """
+    if index is None:
+        mesh.normals_split_custom_set(_normal_rows(normals))
+        return
+    rows = np.empty(len(normals), object)
+    rows[:] = _tuples(normals)
+    mesh.normals_split_custom_set(rows.take(index).tolist())
 
 
 def set_point_normals(mesh: bpy.types.Mesh, normals: npt.NDArray[np.float32]) -> None:
-    """Set tangent-space custom normals from one a point, (P, 3)."""
-    mesh.normals_split_custom_set_from_vertices(normals.tolist() if _NORMALS_AS_LIST else normals)
+    """Set tangent-space custom normals from one normal for each point, (P, 3) float32."""
+    mesh.normals_split_custom_set_from_vertices(_normal_rows(normals))
+
+
+def _normal_rows(normals: npt.NDArray[np.float32]) -> Any:
+    return _tuples(normals) if _NORMALS_AS_LIST else normals
+
+
+def _tuples(rows: npt.NDArray[np.float32]) -> list[tuple[float, float, float]]:
+    """Return the rows (N, 3) as tuples, three times as fast as with ``tolist`` and ``map``."""
+    values = iter(rows.reshape(-1).tolist())
+    return list(zip(values, values, values, strict=True))
 
 
 def enable_nodes(material: bpy.types.Material) -> None:

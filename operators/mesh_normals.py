@@ -64,16 +64,13 @@ def make_normals_editable(mesh: Any) -> None:
     normals = np.empty(len(attribute.data) * 3, np.float32)
     attribute.data.foreach_get("vector", normals)
     normals = normals.reshape(-1, 3)
-    if attribute.domain == "POINT":
-        points = np.empty(len(mesh.loops), np.int32)
-        mesh.loops.foreach_get("vertex_index", points)
-        normals = normals[points]
+    setter = compat.set_point_normals if attribute.domain == "POINT" else compat.set_corner_normals
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
     # A zero vector asks Blender for its own normal; so does one that is not finite.
     usable = np.isfinite(lengths) & (lengths > 0)
     normals = np.where(usable, normals / np.where(usable, lengths, 1), 0).astype(np.float32)
     mesh.attributes.remove(attribute)
-    compat.set_corner_normals(mesh, normals)
+    setter(mesh, normals)
     mesh.update()
 
 

@@ -20,6 +20,7 @@ from ..exporting import pose_curves
 from .armatures import BoneMap
 
 _LINEAR = 1
+"""Interpolation of a key. Blender copies this property from bytes 7 times as fast as from 32-bit integers."""
 
 _STILL = 2e-7
 """Change of a channel that is rounding: of locations relative to the armature's size. Smaller than that of float32."""
@@ -145,7 +146,7 @@ def set_keys(curve: bpy.types.FCurve, frames: npt.NDArray[np.float64], values: n
     keys = curve.keyframe_points
     keys.add(count)
     keys.foreach_set("co", points.reshape(-1))
-    keys.foreach_set("interpolation", np.full(count, _LINEAR, np.int32))
+    keys.foreach_set("interpolation", np.full(count, _LINEAR, np.uint8))
     curve.update()
 
 

@@ -56,6 +56,17 @@ def test_channels_that_stay_have_one_key_and_quaternions_do_not_jump() -> None:
             assert places == [(7, 1 if path.endswith("scale") else 0)], (path, index)
 
 
+def test_keys_have_the_handles_that_blender_calculates() -> None:
+    """Handles left at the origin would bend the curve once a key is Bezier, and View All would show frame 0."""
+    armature = run(still_clip(30), frame_start=500).armatures[0]
+    turned = curves_of(armature)['pose.bones["bone"].rotation_quaternion', 0]
+    before = np.array([(*key.handle_left, *key.handle_right) for key in turned.keyframe_points])
+    assert before[:, ::2].min() > 499
+    turned.update()
+    after = np.array([(*key.handle_left, *key.handle_right) for key in turned.keyframe_points])
+    np.testing.assert_allclose(before, after, atol=1e-5)
+
+
 def test_the_slightest_movement_is_kept() -> None:
     scene = still_clip()
     track = scene.clips[0].transforms[0]
