@@ -1,12 +1,14 @@
-"""Feed broken files to every reader: nothing may come of it but success or a refusal in words.
+"""Feed broken files to every reader: the only outcomes allowed are success and a FormatError.
 
-Each case goes through recognition, reading, writing, both mappings, checks and facts, under 2 seconds and within
-64 MiB + 20 x (file + inflated content) of memory. The same seed gives the same cases. What fails is saved in
-build/fuzz/, and the command that repeats it is printed.
+Each case goes through recognition and reading; a share of the accepted files goes through writing, both mappings,
+checks and facts, too. Every operation has 2 seconds and 64 MiB + 20 x (file + inflated content) of memory. The same
+seed gives the same cases. Failures are saved in build/fuzz/, and the command that repeats each is printed.
 
     python tests/fuzz/run_fuzz.py --seconds 120
-    python tests/fuzz/run_fuzz.py --cases 100000 --seed 1 --jobs 2
+    python tests/fuzz/run_fuzz.py --cases 1000000 --seed 1 --jobs 2 --resume
     python tests/fuzz/run_fuzz.py --replay build/fuzz/exception-1-4711.bin
+
+A long run is made in pieces; ``--resume`` continues it after an interruption and first repeats pieces with findings.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from meshfuzz.cases import CaseMaker
 from meshfuzz.checkout import BUILD, ROOT, load_package
 from meshfuzz.judge import Finding
 from meshfuzz.memory import MEBIBYTE
+from meshfuzz.state import State, load_state
 
 FOLDER = BUILD / "fuzz"
 _SAVED_A_SIGNATURE = 3
@@ -38,19 +41,29 @@ def main(arguments: list[str] | None = None) -> int:
         case = CaseMaker(options.seed, options.format).make(options.case)
         return _replay([_save(Finding("case", "", "", case.number, case.recipe, case.data), options.seed)])
     cases = options.cases or (10**9 if options.seconds else 100_000)
-    seconds = options.seconds or 1e9
-    started = time.monotonic()
-    told = [started]
-
-    def tell(totals: workers.Totals) -> None:
-        if time.monotonic() - told[0] > 20:
-            told[0] = time.monotonic()
-            print(f"  {totals.cases:,} cases, {len(totals.findings)} findings", file=sys.stderr, flush=True)
-
-    totals = workers.run(options.seed, cases, seconds, options.jobs, options.format, tell)
-    findings = _confirmed(totals.findings, options.seed)
-    _report(totals, findings, options.seed, time.monotonic() - started, as_json=options.json)
+    state = load_state(FOLDER, options.seed, options.format) if options.resume else State(options.seed, options.format)
+    ends = time.monotonic() + (options.seconds or 1e9)
+    findings: list[tuple[Finding, int, Path]] = []
+    for numbers in state.pieces(cases):
+        if time.monotonic() >= ends:
+            break
+        findings += _run_piece(state, numbers, ends, options.jobs)
+        rate = state.cases / max(state.seconds, 0.001)
+        print(f"  {state.cases:,} cases, {rate:.0f} a second, {len(findings)} findings", file=sys.stderr, flush=True)
+    _report(state, findings, as_json=options.json)
     return 1 if findings else 0
+
+
+def _run_piece(state: State, numbers: range, ends: float, jobs: int) -> list[tuple[Finding, int, Path]]:
+    """Run and record one piece; a piece that the end of the time cuts off is not recorded as done."""
+    started = time.monotonic()
+    totals = workers.run(state.seed, numbers, seconds=ends - started, jobs=jobs, only=state.format)
+    seconds = time.monotonic() - started
+    findings = _confirmed(totals.findings, state.seed)
+    state.finish(numbers, totals, seconds, failed=bool(findings))
+    if totals.cases >= len(numbers):
+        state.save(FOLDER)
+    return findings
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=workers.default_jobs(), help="worker processes")
     parser.add_argument("--format", default="", help="cases of this format alone")
+    parser.add_argument("--resume", action="store_true", help="continue the last run of the seed and format")
     parser.add_argument("--case", type=int, help="run one case of the seed, and show what becomes of it")
     parser.add_argument("--replay", nargs="+", metavar="FILE", help="judge files that were saved")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
@@ -102,19 +116,18 @@ def _replay(paths: list[Path]) -> int:
     return failed
 
 
-def _report(
-    totals: workers.Totals, findings: list[tuple[Finding, int, Path]], seed: int, seconds: float, *, as_json: bool
-) -> None:
+def _report(state: State, findings: list[tuple[Finding, int, Path]], *, as_json: bool) -> None:
     summary = {
-        "seed": seed,
-        "cases": totals.cases,
-        "seconds": round(seconds, 1),
-        "outcomes": dict(totals.outcomes),
-        "slowest_seconds": round(totals.slowest[0], 3),
-        "slowest_case": totals.slowest[1],
-        "largest_mebibytes": round(totals.largest[0] / MEBIBYTE, 1),
-        "largest_case": totals.largest[1],
-        "leaked_mebibytes": round(totals.leaked / MEBIBYTE, 1),
+        "seed": state.seed,
+        "cases": state.cases,
+        "seconds": round(state.seconds, 1),
+        "outcomes": dict(state.outcomes),
+        "slowest_seconds": round(state.slowest[0], 3),
+        "slowest_case": state.slowest[1],
+        "largest_mebibytes": round(state.largest[0] / MEBIBYTE, 1),
+        "largest_case": state.largest[1],
+        "leaked_mebibytes": round(state.leaked / MEBIBYTE, 1),
+        "failed_pieces": state.failed,
         "findings": [
             {"kind": f.kind, "signature": f.signature, "cases": n, "recipe": f.recipe, "file": str(p.relative_to(ROOT))}
             for f, n, p in findings
@@ -123,10 +136,10 @@ def _report(
     if as_json:
         print(json.dumps(summary, indent=2))
         return
-    outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in totals.outcomes.most_common())
-    print(f"{totals.cases:,} cases of seed {seed} in {seconds:.0f} s: {outcomes}")
-    slowest, largest = totals.slowest, summary["largest_mebibytes"]
-    print(f"slowest {slowest[0]:.2f} s (case {slowest[1]}), most memory {largest} MiB (case {totals.largest[1]})")
+    outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in state.outcomes.most_common())
+    print(f"{state.cases:,} cases of seed {state.seed} in {state.seconds:.0f} s: {outcomes}")
+    slowest, largest = state.slowest, summary["largest_mebibytes"]
+    print(f"slowest {slowest[0]:.2f} s (case {slowest[1]}), most memory {largest} MiB (case {state.largest[1]})")
     for found, number, path in findings:
         print(f"\n{found.kind}: {found.signature}  [{number} cases; {found.recipe}]")
         print("  " + found.detail.strip().replace("\n", "\n  "))

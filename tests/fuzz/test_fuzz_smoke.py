@@ -29,7 +29,7 @@ from meshfuzz.wire import number as number_field
 
 pytest.importorskip("google.protobuf")
 
-CASES = 400
+CASES = 120
 SEED = 20
 
 
@@ -56,9 +56,9 @@ def expect_clean(judge: Judge, case: Case) -> str:
         ("unigine_mesh", CASES),
         ("unigine_animation", CASES),
         ("unigine_skeleton", CASES),
-        ("second_life_mesh", CASES // 2),  # their scenes are written as four formats
-        ("second_life_bundle", CASES // 4),
-        ("mesh_serializer", CASES // 2),
+        ("second_life_mesh", CASES // 4),  # their scenes are written as four formats
+        ("second_life_bundle", CASES // 8),
+        ("mesh_serializer", CASES),
     ],
 )
 def test_only_success_or_refusal(judge: Judge, name: str, cases: int) -> None:
@@ -99,6 +99,7 @@ def test_whole_mesh_serializer_files_are_read(judge: Judge, variant: str) -> Non
         assert expect_clean(judge, case) == ("accepted, whole" if vertices > 1 else "accepted, in part"), case.recipe
 
 
+@pytest.mark.slow
 def test_second_life_blocks_that_never_end(judge: Judge) -> None:
     rng = random.Random(SEED)
     for _ in range(5):
@@ -106,10 +107,10 @@ def test_second_life_blocks_that_never_end(judge: Judge) -> None:
         expect_clean(judge, Case(0, data, recipe))
 
 
+@pytest.mark.parametrize("count", [500, pytest.param(40_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", sorted(unigine_seeds.CROWDS))
-def test_very_many_parts_of_a_mesh_or_an_animation(judge: Judge, kind: str) -> None:
-    for count in (1_500, 40_000):
-        expect_clean(judge, Case(0, encode(unigine_seeds.CROWDS[kind](count)), kind))
+def test_very_many_parts_of_a_mesh_or_an_animation(judge: Judge, kind: str, count: int) -> None:
+    expect_clean(judge, Case(0, encode(unigine_seeds.CROWDS[kind](count)), kind))
 
 
 def test_blocks_that_promise_more_than_they_hold(judge: Judge) -> None:
@@ -124,15 +125,16 @@ def test_cases_repeat() -> None:
     assert all(one.make(number) == other.make(number) for number in (0, 17, 333))
 
 
+@pytest.mark.parametrize("mebibytes", [8, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", sorted(BOMBS))
-def test_stream_that_inflates_to_much(judge: Judge, shape: str) -> None:
-    expect_clean(judge, Case(0, BOMBS[shape](40), shape))
+def test_stream_that_inflates_to_much(judge: Judge, shape: str, mebibytes: int) -> None:
+    expect_clean(judge, Case(0, BOMBS[shape](mebibytes), shape))
 
 
+@pytest.mark.parametrize("count", [500, pytest.param(70_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", sorted(CROWDS))
-def test_very_many_parts(judge: Judge, kind: str) -> None:
-    for count in (4_000, 70_000):
-        expect_clean(judge, Case(0, zlib.compress(CROWDS[kind](count), 1), kind))
+def test_very_many_parts(judge: Judge, kind: str, count: int) -> None:
+    expect_clean(judge, Case(0, zlib.compress(CROWDS[kind](count), 1), kind))
 
 
 @pytest.mark.parametrize("name", ["normal", "tangent"])

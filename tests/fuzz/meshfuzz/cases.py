@@ -26,8 +26,9 @@ from .second_life_seeds import Seed
 from .tokens import encode
 from .unigine_seeds import Row
 
-_LARGEST_SAMPLE = 4 * 1024 * 1024
-_BOMBS = 0.004
+_LARGEST_SAMPLE = 256 * 1024
+_BOMBS = 0.0004
+"""Share of files that become very large: one takes as long as hundreds of others. The smoke test has one of each."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def make_mesh_serializer(corpus: Corpus, rng: random.Random) -> tuple[bytes, str
 def pick(files: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
     """Choose a file, small ones more often: a hundred small cases find more than one large one."""
     names = list(files)
-    name = rng.choices(names, [1 / (3000 + len(files[n])) for n in names])[0]
+    name = rng.choices(names, [(3000 + len(files[n])) ** -1.5 for n in names])[0]
     return name, files[name]
 
 
@@ -162,6 +163,10 @@ _MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
 }
 
 
+_WEIGHTS = {"second_life_mesh": 2, "second_life_bundle": 1, "unigine_skeleton": 2}
+"""Cases of a format for each three of most others: bundles take ten times as long, and their models are assets."""
+
+
 class CaseMaker:
     """The cases of all formats, or of one, for a seed."""
 
@@ -175,7 +180,7 @@ class CaseMaker:
             if known.is_read and only in ("", known.name):
                 files = sample_files(known.name, known.extensions) if use_samples else {}
                 prepare, make = _MAKERS.get(known.name, (lambda files: Corpus(files=files), make_raw))
-                self.sources.append((known.name, prepare(files), make))
+                self.sources += [(known.name, prepare(files), make)] * _WEIGHTS.get(known.name, 3)
 
     def make(self, number: int) -> Case:
         rng = random.Random(f"{self.seed}:{number}")

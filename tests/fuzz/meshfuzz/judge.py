@@ -1,4 +1,8 @@
-"""One case through every room of its format: nothing but success or a refusal in words, in time, in memory."""
+"""Run one case through the modules of its format: only success or a FormatError, within limits of time and memory.
+
+Every case is recognised and read. The steps that follow on an accepted file cost twenty times as much, so a long run
+takes each of them for a share of the cases (:class:`Depth`); the smoke test and replays take all.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,31 @@ _OPERATIONS = {
 """What somebody waits for; each has the two seconds to itself. Other steps are the fuzzer's own."""
 
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Depth:
+    """The steps that follow on recognition and reading."""
+
+    inspect: bool = True
+    """Facts and checks of the document."""
+    rewrite: bool = True
+    """The document written, read and written again."""
+    scene: bool = True
+    """The document mapped to a scene."""
+    export: bool = True
+    """The scene mapped back to a document, checked, written and read again."""
+    convert: bool = True
+    """The scene written as the formats that are only written."""
+
+
+ALL_STEPS = Depth()
+
+
+def sampled_depth(number: int) -> Depth:
+    """Return the steps for a case of a long run: each for a fixed share of the case numbers."""
+    rng = random.Random(~number)
+    return Depth(*(rng.random() < share for share in (0.3, 0.3, 0.5, 0.2, 0.04)))
 
 
 @dataclass
@@ -73,8 +102,8 @@ class Judge:
         warnings.simplefilter("error")  # NumPy's complaints are noise in an artist's console
         warnings.simplefilter("default", DeprecationWarning)
 
-    def judge(self, case: Case) -> Verdict:
-        """Run one case; say how it ended and what it took."""
+    def judge(self, case: Case, depth: Depth = ALL_STEPS) -> Verdict:
+        """Run one case and return its outcome, time and memory."""
         before = memory.reset_peak()
         if before > self.base + 8 * memory.MEBIBYTE:
             gc.collect()
@@ -83,7 +112,7 @@ class Judge:
             self.base = before
         verdict = Verdict("accepted")
         try:
-            self._all_rooms(case, verdict)
+            self._run_steps(case, verdict, depth)
         except self.refusal:
             verdict.outcome = "refused"
         except MemoryError as problem:
@@ -116,7 +145,7 @@ class Judge:
             return Finding("memory", "memory", detail, case.number, case.recipe, case.data)
         return None
 
-    def _all_rooms(self, case: Case, verdict: Verdict) -> None:
+    def _run_steps(self, case: Case, verdict: Verdict, depth: Depth) -> None:
         def timed(step: str, work: Callable[[], Result]) -> Result:
             started = time.process_time()  # what else the machine does is not the reader's fault
             try:
@@ -137,28 +166,37 @@ class Judge:
                 refusals.append(problem)
                 return None
 
-        room("facts", lambda: found.facts(document))
-        room("check", lambda: found.check(document))
-        written = room("write", lambda: found.write(document))
+        if depth.inspect:
+            room("facts", lambda: found.facts(document))
+            room("check", lambda: found.check(document))
+        written = room("write", lambda: found.write(document)) if depth.rewrite else None
         if written is not None and len(written) < _STABLE_UP_TO and len(data) < _STABLE_UP_TO:
             self._written_again(found, data, written, timed)
         rng = random.Random(case.number)
         reading, writing = chosen(found.import_options, rng), chosen(found.export_options, rng)
-        scene = room("to_scene", lambda: found.to_scene(document, "Case", reading))
+        scene = room("to_scene", lambda: found.to_scene(document, "Case", reading)) if depth.scene else None
         if scene is not None:
             check_scene(scene)
-            for part in room("files_of", lambda: found.files_of(scene, writing)) or ():
-                mapped = room("from_scene", lambda part=part: found.from_scene(part, writing))
-                if mapped is not None:
-                    room("check mapped", lambda mapped=mapped: found.check(mapped))
-                    room("facts mapped", lambda mapped=mapped: found.facts(mapped))
-                    again = room("write mapped", lambda mapped=mapped: found.write_files(mapped, "case")[-1].data)
-                    if again is not None and len(again) < _STABLE_UP_TO:
-                        self._read_again(again, timed)
-            for other in self.formats.FORMATS:
+            if depth.export:
+                self._exported(found, scene, writing, room, timed)
+            for other in self.formats.FORMATS if depth.convert else ():
                 if not other.is_read and other.capabilities is found.capabilities:
                     self._written_as(other, scene, rng, room)
         verdict.outcome = "accepted, " + ("in part" if refusals else "whole")
+
+    def _exported(
+        self, found: Any, scene: Any, options: dict[str, Any], room: Callable[..., Any], timed: Callable[..., Any]
+    ) -> None:
+        """Write a scene as its own format and require that the file can be read."""
+        for part in room("files_of", lambda: found.files_of(scene, options)) or ():
+            mapped = room("from_scene", lambda part=part: found.from_scene(part, options))
+            if mapped is None:
+                continue
+            room("check mapped", lambda mapped=mapped: found.check(mapped))
+            room("facts mapped", lambda mapped=mapped: found.facts(mapped))
+            again = room("write mapped", lambda mapped=mapped: found.write_files(mapped, "case")[-1].data)
+            if again is not None and len(again) < _STABLE_UP_TO:
+                self._read_again(again, timed)
 
     def _written_as(self, other: Any, scene: Any, rng: random.Random, room: Callable[..., Any]) -> None:
         """Write a scene as a format that is only written; each is a wait of its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -118,6 +119,7 @@ def changed(token: Token, data: bytes) -> Token:
     return replace(token, data=data)
 
 
+@functools.lru_cache(maxsize=256)
 def lz4(content: bytes) -> bytes:
     """Return a content as one raw LZ4 block: greedy matches of four bytes and more, the last bytes as they are."""
     packed = bytearray()

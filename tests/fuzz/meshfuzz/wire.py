@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass, replace
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+_ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Field:
 def varint(value: int, padding: int = 0) -> bytes:
     """Encode a number as protobuf does (negative: ten bytes), with ``padding`` needless bytes at its end."""
     value &= (1 << 64) - 1
+    if value < 128 and not padding:
+        return _ONE_BYTE[value]
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
