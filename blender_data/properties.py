@@ -165,6 +165,13 @@ class MeshferrySkin(bpy.types.PropertyGroup):
     )
 
 
+class MeshferryImportChoice(bpy.types.PropertyGroup):
+    """The value that an option had when an object was imported."""
+
+    name: StringProperty(name="Option", description="Name of the import option")
+    value: StringProperty(name="Value", description="True, False or the name of a choice")
+
+
 class MeshferryObject(bpy.types.PropertyGroup):
     """What an object was in its file, and will be in the next."""
 
@@ -203,6 +210,12 @@ class MeshferryObject(bpy.types.PropertyGroup):
         size=3,
         subtype="XYZ",
         default=(1.0, 1.0, 1.0),
+    )
+    import_choices: CollectionProperty(
+        type=MeshferryImportChoice,
+        name="Import Choices",
+        description="Options of the import that an export has to use again. Remove one to export like an object that "
+        "was not imported",
     )
     surfaces: CollectionProperty(
         type=MeshferrySurface,
@@ -409,6 +422,7 @@ CLASSES = (
     MeshferrySurface,
     MeshferrySkinJoint,
     MeshferrySkin,
+    MeshferryImportChoice,
     MeshferryObject,
     MeshferryMaterial,
     MeshferryAction,

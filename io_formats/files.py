@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from .errors import ExportError, FormatError
 from .file_sets import write_outputs
 from .findings import Finding, errors_of, warnings_of, with_allowed
 from .formats import Document, Format
+from .import_choices import adopt_choices, store_choices, with_import_choices
+from .options import resolve
 from .output_files import OutputFile
 from .replacing import refusal, replace_file
-from .scene import Scene
+from .scene import ImportChoice, Scene
 
 __all__ = [
     "EncodedFile",
@@ -87,11 +89,12 @@ def read_scene(
     *,
     data: bytes | None = None,
     inflated_limit: int | None = None,
+    choices: Iterable[ImportChoice] = (),
 ) -> Scene:
     """Read a file of any known format as a scene named after the file.
 
-    Of ``options`` each format takes those that it has; others are for other files of the same run. ``data`` as for
-    :func:`load`.
+    Of ``options`` each format takes those that it has; others are for other files of the same run. ``choices`` are
+    those of the armature that the content goes onto, and override them. ``data`` as for :func:`load`.
     """
     loaded = load(path, data=data, inflated_limit=inflated_limit)
     found, document = loaded.format, loaded.document
@@ -99,7 +102,10 @@ def read_scene(
     try:
         known = {option.name for option in found.import_options}
         given = {name: value for name, value in (options or {}).items() if name in known}
-        return found.to_scene(document, writable_name(Path(path)), given)
+        given = adopt_choices(found.import_options, given, choices)
+        scene = found.to_scene(document, writable_name(Path(path)), given)
+        store_choices(scene, found.import_options, resolve(found.import_options, given))
+        return scene
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
 
@@ -190,6 +196,9 @@ def encode_part(
 
     Parameters
     ----------
+    options:
+        Of the format's ``export_options``. Those left out take what the scene's objects were imported with, else
+        their default.
     stem:
         Name of the file to be without its extension, after which a set of files is named; default: the scene's.
 
@@ -199,6 +208,7 @@ def encode_part(
         A rule of the target program is broken, unless ``ignore_errors``, or what came from a file is to stay as it
         came (``properties["as_imported"]``); then it is among the warnings.
     """
+    options = with_import_choices(scene, target.export_options, options or {}, options or {})
     ignore_errors = ignore_errors or bool(scene.properties.get("as_imported"))
     findings = target.check_scene(scene)
     _refuse_errors(findings, ignore_errors=ignore_errors)

@@ -173,7 +173,7 @@ def flatten(scene: Scene) -> None:
         in_place = node.skeleton is not None and node.skin is None
         mesh = node.mesh if in_place else moved(node.mesh, worlds[index])
         bare = Node(node.name, mesh=mesh, skeleton=node.skeleton, role=node.role, lod=node.lod)
-        flat.append(replace(bare, properties=node.properties))
+        flat.append(replace(bare, properties=node.properties, choices=node.choices))
     scene.nodes = [_renumbered(node, places) for node in flat]
     for clip in scene.clips:
         clip.transforms = [track for track in clip.transforms if track.skeleton is not None]

@@ -40,6 +40,8 @@ class Option:
     """Heading under which the options dialog shows it."""
     headless_default: Value | None = None
     """Default on the command line where it differs from the window's."""
+    is_remembered: bool = False
+    """Whether the import stores the value on what it makes, because the export has to use the same one."""
 
     def default_for(self, *, headless: bool) -> Value:
         return self.headless_default if headless and self.headless_default is not None else self.default

@@ -21,6 +21,18 @@ IntArray = npt.NDArray[np.int32]
 AnyArray = npt.NDArray[Any]
 
 
+@dataclass(frozen=True)
+class ImportChoice:
+    """The value that an import option had when an object was imported."""
+
+    option: str
+    """Name of the option."""
+    value: str
+    """Value as text: "True", "False" or the key of a choice."""
+    owner: str
+    """Name of the object."""
+
+
 class Role(Enum):
     """What a node's mesh is for."""
 
@@ -235,6 +247,8 @@ class Node:
     lod: int = 0
     skin: Skin | None = None
     """How the mesh is bound to ``skeleton``, where the file says more than the joints' own rest."""
+    choices: tuple[ImportChoice, ...] = ()
+    """Of the objects that the node was made from."""
     properties: dict[str, Any] = field(default_factory=dict)
     """``lod_of`` (int): number of the node of which this is a coarser level; ``shape_of`` (int): number of the node
     of which this is the physics shape or a hull; ``is_base_hull`` (bool): of a hull, that it is the one around
@@ -272,6 +286,7 @@ class Skeleton:
     joints: list[Joint] = field(default_factory=list)
     has_bind: bool = True
     """Whether the file holds bind transforms; otherwise those here are the first frame of its animation."""
+    choices: tuple[ImportChoice, ...] = ()
     properties: dict[str, Any] = field(default_factory=dict)
     """``guid`` and ``path`` (str) of a skeleton that stands in a file of its own, …"""
 

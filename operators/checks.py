@@ -15,6 +15,7 @@ from ..blender_data.exporting.model_objects import named_levels
 from ..blender_data.exporting.object_selection import armature_of
 from ..io_formats.findings import Finding, Severity, warning
 from ..io_formats.formats import Format
+from ..io_formats.import_choices import with_import_choices
 from ..io_formats.options import Option, resolve
 from .export_base import parts_of, read_scene
 from .import_base import leave_edit_mode, select_only
@@ -112,7 +113,9 @@ class CheckScene:
         parts = parts_of(whole, self.format, values)
         said = list(parts.lost)
         for scene in parts.scenes:
-            document = self.format.from_scene(scene, values_for(self.format.export_options, values))
+            table = self.format.export_options
+            options = with_import_choices(scene, table, values_for(table, values), ())
+            document = self.format.from_scene(scene, options)
             found = {str(finding): finding for finding in self.format.check(document)}
             findings += [finding for text, finding in found.items() if text not in known]
             known |= set(found)

@@ -2,7 +2,7 @@
 
 import filecmp
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,17 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
+from ..blender_data import import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import EXPORT_OPTIONS
+from ..blender_data.exporting.object_selection import source_objects
 from ..io_formats.capabilities import losses
-from ..io_formats.errors import ExportError
+from ..io_formats.common_options import IMPORT_CHOICES
+from ..io_formats.errors import ExportError, MeshferryError
 from ..io_formats.files import encode_part, file_names, files_of, scene_name, write_outputs
 from ..io_formats.formats import Format
+from ..io_formats.import_choices import imported_texts, with_import_choices
 from ..io_formats.options import Option
 from ..io_formats.output_files import OutputFile
 from ..io_formats.scene import Scene
@@ -78,9 +82,12 @@ class ExportScene(ExportHelper):
     )
     scope: EnumProperty(name="Export", description="What is written to the file", items=SCOPES, default="COLLECTION")
     suggested_name: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
+    given_options: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
+    """Names of the options that were given before the dialog opened, in which presets set them, too."""
 
     def invoke(self, context: Any, event: Any) -> set[str]:
         """Ask for the file, with a name after what is exported."""
+        self.given_options = ",".join(self.given())
         if not self.properties.is_property_set("filepath"):
             self.suggested_name = self.suggest_name(context)
             self.filepath = str(self.suggest_folder(context) / self.suggested_name)
@@ -110,7 +117,33 @@ class ExportScene(ExportHelper):
                 column.use_property_decorate = False
                 column.prop(self, "scope")
         self.draw_files(context)
-        draw_options(layout, self, self.option_table, f"{self.panel_prefix}_export", self.section_order)
+        imported = self.imported_texts(context)
+        prefix = f"{self.panel_prefix}_export"
+        draw_options(layout, self, self.option_table, prefix, self.section_order, imported=imported)
+
+    def shown_source(self, context: Any) -> Any:
+        """Return what the dialog is about; among the exporters of a collection, which give no name, that collection.
+
+        Raises
+        ------
+        ExportError
+            There is nothing to export.
+        """
+        if context.space_data is not None and context.space_data.type == "PROPERTIES":
+            return exporter.Source("COLLECTION", context.collection)
+        return self.source(context, "")[0]
+
+    def imported_texts(self, context: Any) -> dict[str, str]:
+        """Return a text for each option whose value comes from the import of all exported objects."""
+        if not getattr(self, IMPORT_CHOICES.name, False):
+            return {}
+        try:
+            objects = source_objects(context, self.shown_source(context))
+        except MeshferryError:
+            return {}
+        given = self.given()
+        remembered = [option for option in self.option_table if option.is_remembered and option.name not in given]
+        return imported_texts(remembered, [import_choices.read(item) for item in objects])
 
     def draw_files(self, context: Any) -> None:
         """Draw what is to be known of the files before they are written; of a single one, nothing."""
@@ -169,7 +202,17 @@ class ExportScene(ExportHelper):
         MeshferryError
             Nothing was written.
         """
-        return write_part(scene, path, self.format, self.values())
+        return write_part(scene, path, self.format, self.values(), given=self.given())
+
+    def given(self) -> list[str]:
+        """Return the names of the options that override what objects were imported with."""
+        if self.properties.is_property_set("given_options"):
+            return [name for name in self.given_options.split(",") if name]
+        return [
+            option.name
+            for option in self.option_table
+            if option.is_remembered and self.properties.is_property_set(option.name)
+        ]
 
     def values(self) -> dict[str, Any]:
         """Return the values of the options."""
@@ -273,12 +316,20 @@ def parts_of(scene: Scene, target: Format, values: Mapping[str, Any]) -> Parts:
 
 
 def write_part(
-    scene: Scene, path: str | Path, target: Format, values: Mapping[str, Any], *, use_replace: bool = True
+    scene: Scene,
+    path: str | Path,
+    target: Format,
+    values: Mapping[str, Any],
+    *,
+    given: Collection[str] = (),
+    use_replace: bool = True,
 ) -> list[str]:
     """Write one scene to its file or set of files, whole or not at all; return what to tell.
 
     Parameters
     ----------
+    given:
+        Names of options whose value overrides what objects were imported with.
     use_replace:
         Whether a new set may replace files that stand beside its chosen one. Where that one is there already,
         whoever chose it was asked about the set as a whole.
@@ -288,7 +339,8 @@ def write_part(
     MeshferryError
         Nothing was written.
     """
-    encoded = encode_part(scene, target, values_for(target.export_options, values), stem=scene_name(Path(path)))
+    options = with_import_choices(scene, target.export_options, values_for(target.export_options, values), given)
+    encoded = encode_part(scene, target, options, stem=scene_name(Path(path)))
     if not use_replace and not os.path.exists(path):
         refuse_others(Path(path), encoded.outputs)
     return [*encoded.warnings, *write_outputs(path, encoded.outputs)]

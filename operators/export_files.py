@@ -7,7 +7,6 @@ from bpy.app.translations import pgettext_iface as iface_
 from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty
 
-from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import HIDDEN, INSTANCES
 from ..blender_data.exporting.object_selection import MESHABLE, select
 from ..blender_data.names import file_name as name_of
@@ -64,16 +63,9 @@ class ExportFiles(ExportScene):
         return super().suggest_name(context)
 
     def draw_files(self, context: Any) -> None:
-        """Draw the names of the files where there are several, and what keeps there from being any.
-
-        Among the exporters of a collection, that is what is exported, though nobody has told the operator yet.
-        """
+        """Draw the names of the files where there are several, and what keeps there from being any."""
         try:
-            if context.space_data is not None and context.space_data.type == "PROPERTIES":
-                source = exporter.Source("COLLECTION", context.collection)
-            else:
-                source, _name = self.source(context, "")
-            names = self.names(context, source)
+            names = self.names(context, self.shown_source(context))
         except MeshferryError as problem:
             draw_wrapped(self.layout.column(align=True), context, str(problem), "ERROR")
             return

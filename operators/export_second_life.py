@@ -118,8 +118,7 @@ class ExportSet(ExportSecondLife):
         """Draw the names of the files, those that exist in red, and what keeps there from being any."""
         in_exporters = context.space_data is not None and context.space_data.type == "PROPERTIES"
         try:
-            source = exporter.Source("COLLECTION", context.collection) if in_exporters else self.source(context, "")[0]
-            self.names(context, source)
+            self.names(context, self.shown_source(context))
         except MeshferryError as problem:
             draw_wrapped(self.layout.column(align=True), context, str(problem), "ERROR")
             return

@@ -9,12 +9,14 @@ import bpy
 from bpy.props import BoolProperty, CollectionProperty, StringProperty
 from bpy_extras.io_utils import ImportHelper
 
+from ..blender_data import import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.importing import armature_matching, importer
 from ..blender_data.importing.import_options import ARMATURE, IMPORT_OPTIONS
 from ..io_formats.files import read_scene
 from ..io_formats.formats import HEAD_SIZE, Format, by_content
 from ..io_formats.garbage import without_collection
+from ..io_formats.import_choices import differs_from_choices
 from ..io_formats.options import Option
 from .option_properties import draw_options, option_values, values_for
 from .progress import progress
@@ -143,6 +145,9 @@ def import_files(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
                 scene = read_scene(path, options)
                 advance(2 * number + 1)
                 armature = armature_matching.choose_for_scene(context, scene, armatures, general[ARMATURE.name])
+                choices = import_choices.read(armature) if armature is not None else ()
+                if differs_from_choices(scene, choices):
+                    scene = read_scene(path, options, choices=choices)
                 result = importer.import_scene(context, scene, general, path, armature=armature)
                 results.append(result)
                 armatures += [item for item in result.armatures if item not in armatures]

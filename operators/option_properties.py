@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import bpy
@@ -199,11 +200,18 @@ def last_values(context: Any, operator: str, table: Iterable[Option]) -> dict[st
 
 
 def draw_options(
-    layout: Any, owner: Any, table: Iterable[Option], prefix: str, order: Sequence[str] = SECTIONS
+    layout: Any,
+    owner: Any,
+    table: Iterable[Option],
+    prefix: str,
+    order: Sequence[str] = SECTIONS,
+    *,
+    imported: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Draw a table of options in foldable sections named ``<prefix>_<section>``, in this order.
 
-    Options that have no effect with the present values of the others are left out.
+    Options that have no effect with the present values of the others are left out. ``imported`` has the text that
+    replaces the property of an option whose value comes from the import of the objects.
     """
     table = tuple(table)
     values = {option.name: getattr(owner, option.name) for option in table}
@@ -217,6 +225,9 @@ def draw_options(
         body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section)
         if body is not None:
             for option in shown:
+                if option.name in imported:
+                    body.label(text=imported[option.name], icon="IMPORT", translate=False)
+                    continue
                 body.prop(owner, option.name, placeholder="Path" if option.is_path else "")
                 _draw_notes(body, option.name, values)
 

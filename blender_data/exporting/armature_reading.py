@@ -9,14 +9,14 @@ W_new = N_new N_old^-1 W_old, with W the joint's world matrix and N Blender's re
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.scene import Joint, Skeleton
-from .. import joint_poses, names
+from .. import import_choices, joint_poses, names
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -80,7 +80,7 @@ def read_skeleton(
             f"{thing.name}: {len(sheared)} bones (such as '{sheared[0]}') hang on joints of unequal scale, which "
             "would shear them; the nearest joints without shear were exported"
         )
-    skeleton = Skeleton(names.file_name(thing), joints)
+    skeleton = Skeleton(names.file_name(thing), joints, choices=import_choices.read(thing))
     kept = thing.meshferry
     if kept.skeleton_guid:
         skeleton.properties["guid"] = kept.skeleton_guid
@@ -293,4 +293,4 @@ class SkeletonSpace:
                 f"{read.thing.name}: the armature is scaled unequally, which shears its bones; apply its scale "
                 "(Ctrl A). The nearest without shear was exported"
             )
-        return Skeleton(read.skeleton.name, joints, properties=dict(read.skeleton.properties))
+        return replace(read.skeleton, joints=joints, properties=dict(read.skeleton.properties))

@@ -13,7 +13,7 @@ from ...io_formats.capabilities import Capabilities
 from ...io_formats.errors import ExportError
 from ...io_formats.joining import join
 from ...io_formats.scene import Mesh, Node, Scene
-from .. import names
+from .. import import_choices, names
 from . import frozen_looks, transforms
 from .armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
 from .joint_sampling import JointSampler
@@ -158,7 +158,8 @@ class ModelExport(SceneExport):
         parts += [transformed(mesh, to_file @ matrix) for mesh, matrix in instances.instances_of(thing)]
         if not parts:
             return None
-        node = Node(names.file_name(thing), mesh=join(parts), skeleton=skeleton)
+        sources = [thing, *instances.objects_shown_by(thing)]
+        node = Node(names.file_name(thing), mesh=join(parts), skeleton=skeleton, choices=import_choices.read(*sources))
         carrier = armature or thing
         node.properties["world"] = transforms.world(self._evaluated(carrier)) @ np.linalg.pinv(
             self._file_space(carrier)

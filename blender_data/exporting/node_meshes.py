@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import bpy
 import numpy as np
@@ -62,6 +63,7 @@ class NodeMeshes:
         self.left_out: Container[bpy.types.Object] = ()
         """Objects of which no instance counts."""
         self._instances: dict[bpy.types.Object, list[tuple[Mesh, Matrix4]]] = {}
+        self._shown: dict[bpy.types.Object, dict[bpy.types.Object, None]] = {}
         self.rest_places: dict[bpy.types.Object, list[Matrix4]] = {}
         """Where the instances of each instancer rest within its node."""
 
@@ -71,10 +73,16 @@ class NodeMeshes:
             mesh = self.reader.read(instance.object, is_instance=True)
             if mesh is not None:
                 self._instances.setdefault(owner, []).append((mesh, np.array(instance.matrix_world, np.float64)))
+                shown: Any = instance.object.original
+                self._shown.setdefault(owner, {})[shown] = None
 
     def instances_of(self, thing: bpy.types.Object) -> list[tuple[Mesh, Matrix4]]:
         """Return what an object shows as instances, each with its matrix in world space, once it was read."""
         return self._instances.get(thing, [])
+
+    def objects_shown_by(self, thing: bpy.types.Object) -> list[bpy.types.Object]:
+        """Return the objects whose meshes an object shows as instances, once they were read."""
+        return list(self._shown.get(thing, ()))
 
     def _instances_of(
         self, instancers: Container[bpy.types.Object]

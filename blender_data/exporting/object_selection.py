@@ -204,6 +204,13 @@ def candidates_of(context: bpy.types.Context, source: Source) -> list[bpy.types.
     return list(context.scene.objects)
 
 
+def source_objects(context: bpy.types.Context, source: Source) -> list[bpy.types.Object]:
+    """Return the objects of a source that have a surface. If there are none, return its armatures."""
+    candidates = candidates_of(context, source)
+    shown = [thing for thing in candidates if thing.type in MESHABLE]
+    return shown or [thing for thing in candidates if thing.type == "ARMATURE"]
+
+
 def enabled_objects(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Object]:
     """Yield the objects that Blender evaluates for their own sake, hidden ones too.
 

@@ -18,7 +18,7 @@ from mathutils import Matrix, Vector
 
 from ...io_formats.errors import MeshferryError
 from ...io_formats.scene import Joint, Skeleton
-from .. import joint_poses, names
+from .. import import_choices, joint_poses, names
 from ..joint_poses import Array
 from . import drawn_bones
 from .selection import Selection
@@ -102,6 +102,7 @@ def build(
     data: bpy.types.Armature = keep(bpy.data.armatures.new(names.fit(label)))
     made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(label), data))
     names.remember(made, skeleton.name or label)
+    import_choices.write(made, skeleton.choices)
     made.rotation_mode = "QUATERNION"
     made.show_in_front = True
     made.meshferry.skeleton_guid = str(skeleton.properties.get("guid", ""))

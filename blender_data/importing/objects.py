@@ -8,7 +8,7 @@ from typing import Any
 import bpy
 
 from ...io_formats.scene import Node, Role
-from .. import names
+from .. import import_choices, names
 
 _EMPTY_SIZE = 0.25
 
@@ -23,6 +23,7 @@ def build_object(node: Node, data: bpy.types.Mesh | None, keep: Callable[[bpy.ty
     """
     made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(node.name), data))
     names.remember(made, node.name)
+    import_choices.write(made, node.choices)
     made.rotation_mode = "QUATERNION"
     made.location = node.translation
     made.rotation_quaternion = node.rotation

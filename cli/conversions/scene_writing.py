@@ -39,7 +39,8 @@ class SceneWriter:
 
     def write(self, scene: Scene, outcome: Outcome, job: Job, target: Format) -> Iterator[Outcome]:
         """Write the file or the files that a scene becomes; yield an outcome for each."""
-        options = resolve(target.export_options, self._settings.format_options.get(target.name))
+        given = self._settings.format_options.get(target.name, {})
+        options = resolve(target.export_options, given)
         parts: list[tuple[Scene, Path]] = []
         lost: list[str] = []
 
@@ -75,7 +76,7 @@ class SceneWriter:
                 encoded = files.encode_part(
                     part,
                     target,
-                    options,
+                    given,
                     stem=files.scene_name(written.target),
                     ignore_errors=bool(scene.properties.get("as_imported")),
                 )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..flattening import meshes_in_one_space
+from ..import_choices import all_choices
 from ..joining import join
 from ..mesh_parts import part_of_slots, runs
 from ..options import resolve
@@ -34,7 +35,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
     nodes = [node for node in scene.nodes if node.mesh is not None and node.lod == 0 and node.role is Role.RENDER]
     if chosen["mesh_files"] == "JOINED" and len(nodes) > 1:
         bare = [replace(node, mesh=node.mesh and _at_rest(node.mesh)) for node in nodes]
-        nodes = [Node(scene.name, mesh=join(meshes_in_one_space(bare)))]
+        nodes = [Node(scene.name, mesh=join(meshes_in_one_space(bare)), choices=all_choices(nodes))]
     parts = [part for node in nodes for part in _parts(scene, node, chosen)]
     return [replace(scene, name=node.name, nodes=[node], skeletons=[], clips=[]) for node in parts]
 
@@ -46,7 +47,7 @@ def _at_rest(mesh: Mesh) -> Mesh:
 
 def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Node]:
     """Yield a node for each file that an object becomes."""
-    whole = Node(node.name, mesh=node.mesh)
+    whole = Node(node.name, mesh=node.mesh, choices=node.choices)
     if node.mesh is None or options["large_meshes"] != "SPLIT" or 3 * node.mesh.triangle_count <= MOST_SAFE:
         yield whole
         return
@@ -71,4 +72,4 @@ def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Nod
     scene.warnings.append(said)
     scene.properties["made"] = [*scene.properties.get("made", ()), said]  # nothing of it is a loss
     for number in range(len(cuts)):
-        yield Node(f"{node.name}_{number + 1}", mesh=part_of_slots(numbered, [number]))
+        yield replace(whole, name=f"{node.name}_{number + 1}", mesh=part_of_slots(numbered, [number]))

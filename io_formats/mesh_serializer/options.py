@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from ..common_options import MESH_FILES
+from ..common_options import IMPORT_CHOICES, MESH_FILES
 from ..options import Choice, Option
 
 AXES = Option(
     name="axes",
     default="UNITY",
     label="Axes",
-    description="How Unity's axes (left-handed, Y up) become Blender's; the file does not say. An export needs the "
-    "choice that the import had",
-    section="Geometry",
+    description="How Unity's axes (left-handed, Y up) become Blender's; the file does not say. An export of "
+    "imported objects uses the choice of their import",
+    section="Objects",
+    is_remembered=True,
     choices=(
         Choice("UNITY", "Unity", "What faces forward in Unity (+Z) faces Blender's front view (-Y)"),
         Choice("SWAP_YZ", "Swap Y and Z Only", "Turned by 180° about the vertical, as in some other pipelines"),
@@ -62,4 +63,4 @@ TANGENTS = Option(
     ),
 )
 
-EXPORT_OPTIONS: tuple[Option, ...] = (MESH_FILES, LARGE_MESHES, NORMALS, UVS, TANGENTS, AXES)
+EXPORT_OPTIONS: tuple[Option, ...] = (MESH_FILES, LARGE_MESHES, NORMALS, UVS, TANGENTS, IMPORT_CHOICES, AXES)

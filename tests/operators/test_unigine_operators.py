@@ -260,6 +260,7 @@ def test_the_exporter_of_a_collection_names_the_files_of_that_collection(clean_b
         use_instances=True,
         mesh_files="EACH",
     )
+    panel.shown_source = lambda context: operator.shown_source(panel, context)
     panel.names = lambda context, source: operator.names(panel, context, source)
     context = SimpleNamespace(
         space_data=SimpleNamespace(type="PROPERTIES"),

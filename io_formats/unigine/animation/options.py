@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...common_options import IMPORT_CHOICES
 from ...options import Choice, Option
 from ..mesh.options import ANIMATION_RATE, TURN
 
@@ -20,4 +21,4 @@ VERSION = Option(
     ),
 )
 
-EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, TURN)
+EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, IMPORT_CHOICES, TURN)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import ExportError
 from ...flattening import meshes_in_one_space
+from ...import_choices import all_choices
 from ...joining import join
 from ...levels_of_detail import coarser_nodes, join_levels
 from ...options import resolve
@@ -33,11 +34,13 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
             continue
         coarser = coarser_nodes(scene, number)
         skeleton = _common_skeleton(scene, [node, *coarser], "levels of detail")
-        whole.append(replace(join_levels(node, coarser), skeleton=skeleton))
+        choices = all_choices([node, *coarser])
+        whole.append(replace(join_levels(node, coarser), skeleton=skeleton, choices=choices))
     if chosen["mesh_files"] == "JOINED" and len(whole) > 1:
         skeleton = _common_skeleton(scene, whole, "objects to be joined into one file")
         mesh = join(meshes_in_one_space(whole))
-        return [_part(scene, replace(whole[0], name=scene.name, mesh=mesh, skeleton=skeleton), scene.name)]
+        joined = replace(whole[0], name=scene.name, mesh=mesh, skeleton=skeleton, choices=all_choices(whole))
+        return [_part(scene, joined, scene.name)]
     return [_part(scene, node, node.name) for node in whole]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...common_options import MESH_FILES
+from ...common_options import IMPORT_CHOICES, MESH_FILES
 from ...options import Choice, Option
 
 SURFACE_NAME = Option(
@@ -26,8 +26,9 @@ TURN = Option(
     default=False,
     label="Turn to Front",
     description="Turn everything by 180° about Z: what faces forward in UNIGINE (+Y) then faces Blender's front view "
-    "(-Y). Turn back on export",
+    "(-Y). The export turns it back",
     section="Objects",
+    is_remembered=True,
 )
 ANIMATION_RATE = Option(
     name="assumed_frame_rate",
@@ -67,4 +68,4 @@ EMBED_ANIMATION = Option(
     section="Animation",
 )
 
-EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, MESH_FILES, TURN, EMBED_ANIMATION)
+EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, MESH_FILES, IMPORT_CHOICES, TURN, EMBED_ANIMATION)

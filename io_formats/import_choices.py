@@ -1,0 +1,125 @@
+"""Choices that an export has to take from the import: stored on what a file became, used when it is written again."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any
+
+from .common_options import IMPORT_CHOICES
+from .errors import ExportError
+from .options import Option, Value
+from .scene import ImportChoice, Node, Scene, Skeleton
+
+
+def store_choices(scene: Scene, options: Iterable[Option], values: Mapping[str, Any]) -> None:
+    """Store the values of remembered options on all nodes and skeletons of a scene that was just read."""
+    stored = {option.name: str(values[option.name]) for option in options if option.is_remembered}
+    blocks: list[Node | Skeleton] = [*scene.nodes, *scene.skeletons]
+    for block in blocks:
+        block.choices = tuple(ImportChoice(name, value, block.name) for name, value in stored.items())
+
+
+def adopt_choices(
+    options: Iterable[Option], values: Mapping[str, Any], choices: Iterable[ImportChoice]
+) -> dict[str, Any]:
+    """Return the values of an import's options with the choices of an object that its content goes onto."""
+    result = dict(values)
+    table = {option.name: option for option in options if option.is_remembered}
+    for choice in choices:
+        value = parse_value(table[choice.option], choice.value) if choice.option in table else None
+        if value is not None:
+            result[choice.option] = value
+    return result
+
+
+def differs_from_choices(scene: Scene, choices: Iterable[ImportChoice]) -> bool:
+    """Return whether the first skeleton of a scene was read with other choices than these."""
+    own = {choice.option: choice.value for choice in scene.skeletons[0].choices} if scene.skeletons else {}
+    return any(own.get(choice.option, choice.value) != choice.value for choice in choices)
+
+
+def all_choices(nodes: Iterable[Node]) -> tuple[ImportChoice, ...]:
+    """Return the choices of several nodes that become one."""
+    return tuple(choice for node in nodes for choice in node.choices)
+
+
+def with_import_choices(
+    scene: Scene, options: Iterable[Option], values: Mapping[str, Any], given: Container[str]
+) -> dict[str, Any]:
+    """Return the values of an export's options with those that the scene's objects were imported with.
+
+    Parameters
+    ----------
+    scene:
+        The content of one file.
+    options:
+        Options of the format.
+    values:
+        Values for objects without stored choices.
+    given:
+        Names of options whose value in ``values`` applies to all objects.
+
+    Raises
+    ------
+    ExportError
+        Objects of the file were imported with different choices.
+    """
+    result = dict(values)
+    if not result.get(IMPORT_CHOICES.name, IMPORT_CHOICES.default):
+        return result
+    blocks: list[Node | Skeleton] = [*scene.nodes, *scene.skeletons]
+    choices = [choice for block in blocks for choice in block.choices]
+    for option in options:
+        if option.is_remembered and option.name not in given:
+            stored = _common_value(option, choices)
+            if stored is not None:
+                result[option.name] = stored
+    return result
+
+
+def _common_value(option: Option, choices: Iterable[ImportChoice]) -> Value | None:
+    """Return the value of an option on which all objects agree. None if none of them has one."""
+    owners: dict[Value, str] = {}
+    for choice in choices:
+        value = parse_value(option, choice.value)
+        if choice.option == option.name and value is not None:
+            owners.setdefault(value, choice.owner)
+    if len(owners) > 1:
+        (value, owner), (other_value, other) = list(owners.items())[:2]
+        raise ExportError(
+            f"'{owner}' was imported with {option.label}: {label_of(option, value)}, '{other}' with "
+            f"{label_of(option, other_value)}. One file has room for one of them: export the objects one by one, or "
+            f"turn {IMPORT_CHOICES.label} off and choose"
+        )
+    return next(iter(owners), None)
+
+
+def imported_texts(options: Iterable[Option], choices: Sequence[Iterable[ImportChoice]]) -> dict[str, str]:
+    """Return a text for each option of which all objects, given by their choices, have a stored value."""
+    texts = {}
+    for option in options:
+        stored = [
+            [parse_value(option, choice.value) for choice in of_object if choice.option == option.name]
+            for of_object in choices
+        ]
+        values = {values[0] for values in stored if values}
+        if not stored or not all(stored) or None in values:
+            continue
+        labels = [label_of(option, value) for value in values if value is not None]
+        texts[option.name] = f"{option.label}: {labels[0] if len(labels) == 1 else 'of each object'}, as imported"
+    return texts
+
+
+def parse_value(option: Option, text: str) -> Value | None:
+    """Return the value of an option from its text. None if this version does not know it."""
+    known: dict[str, Value] = {choice.key: choice.key for choice in option.choices}
+    if isinstance(option.default, bool):
+        known = {"True": True, "False": False}
+    return known.get(text)
+
+
+def label_of(option: Option, value: Value) -> str:
+    """Return the label of a value for messages."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return next((choice.label for choice in option.choices if choice.key == value), str(value))
