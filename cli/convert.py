@@ -13,10 +13,13 @@ the package handles signals, Ctrl+C is an exception.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import os
-import sys
+try:
+    import importlib
+    import importlib.util
+    import os
+    import sys
+except KeyboardInterrupt:
+    raise SystemExit(130) from None
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -101,6 +101,6 @@ def leave(status: int) -> NoReturn:
     if temporary.name.startswith("blender_"):  # the session's own folder, not what it lies in
         shutil.rmtree(temporary, ignore_errors=True)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # None if it was closed
             stream.flush()
     os._exit(status)

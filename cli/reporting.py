@@ -112,7 +112,17 @@ def _discard(stream: TextIO) -> None:
 
 
 def make_streams_safe() -> None:
-    """Let consoles that lack a character show its code instead of stopping the work."""
+    """Let consoles that lack a character show its code instead of stopping the work. Open closed streams to nowhere.
+
+    Otherwise the next file to be opened gets the number of a closed stream, and Blender prints into that file.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+        if number and getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (to the end of the process)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

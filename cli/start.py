@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from . import interruption
+try:
+    from . import interruption
+except KeyboardInterrupt:  # not handled yet
+    raise SystemExit(130) from None
 
 
 def run() -> None:

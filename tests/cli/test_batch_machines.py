@@ -47,7 +47,8 @@ def cluster(tmp_path_factory):
         pytest.skip("dask.distributed is absent: pip install meshferry[dask]")
     folder = tmp_path_factory.mktemp("cluster")
     found = folder / "scheduler.json"
-    alone = {"DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False"} | os.environ
+    temporary = tmp_path_factory.mktemp("temporary")
+    own = {"DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False"} | os.environ | {"TMPDIR": str(temporary)}
     with ExitStack() as stack:
 
         def start(*arguments):
@@ -57,7 +58,7 @@ def cluster(tmp_path_factory):
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=alone,
+                env=own,
             )
             stack.callback(process.wait)
             stack.callback(process.kill)
@@ -209,7 +210,7 @@ def test_shards_are_worth_a_start_and_leave_no_thread_idle(count, threads, size)
     assert dask_cluster.shard_size(count, threads) == size
 
 
-def openjd(*arguments):
+def openjd(temporary, *arguments):
     """Run the reference implementation of Open Job Description; return what it printed, as JSON."""
     if importlib.util.find_spec("openjd") is None:
         pytest.skip("Open Job Description is absent: pip install meshferry[openjd]")
@@ -219,6 +220,7 @@ def openjd(*arguments):
         capture_output=True,
         encoding="utf-8",
         timeout=120,
+        env=os.environ | {"TMPDIR": str(temporary)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout[done.stdout.index("{\n") :])
@@ -231,7 +233,7 @@ def test_a_job_runs_on_a_farm_that_sees_the_folders_elsewhere(library, tmp_path)
     assert done.returncode == 0 and "a job for 12 files" in done.stdout, done.stderr
     assert written(out) == {}
     template = job / "template.json"
-    openjd("check", template)
+    openjd(tmp_path, "check", template)
     lib.rename(tmp_path / "their lib")
     try:
         rules = [(lib, tmp_path / "their lib"), (out, tmp_path / "their out")]
@@ -241,6 +243,7 @@ def test_a_job_runs_on_a_farm_that_sees_the_folders_elsewhere(library, tmp_path)
             for old, new in rules
         ]
         ran = openjd(
+            tmp_path,
             "run",
             template,
             *("-p", f"file://{job / 'parameters.json'}", "-p", "ChunkSize=6", "-p", "ChunkSeconds=0"),

@@ -171,3 +171,17 @@ def test_script_in_a_real_blender_has_a_true_exit_status(blender, broken, tmp_pa
     assert blender("--python", SCRIPT, "--", "nothing").returncode == 2
     assert blender("--python", SCRIPT).returncode == 2
     assert blender("--python", SCRIPT, "--", "formats").returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes streams")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_closed_streams_change_nothing(windmill, tmp_path, closed):
+    """Blender prints to the first and second file descriptor, which must not be those of other files."""
+    pytest.importorskip("bpy", reason="Blender is absent")
+    target = tmp_path / "out.glb"
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, str(SCRIPT), "--", str(windmill), str(target)]
+    done = subprocess.run(command, check=False, capture_output=True, timeout=120)
+    said = b"" if closed.startswith(">&-") else f"{windmill} -> {target}".encode()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(said) and bool(said) == bool(done.stdout)
+    assert target.read_bytes().startswith(b"glTF")
