@@ -26,7 +26,7 @@ GROUPS = {
     "timbermesh": ("import", "export", "memory", "growth"),
     "unigine": ("read", "import", "export", "rigged", "animation"),
     "second_life": ("import", "export"),
-    "batch": ("library", "million", "memory"),
+    "batch": ("library", "exchange", "million", "memory"),
 }
 """What is measured, by family of formats: the groups of ``meshbench/<family>_rows.py``."""
 SIZES = (10_000, 40_000, 100_000, 400_000, 1_000_000, 4_000_000)

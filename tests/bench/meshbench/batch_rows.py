@@ -32,7 +32,11 @@ MEBIBYTE = 2**20
 _ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 """Compiled modules are kept, as of everything installed: the peer's are, too."""
 
+EXCHANGED = 117
+"""Files of the library that go to glTF, as many as in a real project."""
+
 OPTIONS = f"""\
+to glTF         {EXCHANGED} files of the library; the peer is one Blender that imports and exports each file in a loop
 library         {FILES:,} files of 144 triangles or 8 joints, all formats in turns, in folders of 100; driver and worker
                 included, from the start of the command to its end. Format to format: all with meshes to .mesh
 start           python -c "import bpy", from the start of the process to its end
@@ -78,6 +82,35 @@ def library(_triangles: int, rounds: int, folder: Path) -> list[Row]:
         ratio_row("format to format, 2 workers : 1", "meshes_mesh_2", "meshes_mesh_1", 1 / 1.8, seconds),
         ratio_row("to .blend, 2 workers : 1", "all_blend_2", "all_blend_1", 1 / 1.8, seconds),
     ]
+
+
+def exchange(_triangles: int, rounds: int, folder: Path) -> list[Row]:
+    """Compare a batch to glTF on two workers with a plain loop in one Blender."""
+    with _empty(folder / "exchange") as place:
+        source, output = place / "files", place / "out"
+        make_library(source, EXCHANGED)
+
+        def plain_loop() -> None:
+            program = Path(__file__).with_name("plain_loop.py")
+            command = [sys.executable, str(program), str(source), str(output)]
+            subprocess.run(command, check=True, capture_output=True, env=_ENVIRONMENT)
+
+        def fresh() -> None:
+            shutil.rmtree(output, ignore_errors=True)
+            output.mkdir()
+
+        def check() -> None:
+            made = len(list(output.rglob("*.glb")))
+            assert made == EXCHANGED, f"{made} of {EXCHANGED} files were written"
+
+        seconds = in_turns(
+            [
+                Task("batch", lambda: _batch(source, "glb", output, "--jobs", "2"), fresh, check),
+                Task("loop", plain_loop, fresh, check),
+            ],
+            min(rounds, 3),
+        )
+    return [ratio_row(f"{EXCHANGED} files to .glb, 2 workers : a plain loop", "batch", "loop", 1 / 1.5, seconds)]
 
 
 def million(_triangles: int, _rounds: int, folder: Path) -> list[Row]:
@@ -167,4 +200,4 @@ def _watched(source: Path, output: Path) -> list[tuple[int, int]]:
     return seen
 
 
-GROUPS = {"library": library, "million": million, "memory": memory}
+GROUPS = {"library": library, "exchange": exchange, "million": million, "memory": memory}
