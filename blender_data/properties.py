@@ -222,7 +222,9 @@ class MeshferryObject(bpy.types.PropertyGroup):
         name="Surfaces",
         description="What the file says of the surfaces that its material slots are",
     )
-    active_surface: IntProperty(name="Active Surface", description="Surface chosen in the list", default=0, min=0)
+    active_surface: IntProperty(
+        name="Active Surface", description="Not used since 0.2: the active material slot is", default=0, min=0
+    )
     lod: IntProperty(
         name="Level of Detail",
         description="0: the finest; others are exported with the object they stand for",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import bpy
 
@@ -65,35 +67,79 @@ def _write_domains(entry: bpy.types.PropertyGroup, surface: Surface) -> None:
             entry.has_domains = True
 
 
-def matched(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup | None]:
-    """Return for each material slot its surface in the object's list, or None.
+@dataclass(frozen=True)
+class WrittenSurface:
+    """A surface of an object as an export writes it."""
 
-    A surface follows its material, so that slots can be moved; slots of one material take theirs in
-    order. A slot that got another material keeps the surface at its place, if no other slot has it.
+    name: str
+    """Empty: the file gets the object's name."""
+    entry: bpy.types.PropertyGroup | None
+    """Its settings in the object's list; None: the defaults."""
+    has_own_name: bool
+    """The name is that of the settings; otherwise it follows the material, or the object."""
+
+
+def written(thing: bpy.types.Object) -> list[WrittenSurface]:
+    """Return a surface for each material slot of an object, or one for a mesh without slots.
+
+    Panel, checks and exports all take the names from here.
     """
+    slots = thing.material_slots
+    if slots:
+        return [_written(entry, slot.material) for entry, slot in zip(matched(thing), slots, strict=True)]
+    if (only := slotless(thing)) is not None:
+        return [WrittenSurface(only.name, only, has_own_name=True)]
+    has_faces = len(getattr(thing.data, "polygons", ())) > 0
+    return [WrittenSurface(names.file_name(thing), None, has_own_name=False)] if has_faces else []
+
+
+def unused(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup]:
+    """Return the settings in an object's list that belong to no material slot, so that nothing is written of them."""
+    only = slotless(thing)
+    used = {entry.as_pointer() for entry in (only, *matched(thing)) if entry is not None}
+    return [entry for entry in thing.meshferry.surfaces if entry.as_pointer() not in used]
+
+
+def slotless(thing: bpy.types.Object) -> bpy.types.PropertyGroup | None:
+    """Return the settings of an object without slots: the only ones, if they never had a material."""
+    stored = thing.meshferry.surfaces
+    if len(thing.material_slots) or len(stored) != 1 or stored[0].material is not None or stored[0].given_name:
+        return None
+    return stored[0]
+
+
+def matched(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup | None]:
+    """Return for each material slot its settings in the object's list, or None.
+
+    Settings follow their material, so that slots can be moved; slots of one material take theirs in
+    order. A slot that got another material keeps the settings at its place, if no other slot has them.
+    """
+    stored = thing.meshferry.surfaces
     slots = [slot.material for slot in thing.material_slots]
-    waiting = sorted(range(len(thing.meshferry.surfaces)), key=lambda at: _rank(thing.meshferry.surfaces[at].order))
-    places: list[int | None] = [None] * len(slots)
-    for slot, material in enumerate(slots):
-        found = next((at for at in waiting if thing.meshferry.surfaces[at].material == material), None)
-        if found is not None:
-            places[slot] = found
-            waiting.remove(found)
-    for slot, place in enumerate(places):
-        if place is None and slot in waiting:
-            places[slot] = slot
-            waiting.remove(slot)
-    return [None if place is None else thing.meshferry.surfaces[place] for place in places]
+    waiting: dict[bpy.types.Material | None, deque[int]] = {}
+    for at in sorted(range(len(stored)), key=lambda at: _rank(stored[at].order)):
+        waiting.setdefault(stored[at].material, deque()).append(at)
+    places = [found.popleft() if (found := waiting.get(material)) else None for material in slots]
+    left = {at for found in waiting.values() for at in found}
+    places = [slot if place is None and slot in left else place for slot, place in enumerate(places)]
+    return [None if place is None else stored[place] for place in places]
 
 
 def _rank(order: int) -> float:
     return order if order >= 0 else float("inf")
 
 
-def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[str]) -> list[Surface]:
-    """Return a surface for each material slot of an object; one named like the object where it has no slots.
+def _written(entry: bpy.types.PropertyGroup | None, material: bpy.types.Material | None) -> WrittenSurface:
+    """Return what is written for a slot: settings name it as long as its material is the one they were made for."""
+    if entry is not None:
+        is_same = material is not None and entry.material == material and entry.given_name == material.name
+        if material is None or (is_same and (entry.name or entry.order >= 0)):
+            return WrittenSurface(entry.name, entry, has_own_name=True)
+    return WrittenSurface(names.file_name(material) if material else "", entry, has_own_name=False)
 
-    The only surface of a file that knows of no materials needs no slot.
+
+def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[str]) -> list[Surface]:
+    """Return the surfaces that :func:`written` lists, with their settings.
 
     Parameters
     ----------
@@ -103,35 +149,18 @@ def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[s
         Names of the mesh's shape keys. A surface that came from a file lists those of them that it held; which
         others move it, the caller knows.
     """
-    entries = matched(thing)
-    only = thing.meshferry.surfaces[0] if len(thing.meshferry.surfaces) == 1 else None
-    if not entries and only is not None and only.material is None and not only.given_name:
-        return [_surface(only, None, uv_names, key_names)]  # it came without a material, and got none since
-    if not entries and len(thing.meshferry.surfaces) == 0 and len(getattr(thing.data, "polygons", ())):
-        return [Surface(names.file_name(thing))]
-    return [
-        _surface(entry, slot.material, uv_names, key_names)
-        for entry, slot in zip(entries, thing.material_slots, strict=True)
-    ]
+    return [_surface(surface, uv_names, key_names) for surface in written(thing)]
 
 
-def _surface(
-    entry: bpy.types.PropertyGroup | None,
-    material: bpy.types.Material | None,
-    uv_names: Sequence[str],
-    key_names: Sequence[str],
-) -> Surface:
+def _surface(surface: WrittenSurface, uv_names: Sequence[str], key_names: Sequence[str]) -> Surface:
+    entry = surface.entry
     if entry is None:
-        return Surface(names.file_name(material) if material else "")
-    name = entry.name
-    is_same = entry.material == material and (material is None or entry.given_name == material.name)
-    if material is not None and not (is_same and (name or entry.order >= 0)):
-        name = names.file_name(material)
+        return Surface(surface.name)
     held = (entry.has_uv0, entry.has_uv1)
     places = [uv_place(name, position) for position, name in enumerate(uv_names)]
     shapes = {shape.name: shape.source_name for shape in entry.shapes if shape.name in key_names}
     return Surface(
-        name,
+        surface.name,
         uvs=tuple(held[place] if place < len(held) else True for place in places),
         has_colors=entry.has_colors,
         has_weights=True if entry.has_weights else None,

@@ -9,7 +9,7 @@ from bpy.app.translations import pgettext_iface as iface_
 from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
 
-from ..blender_data import element_selection, level_objects
+from ..blender_data import element_selection, level_objects, surfaces
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.model_objects import named_levels
 from ..blender_data.exporting.object_selection import armature_of
@@ -329,15 +329,13 @@ def objects_about(context: Any, text: str) -> list[Any]:
 
 
 def show_material(item: Any, text: str) -> None:
-    """Make the surface and the material slot active that the text names."""
-    for index, surface in enumerate(item.meshferry.surfaces):
-        if f"'{surface.name}'" in text:
-            item.meshferry.active_surface = index
-            break
-    for index, slot in enumerate(item.material_slots):
-        if slot.material is not None and f"'{slot.material.name}'" in text:
-            item.active_material_index = index
-            return
+    """Make the material slot active that the text names by its surface or its material."""
+    slots = [slot.material for slot in item.material_slots]
+    for names_of in (_surface_names(item), [material.name if material is not None else "" for material in slots]):
+        for index, name in enumerate(names_of):
+            if name and f"'{name}'" in text and index < len(slots):
+                item.active_material_index = index
+                return
 
 
 def _object_names(item: Any) -> Iterator[str]:
@@ -347,7 +345,7 @@ def _object_names(item: Any) -> Iterator[str]:
 
 
 def _surface_names(item: Any) -> Iterator[str]:
-    for surface in item.meshferry.surfaces:
+    for surface in surfaces.written(item):
         yield surface.name
 
 

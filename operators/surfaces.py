@@ -1,12 +1,13 @@
 """Keep the list of an object's surfaces in step with its material slots."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..blender_data.names import file_name
-from ..blender_data.surfaces import matched
+from ..blender_data.surfaces import matched, slotless, written
 from .reporting import counted
 
 NEW_SURFACE = "surface"
@@ -37,47 +38,47 @@ class OBJECT_OT_meshferry_surfaces_match(_OfMesh, bpy.types.Operator):
     bl_idname = "object.meshferry_surfaces_match"
     bl_label = "Match Material Slots"
     bl_description = (
-        "List a surface for each material slot, in the order of the slots: those that are there keep their settings, "
-        "missing ones are added, those without a slot are removed"
+        "Give each material slot settings of its own, under the name that is exported: existing ones are kept, missing "
+        "ones are added, those without a slot are removed"
     )
 
     def execute(self, context: Any) -> set[str]:
-        """Add, remove and sort."""
-        item = context.object
-        before = len(item.meshferry.surfaces)
-        added = match_slots(item)
-        removed = before + added - len(item.meshferry.surfaces)
-        said = [
-            counted(added, "{} surface added", "{} surfaces added") if added else "",
-            counted(removed, "{} surface removed", "{} surfaces removed") if removed else "",
+        """Add, rename, remove and sort."""
+        changes = match_slots(context.object)
+        parts = [
+            counted(changes.added, "{} surface added", "{} surfaces added") if changes.added else "",
+            counted(changes.renamed, "{} surface renamed", "{} surfaces renamed") if changes.renamed else "",
+            counted(changes.removed, "{} surface removed", "{} surfaces removed") if changes.removed else "",
         ]
-        text = ", ".join(part for part in said if part) or rpt_("Every material slot has its surface")
+        text = ", ".join(part for part in parts if part) or rpt_("Every material slot has its surface")
         self.report({"INFO"}, text)
         return {"FINISHED"}
 
 
 class OBJECT_OT_meshferry_surface_add(_OfMesh, bpy.types.Operator):
-    """Add a surface."""
+    """Add the settings of a surface."""
 
     bl_idname = "object.meshferry_surface_add"
     bl_label = "Add Surface"
-    bl_description = "Add a surface for the first material slot that has none, or with a new slot"
+    bl_description = (
+        "Add settings for the active material slot if it has none, else for the first one without, else with a new slot"
+    )
 
     def execute(self, context: Any) -> set[str]:
-        """Add it and make it active."""
+        """Add them and make their slot active."""
         item = context.object
-        kept = matched(item)
-        slot = next((place for place, entry in enumerate(kept) if entry is None), len(kept))
-        if slot == len(kept):
+        entries = matched(item)
+        free = [slot for slot, entry in enumerate(entries) if entry is None]
+        slot = item.active_material_index if item.active_material_index in free else next(iter(free), len(entries))
+        if slot == len(entries):
             item.data.materials.append(None)
         add_surface(item, slot)
-        item.meshferry.active_surface = len(item.meshferry.surfaces) - 1
         item.active_material_index = slot
         return {"FINISHED"}
 
 
 class OBJECT_OT_meshferry_surface_remove(_OfMesh, bpy.types.Operator):
-    """Remove a surface."""
+    """Remove the settings of a surface."""
 
     bl_idname = "object.meshferry_surface_remove"
     bl_label = "Remove Surface"
@@ -88,48 +89,78 @@ class OBJECT_OT_meshferry_surface_remove(_OfMesh, bpy.types.Operator):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need a surface."""
-        return super().poll(context) and len(context.object.meshferry.surfaces) > 0
+        """Need settings of the active slot."""
+        return super().poll(context) and active_entry(context.object) is not None
 
     def execute(self, context: Any) -> set[str]:
-        """Remove the active one."""
-        kept = context.object.meshferry
-        place = min(kept.active_surface, len(kept.surfaces) - 1)
-        kept.surfaces.remove(place)
-        kept.active_surface = max(0, min(place, len(kept.surfaces) - 1))
+        """Remove those of the active slot."""
+        stored = context.object.meshferry.surfaces
+        stored.remove(index_in(stored, active_entry(context.object)))
         return {"FINISHED"}
 
 
-def match_slots(item: Any) -> int:
-    """Give an object a surface for each material slot, in their order, and no others; return how many were added."""
-    surfaces = item.meshferry.surfaces
-    pointers = [entry.as_pointer() for entry in surfaces]
-    wanted = [None if entry is None else pointers.index(entry.as_pointer()) for entry in matched(item)]
-    added = 0
-    for slot, place in enumerate(wanted):
-        if place is None:
+def active_entry(item: Any) -> Any | None:
+    """Return the settings of the active material slot, or of an object without slots."""
+    listed = written(item)
+    active = item.active_material_index if len(item.material_slots) else 0
+    return listed[active].entry if active < len(listed) else None
+
+
+def index_in(stored: Any, entry: Any) -> int:
+    """Return the index of an entry of a collection property."""
+    return [other.as_pointer() for other in stored].index(entry.as_pointer())
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How many settings :func:`match_slots` changed."""
+
+    added: int
+    renamed: int
+    removed: int
+
+
+def match_slots(item: Any) -> Changes:
+    """Give an object settings for each material slot, named as they are exported, in their order, and no others."""
+    stored = item.meshferry.surfaces
+    before = len(stored)
+    if not len(item.material_slots) and slotless(item) is not None:
+        return Changes(0, 0, 0)
+    wanted = []
+    renamed = 0
+    for surface, slot in zip(written(item), item.material_slots, strict=False):
+        wanted.append(None if surface.entry is None else index_in(stored, surface.entry))
+        if surface.entry is not None:
+            renamed += surface.entry.name != surface.name
+            assign(surface.entry, surface.name, slot.material)
+    added = wanted.count(None)
+    for slot, index in enumerate(wanted):
+        if index is None:
             add_surface(item, slot)
-            wanted[slot] = len(surfaces) - 1
-            added += 1
-    places = list(range(len(surfaces)))  # where each entry of the list stood before it was sorted
-    for slot, place in enumerate(wanted):
-        now = places.index(place)
-        surfaces.move(now, slot)
+            wanted[slot] = len(stored) - 1
+    places = list(range(len(stored)))  # where each entry of the list stood before it was sorted
+    for slot, index in enumerate(wanted):
+        now = places.index(index)
+        stored.move(now, slot)
         places.insert(slot, places.pop(now))
-    for place in reversed(range(len(wanted), len(surfaces))):
-        surfaces.remove(place)
-    item.meshferry.active_surface = min(item.meshferry.active_surface, max(0, len(surfaces) - 1))
-    return added
+    for index in reversed(range(len(wanted), len(stored))):
+        stored.remove(index)
+    return Changes(added, renamed, before + added - len(stored))
 
 
 def add_surface(item: Any, slot: int) -> Any:
     """Add a surface with default settings for a material slot, named after its material."""
     material = item.material_slots[slot].material
     entry = item.meshferry.surfaces.add()
+    assign(entry, file_name(material) if material is not None else NEW_SURFACE, material)
+    return entry
+
+
+def assign(entry: Any, name: str, material: Any) -> None:
+    """Make settings those of a material, under this name as long as the material keeps its own."""
+    entry.name = name
     entry.material = material
     entry.given_name = material.name if material is not None else ""
-    entry.name = file_name(material) if material is not None else NEW_SURFACE
-    return entry
 
 
 CLASSES = (

@@ -3,24 +3,33 @@
 from typing import Any
 
 import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
 
+from ..blender_data import surfaces
+from ..blender_data.names import file_name
 from ..io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
 from .checks import draw_findings
 from .export_unigine import rig_of
 from .mesh_normals import has_free_normals
-from .sidebar import Sidebar, actions_of, concerns, draw_actions
+from .sidebar import Sidebar, actions_of, concerns, draw_actions, draw_wrapped
 
 
 class UNIGINE_UL_surfaces(bpy.types.UIList):
-    """Surfaces: name and size of the lightmap."""
+    """Material slots as the surfaces that are written: name and size of the lightmap."""
 
     def draw_item(
-        self, context: Any, layout: Any, data: Any, item: Any, icon: int, active_data: Any, active_property: str
+        self,
+        context: Any,
+        layout: Any,
+        data: Any,
+        item: Any,
+        icon: int,
+        active_data: Any,
+        active_property: str,
+        index: int,
     ) -> None:
-        """Draw one surface."""
-        split = layout.split(factor=0.72, align=True)
-        split.prop(item, "name", text="", emboss=False, icon="MATERIAL" if item.material is not None else "BLANK1")
-        split.prop(item, "lightmap_resolution", text="", emboss=False)
+        """Draw the surface of one slot."""
+        draw_written(layout, surfaces.written(data)[index], data, item.material)
 
 
 class UNIGINE_PT_sidebar(Sidebar, bpy.types.Panel):
@@ -62,20 +71,30 @@ class UNIGINE_PT_surfaces(Sidebar, bpy.types.Panel):
     def draw(self, context: Any) -> None:
         """Draw the list and the settings of the surface chosen in it."""
         layout = self.layout
-        kept = context.object.meshferry
+        item = context.object
+        listed = surfaces.written(item)
+        slot_count = len(item.material_slots)
         row = layout.row()
-        row.template_list(
-            "UNIGINE_UL_surfaces", "", kept, "surfaces", kept, "active_surface", rows=4 if len(kept.surfaces) else 3
-        )
+        if slot_count:
+            rows = 4 if slot_count > 1 else 3
+            row.template_list(
+                "UNIGINE_UL_surfaces", "", item, "material_slots", item, "active_material_index", rows=rows
+            )
+        else:
+            box = row.box()
+            for surface in listed:
+                draw_written(box, surface, item, None)
+            if not listed:
+                box.label(text="No faces")
         buttons = row.column(align=True)
         buttons.operator("object.meshferry_surface_add", text="", icon="ADD")
         buttons.operator("object.meshferry_surface_remove", text="", icon="REMOVE")
         buttons.separator()
         buttons.operator("object.meshferry_surfaces_match", text="", icon="FILE_REFRESH")
-        if kept.active_surface < len(kept.surfaces):
-            draw_surface(layout, kept.surfaces[kept.active_surface], context.object)
-        elif len(context.object.material_slots):
-            layout.label(text="Slots are exported with defaults", icon="INFO")
+        draw_unused(layout, context, surfaces.unused(item))
+        active = item.active_material_index if slot_count else 0
+        if active < len(listed):
+            draw_surface(layout, listed[active], item)
 
 
 class UNIGINE_PT_level_of_detail(Sidebar, bpy.types.Panel):
@@ -128,14 +147,47 @@ class UNIGINE_PT_armature(Sidebar, bpy.types.Panel):
         column.prop(rig.meshferry, "skeleton_path")
 
 
-def draw_surface(layout: Any, surface: Any, item: Any) -> None:
+def draw_written(layout: Any, surface: surfaces.WrittenSurface, item: Any, material: Any) -> None:
+    """Draw the name that is written, where it can be edited, and the size of the lightmap."""
+    split = layout.split(factor=0.72, align=True)
+    if surface.has_own_name:
+        split.prop(
+            surface.entry, "name", text="", emboss=False, icon="FILE_TEXT", placeholder=surface.name or file_name(item)
+        )
+    elif material is None:
+        split.label(text=surface.name or file_name(item), icon="OBJECT_DATA", translate=False)
+    elif surface.name == material.name:
+        split.prop(material, "name", text="", emboss=False, icon="MATERIAL")
+    else:
+        split.prop(material.meshferry, "source_name", text="", emboss=False, icon="MATERIAL")
+    if surface.entry is not None:
+        split.prop(surface.entry, "lightmap_resolution", text="", emboss=False)
+
+
+def draw_unused(layout: Any, context: Any, entries: list[Any]) -> None:
+    """Draw the settings that no material slot has, and what removes them."""
+    if not entries:
+        return
+    names = ", ".join(f"'{entry.name}'" for entry in entries)
+    column = layout.box().column(align=True)
+    draw_wrapped(column, context, rpt_("Not exported, no material slot: {}").format(names), "ERROR")
+    column.operator("object.meshferry_surfaces_match", icon="FILE_REFRESH")
+
+
+def draw_surface(layout: Any, surface: surfaces.WrittenSurface, item: Any) -> None:
     """Draw the settings of one surface; what the object has nothing of is pale."""
     column = layout.column()
     column.use_property_split = True
     column.use_property_decorate = False
-    column.prop(surface, "material")
-    column.prop(surface, "lightmap_channel")
-    column.prop(surface, "lightmap_resolution")
+    if len(item.material_slots):
+        column.prop(item.material_slots[item.active_material_index], "material", text="Material")
+    entry = surface.entry
+    if entry is None:
+        column.label(text="Exported with defaults", icon="INFO")
+        column.operator("object.meshferry_surface_add", icon="ADD")
+        return
+    column.prop(entry, "lightmap_channel")
+    column.prop(entry, "lightmap_resolution")
     holds = layout.column(align=True)
     holds.label(text="Holds")
     uv_layers = len(item.data.uv_layers)
@@ -148,11 +200,11 @@ def draw_surface(layout: Any, surface: Any, item: Any) -> None:
         for name, is_there in pair:
             button = row.row(align=True)
             button.active = is_there
-            button.prop(surface, name, toggle=True)
-    if len(surface.shapes):
+            button.prop(entry, name, toggle=True)
+    if len(entry.shapes):
         shapes = layout.column(align=True)
         shapes.label(text="Shapes")
-        for shape in surface.shapes:
+        for shape in entry.shapes:
             shapes.label(text=shape.name, icon="SHAPEKEY_DATA", translate=False)
 
 

@@ -32,6 +32,7 @@ class RestMeshes:
         self.use_modifiers = bool(options["use_modifiers"])
         self.use_keys = bool(options["use_shape_keys"]) and capabilities.shape_keys
         self.influences = capabilities.influences
+        self.with_surfaces = capabilities.surfaces
         self.with_bones = capabilities.skeletons
         """Otherwise a mesh is exported as armatures make it look."""
         is_single = capabilities.placed_models or capabilities.uv_layers == 1
@@ -219,6 +220,12 @@ class RestMeshes:
     def _surfaces(self, thing: bpy.types.Object, mesh: Mesh) -> list[Surface]:
         """Return a surface for each of the mesh's materials; modifiers may have added some to the object's."""
         found = surfaces.read(thing, [layer.name for layer in mesh.uvs], [key.name for key in mesh.shape_keys])
+        unused = [entry.name for entry in surfaces.unused(thing)] if self.with_surfaces else []
+        if unused:
+            self.reader.notice(
+                f"{thing.name}: surfaces of the list without a material slot were not exported: {listed(unused)}; "
+                "use Match Material Slots"
+            )
         return found[: len(mesh.materials)] + [Surface(name) for name in mesh.materials[len(found) :]]
 
 

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
+import unigine_oracle as oracle
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -60,7 +61,7 @@ def test_matching_sorts_long_lists(lamp, clean_blender):
     for number in (3, 6, 0, 5):
         entry = lamp.meshferry.surfaces.add()
         entry.name = f"kept {number}"
-        entry.material = materials[number]
+        entry.material, entry.given_name = materials[number], materials[number].name
     clean_blender.ops.object.meshferry_surfaces_match()
     assert _names(lamp) == ["kept 0", "M1", "M2", "kept 3", "M4", "kept 5", "kept 6"]
 
@@ -71,31 +72,160 @@ def test_slots_of_one_material_stay_apart(lamp, clean_blender):
     assert _names(lamp) == ["Glass", "Glass", "surface"]
 
 
-def test_adding_fills_a_gap_first_and_then_makes_a_slot(lamp, clean_blender):
+def test_adding_takes_the_active_slot_then_a_gap_and_then_makes_a_slot(lamp, clean_blender):
     ops = clean_blender.ops.object
-    ops.meshferry_surfaces_match()
-    lamp.meshferry.active_surface = 1
-    ops.meshferry_surface_remove()
-    assert _names(lamp) == ["Glass", "surface"]
+    lamp.active_material_index = 1
     ops.meshferry_surface_add()
-    assert _names(lamp) == ["Glass", "surface", "Brass"]
+    assert (_names(lamp), lamp.active_material_index) == (["Brass"], 1)
+    ops.meshferry_surface_add()
+    assert (_names(lamp), lamp.active_material_index) == (["Brass", "Glass"], 0)
+    ops.meshferry_surface_add()
     assert len(lamp.material_slots) == 3
-    assert lamp.active_material_index == 1
     ops.meshferry_surface_add()
-    assert len(lamp.material_slots) == 4
-    assert lamp.meshferry.active_surface == 3
+    assert (len(lamp.material_slots), lamp.active_material_index) == (4, 3)
 
 
-def test_removing_leaves_the_slot_and_a_valid_choice(lamp, clean_blender):
+def test_removing_takes_the_settings_of_the_active_slot_and_leaves_the_slot(lamp, clean_blender):
     ops = clean_blender.ops.object
     ops.meshferry_surfaces_match()
-    lamp.meshferry.active_surface = 2
-    for left in (2, 1, 0):
-        ops.meshferry_surface_remove()
-        assert len(lamp.meshferry.surfaces) == left
-        assert lamp.meshferry.active_surface == max(0, left - 1)
+    lamp.meshferry.surfaces.move(0, 2)
+    lamp.active_material_index = 1
+    ops.meshferry_surface_remove()
+    assert sorted(_names(lamp)) == ["Glass", "surface"]
     assert not ops.meshferry_surface_remove.poll()
     assert len(lamp.material_slots) == 3
+
+
+def _as_imported(lamp):
+    """Give the slots the surfaces Pane, Ring and Wick of a file."""
+    for order, (name, material) in enumerate(zip(("Pane", "Ring", "Wick"), lamp.data.materials, strict=True)):
+        entry = lamp.meshferry.surfaces.add()
+        entry.name, entry.material, entry.order = name, material, order
+        entry.given_name = material.name if material is not None else ""
+
+
+def _rename_material_after_surface(lamp):
+    lamp.meshferry.surfaces[0].name = "Shade"
+    lamp.data.materials[0].name = "Crystal"
+
+
+def _replace_material(lamp):
+    lamp.data.materials[0] = lamp.data.materials[1]
+
+
+def _replace_by_a_new_one(lamp):
+    lamp.data.materials[1] = lamp.data.materials[0].copy()
+
+
+def _swap(lamp):
+    lamp.data.materials[0], lamp.data.materials[1] = lamp.data.materials[1], lamp.data.materials[0]
+
+
+def _empty_a_slot(lamp):
+    lamp.data.materials[0] = None
+
+
+def _remove_a_slot(lamp):
+    lamp.data.materials.pop(index=1)
+
+
+def _remove_settings(lamp):
+    lamp.meshferry.surfaces.remove(0)
+    lamp.meshferry.surfaces.remove(1)
+
+
+def _name_of_the_file(lamp):
+    lamp.meshferry.surfaces.clear()
+    lamp.data.materials[1].meshferry.source_name = "Brass/Old"
+    lamp.data.materials[1].meshferry.given_name = "Brass"
+
+
+def _no_slots(lamp):
+    lamp.data.materials.clear()
+
+
+def _no_slots_one_surface(lamp):
+    lamp.data.materials.clear()
+    lamp.meshferry.surfaces.remove(0)
+    lamp.meshferry.surfaces.remove(0)
+
+
+def _drawn_list(lamp, context):
+    """Return the names that the panel shows, and the settings that it says are not exported."""
+    from meshferry.operators import unigine_panel
+
+    names = []
+
+    class Row(MagicMock):
+        def prop(self, owner, name, **_):
+            if name in {"name", "source_name"}:
+                names.append(getattr(owner, name))
+
+        def label(self, text="", icon="", **_):
+            if icon == "OBJECT_DATA":
+                names.append(text)
+
+        def split(self, **_):
+            return self
+
+        box = row = split
+
+        def template_list(self, kind, _identifier, owner, name, *_place, **_):
+            draw = getattr(unigine_panel, kind).draw_item
+            for index, item in enumerate(getattr(owner, name)):
+                draw(None, context, self, owner, item, 0, owner, "", index)
+
+    shown = SimpleNamespace(
+        object=lamp,
+        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
+        region=SimpleNamespace(width=400),
+    )
+    unigine_panel.UNIGINE_PT_surfaces.draw(SimpleNamespace(layout=Row()), shown)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("change", "names", "stale"),
+    [
+        (None, ["Pane", "Ring", "Wick"], []),
+        (_rename_material_after_surface, ["Crystal", "Ring", "Wick"], []),
+        (_replace_material, ["Ring", "Brass", "Wick"], ["Pane"]),
+        (_replace_by_a_new_one, ["Pane", "Glass.001", "Wick"], []),
+        (_swap, ["Ring", "Pane", "Wick"], []),
+        (_empty_a_slot, ["Wick", "Ring", "Lamp"], ["Pane"]),
+        (_remove_a_slot, ["Pane", "Wick"], ["Ring"]),
+        (_remove_settings, ["Glass", "Ring", "Lamp"], []),
+        (_name_of_the_file, ["Glass", "Brass/Old", "Lamp"], []),
+        (_no_slots, ["Lamp"], ["Pane", "Ring", "Wick"]),
+        (_no_slots_one_surface, ["Wick"], []),
+    ],
+)
+def test_the_list_shows_what_is_written_and_matching_keeps_it(lamp, clean_blender, tmp_path, change, names, stale):
+    """The expected names are those that version 0.1.0 wrote."""
+    bpy = clean_blender
+    _as_imported(lamp)
+    if change is not None:
+        change(lamp)
+
+    def exported():
+        path = tmp_path / "lamp.mesh"
+        bpy.ops.export_scene.unigine_mesh(filepath=str(path))
+        return [surface.name for surface in oracle.decode(path.read_bytes()).surfaces]
+
+    def reported():
+        bpy.ops.export_scene.unigine_mesh_check()
+        found = bpy.context.window_manager.meshferry_check.findings
+        texts = [text.message for text in found if "without a material slot" in text.message]
+        return [name for name in ("Pane", "Ring", "Wick") if any(f"'{name}'" in text for text in texts)]
+
+    assert exported() == names
+    assert [name or "Lamp" for name in _drawn_list(lamp, bpy.context)] == names
+    assert reported() == stale
+    bpy.ops.object.meshferry_surfaces_match()
+    named = ["surface" if name == "Lamp" and len(lamp.material_slots) else name for name in names]
+    assert exported() == _drawn_list(lamp, bpy.context) == named
+    assert not len(lamp.material_slots) or _names(lamp) == named
+    assert reported() == []
 
 
 def test_surfaces_are_only_for_meshes(lamp, clean_blender):
@@ -147,7 +277,7 @@ def test_a_finding_about_a_surface_leads_to_it(lamp, clean_blender):
     lamp.meshferry.surfaces[2].name = "Wick"
     assert objects_about(clean_blender.context, "Surface 'Wick'") == [lamp]
     show_material(lamp, "Surface 'Wick'")
-    assert lamp.meshferry.active_surface == 2
+    assert lamp.active_material_index == 2
 
 
 def test_panels_draw_without_trouble_and_only_where_they_apply(lamp, clean_blender):
