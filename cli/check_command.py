@@ -27,9 +27,10 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the findings for every file; return 1 if any is an error."""
-    wrong = 0
-    chosen = inputs.expand(arguments.paths, inputs.known_extensions())
-    for file in chosen:
+    found = inputs.expand(arguments.paths, inputs.known_extensions())
+    wrong = reporter.fail_inputs("file", found.problems)
+    count = len(found.files) + len(found.problems)
+    for file in found.files:
         interruption.check()
         entry: dict[str, Any] = {"file": str(file.path)}
         try:
@@ -51,8 +52,8 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
             _print(reporter, file, finding)
         if not findings:
             reporter.say(f"{file.path}: fine")
-    if len(chosen) > 1:
-        reporter.say(f"{len(chosen) - wrong} of {counted(len(chosen), 'file')} without errors")
+    if count > 1:
+        reporter.say(f"{count - wrong} of {counted(count, 'file')} without errors")
     return 1 if wrong else 0
 
 

@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     )
     for text in useless_options(arguments, plan):
         reporter.warn("convert", text)
-    failed = 0
+    failed = reporter.fail_inputs("input", plan.problems)
     with BlendSession(show_chatter=reporter.debug) as session:
         conversion = Conversion(settings, session, FileNames(plan.taken), several=len(plan.jobs) > 1)
         for job in plan.jobs:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..io_formats import formats
-from ..io_formats.errors import MeshferryError
+from ..io_formats.errors import FormatError
 from ..io_formats.formats import Format
 from . import interruption
 
@@ -33,8 +33,19 @@ def known_extensions() -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def expand(paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path | None = None) -> list[InputFile]:
+@dataclass(frozen=True)
+class Inputs:
+    """The files that paths mean, and what is wrong with paths that mean none."""
+
+    files: tuple[InputFile, ...]
+    problems: tuple[FormatError, ...]
+    """One for each empty folder and each pattern without matches, which is ``file``."""
+
+
+def expand(paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path | None = None) -> Inputs:
     """Return every file that the paths mean, each once, in a steady order.
+
+    Paths that mean no file do not stop the others: :attr:`Inputs.problems` has an error for each.
 
     Parameters
     ----------
@@ -45,17 +56,16 @@ def expand(paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path |
         What counts in a folder; so do files without any extension whose content is that of such a file.
     leave_out:
         A folder whose files do not count in a search, unless it is the one searched.
-
-    Raises
-    ------
-    MeshferryError
-        A folder or a pattern with nothing in it.
     """
     found: dict[str, InputFile] = {}
-    for text in paths:
-        for file in _expand_one(text, extensions, leave_out):
-            found.setdefault(file_key(file.path), file)
-    return list(found.values())
+    problems: list[FormatError] = []
+    for text in dict.fromkeys(paths):
+        try:
+            for file in _expand_one(text, extensions, leave_out):
+                found.setdefault(file_key(file.path), file)
+        except FormatError as problem:
+            problems.append(problem.in_file(text))
+    return Inputs(tuple(found.values()), tuple(problems))
 
 
 def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None) -> list[InputFile]:
@@ -63,13 +73,13 @@ def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None) ->
     if path.is_dir():
         files = _files_below(path, extensions, leave_out)
         if not files:
-            raise MeshferryError(f"{text}: there are no {' or '.join(extensions)} files in this folder")
+            raise FormatError(f"There are no {' or '.join(extensions)} files in this folder")
         return files
     if not path.exists() and glob.has_magic(text):
-        matches = sorted(glob.glob(text, recursive=True))
+        matches = [Path(match) for match in sorted(glob.glob(text, recursive=True)) if not os.path.isdir(match)]
         if not matches:
-            raise MeshferryError(f"{text}: no file matches this pattern")
-        return [InputFile(Path(match), Path(Path(match).name)) for match in matches if not Path(match).is_dir()]
+            raise FormatError("No file matches this pattern")
+        return [InputFile(match, Path(match.name)) for match in matches]
     return [InputFile(path, Path(path.name))]
 
 

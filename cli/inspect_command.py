@@ -31,8 +31,9 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the facts of every file; return 1 if any failed."""
-    failed = 0
-    for file in inputs.expand(arguments.paths, inputs.known_extensions()):
+    found = inputs.expand(arguments.paths, inputs.known_extensions())
+    failed = reporter.fail_inputs("file", found.problems)
+    for file in found.files:
         interruption.check()
         entry: dict[str, Any] = {"file": str(file.path)}
         try:

@@ -74,6 +74,12 @@ class Reporter:
         self.trace(problem)
         return text
 
+    def fail_inputs(self, key: str, problems: Sequence[FormatError]) -> int:
+        """Report paths that mean no file, in records under this key; return how many there are."""
+        for problem in problems:
+            self.record({key: problem.file, "error": self.fail(problem.file, problem)})
+        return len(problems)
+
     def trace(self, problem: BaseException) -> None:
         """Print where an exception came from, if that was asked for."""
         if self.debug:
@@ -95,8 +101,8 @@ class Reporter:
             stream.flush()
         except OSError as problem:
             _discard(stream)
-            # Windows says EINVAL of a pipe without a reader.
-            if problem.errno not in {errno.EPIPE, errno.EINVAL} and stream is sys.stdout:
+            # EINVAL: a pipe without a reader on Windows. EBADF: closed before Blender opened a file with its number.
+            if problem.errno not in {errno.EPIPE, errno.EINVAL, errno.EBADF} and stream is sys.stdout:
                 self.is_output_lost = True
                 self.fail("", MeshferryError(f"The output cannot be written: {problem.strerror or problem}"))
 

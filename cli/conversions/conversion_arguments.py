@@ -104,6 +104,8 @@ def given_conversion(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 def useless_options(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     """Say which of the given options concern nothing in this run."""
+    if not plan.jobs:
+        return []
     sources = [source for job in plan.jobs for source in job.sources]
     formats = (known for source in sources for known in inputs.formats_of(source))
     from_blend = any(blender_formats.by_path(source) is not None for source in sources)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...io_formats import files, formats
-from ...io_formats.errors import MeshferryError
+from ...io_formats.errors import FormatError, MeshferryError
 from ...io_formats.formats import Format
 from .. import inputs
 from ..inputs import InputFile
@@ -38,10 +38,13 @@ class Plan:
     jobs: tuple[Job, ...]
     taken: frozenset[str]
     """:func:`inputs.file_key` of every file that is read or written."""
+    problems: tuple[FormatError, ...]
+    """Paths that mean no file."""
 
     @property
     def source_count(self) -> int:
-        return sum(len(job.sources) for job in self.jobs)
+        """Number of inputs, those that mean no file included."""
+        return sum(len(job.sources) for job in self.jobs) + len(self.problems)
 
 
 def make_plan(
@@ -71,14 +74,14 @@ def make_plan(
         The arguments make no sense together, or a file would be overwritten that is still needed.
     """
     if extension is not None and folder is not None:
-        jobs = _folder_jobs(paths, *known_kind(extension), Path(folder))
+        jobs, problems = _folder_jobs(paths, *known_kind(extension), Path(folder))
     elif extension is None and folder is None:
-        jobs = [_file_job(paths, embeds=embeds)]
+        jobs, problems = _file_job(paths, embeds=embeds)
     elif folder is None:
         raise MeshferryError("--to says what kind of file to write; say with -o FOLDER where")
     else:
         raise MeshferryError("-o says where to write; say with --to EXTENSION what kind of file")
-    return Plan(tuple(jobs), _taken(jobs, also_read))
+    return Plan(tuple(jobs), _taken(jobs, also_read), problems)
 
 
 def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
@@ -102,18 +105,22 @@ def _writable() -> tuple[str, ...]:
     return (*ours, *blender_formats.extensions())
 
 
-def _folder_jobs(paths: Sequence[str], extension: str, target: Format | BlenderFormat, folder: Path) -> list[Job]:
+_Jobs = tuple[list[Job], tuple[FormatError, ...]]
+"""Jobs, and paths that mean no file."""
+
+
+def _folder_jobs(paths: Sequence[str], extension: str, target: Format | BlenderFormat, folder: Path) -> _Jobs:
     if folder.exists() and not folder.is_dir():
         raise MeshferryError(f"{folder} is a file, not a folder")
     found = inputs.expand(paths, searched(target, extension), leave_out=folder)
-    _refuse_same_kind(found, extension)
-    wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found]
+    _refuse_same_kind(found.files, extension)
+    wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
     if isinstance(target, Format):
-        return [Job((source,), path, target, in_folder=True) for source, path in wanted]
+        return [Job((source,), path, target, in_folder=True) for source, path in wanted], found.problems
     together: dict[str, list[tuple[Path, Path]]] = {}
     for source, path in wanted:
         together.setdefault(inputs.file_key(path), []).append((source, path))
-    return [job for group in together.values() for job in _joint_jobs(group, target)]
+    return [job for group in together.values() for job in _joint_jobs(group, target)], found.problems
 
 
 def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat) -> list[Job]:
@@ -145,7 +152,7 @@ def renamed(relative: Path, extension: str) -> Path:
     return relative.with_name(stem + extension)
 
 
-def _file_job(paths: Sequence[str], *, embeds: bool) -> Job:
+def _file_job(paths: Sequence[str], *, embeds: bool) -> _Jobs:
     if len(paths) < 2:
         raise MeshferryError(f"{paths[0]} shall become what? Name the file to write, or say --to EXTENSION -o FOLDER")
     target = Path(paths[-1])
@@ -157,11 +164,12 @@ def _file_job(paths: Sequence[str], *, embeds: bool) -> Job:
     if not target.parent.is_dir():
         raise MeshferryError(f"{target} cannot be written: there is no folder {target.parent}; nothing was written")
     found = inputs.expand(paths[:-1], searched(format_, extension))
-    _refuse_same_kind(found, extension)
-    sources = [file.path for file in found]
+    _refuse_same_kind(found.files, extension)
+    sources = [file.path for file in found.files]
     if len(sources) > 1 and isinstance(format_, Format):
         sources = _embedded(sources, target.suffix.lower(), format_, embeds=embeds)
-    return Job(tuple(sources), target, format_, in_folder=False)
+    jobs = [Job(tuple(sources), target, format_, in_folder=False)] if sources else []
+    return jobs, found.problems
 
 
 def _embedded(sources: Sequence[Path], extension: str, target: Format, *, embeds: bool) -> list[Path]:

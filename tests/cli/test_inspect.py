@@ -85,12 +85,34 @@ def test_folders_and_patterns(meshferry, write_windmill, tmp_path):
     assert [entry["file"] for entry in pattern.entries] == [str(tmp_path / "models" / "a.timbermesh")]
 
 
-@pytest.mark.parametrize("name", ["empty", "*.nothing"])
-def test_nothing_to_do_is_refused(meshferry, tmp_path, name):
-    (tmp_path / "empty").mkdir()
-    done = meshferry("inspect", tmp_path / name)
-    assert done.status == 2
-    assert str(tmp_path / name) in done.err
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("empty", "There are no .* files in this folder"),
+        ("*.nothing", "No file matches this pattern"),
+        ("missing.timbermesh", "The file cannot be read: No such file or directory"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("inspect",),
+        ("check",),
+        ("convert", "--to", "meshy", "-o", "out"),
+        pytest.param(("batch", "--to", "meshy", "-o", "out"), marks=pytest.mark.slow),
+    ],
+    ids=lambda command: command[0],
+)
+def test_paths_that_mean_no_file_do_not_stop_the_rest(meshferry, windmill, monkeypatch, command, path, text):
+    monkeypatch.chdir(windmill.parent)
+    (windmill.parent / "empty").mkdir()
+    done = meshferry(command[0], path, windmill, *command[1:], "--json")
+    assert done.status == 1
+    errors = [line for line in done.err.splitlines() if ": " in line]
+    assert len(errors) == 1 and re.search(f"{re.escape(path)}: {text}", errors[0]), done.err
+    good = [entry for entry in done.entries if str(windmill) in entry.values() and not entry.get("error")]
+    assert len(good) == 1
+    assert meshferry(command[0], path, *command[1:]).status == 1
 
 
 def test_a_defect_is_one_line_and_its_place_on_demand(meshferry, windmill, monkeypatch):
