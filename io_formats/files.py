@@ -38,6 +38,9 @@ __all__ = [
     "write_scene",
 ]
 
+MOST_ERRORS = 5
+"""Broken rules that the text of an error names."""
+
 _LONGEST_NAME = 200
 """Bytes of a file's name in UTF-8; systems take 255, of which extension, number and armature need some."""
 
@@ -233,8 +236,9 @@ def _refuse_errors(findings: Sequence[Finding], *, ignore_errors: bool) -> None:
     """
     broken = list(dict.fromkeys(str(finding) for finding in errors_of(findings)))
     if broken and not ignore_errors:
-        more = f"; and {len(broken) - 5} more" if len(broken) > 5 else ""
-        raise ExportError("; ".join(broken[:5]) + more, findings)
+        rest = len(broken) - MOST_ERRORS
+        more = f"; and {rest} more" if rest > 0 else ""
+        raise ExportError("; ".join(broken[:MOST_ERRORS]) + more, findings)
 
 
 def encode_scene(

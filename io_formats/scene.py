@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .findings import Finding
+
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
 AnyArray = npt.NDArray[Any]
@@ -349,6 +351,8 @@ class Scene:
     """``format`` (str): name of the format of the file that was read; ``as_imported`` (bool): what came from a file is
     to be written as it came; ``made`` (list of str): those of ``warnings`` that tell of no loss; …"""
     warnings: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    """Those of ``warnings`` that name objects to select or have a fix; only scenes out of Blender have any."""
 
     @property
     def triangle_count(self) -> int:

@@ -21,12 +21,15 @@ from ..io_formats.capabilities import losses
 from ..io_formats.common_options import IMPORT_CHOICES
 from ..io_formats.errors import ExportError, MeshferryError
 from ..io_formats.files import encode_part, file_names, files_of, scene_name, write_outputs
+from ..io_formats.findings import Finding, warning
 from ..io_formats.formats import Format
 from ..io_formats.import_choices import imported_texts, with_import_choices
 from ..io_formats.options import Option
 from ..io_formats.output_files import OutputFile
 from ..io_formats.scene import Scene
+from .export_refusal import show_refusal
 from .file_names import file_name, name_in_file, with_extension
+from .finding_list import keep_findings
 from .option_properties import SECTIONS, draw_options, option_values, values_for
 from .progress import progress
 from .reporting import Messages, conclude, counted
@@ -46,6 +49,8 @@ class Parts:
 
     scenes: list[Scene]
     lost: list[str]
+    findings: list[Finding] = field(default_factory=list)
+    """Those of ``lost`` that name objects to select or have a fix."""
     made: list[str] = field(default_factory=list)
     """What was made because it was missing; nothing of that needs mending."""
 
@@ -173,7 +178,17 @@ class ExportScene(ExportHelper):
             *self.summary_parts(written),
             counted(replaced, "{} file replaced", "{} files replaced") if replaced else "",
         )
-        return conclude(self, messages, phrases, "Exported")
+        is_listed = False
+        if messages.findings:
+            unchecked = [warning("", text) for text in (*parts.lost, *messages.warnings)]
+            found = {str(finding): finding for finding in (*unchecked, *parts.findings, *messages.findings)}
+            keep_findings(context, self.format, self.findings_subject(context), found.values())
+            is_listed = show_refusal(self)
+        return conclude(self, messages, phrases, "Exported", is_listed=is_listed)
+
+    def findings_subject(self, context: Any) -> str:
+        """Return the name under which the sidebar shows the findings of a refused export."""
+        return context.object.name if context.object is not None else ""
 
     def write_several(self, context: Any, parts: Parts, folder: Path, messages: Messages) -> tuple[list[Scene], int]:
         """Write a file for each scene, named after it; one that fails never stops the rest.
@@ -312,7 +327,7 @@ def parts_of(scene: Scene, target: Format, values: Mapping[str, Any]) -> Parts:
     lost = [*losses(scene, target.capabilities), *(text for text in scene.warnings if text not in made)]
     for part in scenes:
         part.warnings = []  # theirs alone: the parts may share those of the whole
-    return Parts(scenes, lost, made)
+    return Parts(scenes, lost, scene.findings, made)
 
 
 def write_part(

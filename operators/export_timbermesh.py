@@ -41,6 +41,10 @@ class EXPORT_SCENE_OT_timbermesh(ExportScene, bpy.types.Operator):
 
     filter_glob: StringProperty(default=f"*{TIMBERMESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
 
+    def findings_subject(self, context: Any) -> str:
+        """Return the name of the collection that the sidebar shows."""
+        return self.collection or str(context.collection.name)
+
 
 @with_options(OPTIONS)
 class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):

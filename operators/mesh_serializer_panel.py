@@ -5,7 +5,7 @@ from typing import Any
 import bpy
 
 from ..io_formats.formats import MESH_SERIALIZER
-from .checks import draw_findings
+from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
 from .sidebar import Sidebar, concerns
 

@@ -16,6 +16,8 @@ import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..io_formats.errors import MeshferryError
+from ..io_formats.files import MOST_ERRORS
+from ..io_formats.findings import Finding, error, errors_of
 
 MOST_WARNINGS = 20
 """Warnings that are reported one by one; the rest stand in a text of the .blend."""
@@ -38,7 +40,9 @@ class Messages:
     warnings: dict[str, list[str]] = field(default_factory=dict)
     """Each different text, with the names it was said of."""
     notes: list[str] = field(default_factory=list)
-    """What was done that nobody has to mend."""
+    """What was done, where nothing has to be mended."""
+    findings: list[Finding] = field(default_factory=list)
+    """What the checks found that refused a file; an error for each other failure."""
 
     @property
     def total(self) -> int:
@@ -66,11 +70,14 @@ class Messages:
         try:
             yield name
         except MeshferryError as problem:
-            self.failures.append((name, cause_of(problem, path)))
+            cause = cause_of(problem, path)
+            self.failures.append((name, cause))
+            self.findings += getattr(problem, "findings", ()) or [error("", cause)]
         except Exception as problem:  # whatever it is, the artist hears of it and the other files go on
             if os.environ.get(RAISE_SWITCH) == "1":
                 raise
             self.failures.append((name, unexpected(problem)))
+            self.findings.append(error("", self.failures[-1][1]))
         else:
             self.done.append(name)
 
@@ -113,7 +120,9 @@ def counted(number: int, one: str, many: str) -> str:
     return rpt_(one if number == 1 else many).format(f"{number:,}")
 
 
-def conclude(operator: Any, messages: Messages, parts: Iterable[str], verb: str) -> set[str]:
+def conclude(
+    operator: Any, messages: Messages, parts: Iterable[str], verb: str, *, is_listed: bool = False
+) -> set[str]:
     """Report the warnings one by one and the run as a whole; return the operator's result.
 
     Parameters
@@ -126,13 +135,17 @@ def conclude(operator: Any, messages: Messages, parts: Iterable[str], verb: str)
         Phrases of the summary, such as "3 objects".
     verb:
         "Imported" or "Exported".
+    is_listed:
+        Whether a dialog lists the causes, so that Blender's own popup of an error would repeat them.
     """
     lines = messages.lines()
+    if len(messages.failures) == 1:  # its report has the first errors
+        lines = list(dict.fromkeys(map(str, errors_of(messages.findings))))[MOST_ERRORS:] + lines
     if len(messages.failures) > 1:
         lines = [f"{name}: {cause}" for name, cause in messages.failures] + lines
     report_lines(operator, lines)
     if messages.failures and not messages.done:
-        report(operator, "ERROR", _failure_summary(messages, verb))
+        report(operator, "WARNING" if is_listed else "ERROR", _failure_summary(messages, verb))
         return {"CANCELLED"}
     for note in messages.notes:
         report(operator, "INFO", note)

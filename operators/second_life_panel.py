@@ -11,8 +11,8 @@ from ..blender_data.exporting.model_objects import ModelObjects
 from ..io_formats.formats import SECOND_LIFE_UPLOAD
 from ..io_formats.second_life.models import LEVEL_LABELS
 from ..io_formats.second_life.skeleton_table import MOST_JOINTS
-from .checks import draw_findings
 from .export_second_life import SECTION_ORDER, UPLOAD_OPTIONS, EXPORT_SCENE_OT_second_life_upload, known_folder
+from .finding_list import draw_findings
 from .option_properties import draw_options
 from .second_life_objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
 from .second_life_weights import stamp_of

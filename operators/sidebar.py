@@ -35,9 +35,10 @@ def homes_of(item: Any) -> list[Any]:
     return list(dict.fromkeys(found))
 
 
-def draw_wrapped(layout: Any, context: Any, text: str, icon: str = "NONE") -> None:
-    """Draw a text over as many lines as the width of the region asks for."""
-    letters = max(20, int(context.region.width / (7.5 * context.preferences.system.ui_scale)) - 4)
+def draw_wrapped(layout: Any, context: Any, text: str, icon: str = "NONE", width: int = 0) -> None:
+    """Draw a text over as many lines as the width asks for: of the region, or of a dialog, in unscaled pixels."""
+    pixels = width or context.region.width / context.preferences.system.ui_scale
+    letters = max(20, int(pixels / 7.5) - 4)
     for line in textwrap.wrap(text, letters):
         layout.label(text=line, icon=icon, translate=False)
         icon = "NONE" if icon == "NONE" else "BLANK1"

@@ -8,8 +8,8 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from ..blender_data import surfaces
 from ..blender_data.names import file_name
 from ..io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
-from .checks import draw_findings
 from .export_unigine import rig_of
+from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
 from .sidebar import Sidebar, actions_of, concerns, draw_actions, draw_wrapped
 

@@ -9,6 +9,7 @@ from typing import Any
 import bpy
 
 from ...io_formats.capabilities import Capabilities
+from ...io_formats.findings import Finding, Fix, Severity
 from ...io_formats.scene import Node, Scene
 from . import scene_state, transforms
 from .animated_blocks import Dependencies, dependencies, may_deform
@@ -18,7 +19,7 @@ from .mesh_reading import MeshReader
 from .model_exporter import ModelExport
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import PlannedNode, plan
-from .object_selection import Source, listed, select
+from .object_selection import Source, candidates_of, listed, select
 from .placed_exporter import PlacedExport
 from .scene_export import SceneExport
 
@@ -60,7 +61,10 @@ def export_scene(
         export = _Export
     elif capabilities.placed_models:
         export = PlacedExport
-    return export(context, source, options, name, capabilities).run()
+    try:
+        return export(context, source, options, name, capabilities).run()
+    except transforms.SingularTransformError as problem:
+        raise transforms.all_singular(context, candidates_of(context, source), problem) from None
 
 
 class _Export(SceneExport):
@@ -93,9 +97,29 @@ class _Export(SceneExport):
             if thing.type == "EMPTY" and thing.instance_type == "NONE" and thing not in kept
         ]
         if dropped:
-            self.notices.append(
-                f"{listed(dropped)}: empties whose names do not begin with # are left out where objects are merged"
+            self._warn_unmarked(
+                dropped, "empties whose names do not begin with # are left out where objects are merged"
             )
+
+    def warn_merged_animations(self) -> None:
+        """Name the animated objects that are merged into the node of another."""
+        moved = [
+            part.name
+            for node in self.nodes
+            for part in [*node.parts, *node.instancers]
+            if part is not node.thing and is_keyed(part)
+        ]
+        if moved:
+            number = "an animated object" if len(moved) == 1 else "animated objects"
+            self._warn_unmarked(
+                moved,
+                f"{number} without # before the name, merged into another node, whose vertices move instead; "
+                "add # to move a node",
+            )
+
+    def _warn_unmarked(self, unmarked: list[str], text: str) -> None:
+        """Warn of objects that need # before their names."""
+        self.warn(Finding(Severity.WARNING, listed(unmarked), text, fix=Fix.MARK_NODE, names=tuple(unmarked)))
 
     def merges(self) -> bool:
         """Tell whether objects are merged into # objects: not for what came from a file, unless told so."""
@@ -122,6 +146,7 @@ class _Export(SceneExport):
     def read(self, clips: list[ClipSource], found: Dependencies) -> None:
         """Read the rest state, then sample each clip."""
         if clips:
+            self.warn_merged_animations()
             clips[0].play(found.animated)
             set_frame(self.context.scene, clips[0].start)
         animated = bool(clips)

@@ -76,6 +76,12 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     return made
 
 
+def has_open_borders(mesh: Mesh) -> bool:
+    """Return whether a mesh has open edges, apart from seams."""
+    source = sewn(mesh)
+    return bool(open_points(source.corner_point, len(source.points)).any())
+
+
 def _in_box(made: Mesh, source: Mesh, kept: FloatArray) -> FloatArray:
     """Return the points of a level such that it fills the box of its source: one is moved to each side of that.
 

@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ...io_formats.findings import Finding
 from ...io_formats.normals import share_backwards
 from ...io_formats.quantization import linear_to_srgb, to_unorm
 from ...io_formats.scene import AnyArray, Layer, Mesh, ShapeKey
@@ -88,10 +89,18 @@ class MeshReader:
         self.near_normals_only = near_normals_only
         self.with_materials = with_materials
         self.notices: list[str] = []
+        self.findings: list[Finding] = []
+        """Those of ``notices`` that name objects to select or have a fix."""
 
     def notice(self, text: str) -> None:
         if text not in self.notices:
             self.notices.append(text)
+
+    def warn(self, finding: Finding) -> None:
+        """Add a warning that names objects to select or has a fix."""
+        if str(finding) not in self.notices:
+            self.findings.append(finding)
+        self.notice(str(finding))
 
     def read(self, thing: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
         """Return the mesh of an object in its own space, or None where it has no triangles."""

@@ -10,14 +10,18 @@ import bpy
 import numpy as np
 
 from ...io_formats import level_names
+from ...io_formats.findings import Finding, Severity
 from ...io_formats.scene import Mesh, Node, Role
-from .made_levels import make_level
+from .made_levels import has_open_borders, make_level
 from .made_shapes import box, convex_hull, hulls_of_parts
 
 _RATIOS = ("", "medium_ratio", "low_ratio", "lowest_ratio")
 
 _NO_BURDEN = 12
 """Triangles that a level keeps whatever its ratio: a box. So few cost nothing, and fewer are no shape."""
+
+_MORE = 1.1
+"""Times the triangles asked for, above which a made level misses its ratio."""
 
 _MOST_PARTS = 256
 """Loose parts for which a hull each is made."""
@@ -56,6 +60,8 @@ class MissingParts:
         self._made_levels: list[str] = []
         self._made_shapes: list[str] = []
         self._too_many_parts: list[str] = []
+        self.costs: list[Finding] = []
+        """Levels that have more triangles than asked for, since their open borders are kept."""
 
     def fill(self, model: PlacedModel) -> None:
         """Make a model's missing levels and shapes."""
@@ -87,8 +93,10 @@ class MissingParts:
     def _make_levels(self, model: PlacedModel) -> None:
         """Make each missing level of the next finer one, so that none has more triangles than that."""
         most = model.mesh.triangle_count
+        keeps_borders = bool(self.options["use_open_borders"])
         finer = model.mesh
         counts = []
+        floor = 0
         for level in range(1, len(_RATIOS)):
             given = model.levels.get(level)
             if given is not None and given.mesh is not None:
@@ -96,14 +104,21 @@ class MissingParts:
                 continue
             wanted = max(float(self.options[_RATIOS[level]]) * most, _NO_BURDEN)
             if wanted < finer.triangle_count:
-                finer = make_level(
-                    finer, wanted / finer.triangle_count, keep_borders=bool(self.options["use_open_borders"])
-                )
+                finer = make_level(finer, wanted / finer.triangle_count, keep_borders=keeps_borders)
+                if keeps_borders and finer.triangle_count > _MORE * wanted and has_open_borders(finer):
+                    floor = finer.triangle_count
             name = level_names.of_level(model.finest.name, level)
             made = replace(model.finest, name=name, mesh=finer, lod=level, skin=None)
             made.properties = {"source": model.thing.name}
             model.levels[level] = made
             counts.append(f"{finer.triangle_count:,}")
+        if floor:
+            text = (
+                f"Keep Open Borders costs triangles: made levels keep {floor:,} at least; turn it off for levels with "
+                "fewer"
+            )
+            name = model.thing.name
+            self.costs.append(Finding(Severity.WARNING, f"Object '{name}'", text, names=(name,)))
         if counts:
             self._made_levels.append(f"'{model.finest.name}' ({most:,} → {', '.join(counts)} triangles)")
 

@@ -121,6 +121,7 @@ class ModelExport(SceneExport):
                 self.scene.nodes[number].properties["lod_of"] = place[finest]
         self._say_lost_parents(place)
         self.notices += meshes.notices
+        self.scene.findings += meshes.reader.findings
         if not self.scene.nodes:
             why = f" ({'; '.join(self.notices)})" if self.notices else ""
             raise ExportError(f"There is no mesh to export{why}")

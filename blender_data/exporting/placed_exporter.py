@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ...io_formats import level_names
 from ...io_formats.capabilities import Capabilities
 from ...io_formats.errors import ExportError
+from ...io_formats.findings import Finding, Severity
 from ...io_formats.joining import join
 from ...io_formats.scene import Mesh, Node, Role, Scene
 from .. import joint_poses, names, surfaces
@@ -36,6 +37,9 @@ _ALIGNED = 1e-7
 
 _SHEAR = 1e-4
 """Cosine between the axes of a transform above which its shear is worth a word."""
+
+_UNAPPLIED = 1e-4
+"""Difference from 1 of a scale, or from the identity of a rotation, that is taken for rounding."""
 
 _APART = 0.1
 """Distance of the middles of two levels, as a share of the finest's diagonal, beyond which they do not lie together."""
@@ -112,6 +116,7 @@ class PlacedExport(SceneExport):
                 self._read_instances(found.models)
                 models = [model for objects in found.models if (model := self._model(objects)) is not None]
             self.notices += self.meshes.notices
+            self.scene.findings += self.meshes.reader.findings
             if not models:
                 why = f" ({'; '.join(self.notices)})" if self.notices else ""
                 raise ExportError(f"There is no mesh to export{why}")
@@ -122,7 +127,10 @@ class PlacedExport(SceneExport):
                     missing.fill(model)
                 made = missing.made()
                 self.notices += [*made, *missing.notices()]
-                self.scene.properties["made"] = made  # said, but nothing of it is a loss
+                for finding in missing.costs:
+                    self.warn(finding)
+                # Reported, but none of it is a loss.
+                self.scene.properties["made"] = made + [str(finding) for finding in missing.costs]
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
             self._read_materials(parts)
@@ -316,7 +324,23 @@ class PlacedExport(SceneExport):
             space = world.copy()
             space[:3, 3] = 0
             self.stands[armature] = _Stand(_snapped(space), joint_poses.inverse(world))
+            if not self.as_imported:
+                self._warn_unapplied(armature, space)
         return self.stands[armature]
+
+    def _warn_unapplied(self, armature: bpy.types.Object, space: Matrix4) -> None:
+        """Warn of an armature with a rotation or a scale."""
+        scale = np.linalg.norm(space[:3, :3], axis=0)
+        unapplied = ["scale"] if (np.abs(scale - 1) > _UNAPPLIED).any() else []
+        if (np.abs(space[:3, :3] / scale - np.identity(3)) > _UNAPPLIED).any():
+            unapplied.insert(0, "rotation")
+        if unapplied:
+            are = "is" if len(unapplied) == 1 else "are"
+            text = (
+                f"its {' and '.join(unapplied)} {are} not applied, so its bones differ from the avatar's; apply the "
+                "transform (Object > Apply > Rotation & Scale)"
+            )
+            self.warn(Finding(Severity.WARNING, f"Armature '{armature.name}'", text, names=(armature.name,)))
 
     def _world(self, thing: bpy.types.Object) -> Matrix4:
         return transforms.world(self._evaluated(thing))

@@ -13,6 +13,7 @@ import bpy
 import numpy as np
 
 from ...io_formats.capabilities import Capabilities
+from ...io_formats.findings import Finding, Fix, Severity
 from ...io_formats.scene import Mesh, ShapeKey, Surface
 from .. import surfaces, vertex_weights
 from . import scene_state, shape_reading
@@ -147,7 +148,8 @@ class RestMeshes:
         )
         if cut:
             number = "1 vertex has" if cut == 1 else f"{cut:,} vertices have"
-            self.reader.notice(f"{thing.name}: {number} more than {self.influences} weights; the strongest were kept")
+            text = f"{number} more than {self.influences} weights; the strongest were kept"
+            self.reader.warn(Finding(Severity.WARNING, thing.name, text, fix=Fix.LIMIT_WEIGHTS, names=(thing.name,)))
 
     def _say_other_ways(self, thing: bpy.types.Object, read: ReadSkeleton) -> None:
         """Say which ways of deforming no file holds."""

@@ -8,6 +8,7 @@ from typing import Any
 import bpy
 
 from ...io_formats.capabilities import Capabilities
+from ...io_formats.findings import Finding
 from ...io_formats.scene import Scene
 from .object_selection import Source
 
@@ -35,6 +36,11 @@ class SceneExport:
         if source.collection is not None:
             self.scene.properties["source_name"] = source.collection.meshferry.source_name
         self.notices: list[str] = []
+
+    def warn(self, finding: Finding) -> None:
+        """Add a warning that names objects to select or has a fix."""
+        self.notices.append(str(finding))
+        self.scene.findings.append(finding)
 
     def run(self) -> Scene:
         """Read the scene; what there is to tell is in its ``warnings``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import bpy
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from mathutils import Matrix, Quaternion, Vector
 
 from ...io_formats.errors import ExportError
+from ...io_formats.findings import error
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -34,14 +36,41 @@ def world(thing: bpy.types.Object) -> Matrix4:
     return np.array(thing.matrix_world, np.float64)
 
 
+class SingularTransformError(ExportError):
+    """An object of zero scale, or whose transform is NaN or infinite."""
+
+
 def require_size(thing: bpy.types.Object, matrix: Matrix4) -> None:
     """Refuse an object of zero scale by its name: it has no inverse, no normals and nothing to show."""
-    lengths = np.linalg.norm(matrix[:3, :3], axis=0)
+    problem = _singularity(thing, matrix)
+    if problem:
+        raise SingularTransformError(problem)
+
+
+def all_singular(
+    context: bpy.types.Context, things: Iterable[bpy.types.Object], first: SingularTransformError
+) -> ExportError:
+    """Return one error for all objects whose transform is singular, where an export stopped at the first."""
+    depsgraph = context.evaluated_depsgraph_get()
+    found = [str(first)]
+    found += [
+        _singularity(thing, world(thing.evaluated_get(depsgraph)))
+        for thing in things
+        if thing.type != "EMPTY" and thing.visible_get(view_layer=context.view_layer)
+    ]
+    problems = [problem for problem in dict.fromkeys(found) if problem]
+    return ExportError("; ".join(problems), [error("", problem) for problem in problems])
+
+
+def _singularity(thing: bpy.types.Object, matrix: Matrix4) -> str:
+    """Return why a transform cannot be inverted, or an empty text."""
     if not np.isfinite(matrix).all():
-        raise ExportError(f"'{thing.name}' has a transform that is no number")
+        return f"'{thing.name}' has a transform with NaN or infinite values"
+    lengths = np.linalg.norm(matrix[:3, :3], axis=0)
     if (lengths < _FLAT).any() or abs(np.linalg.det(matrix[:3, :3])) < _FLAT * max(1e-9, lengths.max()) ** 3:
         axis = "XYZ"[int(lengths.argmin())]
-        raise ExportError(f"'{thing.name}' has zero scale on {axis}; give it a size, or leave it out")
+        return f"'{thing.name}' has zero scale on {axis}; give it a size, or leave it out"
+    return ""
 
 
 def local(thing: bpy.types.Object, above: bpy.types.Object | None) -> Transform:

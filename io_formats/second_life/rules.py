@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..connectivity import places
-from ..findings import Elements, Finding, error, warning
+from ..findings import Elements, Finding, Fix, Severity, error, warning
 from ..scene import Layer, Mesh, Node, Role, Scene
 from ..wording import counted, listed
 from . import skeleton_table
@@ -137,6 +137,11 @@ class _Rules:
             return None
         return Elements(kind, node.name, tuple(np.flatnonzero(members).tolist()))
 
+    def fixable(self, message: str, fix: Fix, node: Node | None = None) -> Finding:
+        """Return a warning about a node, the finest by default, that has a fix."""
+        names = ((node or self.model.finest).name,)
+        return Finding(Severity.WARNING, self.item(node), message, fix=fix, names=names)
+
     def level_nodes(self, *, made: bool = True) -> Iterator[tuple[int, Node, Mesh]]:
         """Yield the levels that are there, the finest first; those that were made of finer ones only with ``made``."""
         for number, node in enumerate(self.model.levels):
@@ -197,10 +202,10 @@ class _Rules:
             return  # the size of what came from a file is the scale of its object
         if (scale < 0).any():
             text = "its scale is negative, which the uploader would lose; apply it (Object > Apply > Scale)"
-            yield warning(self.item(), text)
+            yield self.fixable(text, Fix.APPLY_SCALE)
         elif np.ptp(scale) > _UNEVEN_SCALE * scale.max():
             text = "its scale is uneven and not applied; apply it (Object > Apply > Scale)"
-            yield warning(self.item(), text)
+            yield self.fixable(text, Fix.APPLY_SCALE)
 
     def levels(self) -> Iterator[Finding]:
         """Look for levels that are heavier than the finer ones (section 12)."""
@@ -272,9 +277,13 @@ class _Rules:
                 yield warning(self.item(node), text if self.stored else f"{text}, so it becomes several")
 
     def uvs(self) -> Iterator[Finding]:
-        """Look for UVs that are too far off to be stored well (section 12)."""
+        """Look for missing UVs, and for UVs that are too far off to be stored well (section 12)."""
         for _number, node, mesh in self.level_nodes(made=False):
-            if not mesh.uvs or not len(mesh.uvs[0].values):
+            if not mesh.uvs:
+                if not self.stored:
+                    yield self.fixable("it has no UV map, so textures do not show", Fix.ADD_UV_MAP, node)
+                continue
+            if not len(mesh.uvs[0].values):
                 continue
             values = mesh.uvs[0].values
             far: _Flags = np.any((np.abs(values) > MOST_UV) & np.isfinite(values), axis=1)

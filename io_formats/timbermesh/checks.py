@@ -19,6 +19,11 @@ _DEFAULT_NAME = "Material"
 _SLOT = "#Slot#"
 
 
+def without_suffix(name: str) -> str:
+    """Return a name without the number suffix that Blender gives to the second block of a name."""
+    return _SUFFIX.sub("", name)
+
+
 def check(model: doc.Model) -> list[Finding]:
     """Say what the game would refuse (errors) and what would surprise (warnings)."""
     findings: list[Finding] = []
@@ -185,7 +190,7 @@ def _check_materials(model: doc.Model) -> list[Finding]:
         item = f"Material '{name}'"
         # A model of a published mod has such a name on a mesh without triangles, and loads.
         severity = Severity.ERROR if name in shown else Severity.WARNING
-        plain = _SUFFIX.sub("", name)
+        plain = without_suffix(name)
         if plain == _DEFAULT_NAME:
             message = "Blender's default name makes the game fail; give it the name of one of the game's materials"
             findings.append(Finding(severity, item, message, allowed_by=BLENDER_NAMES.name))

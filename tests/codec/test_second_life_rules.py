@@ -12,7 +12,7 @@ import pytest
 from meshferry.io_formats import files
 from meshferry.io_formats import scene as sc
 from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.findings import Elements, Finding, Severity
+from meshferry.io_formats.findings import Elements, Finding, Fix, Severity
 from meshferry.io_formats.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from meshferry.io_formats.second_life import skeleton_table
 from meshferry.io_formats.second_life.degenerates import degenerate_triangles
@@ -285,10 +285,18 @@ def test_crowded_faces() -> None:
     mesh = sc.Mesh(
         rng.random((count, 3), np.float32), np.arange(count, dtype=np.int32), np.zeros(count // 3, np.int32), ["fur"]
     )
+    mesh.uvs = [sc.Layer("UVMap", np.zeros((count, 2), np.float32))]
     breaks(sc.Scene("cat", [sc.Node("cat", mesh=mesh)]), "warning", "Object 'cat'", "'fur' has 65,502 vertices")
     mesh.material_index[: count // 6] = 1
     mesh.materials.append("more")
     assert check_scene(sc.Scene("cat", [sc.Node("cat", mesh=mesh)])) == []
+
+
+def test_objects_without_uvs_are_named_with_a_fix() -> None:
+    scene = crate()
+    of(scene).uvs = []
+    (found,) = check_scene(scene)
+    assert (found.item, found.fix, found.names) == ("Object 'crate'", Fix.ADD_UV_MAP, ("crate",))
 
 
 def test_levels_and_shapes_without_a_model() -> None:
@@ -447,7 +455,7 @@ def test_places_with_two_answers() -> None:
     mesh.points = np.concatenate([mesh.points, mesh.points])
     mesh.corner_point = np.concatenate([mesh.corner_point, mesh.corner_point + 8]).astype(np.int32)
     mesh.material_index = np.zeros(24, np.int32)
-    mesh.uvs, mesh.normal = [], None
+    mesh.uvs, mesh.normal = [sc.Layer("UVMap", np.zeros((16, 2), np.float32))], None
     mesh.joint_indices = np.tile(np.int32([[0, 1, 2, 3]]), (16, 1))
     mesh.joint_weights = np.tile(np.float32([[0.4, 0.6, 0, 0]]), (16, 1))
     mesh.joint_indices[8:] = [1, 0, 3, 3]  # the same in another order, with other empty places

@@ -277,6 +277,7 @@ def test_the_pelvis_stays_as_high_as_its_file_says_while_joints_are_moved(clean_
 
 def test_what_was_made_is_told_without_a_warning(clean_blender, box, tmp_path, capfd):
     bpy = clean_blender
+    box.data.uv_layers.new()
     bpy.ops.export_scene.second_life_mesh(filepath=str(tmp_path / "box.llmesh"), scope="SELECTION")
     said = capfd.readouterr().out.splitlines()
     assert any(line.startswith("Info: Levels of detail made of the next finer one: 'box' (12 →") for line in said)

@@ -367,7 +367,7 @@ def test_what_an_export_makes_is_nothing_to_mend(ball, clean_blender):
     bpy = clean_blender
     assert bpy.ops.export_scene.second_life_check() == {"FINISHED"}
     assert [found.message for found in bpy.context.window_manager.meshferry_check.findings] == []
-    assert "Nothing to mend" in _draw(bpy)
+    assert "No problems found" in _draw(bpy)
 
 
 def test_parts_too_many_for_a_hull_each_are_something_to_mend(ball, clean_blender):

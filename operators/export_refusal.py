@@ -1,0 +1,69 @@
+"""The dialog after a refused export: all findings with their fixes, and the same export again."""
+
+import json
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_rpt as rpt_
+from bpy.props import StringProperty
+
+from .finding_list import draw_list
+from .reporting import counted
+
+_WIDTH = 500
+"""Pixels of the dialog, at a resolution scale of 1."""
+
+
+class WM_OT_meshferry_refused_export(bpy.types.Operator):
+    """List what kept a file from being written."""
+
+    bl_idname = "wm.meshferry_refused_export"
+    bl_label = "Export Stopped"
+    bl_options = {"INTERNAL"}
+
+    export: StringProperty(name="Export", description="Identifier of the operator", options={"SKIP_SAVE"})
+    arguments: StringProperty(name="Arguments", description="Arguments of the operator, as JSON", options={"SKIP_SAVE"})
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Open the dialog."""
+        return context.window_manager.invoke_props_dialog(
+            self, width=_WIDTH, title=rpt_("Nothing Was Written"), confirm_text=rpt_("Export Again")
+        )
+
+    def draw(self, context: Any) -> None:
+        """Draw the findings."""
+        findings = context.window_manager.meshferry_check.findings
+        errors = sum(finding.is_error for finding in findings)
+        if errors:
+            self.layout.label(text=counted(errors, "{} error stops the export", "{} errors stop the export"))
+        else:
+            self.layout.label(text="All errors are fixed", icon="CHECKMARK")
+        draw_list(self.layout, context, _WIDTH)
+
+    def execute(self, context: Any) -> set[str]:
+        """Run the export again."""
+        module, _, name = self.export.partition(".")
+        export = getattr(getattr(bpy.ops, module), name)
+        try:
+            return export("EXEC_DEFAULT", **json.loads(self.arguments))
+        except RuntimeError:  # its own report says why
+            return {"CANCELLED"}
+
+
+def show_refusal(operator: Any) -> bool:
+    """Open the dialog once the operator is done, if the user ran it in a window; return whether it opens."""
+    if bpy.app.background or not operator.options.is_invoke:
+        return False
+    arguments = json.dumps(operator.as_keywords())
+    export = operator.bl_idname
+
+    def show() -> None:
+        bpy.ops.wm.meshferry_refused_export("INVOKE_DEFAULT", export=export, arguments=arguments)
+
+    bpy.app.timers.register(show, first_interval=0.05)
+    return True
+
+
+CLASSES = (WM_OT_meshferry_refused_export,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,205 @@
+"""Remove the cause of a finding: changes that are safe, and that Undo takes back."""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import bpy
+import numpy as np
+from bpy.app.translations import pgettext_rpt as rpt_
+from bpy.props import IntProperty
+
+from ..blender_data import vertex_weights
+from ..blender_data.exporting.model_objects import named_levels
+from ..blender_data.exporting.object_selection import armature_of
+from ..blender_data.names import file_name
+from ..io_formats.findings import Fix
+from ..io_formats.formats import Format, by_name
+from ..io_formats.timbermesh.checks import without_suffix
+from .import_base import leave_edit_mode
+from .reporting import report
+from .timbermesh_objects import MARK, set_own_node
+
+DESCRIPTIONS = {
+    Fix.STRIP_SUFFIX: "Take the number suffix off the name of the material, or use the material of that name instead",
+    Fix.LIMIT_WEIGHTS: "Keep the strongest weights of each vertex, as many as a file holds",
+    Fix.ADD_UV_MAP: "Add a UV map in which each face fills the texture; unwrap it afterwards if needed",
+    Fix.MARK_NODE: "Put # before the names of the objects",
+    Fix.APPLY_SCALE: "Apply the scale to the mesh",
+}
+
+
+class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
+    """Remove the cause of a finding."""
+
+    bl_idname = "object.meshferry_finding_fix"
+    bl_label = "Fix What Was Found"
+    bl_options = {"INTERNAL", "UNDO"}
+
+    index: IntProperty(name="Finding", description="Number of the finding in the list; -1: all", min=-1, default=-1)
+
+    @classmethod
+    def description(cls, context: Any, properties: Any) -> str:
+        """Return what the button does."""
+        findings = context.window_manager.meshferry_check.findings
+        if not 0 <= properties.index < len(findings):
+            return rpt_("Fix all findings that have this button")
+        fix = findings[properties.index].fix
+        return rpt_(DESCRIPTIONS[Fix(fix)]) if fix else ""
+
+    def execute(self, context: Any) -> set[str]:
+        """Change the objects or materials, and take the findings off the list."""
+        check = context.window_manager.meshferry_check
+        chosen = range(len(check.findings)) if self.index == -1 else [self.index]
+        leave_edit_mode(context)
+        fixed: list[str] = []
+        skipped: list[str] = []
+        done: list[int] = []
+        for index in chosen:
+            if index >= len(check.findings) or not check.findings[index].fix:
+                continue
+            changed, refused = fix_finding(context, by_name(check.format), check.findings[index])
+            fixed += changed
+            skipped += refused
+            done += [] if refused or not changed else [index]
+        for index in reversed(done):
+            check.findings.remove(index)
+        for text in skipped:
+            report(self, "WARNING", text)
+        if not fixed:
+            if not skipped:
+                report(self, "INFO", rpt_("The objects are not in the scene any more"))
+            return {"CANCELLED"}
+        report(self, "INFO", rpt_("Fixed: {}").format(", ".join(dict.fromkeys(fixed))))
+        return {"FINISHED"}
+
+
+def names_of(finding: Any) -> list[str]:
+    """Return the names of the objects or materials that a kept finding concerns."""
+    names: list[str] = json.loads(finding.names) if finding.names else []
+    return names
+
+
+def can_fix(context: Any, fix: Fix, names: Collection[str]) -> bool:
+    """Return whether a fix is safe for any of the objects or materials of these names."""
+    return any(not refusal(fix, block) for block in blocks_of(context, fix, names))
+
+
+def blocks_of(context: Any, fix: Fix, names: Collection[str]) -> list[Any]:
+    """Return the objects or materials that have these names in the file."""
+    if fix is Fix.STRIP_SUFFIX:
+        return [material for material in context.blend_data.materials if file_name(material) in names]
+    items = context.view_layer.objects
+    found = [item for item in items if file_name(item) in names or item.name in names]
+    if found:
+        return found
+    levels = named_levels(items, with_made=False)
+    return [levels[name] for name in names if name in levels]
+
+
+def fix_finding(context: Any, target: Format, finding: Any) -> tuple[list[str], list[str]]:
+    """Remove the cause of a finding; return the names of what was changed, and why others were not."""
+    fix = Fix(finding.fix)
+    changed: list[str] = []
+    refused: list[str] = []
+    for block in blocks_of(context, fix, set(names_of(finding))):
+        name = block.name
+        problem = refusal(fix, block) or _FIXES[fix](target, block)
+        if problem:
+            refused.append(f"'{name}': {problem}")
+        else:
+            changed.append(f"'{name}'")
+    return changed, refused
+
+
+def refusal(fix: Fix, block: Any) -> str:
+    """Return why a fix would not be safe, or an empty text."""
+    if not block.is_editable or (fix in _OF_MESHES and not (block.data and block.data.is_editable)):
+        return rpt_("linked from another file")
+    if fix in _OF_MESHES and block.type != "MESH":
+        return rpt_("not a mesh")
+    return _scale_refusal(block) if fix is Fix.APPLY_SCALE else ""
+
+
+def _scale_refusal(item: Any) -> str:
+    """Return why applying the scale of an object would change more than its mesh."""
+    if item.data.users > 1:
+        return rpt_("its mesh is shared with other objects; make it a single user first")
+    keys = item.data.shape_keys
+    if item.animation_data is not None or (keys is not None and keys.animation_data is not None):
+        return rpt_("it is animated; apply the scale by hand")
+    if item.parent is not None or item.children or armature_of(item) is not None or len(item.constraints):
+        return rpt_("it has a parent, children, an armature or constraints; apply the scale by hand")
+    if len(item.modifiers):
+        return rpt_("its modifiers depend on the scale; apply the scale by hand")
+    return ""
+
+
+def _strip_suffix(_target: Format, material: Any) -> str:
+    """Rename a material, or replace it by the one that has the name already."""
+    plain = without_suffix(file_name(material))
+    taken = bpy.data.materials.get(plain)
+    if taken is not None and taken is not material:
+        material.user_remap(taken)
+    else:
+        material.name = plain
+    return ""
+
+
+def _limit_weights(target: Format, item: Any) -> str:
+    """Remove the weakest weights of bones from vertices that have more than a file holds."""
+    most = target.capabilities.influences
+    armature = armature_of(item)
+    bones = armature.data.bones if armature is not None else {}
+    deforms = np.array([group.name in bones and bones[group.name].use_deform for group in item.vertex_groups], bool)
+    counts, groups, weights = vertex_weights.read(item.data)
+    vertex = np.repeat(np.arange(len(counts)), counts)
+    used = np.flatnonzero((groups < len(deforms)) & (weights > 0))
+    used = used[deforms[groups[used]]]
+    order = used[np.lexsort((-weights[used], vertex[used]))]
+    rank = np.arange(len(order)) - np.searchsorted(vertex[order], vertex[order])
+    weakest = order[rank >= most]
+    for group in np.unique(groups[weakest]).tolist():
+        item.vertex_groups[group].remove(vertex[weakest[groups[weakest] == group]].tolist())
+    return ""
+
+
+def _add_uv_map(_target: Format, item: Any) -> str:
+    return "" if item.data.uv_layers.new() is not None else rpt_("no UV map could be added")
+
+
+def _mark_node(_target: Format, item: Any) -> str:
+    if not item.name.startswith(MARK):
+        set_own_node(item, True)
+    return ""
+
+
+def _apply_scale(_target: Format, item: Any) -> str:
+    """Apply the scale, faces outside as before; Blender before 5 turns those of mirrored objects over."""
+    scale = np.array(item.scale)
+    data = item.data
+    before = _first_normal(data) * np.sign(scale)
+    context = {"object": item, "active_object": item, "selected_objects": [item], "selected_editable_objects": [item]}
+    with bpy.context.temp_override(**context):
+        bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+    if scale.prod() < 0 and float(before @ _first_normal(data)) < 0:
+        data.flip_normals()
+    return ""
+
+
+def _first_normal(data: Any) -> Any:
+    return np.array(data.polygons[0].normal) if len(data.polygons) else np.zeros(3)
+
+
+_FIXES: Mapping[Fix, Callable[[Format, Any], str]] = {
+    Fix.STRIP_SUFFIX: _strip_suffix,
+    Fix.LIMIT_WEIGHTS: _limit_weights,
+    Fix.ADD_UV_MAP: _add_uv_map,
+    Fix.MARK_NODE: _mark_node,
+    Fix.APPLY_SCALE: _apply_scale,
+}
+_OF_MESHES = {Fix.LIMIT_WEIGHTS, Fix.ADD_UV_MAP, Fix.APPLY_SCALE}
+
+CLASSES = (OBJECT_OT_meshferry_finding_fix,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,133 @@
+"""The findings of the last check or export: kept for the sidebar, and drawn with what leads to them and mends them."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_iface as iface_
+from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
+
+from ..io_formats.findings import Finding, Severity
+from ..io_formats.formats import Format
+from .finding_fixes import can_fix
+from .reporting import MOST_WARNINGS, REPORT_TEXT, readable
+from .sidebar import draw_wrapped
+
+MOST_MEMBERS = 10_000
+"""Elements that a finding keeps; more cannot be mended by hand."""
+
+
+class MeshferryFinding(bpy.types.PropertyGroup):
+    """One finding of the last check."""
+
+    item: StringProperty(name="Item", description="What the finding is about")
+    message: StringProperty(name="Message", description="What is wrong and what comes of it")
+    is_error: BoolProperty(name="Error", description="The file could not be loaded, so the export is refused")
+    kind: StringProperty(
+        name="Kind of Elements", description="What exactly it is about: triangles, vertices or bones; empty: all of it"
+    )
+    node: StringProperty(name="Owner of Elements", description="Name of the object or armature that they are part of")
+    members: StringProperty(name="Elements", description="Their numbers as ranges, or names, at most 10,000")
+    member_count: IntProperty(name="Number of Elements", description="How many there are")
+    fix: StringProperty(name="Fix", description="Identifier of the change that removes the cause; empty: none")
+    names: StringProperty(name="Names", description="Names of the objects or materials concerned, as JSON")
+
+
+class MeshferryCheck(bpy.types.PropertyGroup):
+    """The last check or refused export, as the sidebar shows it."""
+
+    format: StringProperty(name="Format", description="Name of the format it was checked for")
+    subject: StringProperty(name="Subject", description="The collection or object that was checked")
+    findings: CollectionProperty(type=MeshferryFinding)
+
+
+def keep_findings(context: Any, target: Format, subject: str, findings: Iterable[Finding]) -> None:
+    """Keep the findings of a check or an export for the sidebar, errors first."""
+    shown = context.window_manager.meshferry_check
+    shown.format = target.name
+    shown.subject = subject
+    shown.findings.clear()
+    for finding in sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR):
+        entry = shown.findings.add()
+        entry.item, entry.message = readable(finding.item), readable(finding.message)
+        entry.is_error = finding.severity is Severity.ERROR
+        if finding.fix is not None and can_fix(context, finding.fix, finding.names):
+            entry.fix = finding.fix.value
+        entry.names = json.dumps(finding.names)
+        if finding.elements is not None:
+            entry.kind, entry.node = finding.elements.kind, finding.elements.node
+            entry.members = members_text(finding.elements.members)
+            entry.member_count = len(finding.elements.members)
+
+
+def draw_findings(layout: Any, context: Any, target: Format, subject: str) -> None:
+    """Draw the findings of the last check if it was about this; each leads to what it is about."""
+    check = context.window_manager.meshferry_check
+    if not subject or (check.format, check.subject) != (target.name, subject):
+        return
+    if not check.findings:
+        layout.label(text="No problems found", icon="CHECKMARK")
+    draw_list(layout, context)
+
+
+def draw_list(layout: Any, context: Any, width: int = 0) -> None:
+    """Draw all findings of the last check, each with its buttons; ``width`` is that of a dialog."""
+    findings = context.window_manager.meshferry_check.findings
+    if sum(bool(finding.fix) for finding in findings) > 1:
+        layout.operator("object.meshferry_finding_fix", text="Fix All", icon="TOOL_SETTINGS").index = -1
+    for index, finding in enumerate(findings[:MOST_WARNINGS]):
+        column = layout.box().column(align=True)
+        title = finding.item or iface_("Error" if finding.is_error else "Warning")
+        row = column.split(factor=0.8, align=True) if finding.fix else column.row()
+        select = row.row(align=True)
+        select.alert = finding.is_error
+        icon = "CANCEL" if finding.is_error else "ERROR"
+        select.operator("object.meshferry_finding_select", text=title, icon=icon, translate=False).index = index
+        if finding.fix:
+            row.operator("object.meshferry_finding_fix", text="Fix").index = index
+        draw_wrapped(column, context, finding.message, width=width)
+    rest = len(findings) - MOST_WARNINGS
+    if rest > 0:
+        layout.label(text=iface_("and {} more in the text '{}'").format(rest, REPORT_TEXT))
+
+
+def members_text(members: Sequence[int] | Sequence[str]) -> str:
+    """Return elements as text: numbers as ranges (``0-5,9``), names as JSON; the first 10,000 of them."""
+    chosen: list[Any] = list(members[:MOST_MEMBERS])
+    numbers = sorted(member for member in chosen if isinstance(member, int))
+    if len(numbers) < len(chosen):
+        return json.dumps(chosen)
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in runs)
+
+
+def members_of(text: str) -> list[int] | list[str]:
+    """Return the elements that :func:`members_text` wrote."""
+    if text.startswith("["):
+        names: list[str] = json.loads(text)
+        return names
+    runs = (run.partition("-") for run in text.split(",") if run)
+    return [number for first, _, last in runs for number in range(int(first), int(last or first) + 1)]
+
+
+CLASSES = (MeshferryFinding, MeshferryCheck)
+
+register_classes, unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+
+
+def register() -> None:
+    """Register the property groups and the property that keeps the last check."""
+    register_classes()
+    bpy.types.WindowManager.meshferry_check = bpy.props.PointerProperty(type=MeshferryCheck)
+
+
+def unregister() -> None:
+    """Remove them in reverse."""
+    del bpy.types.WindowManager.meshferry_check
+    unregister_classes()
