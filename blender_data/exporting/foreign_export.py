@@ -16,7 +16,7 @@ import numpy as np
 
 from ...io_formats.errors import ExportError
 from .. import compat
-from .object_selection import enabled_objects, listed
+from .object_selection import MESHABLE, enabled_objects, listed
 
 _OWN = "meshferry"
 _HOMES = {"MESH": "meshes", "ARMATURE": "armatures", "CURVE": "curves", "CAMERA": "cameras", "LIGHT": "lights"}
@@ -121,6 +121,21 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
         for modifier in [one for one in thing.modifiers if one.type != "ARMATURE"]:
             thing.modifiers.remove(modifier)
     return notices
+
+
+def count_faces(context: bpy.types.Context, objects: Iterable[bpy.types.Object], *, triangulated: bool) -> int:
+    """Return how many faces objects show, or how many triangles these are cut into."""
+    depsgraph = context.evaluated_depsgraph_get()
+    faces = corners = 0
+    for obj in objects:
+        if obj.type not in MESHABLE:
+            continue
+        evaluated = obj.evaluated_get(depsgraph)
+        mesh = evaluated.to_mesh()
+        faces += len(mesh.polygons)
+        corners += len(mesh.loops)
+        evaluated.to_mesh_clear()
+    return corners - 2 * faces if triangulated else faces
 
 
 def name_data_after_objects(objects: Sequence[bpy.types.Object]) -> None:

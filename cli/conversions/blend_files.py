@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import importlib
 import io
+import logging
 import os
 import secrets
 import sys
@@ -44,6 +45,8 @@ class BlendPart:
 
     collection: Any
     """A ``bpy.types.Collection``, or None for the whole scene."""
+    left_out: tuple[str, ...] = ()
+    """Warnings about what the importer of Blender's own left out."""
 
     @property
     def name(self) -> str:
@@ -242,13 +245,16 @@ class BlendSession:
             return [BlendPart(collection) for collection in found]
         return [BlendPart(None)]
 
-    def call(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> None:
+    def call(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> list[str]:
         """Run an operator, its chatter kept out of the results; a RuntimeError says why it failed.
 
-        A crash writes to standard error, which is left alone unless ``errors`` says that it is chatter, too.
+        Return the warnings that Python code of the operator logged. A crash writes to standard error, which is left
+        alone unless ``errors`` says that it is chatter, too.
         """
         self._empty_file = None
-        self._run(operator, errors=errors, **arguments)
+        with _logged_warnings() as warnings:
+            self._run(operator, errors=errors, **arguments)
+        return warnings
 
     def _run(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> None:
         with contextlib.nullcontext() if self._show_chatter else _without_chatter(errors=errors):
@@ -306,6 +312,26 @@ def require_readable(path: Path) -> None:
             pass
     except OSError as problem:
         raise FormatError(f"The file cannot be read: {problem.strerror or problem}", file=str(path)) from None
+
+
+class _WarningCollector(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(one_line(record.getMessage()))
+
+
+@contextlib.contextmanager
+def _logged_warnings() -> Iterator[list[str]]:
+    """Collect the warnings and errors that are logged through Python's ``logging``, as glTF's add-on does."""
+    collector = _WarningCollector()
+    logging.getLogger().addHandler(collector)
+    try:
+        yield collector.texts
+    finally:
+        logging.getLogger().removeHandler(collector)
 
 
 @contextlib.contextmanager

@@ -6,13 +6,16 @@ import contextlib
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...io_formats.errors import ExportError, FormatError
 from ...io_formats.output_files import OutputFile
+from ..reporting import counted
 from .blend_files import BlendSession, require_readable, said
 from .blender_formats import BlenderFormat
+from .face_counts import stored_faces
 from .usd_rate import frames_per_second
 
 _NEAR_A_RATE = 1e-2
@@ -20,8 +23,22 @@ _NEAR_A_RATE = 1e-2
 _HIGHEST_RATE = 480
 
 
-def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
-    """Add what is in a file to the open one, in a collection named after it; return the collection.
+@dataclass
+class Written:
+    """The files that Blender's exporter wrote, and what of the objects is not in them."""
+
+    outputs: list[OutputFile]
+    """The chosen file is the last."""
+    notices: list[str]
+    lost: list[str] = field(default_factory=list)
+    missing_faces: int = 0
+    """Faces (triangles, where files have nothing else) that the chosen file lacks by its own statement."""
+
+
+def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[str]]:
+    """Add what is in a file to the open one, in a collection named after it.
+
+    Return the collection, and what the importer left out.
 
     Where nothing else is in the open file, the scene takes the rate at which the animations of this one have their
     keys, so that each lies on a whole frame. Otherwise animations keep their speed at the scene's rate.
@@ -36,7 +53,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
 
     require_readable(path)
     is_first = not len(session.bpy.data.objects)
-    made = _read(session, path, known)
+    made, lost = _read(session, path, known)
     scene = session.bpy.context.scene
     if known.times_are_frames:
         rate = frames_per_second(path)
@@ -48,7 +65,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
             session.start_empty()
             scene = session.bpy.context.scene
             _set_rate(scene, rate)
-            made = _read(session, path, known)
+            made, lost = _read(session, path, known)
     things = list(made.all_objects)
     foreign_export.set_range(session.bpy.context, things)
     scene.frame_set(scene.frame_start)  # importers leave the animation at frame 1, wherever it begins
@@ -61,23 +78,35 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
     else:
         foreign_import.apply_transforms(things)  # the file knows none: they turn its axes
     session.bpy.context.view_layer.update()
-    return made
+    return made, lost
 
 
-def _read(session: BlendSession, path: Path, known: BlenderFormat) -> Any:
+def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[str]]:
+    from ...blender_data.exporting import foreign_export
     from ...blender_data.importing import foreign_import
 
     data = session.bpy.data
     before = set(data.objects)
     try:
-        _run(session, known.importers, known.reading, path.absolute())
+        lost = _run(session, known.importers, known.reading, path.absolute())
     except RuntimeError as problem:
         raise FormatError(f"Blender cannot read it: {said(problem)}", file=str(path)) from None
     made = [thing for thing in data.objects if thing not in before]
     kept = foreign_import.without_scaffolding(made, known.scaffolding)
     if not kept:
         raise FormatError("Blender found nothing in it", file=str(path))
-    return foreign_import.gathered(session.bpy.context, kept, path.stem)
+    collection = foreign_import.gathered(session.bpy.context, kept, path.stem)
+    stored = stored_faces(path)
+    if stored is not None:
+        read = foreign_export.count_faces(session.bpy.context, kept, triangulated=known.is_triangulated)
+        if read < stored:
+            what = _share(stored - read, stored, known)
+            lost.append(f"{what} left out by Blender's importer: not valid, or with the same vertices as another")
+    return collection, lost
+
+
+def _share(part: int, total: int, known: BlenderFormat) -> str:
+    return f"{part:,} of {counted(total, 'triangle' if known.is_triangulated else 'face')}"
 
 
 def _rate_of(scene: Any) -> float:
@@ -104,8 +133,8 @@ def _rate_of_keys(session: BlendSession, scene: Any) -> int:
 
 def write_objects(
     session: BlendSession, objects: Sequence[Any], clips: Sequence[str], target: Path, known: BlenderFormat
-) -> tuple[list[OutputFile], list[str]]:
-    """Return the files that objects of the open file become, the chosen one last, and what to tell the user.
+) -> Written:
+    """Have Blender write objects of the open file; return the files.
 
     Blender writes them into a folder for the time of the work. The open file is changed by it.
 
@@ -121,7 +150,7 @@ def write_objects(
     ExportError
         Blender refuses.
     """
-    from ...blender_data.exporting import foreign_export
+    from ...blender_data.exporting import duplicate_faces, foreign_export
 
     context = session.bpy.context
     context.scene.unit_settings.scale_length = 1.0  # some exporters would look at it, and others not
@@ -144,16 +173,25 @@ def write_objects(
         chosen = Path(folder, target.name)
         if known.is_set:
             stack.enter_context(foreign_export.own_image_files(Path(images), target.stem))
+        if known.drops_duplicates:
+            stack.enter_context(duplicate_faces.separated(objects))
+        shown = foreign_export.count_faces(context, objects, triangulated=known.is_triangulated)
         try:
-            _run(session, known.exporters, {**known.writing, **more}, chosen)
+            notices += _run(session, known.exporters, {**known.writing, **more}, chosen)
         except RuntimeError as problem:
             raise ExportError(f"Blender cannot write it: {said(problem)}") from None
-        return _outputs(Path(folder), chosen), notices
+        if not chosen.is_file():
+            raise ExportError("Blender cannot write it: it made no file")
+        written = Written(_outputs(Path(folder), chosen), notices)
+        stored = stored_faces(chosen)
+    if stored is not None:
+        written.missing_faces = max(0, shown - stored)
+        if written.missing_faces:
+            written.lost.append(f"{_share(written.missing_faces, shown, known)} not carried over by Blender's exporter")
+    return written
 
 
 def _outputs(folder: Path, chosen: Path) -> list[OutputFile]:
-    if not chosen.is_file():
-        raise ExportError("Blender cannot write it: it made no file")
     beside = sorted(path for path in folder.rglob("*") if path.is_file() and path != chosen)
     return [OutputFile(path.relative_to(folder).as_posix(), path.read_bytes()) for path in (*beside, chosen)]
 
@@ -166,8 +204,10 @@ def require_writer(session: BlendSession, known: BlenderFormat) -> None:
         raise ExportError(f"Blender cannot write it: {said(problem)}") from None
 
 
-def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str, Any], path: Path) -> None:
+def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str, Any], path: Path) -> list[str]:
     """Run the first of some operators that this Blender has, with those of the arguments that it knows.
+
+    Return the warnings that it logged.
 
     Raises
     ------
@@ -177,7 +217,7 @@ def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str
     operator = _operator(session, operators)
     known = operator.get_rna_type().properties
     given = {key: value for key, value in arguments.items() if key in known}
-    session.call(operator, errors=True, filepath=str(path), **given)
+    return session.call(operator, errors=True, filepath=str(path), **given)
 
 
 def _operator(session: BlendSession, names: Sequence[str]) -> Any:

@@ -44,6 +44,10 @@ class BlenderFormat:
     """Argument of the exporters that has animations written."""
     every_action: str = ""
     """Argument of the exporters that has every action written rather than what plays."""
+    drops_duplicates: bool = False
+    """Whether its exporters or importers delete faces that share all their vertices with another face."""
+    is_triangulated: bool = False
+    """Whether exporters cut faces into triangles."""
     has_pairs: bool = False
     """Whether a file has a place and a thing, each with a name, where Blender has an object."""
     times_are_frames: bool = False
@@ -177,6 +181,8 @@ GLB = BlenderFormat(
     reading=_READ_GLTF,
     writing={**_WRITE_GLTF, "export_format": "GLB"},
     animation="export_animations",
+    drops_duplicates=True,
+    is_triangulated=True,
 )
 GLTF = BlenderFormat(
     name="gltf",
@@ -189,6 +195,8 @@ GLTF = BlenderFormat(
     reading=_READ_GLTF,
     writing={**_WRITE_GLTF, "export_format": "GLTF_SEPARATE"},
     animation="export_animations",
+    drops_duplicates=True,
+    is_triangulated=True,
     is_set=True,
 )
 FBX = BlenderFormat(
@@ -227,6 +235,7 @@ FBX = BlenderFormat(
         "path_mode": "COPY",
         "embed_textures": True,
     },
+    drops_duplicates=True,
     animation="bake_anim",
     every_action="bake_anim_use_all_actions",
 )
@@ -260,6 +269,7 @@ PLY = BlenderFormat(
     exporters=("wm.ply_export",),
     reading={"forward_axis": "Y", "up_axis": "Z", "merge_verts": False},
     writing={"export_selected_objects": True, "forward_axis": "Y", "up_axis": "Z", "export_normals": True},
+    drops_duplicates=True,
 )
 USD = BlenderFormat(
     name="usd",

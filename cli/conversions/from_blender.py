@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, MERGING
@@ -43,13 +44,14 @@ class FromBlender:
         parts: list[BlendPart] = []
 
         def open_file() -> None:
+            left_out: list[str] = []
             with on_disk(job.sources[0], job.content) as path:
                 if source.is_blend:
                     self._session.open(path)
                 else:
                     self._session.start_empty()
-                    blender_exchange.read_file(self._session, path, source)
-            parts.extend(self._parts(job, source))
+                    _, left_out = blender_exchange.read_file(self._session, path, source)
+            parts.extend(replace(part, left_out=tuple(left_out)) for part in self._parts(job, source))
 
         if not opened.attempt(open_file):
             yield opened

@@ -68,6 +68,7 @@ class IntoBlender:
         saved = Outcome(job.sources[0], job.target)
         if saved.attempt(lambda: self._save(saved, work)):
             good[0].add(saved.warnings)
+            good[0].facts = {**(good[0].facts or {}), **(saved.facts or {})}
             good[0].files = saved.files
         else:
             _all_failed(good, saved.problem)
@@ -114,9 +115,9 @@ class IntoBlender:
     def _add_foreign(self, outcome: Outcome, content: bytes | None, known: BlenderFormat, work: _Work) -> None:
         """Add a file of one of Blender's own importers, in a collection of its own."""
         with on_disk(outcome.source, content) as path:
-            collection = blender_exchange.read_file(self._session, path, known)
+            collection, left_out = blender_exchange.read_file(self._session, path, known)
         outcome.collection = collection.name
-        _, lost, scene = self._part_writer.taken_stock(BlendPart(collection), work.target)
+        _, lost, scene = self._part_writer.taken_stock(BlendPart(collection, tuple(left_out)), work.target)
         outcome.facts = scene_facts(scene, work.target.capabilities)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
         outcome.tell(lost, lost, strict=self._settings.strict)

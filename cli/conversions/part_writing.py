@@ -74,7 +74,7 @@ class PartWriter:
             playing = foreign_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
-        lost = [*losses(scene, can), *lost_objects(chosen, can)]
+        lost = [*part.left_out, *losses(scene, can), *lost_objects(chosen, can)]
         lost += lost_by_exporter(scene, target)
         hidden = [thing.name for thing in left_out if thing not in coarser]
         if hidden:
@@ -112,7 +112,7 @@ class PartWriter:
             # What bones do to meshes is in the file, if not the bones themselves.
             baked = losses(Scene("", whole.nodes, whole.skeletons, whole.clips), can)
             scene.properties["made"] = [*scene.properties.get("made", ()), *(t for t in baked if _BONES.search(t))]
-        scene.warnings += [text for text in losses(whole, can) if text not in scene.warnings]
+        scene.warnings += [text for text in (*part.left_out, *losses(whole, can)) if text not in scene.warnings]
 
     def write_objects(
         self, objects: list[Any], clips: list[str], outcome: Outcome, job: Job, target: BlenderFormat
@@ -131,9 +131,11 @@ class PartWriter:
         blender_exchange.require_writer(self._session, target)
         if self._settings.dry_run:
             return
-        outputs, said = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
-        outcome.add(said)
-        self._writer.put(outcome, job, outputs)
+        written = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
+        if written.missing_faces:
+            outcome.facts = {**(outcome.facts or {}), "missing_faces": written.missing_faces}
+        outcome.tell([*outcome.warnings, *written.lost, *written.notices], written.lost, strict=self._settings.strict)
+        self._writer.put(outcome, job, written.outputs)
 
 
 def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[str]:

@@ -172,7 +172,7 @@ def _together(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if len(facts) < 2:
         return facts[0] if facts else {}
     found: dict[str, Any] = {}
-    for name in facts[0]:
+    for name in dict.fromkeys(name for one in facts for name in one):
         values = [one[name] for one in facts if name in one]
         if all(isinstance(value, list) for value in values):
             found[name] = [item for value in values for item in value]
