@@ -79,7 +79,9 @@ class ExportSecondLife(ExportFiles):
         """Return what to export and what to call it."""
         source, name = super().source(context, path)
         if source.kind == "SELECTION":
-            source = exporter.Source("OBJECTS", objects=tuple(model.finest for model in chosen_models(context)))
+            shown = [item for item in context.view_layer.objects.selected if item.instance_type == "COLLECTION"]
+            models = [model.finest for model in chosen_models(context)]
+            source = exporter.Source("OBJECTS", objects=(*models, *shown))
             if not source.objects:
                 raise ExportError(rpt_("No mesh is selected; select what is to be exported"))
         return source, name

@@ -35,7 +35,8 @@ INSTANCES = Option(
     name="use_instances",
     default=True,
     label="Instances",
-    description="Make instances (collection instances, Geometry Nodes) real",
+    description="Make instances (collection instances, Geometry Nodes) real; an instance of a skinned model has its "
+    "bones and weights where the file holds some",
     section="Objects",
 )
 SPACE = Option(

@@ -20,6 +20,7 @@ from .joint_sampling import JointSampler
 from .mesh_reading import transformed
 from .node_meshes import NodeMeshes
 from .object_selection import MESHABLE, Source, armature_of, listed, select, select_armatures
+from .real_instances import Copies, common_armature, left_out_levels, real_instances
 from .rest_meshes import RestMeshes
 from .scene_export import SceneExport
 
@@ -47,6 +48,8 @@ class ModelExport(SceneExport):
         super().__init__(context, source, options, name, capabilities)
         self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
         self.spaces: dict[bpy.types.Object, SkeletonSpace] = {}
+        self.copies: Copies = {}
+        """The objects of skinned collection instances."""
 
     def run(self) -> Scene:
         """Read the scene.
@@ -60,14 +63,18 @@ class ModelExport(SceneExport):
         if self.capabilities.meshes:
             selected = select(self.context, self.source, use_hidden=use_hidden, with_empties=False)
             self.notices += selected.notices
-            self._read_objects(selected.objects)
-            self.notices += frozen_looks.notices(selected.objects, self.options, self.capabilities)
+            is_real = self.capabilities.skeletons and self.options["use_instances"]
+            with real_instances(self.context, selected.objects if is_real else []) as self.copies:
+                self.notices += left_out_levels(self.copies)
+                self._read_objects(selected.objects)
+                self.notices += frozen_looks.notices(selected.objects, self.options, self.capabilities)
+                self._read_clips()
         else:
             selected = select_armatures(self.context, self.source, use_hidden=use_hidden)
             self.notices += selected.notices
             for thing in selected.objects:
                 self._skeleton(thing)
-        self._read_clips()
+            self._read_clips()
         self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene
 
@@ -106,9 +113,10 @@ class ModelExport(SceneExport):
         meshes = RestMeshes(self.context, self.options, self.capabilities)
         instances = NodeMeshes(meshes.reader, meshes.reader.depsgraph, float(self.options["tolerance"]))
         place: dict[bpy.types.Object, int] = {}
-        with meshes.at_rest(objects):
+        copies = [copy for members in self.copies.values() for copy in members]
+        with meshes.at_rest([*objects, *(copy for copy in copies if copy.type in MESHABLE)]):
             instances.depsgraph = meshes.reader.depsgraph
-            self._read_instances(instances, objects)
+            self._read_instances(instances, [*(thing for thing in objects if thing not in self.copies), *copies])
             for thing in objects:
                 node = self._node(thing, meshes, instances)
                 if node is not None:
@@ -146,26 +154,44 @@ class ModelExport(SceneExport):
 
     def _node(self, thing: bpy.types.Object, meshes: RestMeshes, instances: NodeMeshes) -> Node | None:
         """Make the node of an object; None where it has nothing to show."""
-        armature = armature_of(thing) if self.capabilities.skeletons and thing.type in MESHABLE else None
+        members = self.copies.get(thing, [thing])
+        armature = None
+        if self.capabilities.skeletons and thing.type in MESHABLE:
+            armature = armature_of(thing)
+        elif thing in self.copies:
+            armature = common_armature(thing, members)
         skeleton = self._skeleton(armature) if armature is not None else None
-        world = transforms.world(self._evaluated(thing))
         parts: list[Mesh] = []
-        if thing.type in MESHABLE:
-            own = meshes.read(thing, self.skeletons[armature] if armature is not None else None)
-            if own is not None:
-                transforms.require_size(thing, world)
-                parts.append(transformed(own, self._to_file(thing, armature)))
-        to_file = self._from_world(thing, armature)
-        parts += [transformed(mesh, to_file @ matrix) for mesh, matrix in instances.instances_of(thing)]
+        for member in members:
+            parts += self._member_parts(member, armature, meshes, instances)
         if not parts:
             return None
-        sources = [thing, *instances.objects_shown_by(thing)]
+        sources = [thing, *(source for member in members for source in (member, *instances.objects_shown_by(member)))]
         node = Node(names.file_name(thing), mesh=join(parts), skeleton=skeleton, choices=import_choices.read(*sources))
         carrier = armature or thing
         node.properties["world"] = transforms.world(self._evaluated(carrier)) @ np.linalg.pinv(
             self._file_space(carrier)
         )
         return node
+
+    def _member_parts(
+        self,
+        thing: bpy.types.Object,
+        armature: bpy.types.Object | None,
+        meshes: RestMeshes,
+        instances: NodeMeshes,
+    ) -> list[Mesh]:
+        """Return the meshes of an object and of the instances that it shows, in the space of the file."""
+        parts: list[Mesh] = []
+        if thing.type in MESHABLE:
+            deforms = armature is not None and (armature_of(thing) == armature)
+            own = meshes.read(thing, self.skeletons[armature] if armature is not None and deforms else None)
+            if own is not None:
+                transforms.require_size(thing, transforms.world(self._evaluated(thing)))
+                parts.append(transformed(own, self._to_file(thing, armature)))
+        to_file = self._from_world(thing, armature)
+        parts += [transformed(mesh, to_file @ matrix) for mesh, matrix in instances.instances_of(thing)]
+        return parts
 
     def _evaluated(self, thing: bpy.types.Object) -> bpy.types.Object:
         return thing.evaluated_get(self.context.evaluated_depsgraph_get())

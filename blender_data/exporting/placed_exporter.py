@@ -26,6 +26,7 @@ from .model_objects import ModelIndex, ModelObjects, find_models
 from .node_meshes import NodeMeshes
 from .object_selection import MESHABLE, Source, armature_of
 from .placed_skeletons import placed_skeleton
+from .real_instances import Copies, common_armature, left_out_levels, real_instances
 from .rest_meshes import RestMeshes
 from .scene_export import SceneExport
 from .transforms import Transform
@@ -93,6 +94,8 @@ class PlacedExport(SceneExport):
         self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
         self.stands: dict[bpy.types.Object, _Stand] = {}
         self.stand_ins: dict[bpy.types.Object, bpy.types.Object] = {}
+        self.copies: Copies = {}
+        """The objects of skinned collection instances."""
         self.read: dict[tuple[bpy.types.Object, bpy.types.Object | None], Mesh | None] = {}
         self.meshes = RestMeshes(context, options, capabilities)
         self.instances = NodeMeshes(self.meshes.reader, self.meshes.reader.depsgraph, float(options["tolerance"]))
@@ -109,8 +112,14 @@ class PlacedExport(SceneExport):
         self.notices += found.notices
         parts = list(dict.fromkeys(thing for model in found.models for thing in model.parts()))
         unseen = [thing for thing in parts if thing not in found.enabled]
-        with scene_state.stand_ins(self.context, unseen) as self.stand_ins:
-            seen = [self.stand_ins.get(thing, thing) for thing in parts]
+        instances = parts if self.capabilities.skeletons and self.options["use_instances"] else []
+        with (
+            scene_state.stand_ins(self.context, unseen) as self.stand_ins,
+            real_instances(self.context, instances) as self.copies,
+        ):
+            self.notices += left_out_levels(self.copies)
+            copies = [copy for members in self.copies.values() for copy in members]
+            seen = [*(self.stand_ins.get(thing, thing) for thing in parts), *copies]
             with self.meshes.at_rest(thing for thing in seen if thing.type in MESHABLE):
                 self.instances.depsgraph = self.meshes.reader.depsgraph
                 self._read_instances(found.models)
@@ -133,7 +142,7 @@ class PlacedExport(SceneExport):
                 self.scene.properties["made"] = made + [str(finding) for finding in missing.costs]
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
-            self._read_materials(parts)
+            self._read_materials([*parts, *copies])
         self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene
 
@@ -143,6 +152,8 @@ class PlacedExport(SceneExport):
         """Read a model; None where its finest object has nothing to show."""
         finest = objects.finest
         armature = armature_of(finest) if finest.type in MESHABLE else None
+        if finest in self.copies:
+            armature = common_armature(finest, self.copies[finest])
         read = self._part(finest, armature)
         if read is None:
             if finest.type not in MESHABLE:
@@ -255,11 +266,20 @@ class PlacedExport(SceneExport):
                 self.meshes.notices[before:] = [text.replace(f"{seen.name}:", f"{thing.name}:") for text in said]
             meshes = [own] if own is not None else []
             shown = self.instances.instances_of(thing)
+            for member in self.copies.get(thing, ()):
+                shown = [*shown, *self.instances.instances_of(member), *self._member_mesh(member, read)]
             if shown:
                 back = joint_poses.inverse(self._world(thing))
                 meshes += [transformed(mesh, back @ matrix) for mesh, matrix in shown]
             self.read[key] = join(meshes) if meshes else None
         return self.read[key]
+
+    def _member_mesh(self, member: bpy.types.Object, read: ReadSkeleton | None) -> list[tuple[Mesh, Matrix4]]:
+        """Return the mesh of an object of an instance with its matrix in world space; none if it has no mesh."""
+        if member.type not in MESHABLE:
+            return []
+        mesh = self.meshes.read(member, read if read is not None and armature_of(member) == read.thing else None)
+        return [] if mesh is None else [(mesh, self._world(member))]
 
     def _hull_mesh(self, thing: bpy.types.Object) -> Mesh:
         """Return a hull: all its points in their order, with what faces it has."""
@@ -280,9 +300,10 @@ class PlacedExport(SceneExport):
     def _read_instances(self, models: list[ModelObjects]) -> None:
         finest = {model.finest for model in models}
         if self.options["use_instances"]:
+            shown = {copy for members in self.copies.values() for copy in members}
             # An instanced collection shows the levels and shapes of the models in it, too, all in one place.
             self.instances.left_out = ModelIndex(bpy.data.objects).parts
-            self.instances.read_instances(finest)
+            self.instances.read_instances((finest - set(self.copies)) | shown)
             return
         left_out = [thing.name for thing in finest if thing.instance_type != "NONE"]
         if left_out:

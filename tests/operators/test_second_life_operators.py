@@ -298,3 +298,31 @@ def test_triangles_of_a_model_in_several_files_are_counted_once(clean_blender, b
     bpy.ops.export_scene.second_life_mesh(filepath=str(tmp_path / "box.llmesh"), scope="SELECTION")
     assert _files(tmp_path) == ["box.llmesh", "box_b.llmesh"]
     assert f"2 objects, {count} triangles" in capfd.readouterr().out
+
+
+def test_a_selected_instance_of_a_rigged_model_is_exported(clean_blender, tmp_path):
+    bpy = clean_blender
+    armature = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
+    shirt = bpy.data.objects.new("Shirt", bpy.data.meshes.new("Shirt"))
+    shirt.data.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 1)], [], [(0, 1, 2)])
+    bpy.context.scene.collection.objects.link(armature)
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode="EDIT")
+    armature.data.edit_bones.new("mPelvis").tail = (0, 0, 1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    shirt.vertex_groups.new(name="mPelvis").add((0, 1, 2), 1.0, "REPLACE")
+    shirt.modifiers.new("Armature", "ARMATURE").object = armature
+    library = bpy.data.collections.new("Library")
+    for item in (armature, shirt):
+        library.objects.link(item)
+    bpy.context.scene.collection.objects.unlink(armature)
+    instance = bpy.data.objects.new("Robot", None)
+    instance.instance_type, instance.instance_collection = "COLLECTION", library
+    bpy.context.scene.collection.objects.link(instance)
+    bpy.context.view_layer.objects.active = instance
+    instance.select_set(True)
+    assert bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "robot.dae"), scope="SELECTION") == {
+        "FINISHED"
+    }
+    assert "mPelvis" in (tmp_path / "robot.dae").read_text(encoding="utf-8")
+    assert [item.name for item in bpy.context.scene.objects] == ["Robot"]

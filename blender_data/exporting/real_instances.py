@@ -1,0 +1,128 @@
+"""Collection instances of skinned models, made real for the time of an export.
+
+Blender hands out instances as they look: deformed, without weights. Copies of the objects have both at rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+import bpy
+from mathutils import Matrix
+
+from ...io_formats.errors import ExportError
+from ..names import file_name
+from .object_selection import MESHABLE, armature_of, listed
+
+Copies = dict[bpy.types.Object, list[bpy.types.Object]]
+
+_COPIED = MESHABLE | {"EMPTY", "ARMATURE", "LATTICE"}
+
+
+def shows_skinned(thing: bpy.types.Object) -> bool:
+    """Return whether an object is a collection instance of a model that an armature deforms."""
+    collection = thing.instance_collection if thing.instance_type == "COLLECTION" else None
+    return collection is not None and any(armature_of(member) is not None for member in _members(collection))
+
+
+@contextlib.contextmanager
+def real_instances(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[Copies]:
+    """Make collection instances of skinned models real through a block of code.
+
+    Yields for each of these instances the copies of the objects with a surface or with instances of their own.
+    """
+    made: list[bpy.types.Object] = []
+    found: Copies = {}
+    try:
+        for thing in objects:
+            if shows_skinned(thing):
+                copies = _copy_members(thing, made)
+                for copy in copies:
+                    context.scene.collection.objects.link(copy)
+                found[thing] = [copy for copy in copies if copy.type in MESHABLE or copy.instance_type != "NONE"]
+        if found:
+            context.view_layer.update()
+        yield found
+    finally:
+        for copy in made:
+            bpy.data.objects.remove(copy)
+        if made:
+            context.view_layer.update()
+
+
+def common_armature(instance: bpy.types.Object, members: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
+    """Return the armature that deforms the members of an instance.
+
+    Raises
+    ------
+    ExportError
+        There are several.
+    """
+    found = dict.fromkeys(armature for member in members if (armature := armature_of(member)) is not None)
+    if len(found) > 1:
+        raise ExportError(
+            f"'{instance.name}' is an instance of a collection with {len(found)} armatures; a mesh in a file has one. "
+            "Make the instance real (Object > Apply > Make Instances Real), or make a collection for each armature"
+        )
+    return next(iter(found), None)
+
+
+def left_out_levels(instances: Iterable[bpy.types.Object]) -> list[str]:
+    """Return a notice about the levels of detail and physics shapes that instances are exported without."""
+    names = [
+        thing.name
+        for instance in instances
+        for thing in instance.instance_collection.all_objects
+        if thing.type in MESHABLE and _is_part(thing)
+    ]
+    why = "levels of detail and physics shapes of collection instances are left out"
+    return [f"{listed(list(dict.fromkeys(names)))}: {why}"] if names else []
+
+
+def _members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
+    """Return the objects of a collection that its instances show, and what these depend on."""
+    return [
+        thing
+        for thing in collection.all_objects
+        if thing.type in _COPIED and not _is_part(thing) and (not thing.hide_viewport or thing.type == "ARMATURE")
+    ]
+
+
+def _is_part(thing: bpy.types.Object) -> bool:
+    return thing.meshferry.lod_of is not None or thing.meshferry.role != "RENDER"
+
+
+def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Copy the objects of an instance, with the transform that they have there; ``made`` gets each copy at once."""
+    copies: dict[bpy.types.Object, bpy.types.Object] = {}
+    for thing in _members(instance.instance_collection):
+        copy = thing.copy()
+        made.append(copy)
+        copies[thing] = copy
+        copy.hide_viewport = False
+        kept = copy.meshferry
+        kept.source_name, kept.given_name = file_name(thing), copy.name
+    offset = Matrix.Translation(-instance.instance_collection.instance_offset)
+    for thing, copy in copies.items():
+        if thing.parent in copies:
+            copy.parent = copies[thing.parent]
+        else:
+            before = Matrix() if thing.parent is None else thing.matrix_world @ thing.matrix_basis.inverted_safe()
+            copy.parent = instance
+            copy.parent_type = "OBJECT"
+            copy.matrix_parent_inverse = offset @ before
+        for user in (*copy.modifiers, *copy.constraints):
+            _point_to_copies(user, copies)
+    return list(copies.values())
+
+
+def _point_to_copies(
+    user: bpy.types.Modifier | bpy.types.Constraint, copies: dict[bpy.types.Object, bpy.types.Object]
+) -> None:
+    """Replace the objects that a modifier or a constraint points at by their copies."""
+    for known in user.bl_rna.properties:
+        if known.type == "POINTER" and not known.is_readonly:
+            target = getattr(user, known.identifier)
+            if isinstance(target, bpy.types.Object) and target in copies:
+                setattr(user, known.identifier, copies[target])

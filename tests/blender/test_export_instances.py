@@ -1,0 +1,95 @@
+"""Collection instances of skinned models keep their weights and bones, and stand where the instance shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers_export import add, bpy
+from helpers_models import joint_worlds, rig, scene_of, skinned
+from scene_snapshot import changes, snapshot
+
+pytestmark = pytest.mark.needs_bpy
+
+PLACE = {"location": (3, 1, 2), "rotation_euler": (0, 0, 0.7), "scale": (2, 2, 2)}
+OFFSET = (0.5, 0, 0.25)
+
+
+def library(path: Path | None = None) -> Any:
+    """Return a collection of a posed rig with a mesh that no scene shows; with a path it is linked from that file."""
+    armature = rig(location=(1, 0, 0))
+    tube = skinned(armature)
+    armature.pose.bones["Upper"].location = (0.3, 0.2, 0.1)
+    made = bpy.data.collections.new("Library")
+    made.instance_offset = OFFSET
+    for thing in (armature, tube):
+        made.objects.link(thing)
+        for home in tuple(thing.users_collection):
+            if home != made:
+                home.objects.unlink(thing)
+    if path is None:
+        return made
+    bpy.data.libraries.write(str(path), {made})
+    bpy.data.collections.remove(made)
+    for thing in (armature, tube):
+        bpy.data.objects.remove(thing)
+    with bpy.data.libraries.load(str(path), link=True) as (_, wanted):
+        wanted.collections = ["Library"]
+    return wanted.collections[0]
+
+
+def expected(kind: str) -> Any:
+    """Export the same model with objects of its own, in the place of the instance."""
+    place = add("Place", **PLACE)
+    armature = rig(name="Own", location=np.subtract((1, 0, 0), OFFSET), parent=place)
+    tube = skinned(armature, name="OwnTube")
+    scene = scene_of(kind, [tube])
+    for thing in (tube, armature, place):
+        bpy.data.objects.remove(thing)
+    return scene
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["local", "linked"])
+@pytest.mark.parametrize("kind", ["UNIGINE_MESH", "SECOND_LIFE_UPLOAD"])
+def test_an_instance_of_a_skinned_model_has_its_bones(
+    clean_blender: Any, tmp_path: Path, kind: str, linked: bool
+) -> None:
+    wanted = expected(kind)
+    shown = library(tmp_path / "library.blend" if linked else None)
+    instance = add("Robot", instance_type="COLLECTION", instance_collection=shown, **PLACE)
+    bpy.context.view_layer.update()
+    before = snapshot()
+    scene = scene_of(kind, [instance])
+    # Copies refer to linked objects directly, which Blender notes for good; the file holds the same either way.
+    assert not {path for path in changes(before, snapshot()) if not path.endswith(".is_library_indirect")}
+    (skeleton,), (other,) = scene.skeletons, wanted.skeletons
+    assert [joint.name for joint in skeleton.joints] == [joint.name for joint in other.joints]
+    for world, right in zip(joint_worlds(skeleton), joint_worlds(other), strict=True):
+        np.testing.assert_allclose(world, right, atol=1e-5)
+    finest = scene.nodes[0]
+    assert finest.name == "Robot"
+    assert finest.skeleton == 0
+    np.testing.assert_allclose(placed(finest), placed(wanted.nodes[0]), atol=1e-5)
+    np.testing.assert_array_equal(finest.mesh.joint_weights, wanted.nodes[0].mesh.joint_weights)
+    np.testing.assert_array_equal(finest.mesh.joint_indices, wanted.nodes[0].mesh.joint_indices)
+
+
+def placed(node: Any) -> Any:
+    """Return the points of a node in the space of its skeleton."""
+    from mathutils import Matrix, Quaternion
+
+    matrix = Matrix.LocRotScale(node.translation, Quaternion(node.rotation), node.scale)
+    return node.mesh.points @ np.array(matrix)[:3, :3].T + np.array(matrix)[:3, 3]
+
+
+def test_an_instance_with_two_armatures_is_refused(clean_blender: Any) -> None:
+    shown = library()
+    second = rig(name="Second")
+    for thing in (second, skinned(second, name="Sleeve")):
+        shown.objects.link(thing)
+    instance = add("Robot", instance_type="COLLECTION", instance_collection=shown)
+    with pytest.raises(ValueError, match="'Robot' is an instance of a collection with 2 armatures"):
+        scene_of("UNIGINE_MESH", [instance])
+    assert "Tube.001" not in bpy.data.objects
