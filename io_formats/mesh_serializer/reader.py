@@ -55,10 +55,7 @@ def _read_quantised(stream: ByteStream, variant: Variant) -> Document:
     """Read a MeshSerializer2 file, or a relative that has its vertices."""
     name = ""
     if variant is Variant.CACHED:
-        found = layout.cached_name(bytes(stream.data[:_HEAD_SIZE]))
-        if found is None:
-            raise stream.error("The file is damaged: it has no name")
-        name, start = found
+        name, start = layout.cached_name(bytes(stream.data[:_HEAD_SIZE])) or ("", 0)
         stream.skip(start, "the name")
     header = layout.Header(*layout.HEADER.unpack(stream.take(layout.HEADER.size, "the header")))
     count = header.vertices

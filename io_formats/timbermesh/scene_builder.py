@@ -298,11 +298,16 @@ class SceneBuilder:
                 )
                 return None
             frame[:] = values.reshape(count, 3)
-        if not np.isfinite(offsets).all():
-            self.warn(node, f"vertex animation '{animation.name}' holds what is no number; taken as no movement")
-            np.nan_to_num(offsets, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-        track = VertexTrack(index, FILE_TO_BLENDER.vectors(offsets))
-        track.points += mesh.points[:count]
+        rest = mesh.points[:count]
+        with np.errstate(invalid="ignore", over="ignore"):  # signalling NaN, and finite offsets with an infinite sum
+            points = FILE_TO_BLENDER.vectors(offsets) + rest
+        finite = np.isfinite(points).all(axis=2, keepdims=True)
+        if not finite.all():
+            self.warn(
+                node, f"vertex animation '{animation.name}' has NaN or infinite coordinates; those vertices do not move"
+            )
+            points = np.where(finite, points, rest)
+        track = VertexTrack(index, points)
         stored = [_values_of(found, "rotation", count * 4) for found in animation.frames]
         frames = [frame for frame in stored if frame is not None and np.isfinite(frame).all()]
         if len(frames) == len(stored):

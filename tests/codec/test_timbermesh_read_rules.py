@@ -513,14 +513,25 @@ def test_frames_without_usable_rotations_keep_their_offsets(rotations: Any) -> N
     assert track.points.shape == (3, 4, 3)
 
 
-def test_offsets_that_are_no_numbers_move_nothing() -> None:
+@pytest.mark.parametrize("offset", [NAN, 3e38], ids=["NaN", "infinite sum"])
+def test_vertices_with_unusable_offsets_do_not_move(offset: float) -> None:
+    """Two finite numbers may have an infinite sum."""
     animation = vertex_animation()
-    offsets = np.full((4, 3), NAN, np.float32)
+    offsets = np.full((4, 3), offset, np.float32)
     animation.frames[1].properties[0] = doc.VertexProperty.of("offset", offsets)
-    scene = to_scene(mesh_node(vertex_animations=[animation]))
-    assert "taken as no movement" in scene.warnings[0]
-    assert scene.nodes[0].mesh is not None
-    np.testing.assert_array_equal(scene.clips[0].vertices[0].points[1], scene.nodes[0].mesh.points)
+    large = np.full((4, 3), 3e38, np.float32)
+    scene = to_scene(
+        node(
+            vertex_count=4,
+            properties=[doc.VertexProperty.of("position", large)],
+            meshes=[doc.Mesh(np.array([0, 1, 2], np.int32), "")],
+            vertex_animations=[animation],
+        )
+    )
+    assert "NaN or infinite coordinates; those vertices do not move" in " ".join(scene.warnings)
+    mesh = scene.nodes[0].mesh
+    assert mesh is not None and np.isfinite(mesh.points).all()
+    np.testing.assert_array_equal(scene.clips[0].vertices[0].points[1], mesh.points)
 
 
 def test_few_moving_vertices_on_a_huge_mesh_do_not_fill_the_memory() -> None:

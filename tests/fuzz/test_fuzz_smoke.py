@@ -125,10 +125,9 @@ def test_cases_repeat() -> None:
     assert all(one.make(number) == other.make(number) for number in (0, 17, 333))
 
 
-@pytest.mark.parametrize("mebibytes", [8, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", sorted(BOMBS))
-def test_stream_that_inflates_to_much(judge: Judge, shape: str, mebibytes: int) -> None:
-    expect_clean(judge, Case(0, BOMBS[shape](mebibytes), shape))
+def test_stream_that_inflates_to_much(judge: Judge, shape: str) -> None:
+    expect_clean(judge, Case(0, BOMBS[shape](40), shape))
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(70_000, marks=pytest.mark.slow)])

@@ -13,7 +13,7 @@ from .. import collision, compact_integers, lz4_block, strings
 from ..bones import read_table, read_transforms
 from . import surface_arrays
 from .array_checks import Tally
-from .document import READ_VERSIONS, SKINNED_VERSIONS, MeshFile, Surface, Target
+from .document import SKINNED_VERSIONS, MeshFile, Surface, Target
 from .stream_reader import MOST_SURFACES, MOST_TARGETS
 
 SEPARATE_SKELETON_VERSION = "sk10"
@@ -208,8 +208,6 @@ def parts_of(data: bytes) -> list[bytes]:
     """
     stream = ByteStream(data)
     document = MeshFile(bytes(data[:4]).decode("latin-1"))
-    if document.version not in READ_VERSIONS:
-        raise stream.error("No UNIGINE mesh")
     outlines = _read_head(stream, document)
     blocks = _Blocks(stream, None)
     parts = [bytes(stream.data[: stream.position])]

@@ -40,6 +40,7 @@ def check_scene(scene: Any) -> None:
                 and track.points.shape[1] <= len(mesh.points),
                 f"vertex track of shape {track.points.shape}",
             )
+            _promise(np.isfinite(track.points).all(), "vertex track is not finite")
 
 
 def _check_mesh(mesh: Any) -> None:
