@@ -27,7 +27,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the findings for every file; return 1 if any is an error."""
-    found = inputs.expand(arguments.paths, inputs.known_extensions())
+    found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
     wrong = reporter.fail_inputs("file", found.problems)
     count = len(found.files) + len(found.problems)
     for file in found.files:

@@ -83,6 +83,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         arguments.output,
         also_read=[Path(library)] if library else [],
         embeds=any(values.get(EMBEDDED) for values in settings.format_options.values()),
+        warn=reporter.warn,
     )
     for text in useless_options(arguments, plan):
         reporter.warn("convert", text)

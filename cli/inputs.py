@@ -6,16 +6,21 @@ import functools
 import glob
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..io_formats import formats
 from ..io_formats.errors import FormatError
+from ..io_formats.files import format_of
 from ..io_formats.formats import Format
+from ..io_formats.special_files import special_kind
 from . import interruption
 
 BLEND = ".blend"
+
+Warn = Callable[[object, str], None]
+"""Called with a path and a sentence about it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,9 @@ class Inputs:
     """One for each empty folder and each pattern without matches, which is ``file``."""
 
 
-def expand(paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path | None = None) -> Inputs:
+def expand(
+    paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path | None = None, warn: Warn | None = None
+) -> Inputs:
     """Return every file that the paths mean, each once, in a steady order.
 
     Paths that mean no file do not stop the others: :attr:`Inputs.problems` has an error for each.
@@ -56,22 +63,28 @@ def expand(paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path |
         What counts in a folder; so do files without any extension whose content is that of such a file.
     leave_out:
         A folder whose files do not count in a search, unless it is the one searched.
+    warn:
+        Called for each FIFO, device or socket that a search skips. One that is named itself is not skipped.
     """
     found: dict[str, InputFile] = {}
     problems: list[FormatError] = []
     for text in dict.fromkeys(paths):
         try:
-            for file in _expand_one(text, extensions, leave_out):
+            for file in _expand_one(text, extensions, leave_out, warn or ignore_warning):
                 found.setdefault(file_key(file.path), file)
         except FormatError as problem:
             problems.append(problem.in_file(text))
     return Inputs(tuple(found.values()), tuple(problems))
 
 
-def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None) -> list[InputFile]:
+def ignore_warning(_path: object, _text: str) -> None:
+    """Do nothing with a warning."""
+
+
+def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None, warn: Warn) -> list[InputFile]:
     path = Path(text)
     if path.is_dir():
-        files = _files_below(path, extensions, leave_out)
+        files = _files_below(path, extensions, leave_out, warn)
         if not files:
             raise FormatError(f"There are no {' or '.join(extensions)} files in this folder")
         return files
@@ -79,11 +92,19 @@ def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None) ->
         matches = [Path(match) for match in sorted(glob.glob(text, recursive=True)) if not os.path.isdir(match)]
         if not matches:
             raise FormatError("No file matches this pattern")
-        return [InputFile(match, Path(match.name)) for match in matches]
+        return [InputFile(match, Path(match.name)) for match in matches if not skips(match, warn)]
     return [InputFile(path, Path(path.name))]
 
 
-def _files_below(folder: Path, extensions: Sequence[str], leave_out: Path | None) -> list[InputFile]:
+def skips(path: str | Path, warn: Warn) -> bool:
+    """Return whether a search skips a path because it is a FIFO, device or socket; warn of it."""
+    kind = special_kind(path)
+    if kind:
+        warn(path, f"This is a {kind}, not a regular file; skipped")
+    return bool(kind)
+
+
+def _files_below(folder: Path, extensions: Sequence[str], leave_out: Path | None, warn: Warn) -> list[InputFile]:
     skipped = file_key(leave_out) if leave_out is not None and file_key(leave_out) != file_key(folder) else ""
     files = []
     for parent, folders, names in os.walk(folder):
@@ -91,9 +112,14 @@ def _files_below(folder: Path, extensions: Sequence[str], leave_out: Path | None
         folders[:] = sorted(name for name in folders if not skipped or file_key(Path(parent, name)) != skipped)
         for name in sorted(names):
             path = Path(parent, name)
-            if counts(path, extensions):
+            if may_count(name, extensions) and not skips(path, warn) and counts(path, extensions):
                 files.append(InputFile(path, path.relative_to(folder)))
     return files
+
+
+def may_count(name: str, extensions: Sequence[str]) -> bool:
+    """Return whether a file of this name is one to work on, or its content has to decide."""
+    return not os.path.splitext(name)[1] or name.lower().endswith(tuple(extensions))
 
 
 def counts(path: Path, extensions: Sequence[str]) -> bool:
@@ -112,18 +138,8 @@ def ambiguous_extensions() -> frozenset[str]:
 
 def _is_one_of(path: Path, extensions: Sequence[str]) -> bool:
     """Tell whether the content of a file is of a format that has one of these extensions."""
-    found = _format_by_content(path)
+    found = format_of(path)
     return found is not None and not set(extensions).isdisjoint(found.extensions)
-
-
-def _format_by_content(path: Path) -> Format | None:
-    """Return the format of a file's content; None: nobody knows it, or it cannot be read."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(formats.HEAD_SIZE)
-            return formats.by_content(head, os.fstat(stream.fileno()).st_size)
-    except (OSError, ValueError):
-        return None
 
 
 def file_key(path: Path) -> str:
@@ -138,9 +154,14 @@ def is_blend(path: Path) -> bool:
 
 
 def formats_of(path: Path) -> list[Format]:
-    """Return the formats whose extension a path has; where none or several have it, the one of its content."""
+    """Return the formats whose extension a path has; where none or several have it, the one of its content.
+
+    Of a FIFO or device without such an extension, all formats that are read.
+    """
     named = [known for known in formats.FORMATS if known.is_read and path.suffix.lower() in known.extensions]
-    found = None if len(named) == 1 or is_blend(path) else _format_by_content(path)
+    found = None if len(named) == 1 or is_blend(path) else format_of(path)
+    if not named and special_kind(path):
+        return [known for known in formats.FORMATS if known.is_read]
     return [found] if found else named
 
 
@@ -152,5 +173,5 @@ def is_animation(path: Path) -> bool:
 
 def may_hold_meshes(path: Path) -> bool:
     """Tell from a file's content whether it is of a format with meshes; so is what its reading will refuse."""
-    found = _format_by_content(path)
+    found = format_of(path)
     return found is None or found.capabilities.meshes

@@ -31,7 +31,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the facts of every file; return 1 if any failed."""
-    found = inputs.expand(arguments.paths, inputs.known_extensions())
+    found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
     failed = reporter.fail_inputs("file", found.problems)
     for file in found.files:
         interruption.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from .options import resolve
 from .output_files import OutputFile
 from .replacing import refusal, replace_file
 from .scene import ImportChoice, Scene
+from .special_files import read_special, special_kind
 
 __all__ = [
     "EncodedFile",
@@ -28,6 +30,7 @@ __all__ = [
     "file_name",
     "file_names",
     "files_of",
+    "format_of",
     "load",
     "read_bytes",
     "read_scene",
@@ -59,11 +62,28 @@ class LoadedFile:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Return a file's content; the system's refusal becomes one clear error."""
+    """Return a file's content; the system's refusal becomes one clear error.
+
+    FIFOs and devices are read too, see :func:`.special_files.read_special`.
+    """
     try:
-        return Path(path).read_bytes()
+        return read_special(path) if special_kind(path) else Path(path).read_bytes()
+    except FormatError:
+        raise
     except (OSError, ValueError) as problem:  # ValueError: a path that no system takes
         raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(path)) from None
+
+
+def format_of(path: str | Path) -> Format | None:
+    """Return the format of a file's content; None if it has none of ours, cannot be read, or is not a regular file."""
+    if special_kind(path):
+        return None  # its content can be read once, and is needed later
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(formats.HEAD_SIZE)
+            return formats.by_content(head, os.fstat(stream.fileno()).st_size)
+    except (OSError, ValueError):
+        return None
 
 
 def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | None = None) -> LoadedFile:

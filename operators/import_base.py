@@ -1,6 +1,5 @@
 """What every import operator does: several files, options, progress, and a bad file that never stops the rest."""
 
-import os
 from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from ..blender_data import import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.importing import armature_matching, importer
 from ..blender_data.importing.import_options import ARMATURE, IMPORT_OPTIONS
-from ..io_formats.files import read_scene
-from ..io_formats.formats import HEAD_SIZE, Format, by_content
+from ..io_formats.files import format_of, read_scene
+from ..io_formats.formats import Format
 from ..io_formats.garbage import without_collection
 from ..io_formats.import_choices import differs_from_choices
 from ..io_formats.options import Option
@@ -160,17 +159,6 @@ def may_hold_meshes(path: str) -> bool:
     """Tell whether a file is of a format with meshes; what is wrong with a bad one is said when its turn comes."""
     found = format_of(path)
     return found is None or found.capabilities.meshes
-
-
-def format_of(path: str) -> Format | None:
-    """Return the format of a file by its content; None: of none, or it cannot be read."""
-    try:
-        with open(path, "rb") as stream:
-            head = stream.read(HEAD_SIZE)
-            size = os.fstat(stream.fileno()).st_size
-        return by_content(head, size)
-    except (OSError, ValueError):
-        return None
 
 
 def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import bpy
 
 from ...io_formats.errors import MeshferryError
 from ...io_formats.scene import Material
+from ...io_formats.special_files import special_kind
 from .. import compat, names
 from .textures import TextureLoader
 
@@ -113,6 +114,8 @@ class MaterialFinder:
         if not self.library:
             return
         missing = {name for name in wanted if not (self.use_existing and self._existing(name))}
+        if kind := special_kind(self.library):
+            raise MeshferryError(f"Material library '{Path(self.library).name}' is a {kind}, not a .blend file")
         libraries = set(bpy.data.libraries)
         try:
             with bpy.data.libraries.load(self.library, link=True) as (source, target):

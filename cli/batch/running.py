@@ -92,6 +92,7 @@ def make_plan(arguments: argparse.Namespace, output: Path, found: _Found, progre
         leave_out=output,
         written=extension,
         told=found.tell,
+        warn=found.warn,
     )
     passing = found.passing(progress.found(sought))
     plan = planning.make_plan(passing, output, extension, arguments.clashes, batch)
@@ -145,6 +146,10 @@ class _Found:
         from_blend = BLEND in self._extensions
         for text in useless_between(arguments, read, kind, from_blend=from_blend):
             self._reporter.warn("batch", text)
+
+    def warn(self, path: object, text: str) -> None:
+        """Warn of something that is skipped."""
+        self._reporter.warn(path, text)
 
     def tell(self, path: str, text: str) -> None:
         self.unreadable += 1

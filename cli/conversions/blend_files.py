@@ -24,6 +24,7 @@ from ...io_formats.capabilities import Capabilities
 from ...io_formats.errors import ExportError, FormatError, MissingLibraryError
 from ...io_formats.options import Option
 from ...io_formats.scene import Scene
+from ...io_formats.special_files import require_regular
 from .. import interruption
 from ..reporting import one_line
 
@@ -306,7 +307,8 @@ def said(problem: RuntimeError) -> str:
 
 
 def require_readable(path: Path) -> None:
-    """Raise a FormatError in the system's words where a file cannot be opened."""
+    """Raise a FormatError in the system's words where a file cannot be opened, or is not a regular one."""
+    require_regular(path)
     try:
         with path.open("rb"):
             pass

@@ -11,7 +11,7 @@ from ...io_formats import files, formats
 from ...io_formats.errors import FormatError, MeshferryError
 from ...io_formats.formats import Format
 from .. import inputs
-from ..inputs import InputFile
+from ..inputs import InputFile, Warn
 from . import blender_formats
 from .blender_formats import BlenderFormat
 
@@ -54,6 +54,7 @@ def make_plan(
     also_read: Sequence[Path] = (),
     *,
     embeds: bool = False,
+    warn: Warn | None = None,
 ) -> Plan:
     """Decide what becomes what.
 
@@ -67,6 +68,8 @@ def make_plan(
         Other files that the conversion needs, such as a material library.
     embeds:
         Animations are written into the files of meshes.
+    warn:
+        As for :func:`..inputs.expand`.
 
     Raises
     ------
@@ -74,9 +77,9 @@ def make_plan(
         The arguments make no sense together, or a file would be overwritten that is still needed.
     """
     if extension is not None and folder is not None:
-        jobs, problems = _folder_jobs(paths, *known_kind(extension), Path(folder))
+        jobs, problems = _folder_jobs(paths, *known_kind(extension), Path(folder), warn)
     elif extension is None and folder is None:
-        jobs, problems = _file_job(paths, embeds=embeds)
+        jobs, problems = _file_job(paths, embeds=embeds, warn=warn)
     elif folder is None:
         raise MeshferryError("--to says what kind of file to write; say with -o FOLDER where")
     else:
@@ -109,10 +112,12 @@ _Jobs = tuple[list[Job], tuple[FormatError, ...]]
 """Jobs, and paths that mean no file."""
 
 
-def _folder_jobs(paths: Sequence[str], extension: str, target: Format | BlenderFormat, folder: Path) -> _Jobs:
+def _folder_jobs(
+    paths: Sequence[str], extension: str, target: Format | BlenderFormat, folder: Path, warn: Warn | None
+) -> _Jobs:
     if folder.exists() and not folder.is_dir():
         raise MeshferryError(f"{folder} is a file, not a folder")
-    found = inputs.expand(paths, searched(target, extension), leave_out=folder)
+    found = inputs.expand(paths, searched(target, extension), leave_out=folder, warn=warn)
     _refuse_same_kind(found.files, extension)
     wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
     if isinstance(target, Format):
@@ -152,7 +157,7 @@ def renamed(relative: Path, extension: str) -> Path:
     return relative.with_name(stem + extension)
 
 
-def _file_job(paths: Sequence[str], *, embeds: bool) -> _Jobs:
+def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs:
     if len(paths) < 2:
         raise MeshferryError(f"{paths[0]} shall become what? Name the file to write, or say --to EXTENSION -o FOLDER")
     target = Path(paths[-1])
@@ -163,7 +168,7 @@ def _file_job(paths: Sequence[str], *, embeds: bool) -> _Jobs:
     extension, format_ = known_kind(target.suffix)
     if not target.parent.is_dir():
         raise MeshferryError(f"{target} cannot be written: there is no folder {target.parent}; nothing was written")
-    found = inputs.expand(paths[:-1], searched(format_, extension))
+    found = inputs.expand(paths[:-1], searched(format_, extension), warn=warn)
     _refuse_same_kind(found.files, extension)
     sources = [file.path for file in found.files]
     if len(sources) > 1 and isinstance(format_, Format):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ....io_formats.errors import FormatError, MeshferryError
 from ....io_formats.replacing import refusal
+from ....io_formats.special_files import special_kind
 from ... import inputs, interruption
 from ...reporting import cause
 from ..work import STATE_FOLDER, Source
@@ -109,6 +110,7 @@ def find(
     leave_out: Path | None = None,
     written: str = "",
     told: Told | None = None,
+    warn: inputs.Warn | None = None,
 ) -> Iterator[Source]:
     """Yield the files that paths and lists mean, in a steady order.
 
@@ -137,13 +139,15 @@ def find(
         Extension of the files to write: in a search inside the output folder such files never count.
     told:
         What could not be looked at; default: it is raised.
+    warn:
+        Called for each FIFO, device or socket that a search skips.
 
     Raises
     ------
     MeshferryError
         A list cannot be read.
     """
-    search = _Search(extensions, match, skip, newer, leave_out, written, told or _raise)
+    search = _Search(extensions, match, skip, newer, leave_out, written, told or _raise, warn)
     place = None if base is None else os.path.abspath(base)
     for path in paths:
         yield from search.named(path, place, is_pattern=True)
@@ -169,6 +173,7 @@ class _Search:
         leave_out: Path | None,
         written: str,
         told: Told,
+        warn: inputs.Warn | None,
     ) -> None:
         self._extensions = tuple(extensions)
         self._match = [patterns.compiled(text) for text in match]
@@ -177,6 +182,7 @@ class _Search:
         self._output = inputs.file_key(leave_out) if leave_out is not None else ""
         self._written = written.lower()
         self._told = told
+        self._warn: inputs.Warn = warn or inputs.ignore_warning
         self._takes_archives = archives.MESH in self._extensions
 
     def named(self, text: str, base: str | None, *, is_pattern: bool) -> Iterator[Source]:
@@ -190,7 +196,7 @@ class _Search:
         elif not mode and is_pattern and glob.has_magic(text):
             yield from self._pattern(text)
         elif mode and not stat.S_ISREG(mode):
-            self._told(text, "This is no file")
+            self._told(text, f"This is a {special_kind(text)}; batches read regular files only")
         elif mode and text.lower().endswith(_PACKED):
             self._told(
                 text, "This has to be unpacked first; only archives of OpenSim (.oar, .iar) are read as they are"
@@ -279,13 +285,11 @@ class _Search:
         name = entry.name.lower()
         if inside and self._written and name.endswith(self._written):
             return False
-        if entry.is_symlink():
-            try:
-                if not stat.S_ISREG(os.stat(entry.path).st_mode):
-                    return False
-            except OSError:  # it leads nowhere, which its reading will say
-                return every or name.endswith(self._extensions)
-        elif not entry.is_file():
+        if entry.is_symlink() and not os.path.exists(entry.path):
+            return every or name.endswith(self._extensions)  # it leads nowhere, which its reading will say
+        if not entry.is_file():
+            if every or inputs.may_count(name, self._extensions):
+                inputs.skips(entry.path, self._warn)
             return False
         if name.endswith(archives.EXTENSIONS):
             return self._takes_archives

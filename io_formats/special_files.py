@@ -1,0 +1,88 @@
+"""FIFOs, devices and sockets among the input files: recognised, and read within bounds of size and time.
+
+Opening a FIFO blocks until another process writes to it, and a device such as ``/dev/zero`` never ends.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+import time
+from pathlib import Path
+
+from .errors import FormatError
+
+SIZE_LIMIT = 256 * 2**20
+"""Bytes that are read of a FIFO or device."""
+SILENCE_LIMIT = 30.0
+"""Seconds to wait for the first bytes, and for each further block."""
+_BLOCK = 2**20
+_WRITER_GRACE = 1.0
+"""Seconds for which an empty FIFO counts as one whose writer has not opened it yet."""
+_POLL_SECONDS = 0.02
+
+_KINDS = {
+    stat.S_IFIFO: "FIFO",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}
+
+
+def special_kind(path: str | os.PathLike[str]) -> str:
+    """Return what a path leads to if that is neither a regular file nor a folder; an empty string otherwise.
+
+    A missing file, or one that the system refuses to look at, gives an empty string too.
+    """
+    try:
+        return _KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "")
+    except (OSError, ValueError):
+        return ""
+
+
+def require_regular(path: str | os.PathLike[str]) -> None:
+    """Raise a FormatError if a path leads to a FIFO, device or socket: Blender would wait for it without end."""
+    if kind := special_kind(path):
+        raise FormatError(f"This is a {kind}, and Blender reads regular files only", file=str(path))
+
+
+def read_special(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a FIFO or device.
+
+    Raises
+    ------
+    FormatError
+        It gives more than ``SIZE_LIMIT`` bytes, or none for ``SILENCE_LIMIT`` seconds. On Windows, which cannot wait
+        for such files with a timeout, always.
+    OSError
+        The system refuses.
+    """
+    kind = special_kind(path) or "special file"
+    if sys.platform == "win32":
+        raise FormatError(f"This is a {kind}, not a regular file", file=str(path))
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        return _content(handle, kind, Path(path))
+    finally:
+        os.close(handle)
+
+
+def _content(handle: int, kind: str, path: Path) -> bytes:
+    content = bytearray()
+    began = time.monotonic()
+    while True:
+        if not select.select([handle], [], [], SILENCE_LIMIT)[0]:
+            raise FormatError(f"The {kind} gave no data for {SILENCE_LIMIT:g} seconds", file=str(path))
+        try:
+            block = os.read(handle, _BLOCK)
+        except BlockingIOError:
+            continue
+        if not block and (content or kind != "FIFO" or time.monotonic() - began > _WRITER_GRACE):
+            return bytes(content)
+        if not block:
+            time.sleep(_POLL_SECONDS)
+        content += block
+        if len(content) > SIZE_LIMIT:
+            raise FormatError(f"The {kind} gives more than {SIZE_LIMIT // 2**20} MiB", file=str(path))
