@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -23,7 +24,16 @@ from pathlib import Path
 from .errors import ExportError
 from .locks import lock
 from .output_files import OutputFile
-from .replacing import copy_mode, real_place, refusal, replace_file, temporary_file
+from .replacing import (
+    copy_mode,
+    real_place,
+    refusal,
+    remove_file,
+    remove_folder,
+    rename_over,
+    replace_file,
+    temporary_file,
+)
 
 _PLAN = "plan.json"
 _UNPLANNED_AGE = 60.0
@@ -117,8 +127,8 @@ def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
     finally:
         for member in members:
             with contextlib.suppress(OSError):
-                member.staged.unlink()
-        shutil.rmtree(folder, ignore_errors=True)
+                remove_file(member.staged)
+        remove_folder(folder)
 
 
 def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
@@ -186,10 +196,15 @@ def _stage(output: OutputFile, member: _Member, modified: float | None) -> None:
 
 
 def _keep(member: _Member, kept: Path) -> None:
-    """Keep the old file reachable: by a second name, which costs nothing, where the disk has such."""
+    """Keep the old file reachable: by a second name, which costs nothing, where the disk has such.
+
+    On Windows a read-only file is copied: its second name could only be removed by making both writable.
+    """
     if not member.place.exists():
         return
     try:
+        if sys.platform == "win32" and not member.place.stat().st_mode & stat.S_IWRITE:
+            raise PermissionError
         os.link(member.place, kept)
     except OSError:
         shutil.copy2(member.place, kept)
@@ -201,7 +216,7 @@ def _rename(members: Sequence[_Member]) -> None:
     done: list[_Member] = []
     try:
         for member in members:
-            os.replace(member.staged, member.place)
+            rename_over(member.staged, member.place)
             done.append(member)
     except BaseException as problem:
         stuck = [member.name for member in reversed(done) if not _take_back(member)]
@@ -215,9 +230,9 @@ def _take_back(member: _Member) -> bool:
     """Put the old file back, or take away what was not there; tell whether that went well."""
     try:
         if member.kept is None:
-            member.place.unlink()
+            remove_file(member.place)
         elif member.place.parent == member.kept.parent.parent:
-            os.replace(member.kept, member.place)
+            rename_over(member.kept, member.place)
         else:  # behind a link, maybe on another disk
             replace_file(member.place, member.kept.read_bytes())
     except (OSError, ExportError):
@@ -255,8 +270,8 @@ class _Interrupted:
             if path.suffix != ".part":
                 continue  # goes with the folder
             with contextlib.suppress(OSError):
-                path.unlink()
-        shutil.rmtree(self.folder, ignore_errors=True)
+                remove_file(path)
+        remove_folder(self.folder)
 
 
 def _interrupted_sets(path: Path) -> list[_Interrupted]:
@@ -278,7 +293,7 @@ def _interrupted(folder: Path, chosen: str = "") -> _Interrupted | None:
     plan = folder / _PLAN
     if not plan.exists():
         if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
         return None
     with plan.open("r+", encoding="utf-8") as stream:
         if not lock(stream):

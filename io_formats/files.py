@@ -47,7 +47,7 @@ MOST_ERRORS = 5
 _LONGEST_NAME = 200
 """Bytes of a file's name in UTF-8; systems take 255, of which extension, number and armature need some."""
 
-_DEVICES = re.compile(r"\A(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=\s*(\.|$))", re.IGNORECASE)
+_DEVICES = re.compile(r"\A(con|conin\$|conout\$|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=\s*(\.|$))", re.IGNORECASE)
 """Names that Windows keeps for devices, whatever extension follows."""
 
 

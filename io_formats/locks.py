@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
+from .replacing import remove_file
+
 _LOOKS = 100
 """How often a file may be taken away while it is waited for."""
 
@@ -62,5 +64,5 @@ def remove(path: Path, held: IO[bytes]) -> None:
     if sys.platform == "win32":
         held.close()  # no open file can be removed there
     with contextlib.suppress(OSError):
-        path.unlink()
+        remove_file(path)
     held.close()

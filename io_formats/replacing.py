@@ -1,13 +1,25 @@
-"""A file in place of another, whole or not at all."""
+"""A file in place of another, whole or not at all; replacing and removing as Windows needs it.
+
+On Windows a file that another program has open (a virus scanner, an indexer, a sync client) can be neither replaced
+nor removed for a moment, and a read-only file (Perforce makes every file read-only) not at all.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import stat
+import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from .errors import ExportError
+
+_PAUSES = (0.1, 0.3, 0.6)
+"""Seconds before each retry after a sharing violation."""
 
 
 def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> None:
@@ -35,13 +47,80 @@ def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> N
                     stream.flush()
                     os.fsync(stream.fileno())
             copy_mode(place, temporary)
-            os.replace(temporary, place)
+            rename_over(temporary, place)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                remove_file(temporary)
             raise
     except (OSError, ValueError) as problem:
         raise ExportError(f"{path}: the file cannot be written: {refusal(problem)}") from None
+
+
+def rename_over(source: str | Path, target: str | Path) -> None:
+    """Rename a file over another, which may be read-only; retry for a second while another program has it open.
+
+    Raises
+    ------
+    OSError
+        The system refuses. The target is unchanged.
+    """
+    mode = _make_writable(target)
+    try:
+        _retry_while_shared(lambda: os.replace(source, target))
+    except OSError:
+        if mode is not None:
+            with contextlib.suppress(OSError):
+                os.chmod(target, mode)
+        raise
+
+
+def remove_file(path: str | Path) -> None:
+    """Remove a file, which may be read-only; retry for a second while another program has it open.
+
+    Raises
+    ------
+    OSError
+        The system refuses, or the file does not exist.
+    """
+    _make_writable(path)
+    _retry_while_shared(lambda: os.unlink(path))
+
+
+def remove_folder(folder: str | Path) -> None:
+    """Remove a folder with its read-only files; leave what the system refuses to remove."""
+
+    def retry(_function: object, path: str, _problem: object) -> None:
+        with contextlib.suppress(OSError):
+            (os.rmdir if os.path.isdir(path) else remove_file)(path)
+
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(folder, onexc=retry)
+    else:
+        shutil.rmtree(folder, onerror=retry)
+
+
+def _make_writable(path: str | Path) -> int | None:
+    """Clear the read-only attribute of a file on Windows; return its mode before, None if nothing was changed."""
+    if sys.platform != "win32":
+        return None  # the folder's permissions decide there
+    try:
+        mode = os.stat(path).st_mode
+        if mode & stat.S_IWRITE:
+            return None
+        os.chmod(path, mode | stat.S_IWRITE)
+    except OSError:
+        return None
+    return mode
+
+
+def _retry_while_shared(action: Callable[[], None]) -> None:
+    if sys.platform == "win32":
+        for pause in _PAUSES:
+            try:
+                return action()
+            except PermissionError:  # access denied, sharing violation, lock violation
+                time.sleep(pause)
+    return action()
 
 
 def real_place(path: Path) -> Path:

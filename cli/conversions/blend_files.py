@@ -23,6 +23,7 @@ from typing import Any
 from ...io_formats.capabilities import Capabilities
 from ...io_formats.errors import ExportError, FormatError, MissingLibraryError
 from ...io_formats.options import Option
+from ...io_formats.replacing import remove_file, rename_over
 from ...io_formats.scene import Scene
 from ...io_formats.special_files import require_regular
 from .. import interruption
@@ -155,13 +156,14 @@ class BlendSession:
                     os.fsync(written.fileno())
             if place.exists():
                 temporary.chmod(place.stat().st_mode & 0o777)
-            temporary.replace(place)
+            rename_over(temporary, place)
         except RuntimeError as problem:
             raise ExportError(f"{path}: the file cannot be written: {said(problem)}") from None
         except OSError as problem:
             raise ExportError(f"{path}: the file cannot be written: {problem.strerror or problem}") from None
         finally:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                remove_file(temporary)
 
     def render(self, scene: Any, path: Path) -> None:
         """Render a ``bpy.types.Scene`` of the open file into a picture, of the kind that its settings say.

@@ -174,7 +174,7 @@ def test_memory_counts_at_its_peak():
     from meshferry.cli.batch.workers.memory import peak_memory
 
     if sys.platform == "win32":
-        pytest.skip("nobody knows there")
+        pytest.skip("measured in a simulation there")
     before, now = peak_memory(), psutil.Process().memory_info().rss
     assert before > 0.9 * now
     taken = bytearray(before + 2**20 * 50 - now + 2**20 * 50)

@@ -18,7 +18,7 @@ from typing import IO, Self
 
 from ....io_formats import locks
 from ....io_formats.errors import MeshferryError
-from ....io_formats.replacing import copy_mode, refusal, temporary_file
+from ....io_formats.replacing import copy_mode, refusal, remove_file, rename_over, temporary_file
 from ... import environment
 from ..work import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Ended, Result, Work
 from .journal_entry import Entry, entry_of, file_size, parse
@@ -171,7 +171,7 @@ class Journal:
                 self._write(entry.line())
             self._appended += len(entries)
             self._sync()
-            shard.unlink()
+            remove_file(shard)
         except OSError as problem:
             raise MeshferryError(f"{shard}: it cannot be taken into the journal: {refusal(problem)}") from None
         finally:
@@ -202,12 +202,12 @@ class Journal:
                 os.fsync(stream.fileno())
             copy_mode(self.path, temporary)
             self._close_files()  # no open file can be replaced on Windows
-            os.replace(temporary, self.path)
+            rename_over(temporary, self.path)
         except OSError:
             pass
         finally:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                remove_file(temporary)
             self._close_files()
             self._index = Index.read(self.path)
             self._open()

@@ -7,17 +7,74 @@ import sys
 import threading
 import time
 
-_LOOK_EVERY = 0.5
+_POLL_SECONDS = 0.5
 ORPHANED = 75
-"""Exit status of a process whose parent is gone: sysexits' EX_TEMPFAIL, somebody will do it again."""
+"""Exit status of a process whose parent is gone: EX_TEMPFAIL of sysexits, the work is done again elsewhere."""
+_SCRIPT_LAUNCHER = "meshferry.exe"
+"""Program that pip makes on Windows for the command: it starts Python and waits."""
 
 
 def end_with_parent() -> None:
-    """End this process, at once and without a word, when its parent ends.
+    """End this process, at once and without a message, when its parent ends.
 
     Its own worker processes end with it in the same way; files are written whole or not at all.
     """
-    threading.Thread(target=_watch, args=(os.getppid(),), name="lifeline", daemon=True).start()
+    threading.Thread(target=_watch, args=(_starter(),), name="lifeline", daemon=True).start()
+
+
+def _starter() -> int:
+    """Return the number of the process to watch: the parent, on Windows the first ancestor that is not a launcher.
+
+    There the ``python.exe`` of a virtual environment starts the real Python and waits. It outlives the process that
+    started it, so watching it would never end this process.
+    """
+    process = os.getppid()
+    if sys.platform != "win32":
+        return process
+    processes = _windows_processes()
+    launchers = [_SCRIPT_LAUNCHER]
+    if sys.prefix != sys.base_prefix:
+        launchers.insert(0, os.path.basename(sys.executable).lower())
+    for launcher in launchers:
+        parent, name = processes.get(process, (process, ""))
+        if name.lower() == launcher:
+            process = parent
+    return process
+
+
+def _windows_processes() -> dict[int, tuple[int, str]]:
+    """Return the parent's number and the program's file name of each process of Windows, by number."""
+    import ctypes
+
+    class Entry(ctypes.Structure):
+        """``PROCESSENTRY32W``."""
+
+        _fields_ = (
+            ("size", ctypes.c_uint32),
+            ("usage", ctypes.c_uint32),
+            ("number", ctypes.c_uint32),
+            ("heap", ctypes.c_size_t),
+            ("module", ctypes.c_uint32),
+            ("threads", ctypes.c_uint32),
+            ("parent", ctypes.c_uint32),
+            ("priority", ctypes.c_int32),
+            ("flags", ctypes.c_uint32),
+            ("name", ctypes.c_wchar * 260),
+        )
+
+    kernel: ctypes.CDLL = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined,unused-ignore]
+    kernel.CreateToolhelp32Snapshot.restype = ctypes.c_void_p
+    kernel.Process32FirstW.argtypes = kernel.Process32NextW.argtypes = (ctypes.c_void_p, ctypes.POINTER(Entry))
+    kernel.CloseHandle.argtypes = (ctypes.c_void_p,)
+    snapshot = kernel.CreateToolhelp32Snapshot(0x2, 0)  # TH32CS_SNAPPROCESS
+    entry = Entry(size=ctypes.sizeof(Entry))
+    found: dict[int, tuple[int, str]] = {}
+    more = kernel.Process32FirstW(snapshot, ctypes.byref(entry))
+    while more:
+        found[entry.number] = entry.parent, entry.name
+        more = kernel.Process32NextW(snapshot, ctypes.byref(entry))
+    kernel.CloseHandle(snapshot)
+    return found
 
 
 def _watch(parent: int) -> None:
@@ -28,5 +85,5 @@ def _watch(parent: int) -> None:
         _winapi.WaitForSingleObject(handle, _winapi.INFINITE)
     else:
         while os.getppid() == parent:
-            time.sleep(_LOOK_EVERY)
+            time.sleep(_POLL_SECONDS)
     os._exit(ORPHANED)

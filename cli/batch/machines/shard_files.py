@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ....io_formats import locks
+from ....io_formats.replacing import remove_file
 from ..journal.journal import LOCK_SUFFIX
 from ..work import SHARDS_FOLDER, STATE_FOLDER
 
@@ -56,5 +57,6 @@ def remove(output: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             held = locks.hold(lock_path)
             if held is not None:
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError):
+                    remove_file(path)
                 locks.remove(lock_path, held)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from ....io_formats.errors import MeshferryError
-from ....io_formats.replacing import copy_mode, refusal, replace_file, temporary_file
+from ....io_formats.replacing import copy_mode, refusal, remove_file, rename_over, replace_file, temporary_file
 from ..work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source
 from .plan_draft import Draft
 from .plan_file import BatchFile, Plan
@@ -88,7 +88,7 @@ def _write(sources: Iterable[Source], folder: Path, extension: str, clashes: Cla
         size = stream.tell()
         stream.close()
         write_index(folder, itertools.chain(draft.targets, draft.sources_inside))
-        os.replace(path, state / PLAN_FILE)
+        rename_over(path, state / PLAN_FILE)
     filled = dataclasses.replace(batch, roots=tuple(draft.roots), count=len(draft.targets), plan_size=size)
     replace_file(state / BATCH_FILE, filled.to_json().encode("ascii"))
 
@@ -103,4 +103,4 @@ def _temporary(place: Path) -> Iterator[tuple[BinaryIO, str]]:
             yield stream, path
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(path)
+            remove_file(path)

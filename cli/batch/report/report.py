@@ -17,7 +17,7 @@ from string import Template
 from urllib.parse import quote
 
 from ....io_formats.errors import ExportError
-from ....io_formats.replacing import refusal, replace_file
+from ....io_formats.replacing import refusal, remove_file, replace_file
 from ...reporting import counted
 from ..progress import time_text
 from ..work import Result
@@ -219,7 +219,9 @@ class _Report:
             found = pattern.fullmatch(path.name)
             if found and int(found[1]) > last and _is_page(path):
                 try:
-                    path.unlink(missing_ok=True)
+                    remove_file(path)
+                except FileNotFoundError:
+                    continue
                 except OSError as problem:
                     raise ExportError(f"{path}: the old page cannot be removed: {refusal(problem)}") from None
 

@@ -48,4 +48,7 @@ class PartNames(FileNames):
     def _below(self, path: Path) -> str:
         """Return where a file is below the output folder behind links, as a plan knows its sources."""
         behind_links = os.path.join(file_key(path.parent), path.name)
-        return os.path.relpath(behind_links, file_key(self._output)).replace(os.sep, "/")
+        try:
+            return os.path.relpath(behind_links, file_key(self._output)).replace(os.sep, "/")
+        except ValueError:  # on another drive, so not below the output folder
+            return behind_links

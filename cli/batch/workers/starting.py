@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from ....io_formats import locks
 from ....io_formats.errors import MeshferryError
-from ....io_formats.replacing import refusal
+from ....io_formats.replacing import refusal, remove_folder
 from ...reporting import one_line
 from .messages import Greeting
 
@@ -166,7 +165,7 @@ class WorkerProcess:
     def _remove_folder(self) -> None:
         if self._held is not None:
             self._held.close()  # no open file can be removed on Windows
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_folder(self._folder)
 
     def _tell(self, line: bytes) -> None:
         with contextlib.suppress(OSError, ValueError):  # it has ended, which shows elsewhere
@@ -194,7 +193,7 @@ def remove_abandoned_folders() -> None:
             held = locks.hold(place)
             if held is not None:
                 held.close()
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_folder(folder)
 
 
 def _environment(folder: str) -> dict[str, str]:

@@ -10,7 +10,6 @@ import contextlib
 import faulthandler
 import gc
 import os
-import shutil
 import sys
 import tempfile
 import threading
@@ -19,6 +18,7 @@ from multiprocessing.connection import Client, Connection
 from pathlib import Path
 
 from ....io_formats.errors import MeshferryError, MissingLibraryError
+from ....io_formats.replacing import remove_folder
 from ... import environment, interruption
 from ...reporting import cause, make_streams_safe
 from . import messages
@@ -74,7 +74,7 @@ def _watch_driver(stopping: threading.Event) -> None:
             stopping.set()
     folder = Path(tempfile.gettempdir())
     if folder.name.startswith(FOLDER_PREFIX):
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
     os._exit(_ORPHANED)
 
 

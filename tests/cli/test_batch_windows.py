@@ -1,0 +1,77 @@
+"""What batches do on Windows and macOS, simulated: process trees, drives, memory."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from meshferry.cli.batch.machines import lifeline
+from meshferry.cli.batch.report.markup import Links
+from meshferry.cli.batch.workers import memory
+from meshferry.cli.batch.workers.part_names import PartNames
+from meshferry.io_formats.files import file_name
+
+SHELL, DASK, SCRIPT, REDIRECTOR = 100, 200, 300, 400
+
+
+@pytest.mark.parametrize(
+    ("parent", "in_environment", "watched"),
+    [
+        (DASK, False, DASK),
+        (SCRIPT, False, DASK),
+        (REDIRECTOR, True, DASK),
+    ],
+)
+def test_the_watched_process_is_not_a_launcher(monkeypatch, parent, in_environment, watched):
+    """The real Python below ``python.exe`` of a virtual environment, below pip's ``meshferry.exe``, below dask."""
+    processes = {
+        DASK: (SHELL, "python.exe"),
+        SCRIPT: (DASK, "meshferry.exe"),
+        REDIRECTOR: (SCRIPT, "Python.exe"),
+    }
+    monkeypatch.setattr(lifeline, "_windows_processes", lambda: processes)
+    monkeypatch.setattr(os, "getppid", lambda: parent)
+    monkeypatch.setattr(sys, "executable", "env/Scripts/python.exe")
+    monkeypatch.setattr(sys, "prefix", "env" if in_environment else sys.base_prefix)
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert lifeline._starter() == watched
+
+
+def test_the_memory_of_a_process_on_windows(monkeypatch):
+    def fill(_process, counters, size):
+        assert size == ctypes.sizeof(counters._obj) >= 72
+        # PROCESS_MEMORY_COUNTERS: two DWORD, then eight SIZE_T of which the first is the peak of the working set
+        ctypes.c_size_t.from_address(ctypes.addressof(counters._obj) + 8).value = 123456
+        return 1
+
+    class Function:
+        def __init__(self, does):
+            self.does = does
+
+        def __call__(self, *arguments):
+            return self.does(*arguments)
+
+    kernel = SimpleNamespace(GetCurrentProcess=Function(lambda: -1), K32GetProcessMemoryInfo=Function(fill))
+    monkeypatch.setattr(ctypes, "WinDLL", lambda name: kernel, raising=False)
+    monkeypatch.setattr(memory.sys, "platform", "win32")
+    assert memory.peak_memory() == 123456
+
+
+def no_common_drive(*_):
+    raise ValueError("path is on mount 'D:', start on mount 'C:'")
+
+
+def test_files_on_another_drive_are_not_below_the_output_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(os.path, "relpath", no_common_drive)
+    names = PartNames(tmp_path / "crate.mesh", tmp_path, frozenset())
+    assert names.of_part(tmp_path / "crate.mesh", "lid") == tmp_path / "crate.lid.mesh"
+    assert Links(tmp_path, Path("page.html")).to("a.png") == tmp_path.as_uri() + "/a.png"
+
+
+@pytest.mark.parametrize("name", ["CONIN$", "conout$", "CONOUT$.old", "aux", "LPT¹"])
+def test_names_of_windows_devices_are_not_used_for_files(name):
+    assert file_name(name).split(".")[0].rstrip().upper() != name.split(".")[0].upper()

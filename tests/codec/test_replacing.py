@@ -1,0 +1,100 @@
+"""Replacing and removing files where the system refuses for a moment or for read-only files, as Windows does."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from meshferry.io_formats import file_sets, replacing
+from meshferry.io_formats.errors import ExportError
+from meshferry.io_formats.output_files import OutputFile
+
+
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Let the system behave as Windows; return how often it is still to report a sharing violation, by function."""
+    violations = {"replace": 0, "unlink": 0}
+    replace, unlink = os.replace, os.unlink
+
+    def refuse(function: str, path: str | Path) -> None:
+        if violations[function] or (os.path.exists(path) and not os.stat(path).st_mode & stat.S_IWRITE):
+            violations[function] = max(0, violations[function] - 1)
+            raise PermissionError(13, "Access is denied", str(path))
+
+    def windows_replace(source: str | Path, target: str | Path) -> None:
+        refuse("replace", target)
+        replace(source, target)
+
+    def windows_unlink(path: str | Path, **_: object) -> None:
+        refuse("unlink", path)
+        unlink(path)
+
+    monkeypatch.setattr(replacing.sys, "platform", "win32")
+    monkeypatch.setattr(replacing.os, "replace", windows_replace)
+    monkeypatch.setattr(replacing.os, "unlink", windows_unlink)
+    monkeypatch.setattr(replacing.time, "sleep", lambda _: None)
+    monkeypatch.setattr(file_sets, "lock", lambda _: True)  # msvcrt exists on Windows only
+    return violations
+
+
+def write_one(path: Path) -> None:
+    replacing.replace_file(path, b"new")
+
+
+def write_set(path: Path) -> None:
+    file_sets.write_outputs(path, [OutputFile("beside.bin", b"new"), OutputFile(path.name, b"new")])
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> list[Path]:
+    """Return two files that a version control system made read-only."""
+    paths = [tmp_path / "model.bin", tmp_path / "beside.bin"]
+    for path in paths:
+        path.write_bytes(b"old")
+        path.chmod(0o444)
+    return paths
+
+
+@pytest.mark.parametrize("write", [write_one, write_set])
+def test_read_only_files_are_replaced_and_stay_read_only(
+    windows: dict[str, int], read_only: list[Path], write: Callable[[Path], None]
+) -> None:
+    write(read_only[0])
+    assert read_only[0].read_bytes() == b"new"
+    assert not read_only[0].stat().st_mode & stat.S_IWRITE
+    assert len(os.listdir(read_only[0].parent)) == 2, "temporary files stayed"
+
+
+@pytest.mark.parametrize("write", [write_one, write_set])
+def test_sharing_violations_are_retried_three_times(
+    windows: dict[str, int], tmp_path: Path, write: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "model.bin"
+    path.write_bytes(b"old")
+    windows["replace"], windows["unlink"] = 3, 3
+    write(path)
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("write", [write_one, write_set])
+def test_a_file_that_stays_open_elsewhere_is_left_as_it_was(
+    windows: dict[str, int], read_only: list[Path], write: Callable[[Path], None]
+) -> None:
+    windows["replace"] = 99
+    with pytest.raises(ExportError, match="Access is denied"):
+        write(read_only[0])
+    assert [path.read_bytes() for path in read_only] == [b"old", b"old"]
+    assert not read_only[0].stat().st_mode & stat.S_IWRITE
+    assert len(os.listdir(read_only[0].parent)) == 2, "temporary files stayed"
+
+
+def test_a_folder_goes_with_its_read_only_files(windows: dict[str, int], tmp_path: Path) -> None:
+    folder = tmp_path / "staging"
+    folder.mkdir()
+    (folder / "kept").write_bytes(b"")
+    (folder / "kept").chmod(0o444)
+    replacing.remove_folder(folder)
+    assert not folder.exists()
