@@ -147,6 +147,8 @@ def import_files(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
                 choices = import_choices.read(armature) if armature is not None else ()
                 if differs_from_choices(scene, choices):
                     scene = read_scene(path, options, choices=choices)
+                if armature is None and general[ARMATURE.name] == "AUTO":
+                    scene.warnings += armature_matching.mismatches(context, scene, armatures)
                 result = importer.import_scene(context, scene, general, path, armature=armature)
                 results.append(result)
                 armatures += [item for item in result.armatures if item not in armatures]

@@ -86,6 +86,33 @@ def choose(
     return found
 
 
+def mismatches(context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object]) -> list[str]:
+    """Return why an animation does not go onto any armature that it could have been meant for.
+
+    These are the armatures imported in the same run and the active one.
+    """
+    if not scene.skeletons or not scene.skeletons[0].joints or any(node.mesh is not None for node in scene.nodes):
+        return []
+    wanted = {joint.name for joint in scene.skeletons[0].joints}
+    active = active_armature(context)
+    meant = dict.fromkeys([*candidates, *([active] if active is not None else [])])
+    texts = []
+    for armature in meant:
+        if armature.library is not None:
+            texts.append(f"'{armature.name}' is linked from another file; made a new armature")
+            continue
+        found = len(wanted & bone_names(armature))
+        share = f"only {found}" if found else "none"
+        are = "is" if found == 1 else "are"
+        texts.append(f"{share} of its {len(wanted)} bones {are} in '{armature.name}'; made a new armature")
+    return texts
+
+
+def bone_names(armature: bpy.types.Object) -> set[str]:
+    """Return the names of an armature's bones, in Blender and in their file."""
+    return {names.file_name(bone) for bone in armature.data.bones} | {bone.name for bone in armature.data.bones}
+
+
 def active_armature(context: bpy.types.Context) -> bpy.types.Object | None:
     """Return the active object if it is an armature, else the armature that deforms it."""
     active = context.view_layer.objects.active
@@ -102,8 +129,7 @@ def _best(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.typ
     for age, candidate in enumerate(candidates):
         if candidate.library is not None:
             continue
-        bones = {names.file_name(bone) for bone in candidate.data.bones} | {bone.name for bone in candidate.data.bones}
-        share = len(wanted & bones) / max(1, len(wanted))
+        share = len(wanted & bone_names(candidate)) / max(1, len(wanted))
         if share >= _ENOUGH:
             alike = len(candidate.data.bones) == len(skeleton.joints) and skeleton.has_bind
             same = alike and not match(candidate, skeleton, lambda _text: None).differs

@@ -68,6 +68,29 @@ def test_an_animation_goes_onto_the_active_armature(clean_blender, make_unigine)
     assert bpy.context.collection.name == "flag"
 
 
+@pytest.mark.parametrize(
+    ("bones", "said"),
+    [
+        (("Base", "End"), "none of its 2 bones are in 'flag Armature'; made a new armature"),
+        (("Root", "Middle", "End"), "only 1 of its 3 bones is in 'flag Armature'; made a new armature"),
+    ],
+)
+def test_an_animation_of_other_bones_says_why_it_has_an_armature_of_its_own(
+    clean_blender, make_unigine, tmp_path, capfd, bones, said
+):
+    from meshferry.io_formats import formats
+    from meshferry.io_formats import scene as sc
+
+    bpy = clean_blender
+    joints = [sc.Joint(name, number - 1) for number, name in enumerate(bones)]
+    other = sc.Scene("other", skeletons=[sc.Skeleton("other", joints)], clips=[sc.Clip("other", 0.0, 0)])
+    path = tmp_path / "other.anim"
+    path.write_bytes(formats.UNIGINE_ANIMATION.write(formats.UNIGINE_ANIMATION.from_scene(other)))
+    bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh")))
+    bpy.ops.import_scene.unigine(filepath=str(path))
+    assert f"other.anim: {len(bones)} bones, 1 warning: {said}" in capfd.readouterr().out
+
+
 def test_an_armature_for_each_file_when_asked(clean_blender, make_unigine):
     bpy = clean_blender
     flag, wave = make_unigine("flag.mesh"), make_unigine("wave.anim", frames=5)
