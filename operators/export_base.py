@@ -17,10 +17,11 @@ from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import EXPORT_OPTIONS
 from ..blender_data.exporting.object_selection import source_objects
+from ..blender_data.steps import Steps, finish, scaled, without_bpy
 from ..io_formats.capabilities import losses
 from ..io_formats.common_options import IMPORT_CHOICES
 from ..io_formats.errors import ExportError, MeshferryError
-from ..io_formats.files import encode_part, file_names, files_of, scene_name, write_outputs
+from ..io_formats.files import EncodedFile, encode_part, file_names, files_of, scene_name, write_outputs
 from ..io_formats.findings import Finding, warning
 from ..io_formats.formats import Format
 from ..io_formats.import_choices import imported_texts, with_import_choices
@@ -31,7 +32,7 @@ from .export_refusal import show_refusal
 from .file_names import file_name, name_in_file, with_extension
 from .finding_list import keep_findings
 from .option_properties import SECTIONS, draw_options, option_values, values_for
-from .progress import progress
+from .progress import LongWork
 from .reporting import Messages, conclude, counted
 
 SCOPES = (
@@ -55,7 +56,7 @@ class Parts:
     """What was made because it was missing; nothing of that needs mending."""
 
 
-class ExportScene(ExportHelper):
+class ExportScene(LongWork, ExportHelper):
     """Mixin of export operators.
 
     A subclass is decorated with ``with_options`` of its ``option_table``, and sets ``format``, ``filename_ext``,
@@ -153,26 +154,43 @@ class ExportScene(ExportHelper):
     def draw_files(self, context: Any) -> None:
         """Draw what is to be known of the files before they are written; of a single one, nothing."""
 
-    def execute(self, context: Any) -> set[str]:
-        """Write the file, or the files; the checks of the format run before any is written."""
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Write the file, or the files; the checks of the format run before any is written.
+
+        All are encoded before the first is written, so that cancelling leaves no file behind. One that fails never
+        stops the rest.
+        """
         messages = Messages()
+        given = bpy.path.abspath(self.filepath)
+        values, given_options = self.values(), self.given()
+        parts = Parts([], [])
+        with messages.attempt(given or "?"):
+            path = Path(self.target_path(given))
+            source, name = self.source(context, str(path))
+            parts = yield from scaled(part_steps(context, source, name, self.format, values), 0.0, 0.8)
+        paths = self.paths(path, parts.scenes) if parts.scenes else []
+        several = len(paths) > 1
+        if several:
+            messages.warnings.update((text, []) for text in parts.lost)
+        ready: list[tuple[Path, Scene, EncodedFile]] = []
+        for number, (scene, path) in enumerate(zip(parts.scenes, paths, strict=True)):
+            with messages.attempt(str(path)) as name:
+                if several:
+                    refuse_existing(path, use_replace=bool(getattr(self, "use_replace", False)))
+                encoding = encode_steps(
+                    scene, path, self.format, values, given=given_options, use_replace=self.may_replace()
+                )
+                start, end = (0.8 + 0.2 * done / len(paths) for done in (number, number + 1))
+                ready.append((path, scene, (yield from scaled(encoding, start, end, name))))
         written: list[Scene] = []
         replaced = 0
-        given = bpy.path.abspath(self.filepath)
-        with progress(context, 2) as advance:
-            parts = Parts([], [])
-            with messages.outcome(given or "?"):
-                path = self.target_path(given)
-                source, name = self.source(context, path)
-                parts = read_parts(context, source, name, self.format, self.values())
-                advance(1)
-                if len(parts.scenes) == 1:
-                    said = self.write(parts.scenes[0], path)
-                    messages.warn(Path(path).name, dict.fromkeys(parts.lost + said))
-                    written = parts.scenes
-        if len(parts.scenes) > 1:
-            messages = Messages()
-            written, replaced = self.write_several(context, parts, Path(path).parent, messages)
+        for path, scene, encoded in ready:
+            with messages.outcome(str(path)) as name:
+                existed = several and os.path.exists(path)
+                said = [*encoded.warnings, *write_outputs(path, encoded.outputs)]
+                messages.warn(name, dict.fromkeys(said if several else parts.lost + said))
+                written.append(scene)
+                replaced += existed
         messages.notes = parts.made if written else []
         phrases = (
             *self.summary_parts(written),
@@ -190,34 +208,15 @@ class ExportScene(ExportHelper):
         """Return the name under which the sidebar shows the findings of a refused export."""
         return context.object.name if context.object is not None else ""
 
-    def write_several(self, context: Any, parts: Parts, folder: Path, messages: Messages) -> tuple[list[Scene], int]:
-        """Write a file for each scene, named after it; one that fails never stops the rest.
+    def paths(self, path: Path, scenes: Sequence[Scene]) -> list[Path]:
+        """Return a path for each scene: the chosen one for a single scene, otherwise one beside it named after it."""
+        if len(scenes) == 1:
+            return [path]
+        return [path.with_name(name + self.filename_ext) for name in file_names(scenes)]
 
-        Returns what was written, and how many files were replaced.
-        """
-        written = []
-        replaced = 0
-        messages.warnings.update((text, []) for text in parts.lost)
-        with progress(context, len(parts.scenes)) as advance:
-            for number, (scene, name) in enumerate(zip(parts.scenes, file_names(parts.scenes), strict=True)):
-                path = folder / (name + self.filename_ext)
-                with messages.outcome(str(path)):
-                    existed = refuse_existing(path, use_replace=bool(getattr(self, "use_replace", False)))
-                    messages.warn(path.name, self.write(scene, path))
-                    written.append(scene)
-                    replaced += existed
-                advance(number + 1)
-        return written, replaced
-
-    def write(self, scene: Scene, path: str | Path) -> list[str]:
-        """Write one scene to its file, whole or not at all; return what to tell.
-
-        Raises
-        ------
-        MeshferryError
-            Nothing was written.
-        """
-        return write_part(scene, path, self.format, self.values(), given=self.given())
+    def may_replace(self) -> bool:
+        """Return whether files that stand beside a new chosen one may be replaced."""
+        return True
 
     def given(self) -> list[str]:
         """Return the names of the options that override what objects were imported with."""
@@ -306,7 +305,14 @@ def read_parts(context: Any, source: Any, name: str, target: Format, values: Map
     MeshferryError
         There is nothing to write.
     """
-    return parts_of(read_scene(context, source, name, target, values), target, values)
+    return finish(part_steps(context, source, name, target, values))
+
+
+def part_steps(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Steps[Parts]:
+    """Do the same as :func:`read_parts` in steps."""
+    options = values_for(EXPORT_OPTIONS, values)
+    scene = yield from exporter.export_steps(context, source, options, name, target.capabilities)
+    return parts_of(scene, target, values)
 
 
 def read_scene(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Scene:
@@ -330,35 +336,35 @@ def parts_of(scene: Scene, target: Format, values: Mapping[str, Any]) -> Parts:
     return Parts(scenes, lost, scene.findings, made)
 
 
-def write_part(
+def encode_steps(
     scene: Scene,
-    path: str | Path,
+    path: Path,
     target: Format,
     values: Mapping[str, Any],
     *,
     given: Collection[str] = (),
     use_replace: bool = True,
-) -> list[str]:
-    """Write one scene to its file or set of files, whole or not at all; return what to tell.
+) -> Steps[EncodedFile]:
+    """Encode one scene as a file or a set of files that is ready to be written.
 
     Parameters
     ----------
     given:
         Names of options whose value overrides what objects were imported with.
     use_replace:
-        Whether a new set may replace files that stand beside its chosen one. Where that one is there already,
-        whoever chose it was asked about the set as a whole.
+        Whether a new set may replace files that stand beside its chosen one. If that one exists already, the user
+        was asked about the set as a whole.
 
     Raises
     ------
     MeshferryError
-        Nothing was written.
+        The format refuses the scene, or files would be replaced that are to stay.
     """
     options = with_import_choices(scene, target.export_options, values_for(target.export_options, values), given)
-    encoded = encode_part(scene, target, options, stem=scene_name(Path(path)))
+    encoded = yield from without_bpy("Encoding", encode_part, scene, target, options, stem=scene_name(path))
     if not use_replace and not os.path.exists(path):
-        refuse_others(Path(path), encoded.outputs)
-    return [*encoded.warnings, *write_outputs(path, encoded.outputs)]
+        refuse_others(path, encoded.outputs)
+    return encoded
 
 
 def refuse_others(path: Path, outputs: Sequence[OutputFile]) -> None:
@@ -388,18 +394,16 @@ def would_change(place: Path, output: OutputFile) -> bool:
         return True
 
 
-def refuse_existing(path: Path, *, use_replace: bool) -> bool:
-    """Tell whether a file exists.
+def refuse_existing(path: Path, *, use_replace: bool) -> None:
+    """Refuse to replace a file.
 
     Raises
     ------
     ExportError
-        It does, and existing files are to stay.
+        The file exists, and existing files are to stay.
     """
-    exists = os.path.exists(path)
-    if exists and not use_replace:
+    if not use_replace and os.path.exists(path):
         raise ExportError(rpt_("'{}' exists already; choose Replace Files to write over it").format(path.name))
-    return exists
 
 
 def named_collection(context: Any, name: str) -> Any:

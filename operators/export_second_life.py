@@ -27,7 +27,7 @@ from ..io_formats.options import Option
 from ..io_formats.scene import Scene
 from ..io_formats.second_life.mesh.scene_mapping import SUBMODEL
 from ..io_formats.second_life.models import models_of
-from .export_base import OBJECT_SCOPES, write_part
+from .export_base import OBJECT_SCOPES
 from .export_files import ExportFiles, draw_file_names
 from .file_names import file_name
 from .menus import MenuEntry, collection_under_pointer, registration
@@ -141,10 +141,6 @@ class ExportSet(ExportSecondLife):
     def may_replace(self) -> bool:
         """Tell whether files that stand beside a new chosen one may be replaced."""
         return bool(self.use_replace)
-
-    def write(self, scene: Scene, path: str | Path) -> list[str]:
-        """Write the set, all of it or nothing."""
-        return write_part(scene, path, self.format, self.values(), use_replace=self.may_replace())
 
 
 @with_options(UPLOAD_OPTIONS)

@@ -1,5 +1,7 @@
 """File > Export > Timbermesh, the Outliner's entries for collections, and the export of several collections at once."""
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +11,17 @@ from bpy.props import BoolProperty, StringProperty
 
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.exporting import exporter
+from ..blender_data.steps import Steps, scaled
 from ..io_formats.errors import ExportError
+from ..io_formats.files import EncodedFile, write_outputs
 from ..io_formats.formats import TIMBERMESH
-from .export_base import ExportScene, named_collection, read_parts, refuse_existing, write_part
+from ..io_formats.scene import Scene
+from .export_base import ExportScene, encode_steps, named_collection, part_steps, refuse_existing
 from .export_files import draw_file_names
 from .file_names import file_name
 from .menus import MenuEntry, collection_under_pointer, registration, selected_collections
 from .option_properties import draw_options, export_table, option_values, section_body, with_options
-from .progress import progress
+from .progress import LongWork
 from .reporting import Messages, conclude, counted
 
 OPTIONS = export_table(TIMBERMESH)
@@ -47,7 +52,7 @@ class EXPORT_SCENE_OT_timbermesh(ExportScene, bpy.types.Operator):
 
 
 @with_options(OPTIONS)
-class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
+class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
     """Write a Timbermesh file for each of several collections."""
 
     bl_idname = "export_scene.timbermesh_batch"
@@ -98,8 +103,11 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
             body.prop(self, "use_replace")
         draw_options(layout, self, OPTIONS, "TIMBERMESH_export")
 
-    def execute(self, context: Any) -> set[str]:
-        """Export the collections one after the other; one that fails never stops the rest."""
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Export the collections one after the other; one that fails never stops the rest.
+
+        All are encoded before the first is written, so that cancelling leaves no file behind.
+        """
         names = self.names(context)
         folder = Path(bpy.path.abspath(self.directory)) if self.directory else None
         if folder is None or not folder.is_dir():
@@ -107,28 +115,35 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
             self.report({"ERROR"}, missing if self.directory else rpt_("No folder was given"))
             return {"CANCELLED"}
         messages = Messages()
-        values = option_values(self, OPTIONS)
-        written: set[Path] = set()
+        ready: dict[Path, tuple[str, Scene, EncodedFile]] = {}
+        for number, name in enumerate(names):
+            path = folder / self.file_name(name)
+            with messages.attempt(str(path), name):
+                self.claim(path, ready)
+                start, end = number / len(names), (number + 1) / len(names)
+                ready[path] = yield from scaled(self.encode(context, name, path, messages), start, end, name)
         triangles = replaced = 0
-        with progress(context, len(names)) as advance:
-            for number, name in enumerate(names):
-                path = folder / self.file_name(name)
-                with messages.outcome(str(path), name):
-                    existed = self.claim(path, written)
-                    source = exporter.Source("COLLECTION", named_collection(context, name))
-                    parts = read_parts(context, source, name, TIMBERMESH, values)
-                    (scene,) = parts.scenes
-                    said = write_part(scene, path, TIMBERMESH, values)
-                    messages.warn(name, dict.fromkeys(parts.lost + said))
-                    written.add(path)
-                    triangles += scene.triangle_count
-                    replaced += existed
-                advance(number + 1)
+        for path, (name, scene, encoded) in ready.items():
+            with messages.outcome(str(path), name):
+                existed = os.path.exists(path)
+                messages.warn(name, dict.fromkeys([*encoded.warnings, *write_outputs(path, encoded.outputs)]))
+                triangles += scene.triangle_count
+                replaced += existed
         parts = (
             counted(triangles, "{} triangle", "{} triangles"),
             counted(replaced, "{} file replaced", "{} files replaced") if replaced else "",
         )
         return conclude(self, messages, parts, "Exported")
+
+    def encode(self, context: Any, name: str, path: Path, messages: Messages) -> Steps[tuple[str, Scene, EncodedFile]]:
+        """Encode one collection; return its name, its scene and the file."""
+        values = option_values(self, OPTIONS)
+        source = exporter.Source("COLLECTION", named_collection(context, name))
+        parts = yield from scaled(part_steps(context, source, name, TIMBERMESH, values), 0.0, 0.8)
+        (scene,) = parts.scenes
+        encoded = yield from scaled(encode_steps(scene, path, TIMBERMESH, values), 0.8, 1.0)
+        messages.warn(name, parts.lost)
+        return name, scene, encoded
 
     def names(self, context: Any) -> list[str]:
         """Return the names of the collections to export, each once."""
@@ -140,17 +155,17 @@ class EXPORT_SCENE_OT_timbermesh_batch(bpy.types.Operator):
         """Return the name of a collection's file."""
         return file_name(name, TIMBERMESH, MODEL_SUFFIX if self.append_model_to_name else "")
 
-    def claim(self, path: Path, written: set[Path]) -> bool:
-        """Tell whether the file exists, and refuse to write over what must stay.
+    def claim(self, path: Path, ready: Iterable[Path]) -> None:
+        """Refuse to write over what must stay.
 
         Raises
         ------
         ExportError
-            The file was written a moment ago for another collection, or existing files are to stay.
+            The file is that of another collection, too, or existing files are to stay.
         """
-        if any(path.name.lower() == other.name.lower() for other in written):
+        if any(path.name.lower() == other.name.lower() for other in ready):
             raise ExportError(rpt_("another collection was just written to '{}'; rename one").format(path.name))
-        return refuse_existing(path, use_replace=self.use_replace)
+        refuse_existing(path, use_replace=self.use_replace)
 
 
 def draw_export_entry(self: Any, _context: Any) -> None:

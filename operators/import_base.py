@@ -12,17 +12,19 @@ from ..blender_data import import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.importing import armature_matching, importer
 from ..blender_data.importing.import_options import ARMATURE, IMPORT_OPTIONS
+from ..blender_data.importing.selection import Selection
+from ..blender_data.steps import Steps, scaled, without_bpy
 from ..io_formats.files import format_of, read_scene
 from ..io_formats.formats import Format
 from ..io_formats.garbage import without_collection
 from ..io_formats.import_choices import differs_from_choices
 from ..io_formats.options import Option
 from .option_properties import draw_options, option_values, values_for
-from .progress import progress
+from .progress import LongWork
 from .reporting import Messages, conclude, counted
 
 
-class ImportFiles(ImportHelper):
+class ImportFiles(LongWork, ImportHelper):
     """Mixin of import operators; the content of each file, not the operator, decides what format it is.
 
     A subclass is decorated with ``with_options`` of its ``option_table``, sets ``panel_prefix`` and declares
@@ -64,14 +66,19 @@ class ImportFiles(ImportHelper):
         """Draw the options in sections."""
         draw_options(self.layout, self, self.option_table, f"{self.panel_prefix}_import")
 
-    def execute(self, context: Any) -> set[str]:
+    def steps(self, context: Any) -> Steps[set[str]]:
         """Import every chosen file into a collection of its own."""
         paths = self.paths()
         if not paths:
             self.report({"ERROR"}, "No file was chosen")
             return {"CANCELLED"}
+        before = Selection(context)
         leave_edit_mode(context)
-        messages, results = import_files(context, paths, option_values(self, self.option_table))
+        try:
+            messages, results = yield from import_steps(context, paths, option_values(self, self.option_table))
+        except GeneratorExit:
+            before.restore()
+            raise
         objects = [item for result in results for item in result.objects]
         # What an armature deforms leads to the armature, not the other way round, so it is the better active object.
         select_only(context, sorted(objects, key=lambda item: item.type == "ARMATURE"))
@@ -128,33 +135,45 @@ def are_all_of(paths: Iterable[str], formats: Container[Format | None]) -> bool:
     return bool(found) and all(known in formats for known in found)
 
 
-def import_files(context: Any, paths: Iterable[str], options: dict[str, Any]) -> tuple[Messages, list[Any]]:
-    """Import files one after the other; return what to tell and the results of those that succeeded.
+def import_steps(context: Any, paths: Iterable[str], options: dict[str, Any]) -> Steps[tuple[Messages, list[Any]]]:
+    """Import files one after the other; return the messages and the results of those that succeeded.
 
-    Files with meshes come first, so that animations find the armatures of the same run.
+    Files with meshes come first, so that animations find the armatures of the same run. Cancelling removes what all
+    files made.
     """
     paths = sorted(paths, key=lambda path: not may_hold_meshes(path))
     general = values_for(IMPORT_OPTIONS, options)
     messages = Messages()
     results: list[Any] = []
     armatures: list[Any] = []
-    with progress(context, 2 * len(paths)) as advance:
+    try:
         for number, path in enumerate(paths):
             with messages.outcome(path) as name, without_collection():
-                scene = read_scene(path, options)
-                advance(2 * number + 1)
-                armature = armature_matching.choose_for_scene(context, scene, armatures, general[ARMATURE.name])
-                choices = import_choices.read(armature) if armature is not None else ()
-                if differs_from_choices(scene, choices):
-                    scene = read_scene(path, options, choices=choices)
-                if armature is None and general[ARMATURE.name] == "AUTO":
-                    scene.warnings += armature_matching.mismatches(context, scene, armatures)
-                result = importer.import_scene(context, scene, general, path, armature=armature)
+                importing = _import_file(context, path, options, general, armatures)
+                result = yield from scaled(importing, number / len(paths), (number + 1) / len(paths), name)
                 results.append(result)
                 armatures += [item for item in result.armatures if item not in armatures]
                 messages.warn(name, dict.fromkeys(result.warnings))
-            advance(2 * number + 2)
+    except GeneratorExit:
+        for result in reversed(results):
+            result.undo()
+        raise
     return messages, results
+
+
+def _import_file(
+    context: Any, path: str, options: dict[str, Any], general: dict[str, Any], armatures: list[Any]
+) -> Steps[Any]:
+    """Import one file; return its result."""
+    scene = yield from scaled(without_bpy("Reading", read_scene, path, options), 0.0, 0.3)
+    armature = armature_matching.choose_for_scene(context, scene, armatures, general[ARMATURE.name])
+    choices = import_choices.read(armature) if armature is not None else ()
+    if differs_from_choices(scene, choices):
+        scene = yield from scaled(without_bpy("Reading", read_scene, path, options, choices=choices), 0.0, 0.3)
+    if armature is None and general[ARMATURE.name] == "AUTO":
+        scene.warnings += armature_matching.mismatches(context, scene, armatures)
+    building = importer.import_steps(context, scene, general, path, armature=armature)
+    return (yield from scaled(building, 0.3, 1.0))
 
 
 def may_hold_meshes(path: str) -> bool:

@@ -1,21 +1,168 @@
-"""Progress at the mouse pointer while an operator works."""
+"""Long work of operators: progress in the status bar and at the pointer, and Esc to cancel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import math
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from typing import Any
 
+import bpy
+from bpy.app.translations import pgettext_iface as iface_
+from bpy.app.translations import pgettext_rpt as rpt_
 
-@contextmanager
-def progress(context: Any, total: int) -> Iterator[Callable[[int], None]]:
-    """Show progress from 0 to ``total`` steps; yield a function that takes the number of steps done.
+from ..blender_data.steps import Step, Steps
 
-    Works without a window too, where it shows nothing. The pointer is restored whatever happens.
+PATIENCE = 0.5
+"""Seconds that an operator works at once; what takes longer goes on with progress and Esc."""
+
+TICK = 0.02
+"""Seconds between two turns of the work, in which Blender handles events and draws."""
+
+TURNS = (0.1, 1.0)
+"""Least and most seconds of work in one turn; a longer step is finished. Within these, a turn takes twice as long as
+Blender needed since the last: a view of many objects takes long to draw, and each imported file has it drawn again."""
+
+
+class Work:
+    """Steps that are run one after the other until a time is over."""
+
+    def __init__(self, steps: Steps[set[str]]) -> None:
+        self._steps = steps
+        self._future: Future[Any] | None = None
+        self.step = Step("", 0.0)
+        """The step that comes next."""
+        self.result: set[str] | None = None
+        """None while there is more to do."""
+
+    def run(self, seconds: float) -> bool:
+        """Work for about so long; return whether all is done."""
+        end = time.monotonic() + seconds
+        while self.result is None:
+            if self._future is not None and not self._future.done():
+                wait_for([self._future], timeout=max(0.0, end - time.monotonic()))
+                if not self._future.done():
+                    return False
+            future, self._future = self._future, None
+            try:
+                self.step = self._steps.send(future)
+            except StopIteration as stop:
+                self.result = stop.value
+                return True
+            if self.step.job is not None and math.isfinite(seconds):
+                self._future = _in_thread(self.step.job)
+            if time.monotonic() >= end:
+                return False
+        return True
+
+    def cancel(self) -> None:
+        """Stop; the steps restore what they changed."""
+        self._steps.close()
+
+
+def _in_thread(job: Callable[[], Any]) -> Future[Any]:
+    """Run a job in a thread of its own, which does not keep Blender from quitting."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(job())
+        except Exception as problem:  # noqa: BLE001  # raised where the result is used
+            future.set_exception(problem)
+
+    threading.Thread(target=run, name="Meshferry", daemon=True).start()
+    return future
+
+
+class LongWork:
+    """Mixin of operators whose work may be long; a subclass does it in :meth:`steps`.
+
+    Scripts, and Blender without a window, run all steps at once. What a user started in the window does so for half
+    a second. If there is more to do then, the operator becomes modal: it
+    shows progress and takes all events, so that nothing else changes the scene. Esc cancels: the steps restore what
+    they changed.
     """
-    manager = context.window_manager
-    manager.progress_begin(0, max(total, 1))
-    try:
-        yield lambda done: manager.progress_update(min(done, total))
-    finally:
-        manager.progress_end()
+
+    _work: Work | None = None
+    _timer: Any = None
+    _paused = 0.0
+    """When the last turn ended, on the monotonic clock."""
+
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Do the work in steps; return the operator's result."""
+        raise NotImplementedError
+
+    def execute(self, context: Any) -> set[str]:
+        """Do the work, or as much of it as a user waits for without asking how long it will take."""
+        manager = context.window_manager
+        is_from_user = self.options.is_invoke  # type: ignore[attr-defined]
+        is_modal = is_from_user and not bpy.app.background and context.window is not None
+        work = Work(self.steps(context))
+        manager.progress_begin(0, 100)
+        try:
+            done = work.run(PATIENCE if is_modal else math.inf)
+        except BaseException:
+            manager.progress_end()
+            raise
+        if done:
+            manager.progress_end()
+            return work.result or {"CANCELLED"}
+        self._work = work
+        self._paused = time.monotonic()
+        self._timer = manager.event_timer_add(TICK, window=context.window)
+        manager.modal_handler_add(self)
+        self._show(context, work.step)
+        return {"RUNNING_MODAL"}
+
+    def modal(self, context: Any, event: Any) -> set[str]:
+        """Go on with the work at each tick; take all events."""
+        work = self._work
+        if work is None:
+            return {"CANCELLED"}
+        if event.type == "ESC" and event.value == "PRESS":
+            self.cancel(context)
+            self.report({"INFO"}, rpt_("Cancelled; nothing was changed"))  # type: ignore[attr-defined]
+            return {"CANCELLED"}
+        if event.type != "TIMER":
+            return {"RUNNING_MODAL"}
+        try:
+            least, most = TURNS
+            done = work.run(min(max(least, 2 * (time.monotonic() - self._paused)), most))
+            self._paused = time.monotonic()
+        except BaseException:
+            self._end(context)
+            raise
+        if not done:
+            self._show(context, work.step)
+            return {"RUNNING_MODAL"}
+        self._end(context)
+        return work.result or {"CANCELLED"}
+
+    def cancel(self, context: Any) -> None:
+        """Stop; Blender calls this when it closes the window or opens another file."""
+        work = self._work
+        if work is not None:
+            try:
+                work.cancel()
+            finally:
+                self._end(context)
+
+    def _show(self, context: Any, step: Step) -> None:
+        """Show phase and percentage in the status bar and at the pointer."""
+        percent = int(100 * min(max(step.fraction, 0.0), 1.0))
+        phase = ": ".join(part for part in (step.subject, iface_(step.label)) if part)
+        context.workspace.status_text_set(iface_("{} … {} % (Esc: cancel)").format(phase, percent))
+        context.window_manager.progress_update(percent)
+
+    def _end(self, context: Any) -> None:
+        """Remove the display and the timer."""
+        self._work = None
+        context.window_manager.progress_end()
+        if self._timer is not None:
+            context.window_manager.event_timer_remove(self._timer)
+            self._timer = None
+        if context.workspace is not None:
+            context.workspace.status_text_set(None)

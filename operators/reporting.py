@@ -66,6 +66,15 @@ class Messages:
     @contextmanager
     def outcome(self, path: str, name: str | None = None) -> Iterator[str]:
         """Record how the work on one file ends, so that a bad one never stops the rest; yield what to call it."""
+        failed = len(self.failures)
+        with self.attempt(path, name) as called:
+            yield called
+        if len(self.failures) == failed:
+            self.done.append(called)
+
+    @contextmanager
+    def attempt(self, path: str, name: str | None = None) -> Iterator[str]:
+        """Record a failure as :meth:`outcome` does; success is not recorded, since more work on the file follows."""
         name = name or Path(path).name
         try:
             yield name
@@ -78,8 +87,6 @@ class Messages:
                 raise
             self.failures.append((name, unexpected(problem)))
             self.findings.append(error("", self.failures[-1][1]))
-        else:
-            self.done.append(name)
 
 
 def cause_of(problem: Exception, path: str = "") -> str:

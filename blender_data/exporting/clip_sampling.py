@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import bpy
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ...io_formats.quaternions import continuous
 from ...io_formats.scene import Clip, Node, TransformTrack, VertexTrack
 from .. import compat
+from ..steps import Step, Steps
 from . import transforms
 from .clip_sources import ClipSource, scene_rate
 from .node_meshes import NodeMesh, NodeMeshes
@@ -45,13 +46,16 @@ class ClipSampler:
         if text not in self.notices:
             self.notices.append(text)
 
-    def sample(self, source: ClipSource, node_meshes: Mapping[int, NodeMesh]) -> Clip | None:
+    def sample(self, source: ClipSource, node_meshes: Mapping[int, NodeMesh]) -> Steps[Clip | None]:
         """Run through a clip that plays and return it, or None where nothing moves in it."""
         kind = self.options["animation_kind"]
         deforming = {index: found for index, found in node_meshes.items() if found.moving_parts and kind != "NODE"}
         poses: list[list[transforms.Transform]] = []
         shapes: dict[int, list[tuple[FloatArray, FloatArray, FloatArray]]] = {index: [] for index in deforming}
-        for _ in self._frames(source):
+        frames = source.frames(scene_rate(self.context.scene))
+        for number, frame in enumerate(frames):
+            yield Step("Sampling animation", number / len(frames))
+            set_frame(self.context.scene, float(frame))
             poses.append([self._pose(index) for index in range(len(self.nodes))])
             self._watch_instances()
             for index in list(deforming):
@@ -76,12 +80,6 @@ class ClipSampler:
             return None
         drop_repeated_pose(clip, str(self.options["loop"]), is_cyclic=source.is_cyclic)
         return clip
-
-    def _frames(self, source: ClipSource) -> Iterator[int]:
-        """Set the scene to each frame of a clip in turn."""
-        for number, frame in enumerate(source.frames(scene_rate(self.context.scene))):
-            set_frame(self.context.scene, float(frame))
-            yield number
 
     def _watch_instances(self) -> None:
         """Say which instances move within their node: they are exported as they rest."""

@@ -11,6 +11,7 @@ import bpy
 from ...io_formats.capabilities import Capabilities
 from ...io_formats.findings import Finding, Fix, Severity
 from ...io_formats.scene import Node, Scene
+from ..steps import Step, Steps, finish, scaled
 from . import scene_state, transforms
 from .animated_blocks import Dependencies, dependencies, may_deform
 from .clip_sampling import ClipSampler, is_keyed, set_frame
@@ -23,7 +24,7 @@ from .object_selection import Source, candidates_of, listed, select
 from .placed_exporter import PlacedExport
 from .scene_export import SceneExport
 
-__all__ = ["Source", "export_scene"]
+__all__ = ["Source", "export_scene", "export_steps"]
 
 
 def export_scene(
@@ -52,6 +53,13 @@ def export_scene(
     ExportError
         Nothing to export, an object of zero scale, and the like; named, with the way out.
     """
+    return finish(export_steps(context, source, options, name, capabilities))
+
+
+def export_steps(
+    context: bpy.types.Context, source: Source, options: Mapping[str, Any], name: str, capabilities: Capabilities
+) -> Steps[Scene]:
+    """Do the same as :func:`export_scene` in steps; between two of them the user's scene may be posed otherwise."""
     if context.mode not in {"OBJECT", "POSE"}:
         # What is being edited, in as many objects as it may be, reaches their data only when it is asked for.
         for thing in {context.object, *context.objects_in_mode} - {None}:
@@ -62,7 +70,7 @@ def export_scene(
     elif capabilities.placed_models:
         export = PlacedExport
     try:
-        return export(context, source, options, name, capabilities).run()
+        return (yield from export(context, source, options, name, capabilities).steps())
     except transforms.SingularTransformError as problem:
         raise transforms.all_singular(context, candidates_of(context, source), problem) from None
 
@@ -134,16 +142,16 @@ class _Export(SceneExport):
             choice = "KEEP" if all_from_files else "MERGE"
         return bool(choice == "MERGE")
 
-    def run(self) -> Scene:
+    def steps(self) -> Steps[Scene]:
         found = dependencies(self.objects)
         holds_clips = self.capabilities.node_clips or self.capabilities.vertex_clips
         clips = find_clips(self.context.scene, found, self.options) if holds_clips else []
         with scene_state.kept(self.context, found.animated, played(clips)) if clips else contextlib.nullcontext():
-            self.read(clips, found)
+            yield from self.read(clips, found)
         self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene
 
-    def read(self, clips: list[ClipSource], found: Dependencies) -> None:
+    def read(self, clips: list[ClipSource], found: Dependencies) -> Steps[None]:
         """Read the rest state, then sample each clip."""
         if clips:
             self.warn_merged_animations()
@@ -159,23 +167,25 @@ class _Export(SceneExport):
                 color_layers=self.capabilities.color_layers,
             )
             meshes = NodeMeshes(reader, depsgraph, float(self.options["tolerance"]))
-            node_meshes = self.node_meshes(meshes, animated=animated)
+            reading = self.node_meshes(meshes, animated=animated)
+            node_meshes = yield from scaled(reading, 0.0, 0.4 if animated else 1.0)
             self.scene.nodes = [self.node(index, node_meshes.get(index), depsgraph) for index in range(len(self.nodes))]
         if animated:
             sampler = ClipSampler(self.context, self.nodes, self.scene.nodes, meshes, self.options)
             rest = scene_state.animated_values(found.animated, played(clips))
-            for source in clips:
+            for number, source in enumerate(clips):
                 # What this clip does not move stands as at rest, not as the clip before it left it.
                 source.play(found.animated)
                 for channel in rest:
                     channel.restore()
-                clip = sampler.sample(source, node_meshes)
+                start, end = (0.4 + 0.6 * done / len(clips) for done in (number, number + 1))
+                clip = yield from scaled(sampler.sample(source, node_meshes), start, end)
                 if clip is not None:
                     self.scene.clips.append(clip)
             self.notices += sampler.notices
         self.notices += reader.notices
 
-    def node_meshes(self, meshes: NodeMeshes, *, animated: bool) -> dict[int, NodeMesh]:
+    def node_meshes(self, meshes: NodeMeshes, *, animated: bool) -> Steps[dict[int, NodeMesh]]:
         """Read the meshes of all nodes, as they rest."""
         if self.options["use_instances"]:
             meshes.read_instances({thing for node in self.nodes for thing in meshes.owners(node)})
@@ -186,6 +196,7 @@ class _Export(SceneExport):
         deforms = animated and self.capabilities.vertex_clips and self.options["animation_kind"] != "NODE"
         read: dict[int, NodeMesh] = {}
         for index, node in enumerate(self.nodes):
+            yield Step("Reading meshes", index / len(self.nodes))
             moving = [part for part in node.parts if deforms and _may_move(part, node)]
             found = meshes.read(node, moving)
             if found is not None:

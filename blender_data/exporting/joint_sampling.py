@@ -20,6 +20,7 @@ from ...io_formats.errors import ExportError
 from ...io_formats.quaternions import continuous
 from ...io_formats.scene import Clip, TransformTrack
 from .. import joint_poses
+from ..steps import Step, Steps, scaled
 from . import pose_curves, scene_state
 from .animated_blocks import Dependencies, dependencies
 from .armature_reading import ReadSkeleton, SkeletonSpace
@@ -85,13 +86,17 @@ class JointSampler:
         if text not in self.notices:
             self.notices.append(text)
 
-    def clips(self, skeletons: Iterable[tuple[ReadSkeleton, SkeletonSpace]]) -> list[Clip]:
+    def clips(self, skeletons: Iterable[tuple[ReadSkeleton, SkeletonSpace]]) -> Steps[list[Clip]]:
         """Return the clips of all skeletons, which the tracks name by their place."""
         rigs = [_Rig(number, *both, dependencies([both[0].thing])) for number, both in enumerate(skeletons)]
         found = clips_by_armature(self.context.scene, [rig.thing for rig in rigs], self.options)
-        return [clip for rig, sources in zip(rigs, found, strict=True) for clip in self._clips_of(rig, sources)]
+        clips: list[Clip] = []
+        for number, (rig, sources) in enumerate(zip(rigs, found, strict=True)):
+            reading = self._clips_of(rig, sources)
+            clips += yield from scaled(reading, number / len(rigs), (number + 1) / len(rigs), rig.thing.name)
+        return clips
 
-    def _clips_of(self, rig: _Rig, sources: list[ClipSource]) -> list[Clip]:
+    def _clips_of(self, rig: _Rig, sources: list[ClipSource]) -> Steps[list[Clip]]:
         """Read the clips of one armature: all that keys alone move without touching the scene."""
         if any(pose_curves.moves_object(rig.thing, source) for source in sources):
             self.notice(f"{rig.thing.name}: the armature object itself is animated; only its bones are exported")
@@ -102,6 +107,7 @@ class JointSampler:
         forgotten = self._forgotten(rig, sources)
         for place, (source, direct) in enumerate(zip(sources, by_keys, strict=True)):
             if direct:
+                yield Step("Reading animation", len(clips) / len(sources))
                 clips[place] = self._read(rig, source, forgotten)
         if sampled:
             self._require_evaluated(rig, sampled)
@@ -114,7 +120,8 @@ class JointSampler:
                     for channel in rest:
                         channel.restore()
                     pose_curves.rest_channels(rig.thing, forgotten)
-                    clips[sources.index(source)] = self._sample(rig, source)
+                    start, end = (done / len(sources) for done in (len(clips), len(clips) + 1))
+                    clips[sources.index(source)] = yield from scaled(self._sample(rig, source), start, end)
         return [clips[place] for place in sorted(clips)]
 
     def _require_evaluated(self, rig: _Rig, sampled: list[ClipSource]) -> None:
@@ -158,10 +165,10 @@ class JointSampler:
 
     # -- frame by frame -------------------------------------------------------------------------
 
-    def _sample(self, rig: _Rig, source: ClipSource) -> Clip:
+    def _sample(self, rig: _Rig, source: ClipSource) -> Steps[Clip]:
         """Make a clip by setting each of its frames."""
         frames = source.frames(scene_rate(self.context.scene))
-        poses = self._pose_matrices(rig, frames)
+        poses = yield from self._pose_matrices(rig, frames)
         read = rig.read
         curves = pose_curves.curves_of(rig.thing, source)
         driven = pose_curves.bones_moved_otherwise(rig.thing)
@@ -180,13 +187,14 @@ class JointSampler:
             tracks.add(chunk, _to_local(space, chunk, basis))
         return self._finished(rig, source, tracks, keyed)
 
-    def _pose_matrices(self, rig: _Rig, frames: Array) -> Array:
+    def _pose_matrices(self, rig: _Rig, frames: Array) -> Steps[Array]:
         """Return the pose matrices of all joints at each frame, (F, J, 4, 4), in the space of the armature."""
         bones = rig.thing.pose.bones
         order = np.array([bones.find(name) for name in rig.read.bones], np.intp)
         poses = np.empty((len(frames), len(order), 4, 4), np.float32)
         flat = np.empty(len(bones) * 16, np.float32)
         for place, frame in enumerate(frames):
+            yield Step("Sampling animation", place / len(frames))
             set_frame(self.context.scene, float(frame))
             depsgraph = self.context.evaluated_depsgraph_get()
             rig.thing.evaluated_get(depsgraph).pose.bones.foreach_get("matrix", flat)

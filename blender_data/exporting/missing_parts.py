@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,10 +12,14 @@ import numpy as np
 from ...io_formats import level_names
 from ...io_formats.findings import Finding, Severity
 from ...io_formats.scene import Mesh, Node, Role
+from ..steps import Step, Steps
 from .made_levels import has_open_borders, make_level
 from .made_shapes import box, convex_hull, hulls_of_parts
 
 _RATIOS = ("", "medium_ratio", "low_ratio", "lowest_ratio")
+
+_LEVEL_SHARES = (0.0, 0.0, 0.6, 0.8)
+"""Share of the time for a model's levels and shapes that has passed before each level (million triangles)."""
 
 _NO_BURDEN = 12
 """Triangles that a level keeps whatever its ratio: a box. So few cost nothing, and fewer are no shape."""
@@ -63,10 +67,22 @@ class MissingParts:
         self.costs: list[Finding] = []
         """Levels that have more triangles than asked for, since their open borders are kept."""
 
-    def fill(self, model: PlacedModel) -> None:
-        """Make a model's missing levels and shapes."""
+    def fill(self, models: Sequence[PlacedModel]) -> Steps[None]:
+        """Make the missing levels and shapes of models."""
+        total = max(1, sum(model.mesh.triangle_count for model in models))
+        done = 0
+        for model in models:
+            # A level takes as long as the triangles that it is made of; shapes take about as long as the coarsest.
+            for share, step in self._missing_of(model):
+                yield Step(step, (done + share * model.mesh.triangle_count) / total, model.finest.name)
+            done += model.mesh.triangle_count
+
+    def _missing_of(self, model: PlacedModel) -> Iterator[tuple[float, str]]:
+        """Make a model's missing levels and shapes; yield the share done and the phase before each."""
         if self.options["missing_levels"] == "MAKE":
-            self._make_levels(model)
+            for share in self._make_levels(model):
+                yield share, "Making levels of detail"
+        yield 0.9, "Making physics shapes"
         self._make_shapes(model)
         if model.base_hull is None:
             model.base_hull = self._hull(model, convex_hull(self._base_points(model)), "base hull")
@@ -90,8 +106,11 @@ class MissingParts:
 
     # -- levels ---------------------------------------------------------------------------------
 
-    def _make_levels(self, model: PlacedModel) -> None:
-        """Make each missing level of the next finer one, so that none has more triangles than that."""
+    def _make_levels(self, model: PlacedModel) -> Iterator[float]:
+        """Make each missing level of the next finer one, so that none has more triangles than that.
+
+        Yields before each level which share of the time for a model's levels and shapes has passed.
+        """
         most = model.mesh.triangle_count
         keeps_borders = bool(self.options["use_open_borders"])
         finer = model.mesh
@@ -104,6 +123,7 @@ class MissingParts:
                 continue
             wanted = max(float(self.options[_RATIOS[level]]) * most, _NO_BURDEN)
             if wanted < finer.triangle_count:
+                yield _LEVEL_SHARES[level]
                 finer = make_level(finer, wanted / finer.triangle_count, keep_borders=keeps_borders)
                 if keeps_borders and finer.triangle_count > _MORE * wanted and has_open_borders(finer):
                     floor = finer.triangle_count

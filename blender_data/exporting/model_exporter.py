@@ -14,6 +14,7 @@ from ...io_formats.errors import ExportError
 from ...io_formats.joining import join
 from ...io_formats.scene import Mesh, Node, Scene
 from .. import import_choices, names
+from ..steps import Step, Steps, scaled
 from . import frozen_looks, transforms
 from .armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
 from .joint_sampling import JointSampler
@@ -51,8 +52,8 @@ class ModelExport(SceneExport):
         self.copies: Copies = {}
         """The objects of skinned collection instances."""
 
-    def run(self) -> Scene:
-        """Read the scene.
+    def steps(self) -> Steps[Scene]:
+        """Read the scene in steps.
 
         Raises
         ------
@@ -66,15 +67,15 @@ class ModelExport(SceneExport):
             is_real = self.capabilities.skeletons and self.options["use_instances"]
             with real_instances(self.context, selected.objects if is_real else []) as self.copies:
                 self.notices += left_out_levels(self.copies)
-                self._read_objects(selected.objects)
+                yield from scaled(self._read_objects(selected.objects), 0.0, 0.5)
                 self.notices += frozen_looks.notices(selected.objects, self.options, self.capabilities)
-                self._read_clips()
+                yield from scaled(self._read_clips(), 0.5, 1.0)
         else:
             selected = select_armatures(self.context, self.source, use_hidden=use_hidden)
             self.notices += selected.notices
             for thing in selected.objects:
                 self._skeleton(thing)
-            self._read_clips()
+            yield from self._read_clips()
         self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene
 
@@ -94,11 +95,12 @@ class ModelExport(SceneExport):
             self.scene.skeletons.append(space.moved(read, self.notice))
         return list(self.skeletons).index(thing)
 
-    def _read_clips(self) -> None:
+    def _read_clips(self) -> Steps[None]:
         if not self.capabilities.joint_clips:
             return
         sampler = JointSampler(self.context, self.options)
-        self.scene.clips = sampler.clips([(read, self.spaces[thing]) for thing, read in self.skeletons.items()])
+        skeletons = [(read, self.spaces[thing]) for thing, read in self.skeletons.items()]
+        self.scene.clips = yield from sampler.clips(skeletons)
         self.notices += sampler.notices
         if not self.scene.clips and not self.capabilities.meshes:
             raise ExportError(
@@ -108,7 +110,7 @@ class ModelExport(SceneExport):
 
     # -- meshes ---------------------------------------------------------------------------------
 
-    def _read_objects(self, objects: list[bpy.types.Object]) -> None:
+    def _read_objects(self, objects: list[bpy.types.Object]) -> Steps[None]:
         """Make a node of each object that has a mesh or shows instances."""
         meshes = RestMeshes(self.context, self.options, self.capabilities)
         instances = NodeMeshes(meshes.reader, meshes.reader.depsgraph, float(self.options["tolerance"]))
@@ -117,7 +119,8 @@ class ModelExport(SceneExport):
         with meshes.at_rest([*objects, *(copy for copy in copies if copy.type in MESHABLE)]):
             instances.depsgraph = meshes.reader.depsgraph
             self._read_instances(instances, [*(thing for thing in objects if thing not in self.copies), *copies])
-            for thing in objects:
+            for number, thing in enumerate(objects):
+                yield Step("Reading meshes", number / len(objects))
                 node = self._node(thing, meshes, instances)
                 if node is not None:
                     place[thing] = len(self.scene.nodes)

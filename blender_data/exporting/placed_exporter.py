@@ -17,6 +17,7 @@ from ...io_formats.findings import Finding, Severity
 from ...io_formats.joining import join
 from ...io_formats.scene import Mesh, Node, Role, Scene
 from .. import joint_poses, names, surfaces
+from ..steps import Step, Steps, scaled
 from . import level_slots, scene_state, skin_reading, transforms
 from .armature_reading import ReadSkeleton, read_skeleton
 from .material_reading import read_materials
@@ -100,8 +101,8 @@ class PlacedExport(SceneExport):
         self.meshes = RestMeshes(context, options, capabilities)
         self.instances = NodeMeshes(self.meshes.reader, self.meshes.reader.depsgraph, float(options["tolerance"]))
 
-    def run(self) -> Scene:
-        """Read the scene.
+    def steps(self) -> Steps[Scene]:
+        """Read the scene in steps.
 
         Raises
         ------
@@ -123,7 +124,7 @@ class PlacedExport(SceneExport):
             with self.meshes.at_rest(thing for thing in seen if thing.type in MESHABLE):
                 self.instances.depsgraph = self.meshes.reader.depsgraph
                 self._read_instances(found.models)
-                models = [model for objects in found.models if (model := self._model(objects)) is not None]
+                models = yield from scaled(self._models(found.models), 0.0, 1.0 if self.as_imported else 0.2)
             self.notices += self.meshes.notices
             self.scene.findings += self.meshes.reader.findings
             if not models:
@@ -132,8 +133,7 @@ class PlacedExport(SceneExport):
             self._name_apart(models)
             if not self.as_imported:
                 missing = MissingParts(self.options)
-                for model in models:
-                    missing.fill(model)
+                yield from scaled(missing.fill(models), 0.2, 1.0)
                 made = missing.made()
                 self.notices += [*made, *missing.notices()]
                 for finding in missing.costs:
@@ -147,6 +147,16 @@ class PlacedExport(SceneExport):
         return self.scene
 
     # -- models ---------------------------------------------------------------------------------
+
+    def _models(self, found: list[ModelObjects]) -> Steps[list[PlacedModel]]:
+        """Read all models that have something to show."""
+        models: list[PlacedModel] = []
+        for number, objects in enumerate(found):
+            yield Step("Reading meshes", number / len(found), objects.finest.name)
+            model = self._model(objects)
+            if model is not None:
+                models.append(model)
+        return models
 
     def _model(self, objects: ModelObjects) -> PlacedModel | None:
         """Read a model; None where its finest object has nothing to show."""

@@ -10,6 +10,7 @@ import bpy
 from ...io_formats.capabilities import Capabilities
 from ...io_formats.findings import Finding
 from ...io_formats.scene import Scene
+from ..steps import Steps
 from .object_selection import Source
 
 
@@ -42,8 +43,8 @@ class SceneExport:
         self.notices.append(str(finding))
         self.scene.findings.append(finding)
 
-    def run(self) -> Scene:
-        """Read the scene; what there is to tell is in its ``warnings``.
+    def steps(self) -> Steps[Scene]:
+        """Read the scene in steps; its ``warnings`` hold what to tell the user.
 
         Raises
         ------

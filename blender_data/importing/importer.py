@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ...io_formats.normals import share_backwards
 from ...io_formats.scene import Clip, FloatArray, Layer, Mesh, Node, Role, Scene, Skeleton, VertexTrack
 from ...io_formats.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from .. import compat, names, stored_numbers, surfaces
+from ..steps import Step, Steps, finish, scaled
 from ..time_line import TimeLine
 from . import armature_matching, armatures, hull_faces, meshes, objects, shape_keys, skins
 from .actions import ClipActions, ClipTiming, PlayedBefore
@@ -42,6 +43,8 @@ class ImportResult:
     bones: int = 0
     """New bones."""
     actions: int = 0
+    undo: Callable[[], None] = lambda: None
+    """Removes all data blocks and files that the import made, and restores what it changed."""
 
 
 def import_scene(
@@ -68,9 +71,20 @@ def import_scene(
     MeshferryError
         The material library or a mesh cache cannot be opened. Whatever is raised, no data block stays.
     """
+    return finish(import_steps(context, scene, options, source_path, armature))
+
+
+def import_steps(
+    context: bpy.types.Context,
+    scene: Scene,
+    options: Mapping[str, Any],
+    source_path: str = "",
+    armature: bpy.types.Object | None = None,
+) -> Steps[ImportResult]:
+    """Do the same as :func:`import_scene` in steps; nothing is in the user's scene before the last of them."""
     job = _Import(context, scene, options, source_path, armature)
     try:
-        return job.run()
+        return (yield from job.steps())
     except BaseException:
         job.undo()
         raise
@@ -95,7 +109,8 @@ class _Import:
         self.warnings = list(scene.warnings)
         self.frames_before = TimeLine(context.scene)
         self.made: list[bpy.types.ID] = []
-        self.caches: list[Path] = []
+        self.caches: list[tuple[Path, bytes | None]] = []
+        """Mesh caches that were written, and the content of the file that each replaced."""
         self.objects: list[bpy.types.Object] = []
         """One a node."""
         self.armatures: list[bpy.types.Object] = []
@@ -119,12 +134,14 @@ class _Import:
                     whole = VertexTrack(track.target, _with_resting_points(track.points, mesh.points))
                     self.tracks.setdefault(track.target, []).append((number, whole))
 
-    def run(self) -> ImportResult:
+    def steps(self) -> Steps[ImportResult]:
+        yield Step("Building armatures", 0.0)
         self.materials.link_from_library(
             {name for node in self.scene.nodes if node.mesh for name in node.mesh.materials if name}
         )
         self.skeletons()
         for index, node in enumerate(self.scene.nodes):
+            yield Step("Building objects", 0.7 * index / len(self.scene.nodes))
             self.objects.append(self.object(index, node))
         for made, node in zip(self.objects, self.scene.nodes, strict=True):
             if node.parent >= 0:
@@ -133,7 +150,7 @@ class _Import:
             objects.set_role(made, node, self.objects)
         if self.has_placed_models():
             objects.point_to_parts(self.scene.nodes, self.objects)
-        actions = self.clips()
+        actions = yield from scaled(self.clips(), 0.7, 1.0)
         triangles = sum(
             len(made.data.polygons) for made in self.objects if made.data and made.meshferry.role == "RENDER"
         )
@@ -145,6 +162,7 @@ class _Import:
             list(dict.fromkeys(found.armature for found in self.bones if found is not None)),
             sum(len(made.data.bones) for made in self.armatures),
             actions,
+            self.undo,
         )
 
     def link(self) -> bpy.types.Collection:
@@ -193,9 +211,12 @@ class _Import:
         )
         for library in libraries:
             bpy.data.libraries.remove(library)
-        for cache in self.caches:
-            with contextlib.suppress(OSError):
-                cache.unlink()
+        for path, replaced in self.caches:
+            with contextlib.suppress(OSError, MeshferryError):
+                if replaced is None:
+                    path.unlink()
+                else:
+                    files.replace_file(path, replaced)
 
     # -- armatures ------------------------------------------------------------------------------
 
@@ -337,7 +358,7 @@ class _Import:
 
     # -- animation ------------------------------------------------------------------------------
 
-    def clips(self) -> int:
+    def clips(self) -> Steps[int]:
         """Make actions, shape keys and caches of the scene's clips; return the number of actions."""
         leading = self.scene.clips[0] if self.scene.clips else None
         if self.options["use_file_frame_rate"] and leading:
@@ -345,6 +366,7 @@ class _Import:
         start = int(self.options["frame_start"])
         made = 0
         for number, clip in enumerate(self.scene.clips):
+            yield Step("Building actions", number / len(self.scene.clips))
             timing = self.timing(clip, start)
             actions = ClipActions(clip, timing, self.action_name(clip), self.keep)
             self.clip_tracks(number, clip, actions)
@@ -423,10 +445,9 @@ class _Import:
         source = Path(self.source_path)
         label = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in f"{owner.name}-{clip.name}")
         path = source.with_name(f"{source.name}.{label}.pc2")
-        existed = path.exists()
+        replaced = path.read_bytes() if path.exists() else None
         files.replace_file(path, point_cache.encode(track.points))
-        if not existed:
-            self.caches.append(path)
+        self.caches.append((path, replaced))
         shape_keys.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
 
     def check_rate(self, clip: Clip) -> None:

@@ -95,12 +95,12 @@ def test_options_reach_the_importer(clean_blender, make_file, monkeypatch):
 
     seen = []
 
-    def import_scene(context, scene, options, source_path, armature):
+    def import_steps(context, scene, options, source_path, armature):
         seen.append((options, source_path))
         return imported(context, scene, options, source_path, armature)
 
-    imported = import_base.importer.import_scene
-    monkeypatch.setattr(import_base.importer, "import_scene", import_scene)
+    imported = import_base.importer.import_steps
+    monkeypatch.setattr(import_base.importer, "import_steps", import_steps)
     path = make_file("mill.timbermesh")
     clean_blender.ops.import_scene.timbermesh(filepath=str(path), normals="NONE", frame_start=7)
     ((options, source_path),) = seen
@@ -115,35 +115,6 @@ def test_a_script_gets_the_defaults_of_the_window(clean_blender):
     properties = clean_blender.ops.import_scene.timbermesh.get_rna_type().properties
     assert properties["normals"].default == NORMALS.default != NORMALS.headless_default
     assert properties["use_weld"].default == WELD.default != WELD.headless_default
-
-
-def test_progress_ends_even_when_a_file_is_bad(clean_blender, broken_file, monkeypatch):
-    from meshferry.operators import import_base
-    from meshferry.operators.progress import progress
-
-    calls = []
-
-    class Manager:
-        def progress_begin(self, first, last):
-            calls.append(("begin", first, last))
-
-        def progress_update(self, value):
-            calls.append(("update", value))
-
-        def progress_end(self):
-            calls.append(("end",))
-
-    class Context:
-        window_manager = Manager()
-
-    messages, results = import_base.import_files(Context(), [str(broken_file)], {})
-    assert not results
-    assert len(messages.failures) == 1
-    assert calls[0] == ("begin", 0, 2)
-    assert calls[-1] == ("end",)
-    with pytest.raises(KeyError), progress(Context(), 3):
-        raise KeyError
-    assert calls[-1] == ("end",)
 
 
 def test_importing_while_editing_leaves_edit_mode(clean_blender, make_file):

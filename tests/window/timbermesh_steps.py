@@ -1,7 +1,21 @@
 """Timbermesh in a Blender window: menus, import dialog, drops of one file and of many, undo."""
 
 import bpy
-from window import FOLDER, Steps, check, drop, file_dialog, open_menu, picture, undo
+from window import (
+    DRAW,
+    FOLDER,
+    Steps,
+    check,
+    drop,
+    file_dialog,
+    in_view3d,
+    open_menu,
+    picture,
+    press,
+    undo,
+    wait_for,
+    window,
+)
 
 
 def menus() -> Steps:
@@ -39,3 +53,31 @@ def drops() -> Steps:
         came == objects_of_one * (many - 1), f"{many} dropped, one broken: {came / max(objects_of_one, 1):g} imported"
     )
     yield from undo(before, "all files")
+
+
+def cancelled() -> Steps:
+    """While many files are imported, the status bar shows progress; other keys do nothing, and Esc cancels."""
+    from meshferry.operators import progress
+
+    before, collections = set(bpy.data.objects.keys()), len(bpy.data.collections)
+    folder = FOLDER / "many"
+    files = [{"name": path.name} for path in sorted(folder.iterdir())]
+    progress.PATIENCE = 0.0
+    progress.TURNS = (0.0, 0.0)
+    with in_view3d():
+        bpy.ops.wm.drop_import_file("INVOKE_DEFAULT", directory=f"{folder}/", files=files)
+    yield 2 * DRAW
+    press("RET")
+    yield from wait_for(lambda: len(bpy.data.objects) > len(before), "the first file of a long import")
+    running = [operator.bl_idname for operator in window().modal_operators]
+    check(running == ["IMPORT_SCENE_OT_timbermesh"], f"a long import goes on in the window: {running}")
+    press("A")
+    press("DEL")
+    yield DRAW
+    check(before < set(bpy.data.objects.keys()), "meanwhile keys do nothing")
+    yield from picture("import-progress")
+    press("ESC")
+    yield from wait_for(lambda: not window().modal_operators, "Esc to cancel the import")
+    check(set(bpy.data.objects.keys()) == before, "Esc left the objects that were there before")
+    check(len(bpy.data.collections) == collections, "and no collection")
+    progress.PATIENCE, progress.TURNS = 0.5, (0.1, 1.0)

@@ -136,7 +136,10 @@ def drop(folder: Path, name: str) -> Steps:
     yield from picture(f"{name}-dialog")
     if len(bpy.data.objects) == before:
         press("RET")
-        yield from wait_for(lambda: len(bpy.data.objects) > before, f"objects of {len(files)} dropped files")
+        yield from wait_for(
+            lambda: len(bpy.data.objects) > before and not window().modal_operators,
+            f"objects of {len(files)} dropped files",
+        )
     with in_view3d():
         bpy.ops.view3d.view_all()
     yield from picture(name)

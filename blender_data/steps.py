@@ -1,0 +1,69 @@
+"""Long work in steps: generators that report progress and can be stopped between two steps.
+
+A function that works in steps is a generator. It yields a :class:`Step` before each part of the work and returns its
+result. Closing it (``GeneratorExit`` at a ``yield``) cancels the work: ``finally`` and ``except`` blocks restore what
+was changed. :func:`finish` runs it without stopping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Step:
+    """The part of the work that comes next."""
+
+    label: str
+    """The phase, such as "Reading meshes"."""
+    fraction: float
+    """How much of the work is done, 0 to 1."""
+    subject: str = ""
+    """Name of the file or object that the phase is about."""
+    job: Callable[[], Any] | None = None
+    """Work without bpy that may run in a thread; its future is sent back. If None is sent, the generator runs it."""
+
+
+Steps: TypeAlias = Generator[Step, "Future[Any] | None", T]
+
+
+def finish(steps: Steps[T]) -> T:
+    """Run all steps; return the result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def without_bpy(label: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
+    """Call a function as one step that may run in a thread, since it does not use bpy; return its result."""
+    job = partial(function, *args, **kwargs)
+    future = yield Step(label, 0.0, job=job)
+    return job() if future is None else future.result()
+
+
+def scaled(steps: Steps[T], start: float, end: float, subject: str = "") -> Steps[T]:
+    """Yield the steps of a part of the work as steps of the whole, between two fractions of it; return its result.
+
+    ``subject`` is set on the steps that have none.
+    """
+    reply: Future[Any] | None = None
+    try:
+        while True:
+            step = steps.send(reply)
+            fraction = start + (end - start) * step.fraction
+            reply = yield replace(step, fraction=fraction, subject=step.subject or subject)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    finally:
+        steps.close()

@@ -1,0 +1,168 @@
+"""Work in steps: cancelled at any of them, an import or export leaves everything as it was."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+IMPORTERS = {".timbermesh": "timbermesh", ".llmesh": "second_life", ".mesh": "unigine", ".anim": "unigine"}
+
+
+def state(bpy: Any) -> dict[str, Any]:
+    """Return the names of all data blocks, and how the scene stands."""
+    found: dict[str, Any] = {
+        part.identifier: sorted(block.name for block in getattr(bpy.data, part.identifier))
+        for part in bpy.data.bl_rna.properties
+        if part.type == "COLLECTION"
+    }
+    scene, active = bpy.context.scene, bpy.context.object
+    found["time"] = (scene.frame_start, scene.frame_end, scene.render.fps, scene.frame_current)
+    found["selected"] = sorted(item.name for item in bpy.context.selected_objects)
+    found["active"] = (active.name, active.mode) if active else ()
+    found["placed"] = [tuple(map(tuple, item.matrix_world)) for item in scene.objects]
+    return found
+
+
+@pytest.fixture
+def cancel_at(clean_blender: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Any]], bool]:
+    """Return a function that calls an operator which is cancelled at a step; it returns whether there is that step."""
+    from meshferry.operators import progress
+
+    def call(number: int, operator: Callable[[], Any]) -> bool:
+        class Cancelled(progress.Work):
+            def run(self, seconds: float) -> bool:
+                try:
+                    for _ in range(number):
+                        next(self._steps)
+                except StopIteration as end:
+                    self.result = end.value
+                else:
+                    self.cancel()
+                    self.result = {"CANCELLED"}
+                return True
+
+        monkeypatch.setattr(progress, "Work", Cancelled)
+        return operator() == {"CANCELLED"}
+
+    return call
+
+
+def some_steps(cancels: Callable[[int], bool]) -> int:
+    """Cancel at the first three steps, then at ever wider distances; return the first number that was too many."""
+    number = 1
+    while cancels(number):
+        number += 1 + number // 3
+    return number
+
+
+def test_a_cancelled_import_leaves_nothing(clean_blender, cancel_at, tmp_path):
+    bpy = clean_blender
+    bpy.ops.mesh.primitive_cube_add()
+    bpy.ops.object.mode_set(mode="EDIT")
+    names = ("lamp.mesh", "lamp_nod.anim", "windmill.timbermesh", "tunic.llmesh")
+    for name in names:
+        shutil.copy(EXAMPLES / name, tmp_path)
+    files = [{"name": name} for name in names]
+    before = state(bpy)
+
+    def cancels(number: int) -> bool:
+        call = bpy.ops.import_scene.timbermesh
+        found = cancel_at(number, lambda: call(directory=str(tmp_path), files=files, vertex_animation="CACHE"))
+        assert (state(bpy) == before) is found, number
+        assert (len(list(tmp_path.iterdir())) == len(names)) is found  # a mesh cache is written beside the windmill
+        return found
+
+    assert some_steps(cancels) > 2 * len(names)  # each file, and at least one step within each
+
+
+@pytest.mark.parametrize(
+    ("sources", "operator", "target"),
+    [
+        (("windmill.timbermesh",), "timbermesh", "mill.timbermesh"),
+        (("lamp.mesh", "lamp_nod.anim"), "unigine_mesh", "lamp.mesh"),
+        (("lamp.mesh", "lamp_nod.anim"), "unigine_anim", "lamp.anim"),
+        (("tunic.llmesh",), "second_life_upload", "tunic.dae"),
+    ],
+)
+def test_a_cancelled_export_leaves_scene_and_files(clean_blender, cancel_at, tmp_path, sources, operator, target):
+    bpy = clean_blender
+    for name in sources:
+        getattr(bpy.ops.import_scene, IMPORTERS[Path(name).suffix])(filepath=str(EXAMPLES / name))
+    bpy.ops.object.select_all(action="SELECT")
+    bpy.context.scene.frame_set(7)
+    path = tmp_path / target
+    path.write_bytes(b"old")
+    before = state(bpy)
+
+    def cancels(number: int) -> bool:
+        export = getattr(bpy.ops.export_scene, operator)
+        found = cancel_at(number, lambda: export(filepath=str(path), scope="SELECTION"))
+        assert state(bpy) == before, number
+        assert (path.read_bytes() == b"old") is found
+        assert not found or [item.name for item in tmp_path.iterdir()] == [target]
+        return found
+
+    assert some_steps(cancels) > 2
+
+
+def test_several_files_are_written_together_or_not_at_all(clean_blender, cancel_at, tmp_path):
+    bpy = clean_blender
+    for number in range(3):
+        bpy.ops.mesh.primitive_cube_add(location=(3 * number, 0, 0))
+    bpy.ops.object.select_all(action="SELECT")
+
+    def cancels(number: int) -> bool:
+        found = cancel_at(number, lambda: bpy.ops.export_scene.unigine_mesh(filepath=str(tmp_path / "a.mesh")))
+        assert len(list(tmp_path.iterdir())) == (0 if found else 3)
+        return found
+
+    assert some_steps(cancels) > 3
+
+
+def test_work_goes_on_where_it_stopped_and_jobs_leave_the_main_thread_free(clean_blender):
+    from meshferry.blender_data.steps import finish, scaled, without_bpy
+    from meshferry.operators.progress import Work
+
+    go_on, threads = threading.Event(), []
+
+    def job() -> int:
+        threads.append(threading.current_thread())
+        go_on.wait(10)
+        return 3
+
+    def steps() -> Any:
+        doubled = 2 * (yield from scaled(without_bpy("Reading", job), 0.5, 1.0, "lamp.mesh"))
+        return {str(doubled)}
+
+    work = Work(steps())
+    assert not work.run(0.01)
+    assert not work.run(0.01)
+    assert (work.step.label, work.step.fraction, work.step.subject) == ("Reading", 0.5, "lamp.mesh")
+    go_on.set()
+    assert work.run(10)
+    assert work.result == {"6"}
+    assert finish(steps()) == {"6"}
+    assert [thread is threading.main_thread() for thread in threads] == [False, True]
+
+
+def test_an_error_in_a_thread_is_raised_where_the_result_is_used(clean_blender):
+    from meshferry.blender_data.steps import without_bpy
+    from meshferry.operators.progress import Work
+
+    def steps() -> Any:
+        try:
+            yield from without_bpy("Reading", int, "x")
+        except ValueError:
+            return {"CANCELLED"}
+
+    work = Work(steps())
+    assert work.run(10)
+    assert work.result == {"CANCELLED"}
