@@ -19,6 +19,7 @@ def _modules():
         mesh_normals,
         mesh_serializer_check,
         mesh_serializer_panel,
+        preferences,
         second_life_check,
         second_life_levels,
         second_life_panel,
@@ -32,6 +33,7 @@ def _modules():
     )
 
     return (
+        preferences,
         import_timbermesh,
         export_timbermesh,
         import_unigine,

@@ -9,6 +9,7 @@ from ..blender_data.importing import armatures
 from ..io_formats.second_life import skeletons
 from .import_base import leave_edit_mode
 from .menus import MenuEntry, registration
+from .preferences import drawn_for
 
 NAME = "Avatar"
 
@@ -54,6 +55,7 @@ class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
         return {"FINISHED"}
 
 
+@drawn_for("second_life")
 def draw_add_entry(self: Any, _context: Any) -> None:
     """Draw the entry in Add > Armature."""
     self.layout.operator(

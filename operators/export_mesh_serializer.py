@@ -14,6 +14,7 @@ from .export_files import ExportFiles, object_names
 from .file_names import with_extension
 from .menus import MenuEntry, collection_under_pointer, registration
 from .option_properties import export_table, with_options
+from .preferences import FAMILIES, drawn_for
 from .reporting import counted
 
 OPTIONS = tuple(sorted(export_table(MESH_SERIALIZER), key=lambda option: option not in MESH_SERIALIZER.export_options))
@@ -28,7 +29,7 @@ class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
     """Write MeshSerializer2 files, one for each object or one of all."""
 
     bl_idname = "export_scene.mesh_serializer"
-    bl_label = "Export MeshSerializer2"
+    bl_label = "Export Unity MeshSerializer2"
     bl_description = "Export objects to files that scripts of Unity projects load with MeshSerializer2"
 
     format = MESH_SERIALIZER
@@ -107,18 +108,20 @@ def agreed(path: str, chosen: str, shown: str) -> tuple[str, str]:
     return with_extension(path, MESH_SERIALIZER, chosen), chosen
 
 
+@drawn_for("mesh_serializer")
 def draw_export_entry(self: Any, _context: Any) -> None:
     """Draw the entry in File > Export."""
-    text = f"{MESH_SERIALIZER.label} ({MESH_SERIALIZER.extensions[0]})"
+    text = f"{FAMILIES['mesh_serializer'].label} ({MESH_SERIALIZER.extensions[0]})"
     self.layout.operator(EXPORT_SCENE_OT_mesh_serializer.bl_idname, text=text)
 
 
+@drawn_for("mesh_serializer")
 def draw_collection_entry(self: Any, context: Any) -> None:
     """Draw the entry in the context menu of collections."""
     collection = collection_under_pointer(context)
     if collection is not None:
         self.layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
-        entry = self.layout.operator(EXPORT_SCENE_OT_mesh_serializer.bl_idname, text="Export MeshSerializer2…")
+        entry = self.layout.operator(EXPORT_SCENE_OT_mesh_serializer.bl_idname, text="Export Unity MeshSerializer2…")
         entry.collection = collection.name
 
 

@@ -32,6 +32,7 @@ from .export_files import ExportFiles, draw_file_names
 from .file_names import file_name
 from .menus import MenuEntry, collection_under_pointer, registration
 from .option_properties import export_table, last_values, section_body, with_options
+from .preferences import drawn_for
 from .reporting import counted
 from .second_life_objects import chosen_models
 from .sidebar import draw_wrapped
@@ -300,6 +301,7 @@ EXPORTERS = (
 )
 
 
+@drawn_for("second_life")
 def draw_export_entries(self: Any, _context: Any) -> None:
     """Draw the entries in File > Export."""
     for operator in EXPORTERS:
@@ -307,6 +309,7 @@ def draw_export_entries(self: Any, _context: Any) -> None:
         self.layout.operator(operator.bl_idname, text=f"{target.label} ({target.extensions[0]})")
 
 
+@drawn_for("second_life")
 def draw_collection_entry(self: Any, context: Any) -> None:
     """Draw the entry in the context menu of collections."""
     collection = collection_under_pointer(context)

@@ -21,6 +21,7 @@ from .export_files import draw_file_names
 from .file_names import file_name
 from .menus import MenuEntry, collection_under_pointer, registration, selected_collections
 from .option_properties import draw_options, export_table, option_values, section_body, with_options
+from .preferences import drawn_for
 from .progress import LongWork
 from .reporting import Messages, conclude, counted
 
@@ -168,11 +169,13 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         refuse_existing(path, use_replace=self.use_replace)
 
 
+@drawn_for("timbermesh")
 def draw_export_entry(self: Any, _context: Any) -> None:
     """Draw the entry in File > Export."""
     self.layout.operator(EXPORT_SCENE_OT_timbermesh.bl_idname, text=f"{TIMBERMESH.label} ({TIMBERMESH.extensions[0]})")
 
 
+@drawn_for("timbermesh")
 def draw_collection_entries(self: Any, context: Any) -> None:
     """Draw the entries in the context menu of collections."""
     layout = self.layout

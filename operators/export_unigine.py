@@ -21,6 +21,7 @@ from .export_base import OBJECT_SCOPES
 from .export_files import ExportFiles, object_names
 from .menus import MenuEntry, collection_under_pointer, registration
 from .option_properties import export_table, values_for, with_options
+from .preferences import drawn_for
 from .reporting import counted
 
 MESH_OPTIONS = tuple(sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION))
@@ -141,6 +142,7 @@ def rig_of(item: Any) -> Any | None:
     return item if item is None or item.type == "ARMATURE" else armature_of(item)
 
 
+@drawn_for("unigine")
 def draw_export_entries(self: Any, _context: Any) -> None:
     """Draw the entries in File > Export."""
     for operator, target in (
@@ -150,6 +152,7 @@ def draw_export_entries(self: Any, _context: Any) -> None:
         self.layout.operator(operator.bl_idname, text=f"{target.label} ({target.extensions[0]})")
 
 
+@drawn_for("unigine")
 def draw_collection_entry(self: Any, context: Any) -> None:
     """Draw the entry in the context menu of collections."""
     collection = collection_under_pointer(context)

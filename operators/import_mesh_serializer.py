@@ -10,6 +10,7 @@ from ..io_formats.formats import MESH_SERIALIZER
 from .import_base import ImportAnyName, are_all_of
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options
+from .preferences import FAMILIES, drawn_for
 
 OPTIONS = import_table(MESH_SERIALIZER)
 USUAL_NAMES = ";".join(f"*{extension}" for extension in MESH_SERIALIZER.extensions)
@@ -20,7 +21,7 @@ class IMPORT_SCENE_OT_mesh_serializer(ImportAnyName, bpy.types.Operator):
     """Read MeshSerializer2 files and their relatives."""
 
     bl_idname = "import_scene.mesh_serializer"
-    bl_label = "Import MeshSerializer2"
+    bl_label = "Import Unity MeshSerializer2"
     bl_description = "Import meshes that Unity projects keep in files of MeshSerializer2 and its relatives"
 
     panel_prefix = "MESH_SERIALIZER"
@@ -43,7 +44,7 @@ class IO_FH_mesh_serializer(bpy.types.FileHandler):
     """
 
     bl_idname = "IO_FH_mesh_serializer"
-    bl_label = MESH_SERIALIZER.label
+    bl_label = FAMILIES["mesh_serializer"].label
     bl_import_operator = "import_scene.mesh_serializer"
     bl_export_operator = "export_scene.mesh_serializer"
     bl_file_extensions = ";".join(MESH_SERIALIZER.written_extensions)
@@ -54,9 +55,10 @@ class IO_FH_mesh_serializer(bpy.types.FileHandler):
         return poll_file_object_drop(context)
 
 
+@drawn_for("mesh_serializer")
 def draw_import_entry(self: Any, _context: Any) -> None:
     """Draw the entry in File > Import."""
-    text = f"{MESH_SERIALIZER.label} ({MESH_SERIALIZER.extensions[0]})"
+    text = f"{FAMILIES['mesh_serializer'].label} ({MESH_SERIALIZER.extensions[0]})"
     self.layout.operator(IMPORT_SCENE_OT_mesh_serializer.bl_idname, text=text)
 
 

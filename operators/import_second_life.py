@@ -11,6 +11,7 @@ from ..io_formats.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from .import_base import ImportAnyName
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options
+from .preferences import drawn_for
 
 FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE)
 OPTIONS = tuple(option for option in import_table(*FORMATS) if option is not BONE_DIRECTION)
@@ -72,6 +73,7 @@ class IO_FH_second_life_bundle(bpy.types.FileHandler):
         return poll_file_object_drop(context)
 
 
+@drawn_for("second_life")
 def draw_import_entry(self: Any, _context: Any) -> None:
     """Draw the entry in File > Import."""
     shown = ", ".join(known.extensions[0] for known in FORMATS)

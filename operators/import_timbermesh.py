@@ -10,6 +10,7 @@ from ..io_formats.formats import TIMBERMESH
 from .import_base import ImportFiles
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options
+from .preferences import drawn_for
 
 OPTIONS = import_table(TIMBERMESH)
 
@@ -47,6 +48,7 @@ class IO_FH_timbermesh(bpy.types.FileHandler):
         return poll_file_object_drop(context)
 
 
+@drawn_for("timbermesh")
 def draw_import_entry(self: Any, _context: Any) -> None:
     """Draw the entry in File > Import."""
     self.layout.operator(IMPORT_SCENE_OT_timbermesh.bl_idname, text=f"{TIMBERMESH.label} ({TIMBERMESH.extensions[0]})")

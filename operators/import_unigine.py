@@ -11,6 +11,7 @@ from ..io_formats.formats import MESH_SERIALIZER, SECOND_LIFE, UNIGINE_ANIMATION
 from .import_base import ImportFiles, are_all_of
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options
+from .preferences import drawn_for
 
 FORMATS = (UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON)
 OPTIONS = import_table(*FORMATS)
@@ -66,6 +67,7 @@ class IO_FH_unigine(bpy.types.FileHandler):
         return poll_file_object_drop(context)
 
 
+@drawn_for("unigine")
 def draw_import_entry(self: Any, _context: Any) -> None:
     """Draw the entry in File > Import."""
     self.layout.operator(IMPORT_SCENE_OT_unigine.bl_idname, text="UNIGINE (.mesh, .anim)")

@@ -11,7 +11,7 @@ class EXPORT_SCENE_OT_mesh_serializer_check(CheckObject, bpy.types.Operator):
     """List what a file could not hold, or a program would not read."""
 
     bl_idname = "export_scene.mesh_serializer_check"
-    bl_label = "Check MeshSerializer2"
+    bl_label = "Check Unity MeshSerializer2"
     bl_description = "Check what a file would lose of the active object, and what would be refused, without writing one"
 
     format = MESH_SERIALIZER

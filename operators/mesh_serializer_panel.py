@@ -7,18 +7,19 @@ import bpy
 from ..io_formats.formats import MESH_SERIALIZER
 from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
-from .sidebar import Sidebar, concerns
+from .preferences import FAMILIES
+from .sidebar import Sidebar, concerns, with_closed_copies
 
 
 class MESH_SERIALIZER_PT_sidebar(Sidebar, bpy.types.Panel):
     """The active object as a MeshSerializer2 file."""
 
-    bl_label = MESH_SERIALIZER.label
+    bl_label = FAMILIES["mesh_serializer"].label
 
     @classmethod
     def poll(cls, context: Any) -> bool:
         """Need a mesh that came from no file of another format."""
-        return context.object is not None and context.object.type == "MESH" and concerns(context, MESH_SERIALIZER)
+        return context.object is not None and context.object.type == "MESH" and concerns(context, "mesh_serializer")
 
     def draw(self, context: Any) -> None:
         """Draw the buttons to check and export."""
@@ -64,6 +65,6 @@ def kept_of(item: Any) -> Any | None:
     return next((kept for kept in surfaces if kept.has_domains or any(kept.position_domain)), None)
 
 
-CLASSES = (MESH_SERIALIZER_PT_sidebar, MESH_SERIALIZER_PT_kept)
+CLASSES = with_closed_copies((MESH_SERIALIZER_PT_sidebar, MESH_SERIALIZER_PT_kept))
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -12,7 +12,7 @@ from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..blender_data.exporting.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
 from ..blender_data.exporting.object_selection import MESHABLE, armature_of
-from ..io_formats.formats import SECOND_LIFE, SECOND_LIFE_MESH
+from ..io_formats.formats import SECOND_LIFE_MESH
 from ..io_formats.second_life.models import LEVEL_LABELS
 from .sidebar import concerns, homes_of
 
@@ -27,7 +27,7 @@ PICKERS = dict(zip((*LEVELS, PHYSICS), (*LEVEL_PROPERTIES, "physics_object"), st
 def is_wanted(context: Any) -> bool:
     """Tell whether what is active may go to Second Life: not what was imported from another family's file."""
     item = context.object
-    return item is not None and item.type in {*MESHABLE, "ARMATURE"} and concerns(context, *SECOND_LIFE)
+    return item is not None and item.type in {*MESHABLE, "ARMATURE"} and concerns(context, "second_life")
 
 
 def chosen_models(context: Any) -> list[ModelObjects]:

@@ -7,7 +7,10 @@ from typing import Any
 import bpy
 from bpy.app.translations import pgettext_iface as iface_
 
-from ..io_formats.formats import Format
+from .preferences import FAMILIES, is_used
+
+OWN = "_own"
+"""Suffix of the names of panels for objects that were not imported."""
 
 
 class Sidebar:
@@ -18,12 +21,45 @@ class Sidebar:
     bl_category = "Meshferry"
 
 
-def concerns(context: Any, *formats: Format) -> bool:
-    """Tell whether what is active may become a file of these formats: not what was imported from one of another."""
+def concerns(context: Any, family: str) -> bool:
+    """Return whether to show panels of a family: it is in use, and what is active is not from a file of another."""
+    names = {known.name for known in FAMILIES[family].formats}
+    origins = origins_of(context)
+    return is_used(family) and (not origins or bool(origins & names))
+
+
+def origins_of(context: Any) -> set[str]:
+    """Return the names of the formats that what is active was imported from; nothing for what is one's own."""
     item = context.object
     collections = homes_of(item) if item is not None else [context.collection]
-    origins = {collection.meshferry.file_format for collection in collections} - {""}
-    return not origins or bool(origins & {known.name for known in formats})
+    return {collection.meshferry.file_format for collection in collections} - {""}
+
+
+def with_closed_copies(classes: Iterable[type]) -> tuple[type, ...]:
+    """Return panels, and closed copies of them for objects of one's own, of which every family would show its panels.
+
+    Blender keeps a panel open or closed by its class alone.
+    """
+    classes = tuple(classes)
+    return (*(_variant(panel, is_own=False) for panel in classes), *(_variant(panel, is_own=True) for panel in classes))
+
+
+def _variant(panel: type, *, is_own: bool) -> type:
+    """Return a panel that is shown for objects of one's own, or for imported objects."""
+    body = {name: value for name, value in vars(panel).items() if name not in {"__dict__", "__weakref__"}}
+    inherited = panel.poll if "poll" in vars(panel) else None
+
+    def poll(_cls: type, context: Any) -> bool:
+        return (not origins_of(context)) == is_own and (inherited is None or inherited(context))
+
+    body["poll"] = classmethod(poll)
+    suffix = OWN if is_own else ""
+    body["bl_idname"] = panel.__name__ + suffix
+    if "bl_parent_id" in body:
+        body["bl_parent_id"] += suffix
+    elif is_own:
+        body["bl_options"] = {"DEFAULT_CLOSED"}
+    return type(panel.__name__ + suffix, panel.__bases__, body)
 
 
 def homes_of(item: Any) -> list[Any]:

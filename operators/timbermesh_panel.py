@@ -7,7 +7,7 @@ import bpy
 from ..io_formats.formats import TIMBERMESH
 from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
-from .sidebar import Sidebar, actions_of, concerns, draw_actions, is_renamed
+from .sidebar import Sidebar, actions_of, concerns, draw_actions, is_renamed, with_closed_copies
 from .timbermesh_objects import MARK
 
 
@@ -19,7 +19,7 @@ class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
     @classmethod
     def poll(cls, context: Any) -> bool:
         """Stay away from what came from files of other formats."""
-        return concerns(context, TIMBERMESH)
+        return concerns(context, "timbermesh")
 
     def draw(self, context: Any) -> None:
         """Draw what can be added."""
@@ -136,12 +136,14 @@ def custom_layers_of(item: Any) -> list[Any]:
     return list(item.data.meshferry.custom_layers) if item.type == "MESH" else []
 
 
-CLASSES = (
-    TIMBERMESH_PT_sidebar,
-    TIMBERMESH_PT_object,
-    TIMBERMESH_PT_kept,
-    TIMBERMESH_PT_clip,
-    TIMBERMESH_PT_collection,
+CLASSES = with_closed_copies(
+    (
+        TIMBERMESH_PT_sidebar,
+        TIMBERMESH_PT_object,
+        TIMBERMESH_PT_kept,
+        TIMBERMESH_PT_clip,
+        TIMBERMESH_PT_collection,
+    )
 )
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -7,11 +7,11 @@ from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..blender_data import surfaces
 from ..blender_data.names import file_name
-from ..io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
+from ..io_formats.formats import UNIGINE_MESH
 from .export_unigine import rig_of
 from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
-from .sidebar import Sidebar, actions_of, concerns, draw_actions, draw_wrapped
+from .sidebar import Sidebar, actions_of, concerns, draw_actions, draw_wrapped, with_closed_copies
 
 
 class UNIGINE_UL_surfaces(bpy.types.UIList):
@@ -41,7 +41,7 @@ class UNIGINE_PT_sidebar(Sidebar, bpy.types.Panel):
     def poll(cls, context: Any) -> bool:
         """Need something that such a file can hold, and that came from no file of another format."""
         can_hold = context.object is not None and context.object.type in {"MESH", "ARMATURE"}
-        return can_hold and concerns(context, UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON)
+        return can_hold and concerns(context, "unigine")
 
     def draw(self, context: Any) -> None:
         """Draw the buttons to check and export."""
@@ -210,10 +210,14 @@ def draw_surface(layout: Any, surface: surfaces.WrittenSurface, item: Any) -> No
 
 CLASSES = (
     UNIGINE_UL_surfaces,
-    UNIGINE_PT_sidebar,
-    UNIGINE_PT_surfaces,
-    UNIGINE_PT_level_of_detail,
-    UNIGINE_PT_armature,
+    *with_closed_copies(
+        (
+            UNIGINE_PT_sidebar,
+            UNIGINE_PT_surfaces,
+            UNIGINE_PT_level_of_detail,
+            UNIGINE_PT_armature,
+        )
+    ),
 )
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

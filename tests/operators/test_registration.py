@@ -94,9 +94,9 @@ def test_no_two_file_handlers_share_an_extension(clean_blender):
         ("export_scene.second_life_mesh", "Export Second Life Mesh"),
         ("export_scene.second_life_bundle", "Export Second Life Model Bundle"),
         ("export_scene.second_life_request", "Export Second Life Upload Request"),
-        ("import_scene.mesh_serializer", "Import MeshSerializer2"),
-        ("export_scene.mesh_serializer", "Export MeshSerializer2"),
-        ("export_scene.mesh_serializer_check", "Check MeshSerializer2"),
+        ("import_scene.mesh_serializer", "Import Unity MeshSerializer2"),
+        ("export_scene.mesh_serializer", "Export Unity MeshSerializer2"),
+        ("export_scene.mesh_serializer_check", "Check Unity MeshSerializer2"),
         ("object.second_life_avatar_add", "Add Second Life Avatar"),
     ],
 )

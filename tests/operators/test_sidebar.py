@@ -214,8 +214,9 @@ def test_panels_draw_without_trouble(lodge, clean_blender):
         preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
         region=SimpleNamespace(width=240),
     )
-    for panel in timbermesh_panel.CLASSES:
-        assert not hasattr(panel, "poll") or panel.poll(context)
+    shown = [panel for panel in timbermesh_panel.CLASSES if panel.poll(context)]
+    assert [panel.bl_label for panel in shown] == ["Timbermesh", "Object", "Kept from the File", "Clip", "Collection"]
+    for panel in shown:
         panel.draw(SimpleNamespace(layout=MagicMock()), context)
     assert timbermesh_panel.actions_of(roof)[0].name == "Turn"
 
@@ -233,6 +234,12 @@ def test_the_outliner_offers_batches_for_several_collections(lodge, clean_blende
     other = clean_blender.data.collections.new("Other")
     assert drawn([lodge]) == ["export_scene.timbermesh"]
     assert drawn([lodge, other]) == ["export_scene.timbermesh", "export_scene.timbermesh_batch"]
+
+
+PANELS = [
+    f"{family}_PT_sidebar{suffix}" for suffix in ("", "_own") for family in ("TIMBERMESH", "UNIGINE", "MESH_SERIALIZER")
+]
+"""Panels of the tab that is for all formats."""
 
 
 def test_what_came_from_a_file_shows_the_panels_of_its_format_alone(clean_blender):
@@ -254,5 +261,6 @@ def test_what_came_from_a_file_shows_the_panels_of_its_format_alone(clean_blende
     own = bpy.data.objects.new("own", bpy.data.meshes.new("own"))
     bpy.context.scene.collection.objects.link(own)
     bpy.context.view_layer.objects.active = own
-    for panel in ("TIMBERMESH_PT_sidebar", "UNIGINE_PT_sidebar", "MESH_SERIALIZER_PT_sidebar"):
-        assert getattr(bpy.types, panel).poll(bpy.context)
+    shown = [panel for panel in PANELS if getattr(bpy.types, panel).poll(bpy.context)]
+    assert shown == ["TIMBERMESH_PT_sidebar_own", "UNIGINE_PT_sidebar_own", "MESH_SERIALIZER_PT_sidebar_own"]
+    assert all("DEFAULT_CLOSED" in getattr(bpy.types, panel).bl_options for panel in shown)

@@ -293,6 +293,7 @@ def test_panels_draw_without_trouble_and_only_where_they_apply(lamp, clean_blend
     def drawn(item):
         context = SimpleNamespace(
             object=item,
+            collection=bpy.context.collection,
             window_manager=bpy.context.window_manager,
             preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
             region=SimpleNamespace(width=240),

@@ -30,7 +30,7 @@ def menus() -> Steps:
         (bpy.types.TOPBAR_MT_file_export, "export_scene.mesh_serializer"),
     ):
         text = menu_entries(menu).get(operator)
-        check(text == "MeshSerializer2 (.data)", f"{menu.__name__} lists {text}")
+        check(text == "Unity MeshSerializer2 (.data)", f"{menu.__name__} lists {text}")
     yield DRAW
 
 

@@ -1,0 +1,113 @@
+"""The add-on's preferences: formats in use, and the guides.
+
+Only what is drawn in the window reads them. Operators, file handlers, collection exporters and the command line work
+for every format.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty
+
+from ..io_formats.formats import (
+    MESH_SERIALIZER,
+    SECOND_LIFE,
+    TIMBERMESH,
+    UNIGINE_ANIMATION,
+    UNIGINE_MESH,
+    UNIGINE_SKELETON,
+    Format,
+)
+
+PACKAGE = __package__.rpartition(".")[0]
+"""Name of the add-on: that of the extension, or of the folder."""
+
+GUIDES = Path(__file__).resolve().parent.parent / "docs"
+
+Draw = Callable[[Any, Any], None]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Formats that belong together in the window."""
+
+    label: str
+    formats: tuple[Format, ...]
+    guide: str
+    """File name of its page in the folder of guides."""
+
+
+FAMILIES = {
+    "timbermesh": Family("Timbermesh", (TIMBERMESH,), "timbermesh.md"),
+    "unigine": Family("UNIGINE", (UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON), "unigine.md"),
+    "second_life": Family("Second Life", SECOND_LIFE, "second_life.md"),
+    "mesh_serializer": Family("Unity MeshSerializer2", (MESH_SERIALIZER,), "mesh_serializer.md"),
+}
+OTHER_GUIDES = {"Convert Files": "conversion.md", "Convert Many Files": "batch.md"}
+
+_IN_USE = "Show its panels and menu entries. Scripts, drops and the command line work either way"
+
+
+class MeshferryPreferences(bpy.types.AddonPreferences):
+    """Formats in use."""
+
+    bl_idname = PACKAGE
+
+    use_timbermesh: BoolProperty(name=FAMILIES["timbermesh"].label, description=_IN_USE, default=True)
+    use_unigine: BoolProperty(name=FAMILIES["unigine"].label, description=_IN_USE, default=True)
+    use_second_life: BoolProperty(name=FAMILIES["second_life"].label, description=_IN_USE, default=True)
+    use_mesh_serializer: BoolProperty(name=FAMILIES["mesh_serializer"].label, description=_IN_USE, default=True)
+
+    def draw(self, context: Any) -> None:
+        """Draw a switch and a guide for each family, and the other guides."""
+        column = self.layout.column(align=True)
+        column.label(text="Formats in Use")
+        for key, family in FAMILIES.items():
+            row = column.split(factor=0.6)
+            row.prop(self, f"use_{key}")
+            draw_guide(row, "Guide", family.guide)
+        column = self.layout.column(align=True)
+        column.label(text="Command Line")
+        for text, name in OTHER_GUIDES.items():
+            row = column.split(factor=0.6)
+            row.label(text=text)
+            draw_guide(row, "Guide", name)
+
+
+def draw_guide(layout: Any, text: str, name: str) -> None:
+    """Draw a button that opens a guide of the package; packages without guides have none."""
+    path = GUIDES / name
+    if path.is_file():
+        layout.operator("wm.path_open", text=text, icon="HELP").filepath = str(path)
+
+
+def preferences() -> Any | None:
+    """Return the preferences; None if the add-on was registered by hand, as in the ``bpy`` module."""
+    addon = bpy.context.preferences.addons.get(PACKAGE)
+    return addon.preferences if addon is not None else None
+
+
+def is_used(family: str) -> bool:
+    """Return whether a family of formats is switched on; all are without preferences."""
+    return bool(getattr(preferences(), f"use_{family}", True))
+
+
+def drawn_for(family: str) -> Callable[[Draw], Draw]:
+    """Return a decorator of draw functions of menus, which draw nothing while their family is switched off."""
+
+    def decorate(draw: Draw) -> Draw:
+        @functools.wraps(draw)
+        def draw_if_used(menu: Any, context: Any) -> None:
+            if is_used(family):
+                draw(menu, context)
+
+        return draw_if_used
+
+    return decorate
+
+
+register, unregister = bpy.utils.register_classes_factory((MeshferryPreferences,))

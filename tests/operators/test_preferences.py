@@ -1,0 +1,86 @@
+"""The add-on's preferences hide what is not in use from the window, and nothing else."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture
+def settings(clean_blender):
+    """Return the preferences of the add-on as enabled in Blender; afterwards it is registered by hand again."""
+    addons = clean_blender.context.preferences.addons
+    addon = addons.new()
+    addon.module = "meshferry"
+    yield addon.preferences
+    addons.remove(addon)
+
+
+def _entries(bpy):
+    """Return the operators that the add-on's functions draw in Blender's menus."""
+    layout = MagicMock()
+    context = SimpleNamespace(selected_ids=[], id=None, collection=bpy.context.scene.collection)
+    for menu in ("TOPBAR_MT_file_import", "TOPBAR_MT_file_export", "OUTLINER_MT_collection", "VIEW3D_MT_armature_add"):
+        for draw in getattr(bpy.types, menu).draw._draw_funcs:
+            if draw.__module__.startswith("meshferry"):
+                draw(SimpleNamespace(layout=layout), context)
+    return [call.args[0] for call in layout.operator.call_args_list]
+
+
+def _panels(bpy):
+    names = [name for name in dir(bpy.types) if "_PT_sidebar" in name]
+    own = ("TIMBERMESH", "UNIGINE", "SECOND_LIFE", "MESH_SERIALIZER")
+    return {name.partition("_PT_")[0] for name in names if name.startswith(own) and _shown(bpy, name)}
+
+
+def _shown(bpy, name):
+    return getattr(bpy.types, name).poll(bpy.context)
+
+
+@pytest.mark.parametrize(
+    ("family", "example"),
+    [
+        ("timbermesh", "windmill.timbermesh"),
+        ("unigine", "lamp.mesh"),
+        ("second_life", "tunic.llmesh"),
+        ("mesh_serializer", "vase.data"),
+    ],
+)
+def test_a_format_that_is_not_in_use_is_hidden_but_works(settings, clean_blender, family, example):
+    bpy = clean_blender
+    mesh = bpy.data.meshes.new("own")
+    own = bpy.data.objects.new("own", mesh)
+    bpy.context.scene.collection.objects.link(own)
+    bpy.context.view_layer.objects.active = own
+    entries, panels = _entries(bpy), _panels(bpy)
+    assert any(family in entry for entry in entries)
+    assert family.upper() in panels
+    setattr(settings, f"use_{family}", False)
+    assert _entries(bpy) == [entry for entry in entries if family not in entry]
+    assert _panels(bpy) == panels - {family.upper()}
+    assert getattr(bpy.ops.import_scene, family)(filepath=str(EXAMPLES / example)) == {"FINISHED"}
+    assert _panels(bpy) == set()
+    assert any(handler.startswith(f"IO_FH_{family}") for handler in dir(bpy.types))
+
+
+def test_without_preferences_every_format_is_in_use(clean_blender):
+    from meshferry.operators import preferences
+
+    assert preferences.preferences() is None
+    assert all(preferences.is_used(family) for family in preferences.FAMILIES)
+
+
+def test_the_page_opens_guides_that_the_package_has(settings, clean_blender):
+    from meshferry.operators import preferences
+
+    layout = MagicMock()
+    layout.column.return_value = layout.split.return_value = layout
+    preferences.MeshferryPreferences.draw(SimpleNamespace(layout=layout), clean_blender.context)
+    assert [call.args for call in layout.operator.call_args_list] == [("wm.path_open",)] * 6
+    for name in [*(family.guide for family in preferences.FAMILIES.values()), *preferences.OTHER_GUIDES.values()]:
+        assert (preferences.GUIDES / name).read_text("utf-8").startswith("# ")
