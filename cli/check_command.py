@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         for finding in errors + warnings:
             _print(reporter, file, finding)
         if not findings:
-            reporter.say(f"{file.path}: fine")
+            reporter.say(f"{file.path}: No problems found")
     if count > 1:
         reporter.say(f"{count - wrong} of {counted(count, 'file')} without errors")
     return 1 if wrong else 0

@@ -33,6 +33,7 @@ from .replacing import (
     rename_over,
     replace_file,
     temporary_file,
+    why_not_written,
 )
 
 _PLAN = "plan.json"
@@ -58,7 +59,7 @@ def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
     except (OSError, ValueError) as problem:
         if isinstance(problem, ExportError):
             raise
-        raise ExportError(f"{path}: the files cannot be written: {refusal(problem)}") from None
+        raise ExportError(f"{path}: {why_not_written(path, problem)}") from None
     written = {output.name for output in outputs} | {path.name}
     said = [found.described(written) for found in interrupted]
     for found in interrupted:

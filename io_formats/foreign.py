@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import math
 import re
 import struct
@@ -24,6 +26,29 @@ _STARTS = (
     (b"@@b@", "a Paradox mesh or animation (Clausewitz engine)"),
     (b"<? LLSD/Binary ?>", "a Second Life file, but no mesh"),
 )
+_KINDS = (
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"II*\0", "a TIFF image"),
+    (b"MM\0*", "a TIFF image"),
+    (b"DDS ", "a DDS texture"),
+    (b"\x76\x2f\x31\x01", "an OpenEXR image"),
+    (b"\x89HDF\r\n\x1a\n", "a MED mesh or another HDF5 file"),
+    (b"MeshVersionFormatted", "an INRIA mesh (Medit)"),
+    (b"$MeshFormat", "a Gmsh mesh"),
+    (b"# vtk DataFile", "a VTK file"),
+    (b"OggS", "an Ogg sound or video"),
+    (b"RIFF", "a sound, video or WebP image (RIFF)"),
+    (b"%PDF-", "a PDF document"),
+    (b"\x7fELF", "a program"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+    (b"\x1f\x8b\x08", "a gzip archive"),
+)
+"""Starts of files that other programs read."""
+_TEXT = re.compile(rb"[\t\n\f\r\x20-\x7e\x80-\xff]+")
 _TEXT_STARTS = (
     (b"<!DOCTYPE html", "a web page; the download went wrong"),
     (b"<html", "a web page; the download went wrong"),
@@ -46,9 +71,10 @@ def looks_like(head: bytes, size: int) -> str:
         or _text(head)
         or _second_life_data(head)
         or _second_life_motion(head)
+        or _likely_kind(head)
         or likeness(head, size)
     )
-    return said or f"The content is not recognised (it starts with {head[:8].hex(' ')})"
+    return said or "not a format that Meshferry reads"
 
 
 def is_marked(head: bytes) -> bool:
@@ -90,6 +116,17 @@ def _text(head: bytes) -> str:
         return "This is XML"
     unity = _unity_class(head)
     return f"This is {unity}" if unity else ""
+
+
+def _likely_kind(head: bytes) -> str:
+    """Name the kind of a file of other programs, or plain text."""
+    text = head.removeprefix(b"\xef\xbb\xbf")
+    kind = next((kind for magic, kind in _KINDS if text.lstrip().startswith(magic)), "")
+    if not kind and _TEXT.fullmatch(text):
+        with contextlib.suppress(UnicodeDecodeError):
+            codecs.getincrementaldecoder("utf-8")().decode(text)  # the head may end within a character
+            kind = "plain text"
+    return f"not a format that Meshferry reads; it looks like {kind}" if kind else ""
 
 
 def _unity_class(head: bytes) -> str:

@@ -314,5 +314,4 @@ def by_content(head: bytes, size: int) -> Format:
     for candidate in FORMATS:
         if candidate.sniff(head, size):
             return candidate
-    known = dict.fromkeys(extension for found in FORMATS if found.is_read for extension in found.extensions)
-    raise UnsupportedFormatError(f"{looks_like(head, size)}. Meshferry reads {', '.join(known)}")
+    raise UnsupportedFormatError(looks_like(head, size))

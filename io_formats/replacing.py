@@ -53,7 +53,7 @@ def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> N
                 remove_file(temporary)
             raise
     except (OSError, ValueError) as problem:
-        raise ExportError(f"{path}: the file cannot be written: {refusal(problem)}") from None
+        raise ExportError(f"{path}: {why_not_written(path, problem)}") from None
 
 
 def rename_over(source: str | Path, target: str | Path) -> None:
@@ -143,6 +143,13 @@ def copy_mode(place: Path, temporary: str | Path) -> None:
         mode = 0o666 & ~mask
     with contextlib.suppress(OSError):
         os.chmod(temporary, mode)
+
+
+def why_not_written(path: Path, problem: Exception) -> str:
+    """Return why a file cannot be written; the system's own words may be taken for the file's absence."""
+    if isinstance(problem, FileNotFoundError) and not os.path.isdir(path.parent):
+        return f"the folder does not exist: {path.parent}"
+    return f"the file cannot be written: {refusal(problem)}"
 
 
 def refusal(problem: Exception) -> str:

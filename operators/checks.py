@@ -5,7 +5,7 @@ from typing import Any
 from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..blender_data.exporting import exporter
-from ..io_formats.findings import Finding, Severity, warning, with_allowed
+from ..io_formats.findings import Finding, Severity, error, warning, with_allowed
 from ..io_formats.formats import Format
 from ..io_formats.import_choices import with_import_choices
 from ..io_formats.options import Option, resolve
@@ -47,7 +47,7 @@ class CheckScene:
         findings: list[Finding] = []
         with messages.outcome(name):
             self.find(context, findings)
-        findings += messages.findings
+        findings += messages.findings or [error("", cause) for _name, cause in messages.failures]
         findings = sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)
         keep_findings(context, self.format, name, findings)
         report_lines(self, [str(finding) for finding in findings])

@@ -164,7 +164,7 @@ class ExportScene(LongWork, ExportHelper):
         given = bpy.path.abspath(self.filepath)
         values, given_options = self.values(), self.given()
         parts = Parts([], [])
-        with messages.attempt(given or "?"):
+        with messages.attempt(given, self.name_to_write(given)):
             path = Path(self.target_path(given))
             source, name = self.source(context, str(path))
             parts = yield from scaled(part_steps(context, source, name, self.format, values), 0.0, 0.8)
@@ -271,16 +271,22 @@ class ExportScene(LongWork, ExportHelper):
                 return Path(known).parent
         return Path()
 
+    def name_to_write(self, given: str) -> str:
+        """Return the name of the file with its extension, or an empty text if there is no name."""
+        if not Path(given).name or os.path.isdir(given):  # unlike Path's, this takes names that no system does
+            return ""
+        return Path(with_extension(given, self.format, self.filename_ext)).name
+
     def target_path(self, given: str) -> str:
         """Return the path to write; the file browser has seen to its extension, a script may have left it out.
 
         Raises
         ------
         ExportError
-            There is no name, or the name with its extension is that of a file nobody was asked about.
+            There is no name, or the user was not asked about replacing the file with that name and the extension.
         """
-        if not Path(given).name or os.path.isdir(given):  # which, unlike Path's, takes names that no system does
-            raise ExportError(rpt_("No file name was given"))
+        if not self.name_to_write(given):
+            raise ExportError(rpt_("No file name given"))
         path = with_extension(given, self.format, self.filename_ext)
         if path != given and os.path.exists(path):
             text = rpt_("'{}' exists already; give the name with its extension to replace it")

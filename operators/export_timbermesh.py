@@ -112,8 +112,8 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         names = self.names(context)
         folder = Path(bpy.path.abspath(self.directory)) if self.directory else None
         if folder is None or not folder.is_dir():
-            missing = rpt_("The folder '{}' does not exist").format(self.directory)
-            self.report({"ERROR"}, missing if self.directory else rpt_("No folder was given"))
+            missing = rpt_("The folder does not exist: {}").format(self.directory)
+            self.report({"ERROR"}, missing if self.directory else rpt_("No folder given"))
             return {"CANCELLED"}
         messages = Messages()
         ready: dict[Path, tuple[str, Scene, EncodedFile]] = {}

@@ -17,7 +17,7 @@ from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..io_formats.errors import MeshferryError
 from ..io_formats.files import MOST_ERRORS
-from ..io_formats.findings import Finding, error, errors_of
+from ..io_formats.findings import Finding, errors_of
 
 MOST_WARNINGS = 20
 """Warnings that are reported one by one; the rest stand in a text of the .blend."""
@@ -42,7 +42,7 @@ class Messages:
     notes: list[str] = field(default_factory=list)
     """What was done, where nothing has to be mended."""
     findings: list[Finding] = field(default_factory=list)
-    """What the checks found that refused a file; an error for each other failure."""
+    """What the checks found that refused a file."""
 
     @property
     def total(self) -> int:
@@ -75,18 +75,16 @@ class Messages:
     @contextmanager
     def attempt(self, path: str, name: str | None = None) -> Iterator[str]:
         """Record a failure as :meth:`outcome` does; success is not recorded, since more work on the file follows."""
-        name = name or Path(path).name
+        name = Path(path).name if name is None else name
         try:
             yield name
         except MeshferryError as problem:
-            cause = cause_of(problem, path)
-            self.failures.append((name, cause))
-            self.findings += getattr(problem, "findings", ()) or [error("", cause)]
+            self.failures.append((name, cause_of(problem, path)))
+            self.findings += getattr(problem, "findings", ())
         except Exception as problem:  # whatever it is, the artist hears of it and the other files go on
             if os.environ.get(RAISE_SWITCH) == "1":
                 raise
             self.failures.append((name, unexpected(problem)))
-            self.findings.append(error("", self.failures[-1][1]))
 
 
 def cause_of(problem: Exception, path: str = "") -> str:
@@ -146,17 +144,19 @@ def conclude(
         Whether a dialog lists the causes, so that Blender's own popup of an error would repeat them.
     """
     lines = messages.lines()
-    if len(messages.failures) == 1:  # its report has the first errors
-        lines = list(dict.fromkeys(map(str, errors_of(messages.findings))))[MOST_ERRORS:] + lines
-    if len(messages.failures) > 1:
-        lines = [f"{name}: {cause}" for name, cause in messages.failures] + lines
-    report_lines(operator, lines)
+    # The summary has a single warning, the first failure and the first errors of that; nothing is reported twice.
+    single = lines[0] if len(lines) == 1 and not messages.failures else ""
+    listed = [] if single else lines
+    if len(messages.failures) == 1:
+        listed = list(dict.fromkeys(map(str, errors_of(messages.findings))))[MOST_ERRORS:] + listed
+    listed = [f"{name}: {cause}" for name, cause in messages.failures[1:]] + listed
+    report_lines(operator, listed, "INFO" if is_listed else "WARNING")
     if messages.failures and not messages.done:
-        report(operator, "WARNING" if is_listed else "ERROR", _failure_summary(messages, verb))
+        report(operator, "INFO" if is_listed else "ERROR", _failure_summary(messages, verb))
         return {"CANCELLED"}
     for note in messages.notes:
         report(operator, "INFO", note)
-    summary = _summary(messages, [part for part in parts if part], verb)
+    summary = _summary(messages, [part for part in parts if part], verb) + (f": {single}" if single else "")
     report(operator, "WARNING" if lines or messages.failures else "INFO", summary)
     return {"FINISHED"}
 
@@ -171,33 +171,31 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def report_lines(operator: Any, lines: list[str]) -> None:
-    """Report warnings one by one; a crowd of them goes into a text of the .blend as a whole."""
+def report_lines(operator: Any, lines: list[str], level: str = "WARNING") -> None:
+    """Report warnings one by one; if there are many, all of them go into a text of the .blend file."""
     for line in lines[:MOST_WARNINGS]:
-        report(operator, "WARNING", line)
+        report(operator, level, line)
     if len(lines) > MOST_WARNINGS:
         text = bpy.data.texts.get(REPORT_TEXT) or bpy.data.texts.new(REPORT_TEXT)
         text.from_string(readable("\n".join(lines) + "\n"))
         more = rpt_("and {} more, all in the text '{}' of the Text Editor")
-        report(operator, "WARNING", more.format(len(lines) - MOST_WARNINGS, REPORT_TEXT))
+        report(operator, level, more.format(len(lines) - MOST_WARNINGS, REPORT_TEXT))
 
 
 def _summary(messages: Messages, parts: list[str], verb: str) -> str:
-    said = ""
     if messages.warnings:
         parts = [*parts, counted(len(messages.warnings), "{} warning", "{} warnings")]
-        said = ": " + next(iter(messages.warnings)) + (" …" if len(messages.warnings) > 1 else "")
     success = ", ".join(parts)
     if messages.failures:
         return _failure_summary(messages, verb, success)
     if messages.total == 1:
-        return f"{messages.done[0]}: {success}{said}"
-    return rpt_("{} {} files: {}").format(rpt_(verb), len(messages.done), success) + said
+        return f"{messages.done[0]}: {success}"
+    return rpt_("{} {} files: {}").format(rpt_(verb), len(messages.done), success)
 
 
 def _failure_summary(messages: Messages, verb: str, success: str = "") -> str:
     name, cause = messages.failures[0]
-    said = f"{name}: {cause}"
+    said = f"{name}: {cause}" if name else cause
     if messages.total == 1:
         return said
     rest = len(messages.failures) - 1

@@ -167,7 +167,7 @@ def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs
         raise MeshferryError(f"{target} has no extension that says what to write; known are {', '.join(_writable())}")
     extension, format_ = known_kind(target.suffix)
     if not target.parent.is_dir():
-        raise MeshferryError(f"{target} cannot be written: there is no folder {target.parent}; nothing was written")
+        raise MeshferryError(f"{target}: the folder does not exist: {target.parent}; nothing was written")
     found = inputs.expand(paths[:-1], searched(format_, extension), warn=warn)
     _refuse_same_kind(found.files, extension)
     sources = [file.path for file in found.files]

@@ -114,7 +114,7 @@ def test_arguments_that_make_no_sense(meshferry, windmill, monkeypatch, argument
 def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path, more):
     done = meshferry("convert", windmill, tmp_path / "absent" / "out.timbermesh", *more)
     assert done.status == 2
-    assert f"cannot be written: there is no folder {tmp_path / 'absent'}" in done.err
+    assert f"the folder does not exist: {tmp_path / 'absent'}" in done.err
     assert not (tmp_path / "absent").exists()
 
 

@@ -197,7 +197,7 @@ def test_what_the_system_refuses_is_one_line(meshferry, windmill, tmp_path, monk
 def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path):
     done = meshferry("convert", windmill, tmp_path / "absent" / "out.blend")
     assert done.status == 2
-    assert "cannot be written: there is no folder" in done.err
+    assert "the folder does not exist" in done.err
     assert not (tmp_path / "absent").exists()
 
 

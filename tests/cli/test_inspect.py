@@ -67,7 +67,7 @@ def test_a_bad_file_does_not_stop_the_rest(meshferry, windmill, broken, tmp_path
     assert done.status == 1
     bad, absent, good = done.entries
     assert list(bad) == ["file", "error"]
-    assert "not recognised" in bad["error"]
+    assert "not a format that Meshferry reads" in bad["error"]
     assert "No such file" in absent["error"]
     assert good["nodes"] == 2
     assert [line.split(": ")[0] for line in done.err.splitlines()] == [bad["file"], absent["file"]]

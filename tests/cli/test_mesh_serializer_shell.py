@@ -55,7 +55,7 @@ def test_in_a_folder_the_content_decides(meshferry: Any, tree: Path, tmp_path: P
 def test_what_was_named_and_is_none_is_an_error(meshferry: Any, tree: Path, tmp_path: Path, name: str) -> None:
     done = meshferry("convert", tree / name, tmp_path / "out.data")
     assert done.status == 1
-    assert name in done.err and "not recognised" in done.err
+    assert name in done.err and "not a format that Meshferry reads" in done.err
     assert len(done.err.strip().splitlines()) == 1
     assert not (tmp_path / "out.data").exists()
 

@@ -291,13 +291,20 @@ def test_limit_grows_with_the_file() -> None:
         (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"),
         (b"Kaydara FBX Binary", "FBX"),
         (b"<!DOCTYPE html>", "web page"),
-        (b"\xff\xfe\xfd", "ff fe fd"),
+        (b"\xff\xfe\xfd", "not a format that Meshferry reads"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "it looks like a PNG image"),
+        (b"\x89HDF\r\n\x1a\n\0\0", "it looks like a MED mesh"),
+        (b"\nMeshVersionFormatted 2\n", "it looks like an INRIA mesh"),
+        (b"v 1.0 2.0 3.0\n", "it looks like plain text"),
+        ("vögel und bäume".encode(), "it looks like plain text"),
+        ("é".encode() * 9 + b"\xc3", "it looks like plain text"),
+        (b"text\0with a zero", "not a format that Meshferry reads"),
+        (b"\xe4\xf6\xfc" * 9, "not a format that Meshferry reads"),
     ],
 )
 def test_other_content_is_called_by_its_name(head: bytes, said: str) -> None:
-    with pytest.raises(UnsupportedFormatError, match=re.escape(said)) as caught:
+    with pytest.raises(UnsupportedFormatError, match=re.escape(said) + "$" if "reads" in said else re.escape(said)):
         formats.by_content(head, len(head))
-    assert "Meshferry reads .timbermesh, .meshy" in str(caught.value)
 
 
 def test_formats_by_name_and_extension() -> None:

@@ -63,13 +63,16 @@ def test_real_files_are_taken_whatever_they_are_called(samples: Path) -> None:
         (SECOND_LIFE_MOTION, "a Second Life animation"),
         (b"<HTML><body>", "a web page"),
         (b"", "empty"),
-        (b"ms16x and so on", "not recognised"),
-        (UNITY_MESH + b"\0", "not recognised"),
-        (SECOND_LIFE_MOTION.replace(struct.pack("<f", 2.5), struct.pack("<f", 1e9)), "not recognised"),
+        (b"ms16x and so on", "not a format that"),
+        (UNITY_MESH + b"\0", "not a format that"),
+        (
+            SECOND_LIFE_MOTION.replace(struct.pack("<f", 2.5), struct.pack("<f", 1e9)),
+            "not a format that",
+        ),
     ],
 )
 def test_what_is_not_ours_is_called_by_its_name(data: bytes, named: str) -> None:
-    with pytest.raises(UnsupportedFormatError, match="Meshferry reads") as refusal:
+    with pytest.raises(UnsupportedFormatError) as refusal:
         formats.by_content(data[: formats.HEAD_SIZE], len(data))
     assert named in str(refusal.value)
 
