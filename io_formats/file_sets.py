@@ -25,6 +25,7 @@ from .errors import ExportError
 from .locks import lock
 from .output_files import OutputFile
 from .replacing import (
+    OWN_MARK,
     copy_mode,
     real_place,
     refusal,
@@ -100,7 +101,7 @@ def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
     for place in places:
         if place.parent.parent == path.parent:
             place.parent.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.", suffix=".part", dir=path.parent))
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.{OWN_MARK}", suffix=".part", dir=path.parent))
     members: list[_Member] = []
     try:
         with (folder / _PLAN).open("w", encoding="utf-8") as plan:
@@ -277,7 +278,8 @@ class _Interrupted:
 
 def _interrupted_sets(path: Path) -> list[_Interrupted]:
     """Find what killed exports of this chosen file left; folders that a living process writes are left alone."""
-    pattern = re.compile(rf"\.{re.escape(path.name[:50])}\.\w{{8}}\.part")
+    # Version 0.1.0 wrote no mark into the name.
+    pattern = re.compile(rf"\.{re.escape(path.name[:50])}\.({OWN_MARK})?\w{{8}}\.part")
     found: list[_Interrupted] = []
     try:
         folders = sorted(entry.path for entry in os.scandir(path.parent) if pattern.fullmatch(entry.name))
@@ -294,7 +296,7 @@ def _interrupted(folder: Path, chosen: str = "") -> _Interrupted | None:
     plan = folder / _PLAN
     if not plan.exists():
         if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:
-            remove_folder(folder)
+            folder.rmdir()  # empty, because the plan is made before anything else; otherwise of another program
         return None
     with plan.open("r+", encoding="utf-8") as stream:
         if not lock(stream):

@@ -15,17 +15,18 @@ _LOOKS = 100
 """How often a file may be taken away while it is waited for."""
 
 
-def lock(stream: IO[Any]) -> bool:
-    """Hold an open file until it is closed or its process ends; tell whether no other process held it."""
+def lock(stream: IO[Any] | int) -> bool:
+    """Lock an open file until it is closed or its process ends. Return False if another process has locked it."""
+    handle = stream if isinstance(stream, int) else stream.fileno()
     try:
         if sys.platform == "win32":
             import msvcrt
 
-            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
 
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     except OSError:

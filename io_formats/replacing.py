@@ -43,11 +43,14 @@ def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> N
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
+                stream.flush()
                 if is_flushed:
-                    stream.flush()
                     os.fsync(stream.fileno())
-            copy_mode(place, temporary)
-            rename_over(temporary, place)
+                copy_mode(place, temporary)
+                if sys.platform != "win32":
+                    os.replace(temporary, place)  # while it is locked, so that no batch takes it for abandoned
+            if sys.platform == "win32":  # where no open file can be renamed, nor be removed by others
+                rename_over(temporary, place)
         except BaseException:
             with contextlib.suppress(OSError):
                 remove_file(temporary)
@@ -128,9 +131,18 @@ def real_place(path: Path) -> Path:
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
+OWN_MARK = "meshferry-"
+"""In the names of all temporary files beside outputs. Other programs call theirs .part, too."""
+
+
 def temporary_file(place: Path) -> tuple[int, str]:
-    """Open a new file beside ``place`` that no reader takes for a model; return its handle and its name."""
-    return tempfile.mkstemp(prefix=f".{place.name[:50]}.", suffix=".part", dir=place.parent)
+    """Open a new file beside ``place`` that no reader takes for a model, locked while open; return handle and name."""
+    from .locks import lock  # which imports this module
+
+    handle, name = tempfile.mkstemp(prefix=f".{place.name[:50]}.{OWN_MARK}", suffix=".part", dir=place.parent)
+    if sys.platform != "win32":  # where no open file can be removed
+        lock(handle)
+    return handle, name
 
 
 def copy_mode(place: Path, temporary: str | Path) -> None:

@@ -1,7 +1,7 @@
-"""What killed runs leave in an output folder, taken away at the start of the next: files that were being written.
+"""Temporary files that killed runs left in an output folder, removed at the start of the next run.
 
-Every writer of Meshferry writes under a name of its own kind beside the target and renames that (``replacing``,
-``file_sets``, ``BlendSession.save``), so what bears such a name and belongs to no living process is of no use.
+Every writer of Meshferry writes beside the target under a name with :data:`OWN_MARK` and renames that (``replacing``,
+``file_sets``, ``BlendSession.save``). A file that a living process is writing is locked; a .blend file has a lock file.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...io_formats import locks
 from ...io_formats.file_sets import remove_abandoned
+from ...io_formats.replacing import OWN_MARK, remove_file
 from .work import SHARDS_FOLDER, STATE_FOLDER
 
-_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}\.part")
-_TEMPORARY_BLEND = re.compile(r"\..+\.[0-9a-f]{8}\.part\.[a-z0-9]+@?")
-"""``@``: Blender's own name for what it has not finished."""
-_LONGEST_NAME = 50
-"""Of the name of the target inside that of a temporary file; what is longer is cut."""
+_TEMPORARY = re.compile(rf"(?P<lock>\..+\.{OWN_MARK}[a-z0-9_]{{8}}\.part)(\.[a-z0-9]+@?)?")
+"""``@`` is Blender's own mark of an unfinished file."""
 _SHARED_AGE = 3600.0
 """Seconds; no file takes so long to write, so what is older belongs to nobody on another machine either."""
 
@@ -40,8 +39,7 @@ def sweep(output: Path) -> int:
             if entry.is_dir(follow_symlinks=False):
                 removed += remove_abandoned(Path(entry.path))
             else:
-                os.unlink(entry.path)
-                removed += 1
+                removed += _remove_unlocked(Path(entry.path))
     return removed
 
 
@@ -55,15 +53,22 @@ def _leftovers(folder: str | Path) -> Iterator[os.DirEntry[str]]:
         except OSError:
             continue  # whoever cannot look there did not write there
         for entry in found:
-            if entry.name.startswith(".") and _is_unfinished(entry.name):
+            if _TEMPORARY.fullmatch(entry.name):
                 yield entry
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(entry.path)
 
 
-def _is_unfinished(name: str) -> bool:
-    if _TEMPORARY_BLEND.fullmatch(name):
-        return True
-    match = _TEMPORARY.fullmatch(name)
-    # Other programs end the names of what they are at with .part, too: what is ours has an extension before that.
-    return match is not None and ("." in match["name"] or len(match["name"]) == _LONGEST_NAME)
+def _remove_unlocked(path: Path) -> bool:
+    """Remove a temporary file unless a living process has locked it; return whether it was removed."""
+    match = _TEMPORARY.fullmatch(path.name)
+    lock_path = path.with_name(match["lock"]) if match else path
+    held = locks.hold(lock_path)
+    if held is None:
+        return False
+    try:
+        if path != lock_path:
+            remove_file(path)
+    finally:
+        locks.remove(lock_path, held)
+    return not path.exists()

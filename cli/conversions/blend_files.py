@@ -20,10 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ...io_formats import locks
 from ...io_formats.capabilities import Capabilities
 from ...io_formats.errors import ExportError, FormatError, MissingLibraryError
 from ...io_formats.options import Option
-from ...io_formats.replacing import remove_file, rename_over
+from ...io_formats.replacing import OWN_MARK, remove_file, rename_over
 from ...io_formats.scene import Scene
 from ...io_formats.special_files import require_regular
 from .. import interruption
@@ -140,8 +141,11 @@ class BlendSession:
         """
         place = path.resolve() if os.path.islink(path) else path.absolute()
         # In the same folder, so that relative paths in the file stay right.
-        temporary = place.with_name(f".{place.stem[:100]}.{secrets.token_hex(4)}.part.blend")
+        lock_path = place.with_name(f".{place.stem[:100]}.{OWN_MARK}{secrets.token_hex(4)}.part")
+        temporary = lock_path.with_name(lock_path.name + ".blend")
+        held = None
         try:
+            held = locks.hold(lock_path)
             self._run(
                 self.load().ops.wm.save_as_mainfile,
                 filepath=str(temporary),
@@ -164,6 +168,8 @@ class BlendSession:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 remove_file(temporary)
+            if held is not None:
+                locks.remove(lock_path, held)
 
     def render(self, scene: Any, path: Path) -> None:
         """Render a ``bpy.types.Scene`` of the open file into a picture, of the kind that its settings say.

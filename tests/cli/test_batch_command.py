@@ -89,7 +89,7 @@ def test_the_tree_is_kept_and_the_end_is_said_in_plain_words(meshferry, library,
 
 
 def test_what_a_killed_run_left_is_gone_after_the_next(meshferry, library, pretend, tmp_path):
-    left = tmp_path / "out" / "props" / ".c.0123abcd.part.blend"
+    left = tmp_path / "out" / "props" / ".c.meshferry-0123abcd.part.blend"
     left.parent.mkdir(parents=True)
     left.write_bytes(b"half a file")
     assert meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out").status == 0

@@ -6,6 +6,7 @@ import io
 import os
 import tarfile
 import tracemalloc
+from pathlib import Path
 
 import pytest
 from batch_stand_ins import Heard, PlanInMemory, PretendedWorkers, content_hash, make_work
@@ -14,6 +15,7 @@ from meshferry.cli.batch.journal.journal import Journal
 from meshferry.cli.batch.totals import SLOWEST_KEPT, Totals
 from meshferry.cli.batch.work import Ended, Result, TaskKind
 from meshferry.cli.batch.workers.cores import available_cores
+from meshferry.io_formats import locks
 from meshferry.io_formats.errors import MeshferryError
 from meshferry.io_formats.replacing import temporary_file
 
@@ -267,19 +269,24 @@ def test_leftovers_of_killed_runs_are_swept_and_nothing_else(tmp_path):
         handle, name = temporary_file(place)
         os.close(handle)
         gone.append(name)
-    for name in (".windmill.0123abcd.part.blend", ".windmill.0123abcd.part.blend@"):
+    names = [f".windmill.meshferry-0123abcd.part{end}" for end in ("", ".blend", ".blend@")]
+    for name in names:
         (deep / name).write_bytes(b"half")
         gone.append(deep / name)
-    abandoned = deep / ".house.dae.abcdefgh.part"
+    abandoned = deep / ".house.dae.meshferry-abcdefgh.part"
     abandoned.mkdir()
     (abandoned / "plan.json").write_text('{"chosen": "house.dae", "members": []}')
     (abandoned / "0").write_bytes(b"half")
     gone.append(abandoned)
     kept = [deep / "x.mesh", deep / ".hidden.mesh", deep / "movie.part", deep / ".config.part", deep / ".x.short.part"]
-    kept.append(deep / ".config.abcdefgh.part")
+    kept += [deep / ".movie.mp4.abcdefgh.part", deep / ".lamp.0123abcd.part.blend"]  # of other programs
     for place in kept:
         place.write_bytes(b"keep")
-    others = deep / ".notes.txt.abcdefgh.part"
+    handle, name = temporary_file(deep / "y.mesh")
+    under_way = locks.hold(deep / ".y.meshferry-0123abcd.part")
+    kept += [Path(name), deep / ".y.meshferry-0123abcd.part", deep / ".y.meshferry-0123abcd.part.blend"]
+    kept[-1].write_bytes(b"half")
+    others = deep / ".notes.txt.meshferry-abcdefgh.part"
     others.mkdir()
     kept.append(others / "mine.txt")
     kept[-1].write_text("keep")
@@ -287,13 +294,15 @@ def test_leftovers_of_killed_runs_are_swept_and_nothing_else(tmp_path):
     assert leftovers.sweep(tmp_path) == len(gone)
     assert [str(place) for place in gone if os.path.lexists(place)] == []
     assert [place for place in kept if not place.exists()] == []
+    os.close(handle)
+    under_way.close()
 
 
 def test_what_other_machines_may_be_writing_is_not_swept(tmp_path):
     shards = tmp_path / "meshferry-batch" / "shards"
     shards.mkdir(parents=True)
     (shards / "1-9.jsonl").touch()
-    young, old = tmp_path / ".a.mesh.abcdefgh.part", tmp_path / ".b.mesh.abcdefgh.part"
+    young, old = tmp_path / ".a.mesh.meshferry-abcdefgh.part", tmp_path / ".b.mesh.meshferry-abcdefgh.part"
     for place in (young, old):
         place.touch()
     os.utime(old, (1, 1))

@@ -1,5 +1,9 @@
 """``meshferry convert`` to and from .blend files."""
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
 
 pytestmark = pytest.mark.needs_bpy
@@ -250,3 +254,21 @@ def test_every_real_file_there_and_back(meshferry, samples, tmp_path):
         original = before.get(name) or before[name.replace(".timbermesh", ".meshy")]
         for key in ("nodes", "triangles", "uv_layers", "color_layers", "clips"):
             assert entry[key] == original[key], (name, key)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no open file can be removed there")
+@pytest.mark.parametrize("name", ["a.meshy", "a.blend", "a.dae"])
+def test_a_batch_in_the_same_folder_leaves_files_under_way_alone(meshferry, windmill, tmp_path, monkeypatch, name):
+    from meshferry.cli.batch import leftovers
+
+    replace, swept = os.replace, []
+
+    def replace_after_sweep(old, new):
+        swept.append(leftovers.sweep(tmp_path))
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", replace_after_sweep)
+    monkeypatch.setattr(Path, "replace", replace_after_sweep)
+    assert meshferry("convert", windmill, tmp_path / name).status == 0
+    assert (tmp_path / name).exists() and swept and not any(swept)
+    assert not list(tmp_path.glob(".*"))

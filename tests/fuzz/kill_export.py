@@ -82,7 +82,10 @@ class Killed:
 
     def kill_one(self) -> None:
         """Start exporting, kill, and check the folder."""
-        with subprocess.Popen(self.command(self.target, 0), stdout=subprocess.PIPE, text=True) as child:
+        temporary = self.folder / "temporary"
+        temporary.mkdir(exist_ok=True)
+        own = os.environ | {"TMPDIR": str(temporary)}  # Blender leaves a folder there when it is killed
+        with subprocess.Popen(self.command(self.target, 0), stdout=subprocess.PIPE, text=True, env=own) as child:
             assert child.stdout is not None
             told = ""
             for line in child.stdout:
