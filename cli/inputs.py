@@ -71,7 +71,10 @@ def expand(
     for text in dict.fromkeys(paths):
         try:
             for file in _expand_one(text, extensions, leave_out, warn or ignore_warning):
-                found.setdefault(file_key(file.path), file)
+                key = file_key(file.path)
+                while key in found and not _is_same_file(found[key].path, file.path):
+                    key += "\0"  # the key is coarser than some folders
+                found.setdefault(key, file)
         except FormatError as problem:
             problems.append(problem.in_file(text))
     return Inputs(tuple(found.values()), tuple(problems))
@@ -94,6 +97,14 @@ def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None, wa
             raise FormatError("No file matches this pattern")
         return [InputFile(match, Path(match.name)) for match in matches if not skips(match, warn)]
     return [InputFile(path, Path(path.name))]
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    """Return whether two paths with the same key lead to one file."""
+    try:
+        return path == other or os.path.samefile(path, other)
+    except OSError:
+        return True
 
 
 def skips(path: str | Path, warn: Warn) -> bool:

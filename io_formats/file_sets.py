@@ -23,6 +23,7 @@ from pathlib import Path
 
 from .errors import ExportError
 from .locks import lock
+from .name_keys import cautious_key
 from .output_files import OutputFile
 from .replacing import (
     OWN_MARK,
@@ -154,7 +155,7 @@ def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
     for place in places:
         if place.is_dir():
             raise ExportError(f"{place}: the file cannot be written: a folder has its name")
-        key = str(place).casefold()
+        key = cautious_key(str(place))
         if key in taken:
             raise ExportError(f"{place}: the files cannot be written: two of them would be this one")
         taken.add(key)

@@ -16,6 +16,7 @@ from .file_sets import write_outputs
 from .findings import Finding, errors_of, warnings_of, with_allowed
 from .formats import Document, Format
 from .import_choices import adopt_choices, store_choices, with_import_choices
+from .name_keys import cautious_key
 from .options import resolve
 from .output_files import OutputFile
 from .replacing import refusal, replace_file
@@ -193,10 +194,10 @@ def file_names(scenes: Sequence[Scene]) -> list[str]:
     for scene in scenes:
         plain = name = file_name(scene.name)
         number = 2
-        while name.casefold() in taken:
+        while cautious_key(name) in taken:
             name = f"{plain}_{number}"
             number += 1
-        taken.add(name.casefold())
+        taken.add(cautious_key(name))
         names.append(name)
     return names
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from ...blender_data.importing.import_options import MATERIAL_LIBRARY
 from ...io_formats.errors import MeshferryError
 from ...io_formats.formats import FORMATS, Format
+from ...io_formats.name_keys import CAUTIOUS
 from .. import environment
 from ..conversions.blender_formats import BlenderFormat
 from ..conversions.conversion_arguments import given_conversion, settings_of, useless_between
@@ -95,7 +96,9 @@ def make_plan(arguments: argparse.Namespace, output: Path, found: _Found, progre
         warn=found.warn,
     )
     passing = found.passing(progress.found(sought))
-    plan = planning.make_plan(passing, output, extension, arguments.clashes, batch)
+    # A farm may write on machines whose folders compare names in other ways than this one's.
+    rules = None if arguments.openjd is None else CAUTIOUS
+    plan = planning.make_plan(passing, output, extension, arguments.clashes, batch, rules)
     _require_other_than_library(arguments, output)
     found.warn_of_useless(arguments, kind)
     return plan

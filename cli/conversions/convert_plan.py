@@ -10,6 +10,7 @@ from pathlib import Path
 from ...io_formats import files, formats
 from ...io_formats.errors import FormatError, MeshferryError
 from ...io_formats.formats import Format
+from ...io_formats.name_keys import PathTable
 from .. import inputs
 from ..inputs import InputFile, Warn
 from . import blender_formats
@@ -36,8 +37,8 @@ class Plan:
     """All jobs of a run, and the files that nothing else may write to."""
 
     jobs: tuple[Job, ...]
-    taken: frozenset[str]
-    """:func:`inputs.file_key` of every file that is read or written."""
+    taken: PathTable[Path | Job]
+    """Every file that is read or written."""
     problems: tuple[FormatError, ...]
     """Paths that mean no file."""
 
@@ -122,10 +123,16 @@ def _folder_jobs(
     wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
     if isinstance(target, Format):
         return [Job((source,), path, target, in_folder=True) for source, path in wanted], found.problems
-    together: dict[str, list[tuple[Path, Path]]] = {}
+    together: PathTable[list[tuple[Path, Path]]] = PathTable()
+    groups: list[list[tuple[Path, Path]]] = []
     for source, path in wanted:
-        together.setdefault(inputs.file_key(path), []).append((source, path))
-    return [job for group in together.values() for job in _joint_jobs(group, target)], found.problems
+        group = together.find(path)
+        if group is None:
+            group = []
+            groups.append(group)
+            together.add(path, group)
+        group.append((source, path))
+    return [job for group in groups for job in _joint_jobs(group, target)], found.problems
 
 
 def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat) -> list[Job]:
@@ -196,17 +203,24 @@ def _refuse_same_kind(found: Sequence[InputFile], extension: str) -> None:
             raise MeshferryError(f"{file.path} is a {extension} file already")
 
 
-def _taken(jobs: Sequence[Job], also_read: Sequence[Path]) -> frozenset[str]:
-    sources = [source for job in jobs for source in job.sources]
-    read = {inputs.file_key(source): source for source in [*sources, *also_read]}
-    written: dict[str, Job] = {}
+def _taken(jobs: Sequence[Job], also_read: Sequence[Path]) -> PathTable[Path | Job]:
+    """Return the files that are read, with their paths, and those that are written, with their jobs.
+
+    Raises
+    ------
+    MeshferryError
+        A file would be overwritten that is read, or written twice.
+    """
+    taken: PathTable[Path | Job] = PathTable()
+    for source in (*(source for job in jobs for source in job.sources), *also_read):
+        taken.add(source, source)
     for job in jobs:
-        key = inputs.file_key(job.target)
-        if key in read:
-            victim = "itself" if read[key] in job.sources else f"the input {read[key]}"
+        other = taken.find(job.target)
+        if isinstance(other, Path):
+            victim = "itself" if other in job.sources else f"the input {other}"
             raise MeshferryError(f"{job.sources[0]} would overwrite {victim}; nothing was written")
-        if key in written:
-            both = f"{written[key].sources[0]} and {job.sources[0]}"
+        if other is not None:
+            both = f"{other.sources[0]} and {job.sources[0]}"
             raise MeshferryError(f"{both} would both become {job.target}; nothing was written")
-        written[key] = job
-    return frozenset(read) | frozenset(written)
+        taken.add(job.target, job)
+    return taken

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from ..inputs import file_key
+from ...io_formats.name_keys import PathTable
 
 
 class FileNames:
@@ -14,11 +14,11 @@ class FileNames:
     Parameters
     ----------
     taken:
-        :func:`..inputs.file_key` of every file that nothing else may write to.
+        Every file that nothing else may write to.
     """
 
-    def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
+    def __init__(self, taken: PathTable[Any]) -> None:
+        self._taken = taken
 
     def of_part(self, target: Path, name: str) -> Path:
         """Return where one of several files goes that a source becomes instead of ``target``.
@@ -29,8 +29,8 @@ class FileNames:
 
     def is_taken(self, path: Path) -> bool:
         """Tell whether a file belongs to others."""
-        return file_key(path) in self._taken
+        return self._taken.find(path) is not None
 
     def take(self, path: Path) -> None:
         """Keep a file from others."""
-        self._taken.add(file_key(path))
+        self._taken.add(path, path)

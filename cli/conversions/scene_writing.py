@@ -12,6 +12,7 @@ from ...io_formats.capabilities import losses
 from ...io_formats.errors import ExportError
 from ...io_formats.flattening import fit
 from ...io_formats.formats import Format, by_name
+from ...io_formats.name_keys import PathTable
 from ...io_formats.options import resolve
 from ...io_formats.output_files import OutputFile
 from ...io_formats.scene import Scene
@@ -34,7 +35,7 @@ class SceneWriter:
     def __init__(self, settings: Settings, names: FileNames) -> None:
         self._settings = settings
         self._names = names
-        self._members: dict[str, OutputFile] = {}
+        self._members: PathTable[OutputFile] = PathTable()
         """What was written beside chosen files, such as a texture that several sets bring along."""
 
     def write(self, scene: Scene, outcome: Outcome, job: Job, target: Format) -> Iterator[Outcome]:
@@ -118,10 +119,10 @@ class SceneWriter:
         beside = {_path_beside(target, output): output for output in outputs[:-1]}
         clashing = []
         for path, output in beside.items():
-            key = file_key(path)
-            if key in self._members:
-                clashing += [path.name] if not _is_same(self._members[key], output) else []
-            elif self._names.is_taken(path) and not (output.copy_of and file_key(output.copy_of) == key):
+            member = self._members.find(path)
+            if member is not None:
+                clashing += [path.name] if not _is_same(member, output) else []
+            elif self._names.is_taken(path) and not (output.copy_of and file_key(output.copy_of) == file_key(path)):
                 clashing.append(path.name)
         if clashing:
             they = "It belongs" if len(clashing) == 1 else "They belong"
@@ -131,7 +132,7 @@ class SceneWriter:
             )
         for path, output in beside.items():
             self._names.take(path)
-            self._members[file_key(path)] = output
+            self._members.add(path, output)
         return [*beside, target]
 
     def _targets(

@@ -19,6 +19,7 @@ from meshferry.cli.batch.plan.plan_file import BatchFile, Plan
 from meshferry.cli.batch.plan.target_index import TargetIndex
 from meshferry.cli.batch.work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source, Work
 from meshferry.io_formats.errors import FormatError, MeshferryError
+from meshferry.io_formats.name_keys import CAUTIOUS, NameRules
 
 BATCH = BatchFile(("--strict", "--scale=2"), "blend", ".blend", "1.2.3")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
@@ -30,8 +31,10 @@ def source(place: str, *, root: str = "/lib", member: str = "", path: str = "", 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Callable[..., Plan]:
-    def make(*sources: Source, clashes: Any = "refuse", extension: str = ".blend", to: str = "out") -> Plan:
-        return planning.make_plan(iter(sources), tmp_path / to, extension, clashes, BATCH)
+    def make(
+        *sources: Source, clashes: Any = "refuse", extension: str = ".blend", to: str = "out", rules: Any = CAUTIOUS
+    ) -> Plan:
+        return planning.make_plan(iter(sources), tmp_path / to, extension, clashes, BATCH, rules)
 
     return make
 
@@ -82,6 +85,37 @@ def test_clashes_are_refused_with_names(plan: Callable[..., Plan], tmp_path: Pat
     ]
     assert str(caught.value) == "; ".join(said)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("rules", "wanted"),
+    [
+        (
+            NameRules(False, False, False),
+            ["ß.blend", "ss.blend", "\u00e9.blend", "e\u0301.blend", "A.blend", "a.blend"],
+        ),
+        (
+            NameRules(True, False, False),
+            ["ß.blend", "ss.blend", "\u00e9.blend", "e\u0301.blend", "A.blend", "a_2.blend"],
+        ),
+        (
+            NameRules(True, False, True),
+            ["ß.blend", "ss.blend", "\u00e9.blend", "e\u0301_2.blend", "A.blend", "a_2.blend"],
+        ),
+        (CAUTIOUS, ["ß.blend", "ss_2.blend", "\u00e9.blend", "e\u0301_2.blend", "A.blend", "a_2.blend"]),
+    ],
+    ids=["exact", "case", "case and composition", "cautious"],
+)
+def test_the_output_folder_decides_which_names_are_one(
+    plan: Callable[..., Plan], rules: Any, wanted: list[str]
+) -> None:
+    names = ["ß.mesh", "ss.mesh", "\u00e9.mesh", "e\u0301.mesh", "A.mesh", "a.mesh"]
+    found = plan(*map(source, names), clashes="number", rules=rules)
+    assert targets(found) == wanted
+    assert all(target in TargetIndex(found.folder.parent) for target in wanted)
+    if wanted[-1] == "a_2.blend":
+        with pytest.raises(MeshferryError, match=r"/lib/A\.mesh and /lib/a\.mesh would both become A\.blend"):
+            plan(*map(source, names), rules=rules)
 
 
 def test_clashes_are_numbered_in_order(plan: Callable[..., Plan]) -> None:
@@ -339,7 +373,9 @@ def test_whatever_is_found(found: list[tuple[str, str]], clashes: Any) -> None:
         outcome: list[list[Work] | str] = []
         for _ in range(2):
             try:
-                outcome.append(list(planning.make_plan(iter(listed), output, ".blend", clashes, BATCH).works()))
+                outcome.append(
+                    list(planning.make_plan(iter(listed), output, ".blend", clashes, BATCH, CAUTIOUS).works())
+                )
             except MeshferryError as problem:
                 outcome.append(str(problem))
         assert outcome[0] == outcome[1]

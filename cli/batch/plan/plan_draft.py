@@ -20,14 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....io_formats.errors import MeshferryError
+from ....io_formats.name_keys import NameRules, rules_of
 from ... import inputs
 from ...conversions.convert_plan import renamed
 from ..work import Source, Work
 from .plan_file import line_of, work_of
-from .target_index import target_hash
+from .target_index import target_hash, text_hash
 
 _NAMED = 3
 """Clashes that a refusal names before it says how many more there are."""
+_CHECKED = 1000
+"""Sources that seem to be overwritten, up to which each is compared with the file on disk."""
 _Lines = NDArray[np.int64]
 _Hashes = NDArray[np.uint64]
 
@@ -43,11 +46,13 @@ class Draft:
         The output folder.
     extension:
         Of the files to write, with its dot.
+    rules:
+        Which names are those of one file; None to probe the folder.
     """
 
-    def __init__(self, stream: BinaryIO, folder: Path, extension: str) -> None:
+    def __init__(self, stream: BinaryIO, folder: Path, extension: str, rules: NameRules | None = None) -> None:
         self._stream = stream
-        self._output = _Output(folder)
+        self._output = _Output(folder, rules)
         self._extension = extension
         self.roots: dict[str, int] = {}
         """The folders that sources lie below, with their numbers."""
@@ -106,9 +111,34 @@ class Draft:
         kept = np.delete(np.arange(len(self._sources)), self._dropped)
         targets = np.frombuffer(self._targets, np.uint64)
         self._refuse_overwriting(kept, targets)
-        self._numbered = np.sort(_later(targets[kept], kept))
+        names = self._told_apart(kept, targets)
+        self._numbered = np.sort(_later(names[kept], kept))
         if len(self._numbered) and not numbers:
-            self._refuse_clashes(kept, targets)
+            self._refuse_clashes(kept, names)
+
+    def _told_apart(self, kept: _Lines, targets: _Hashes) -> _Hashes:
+        """Return hashes of the targets that are equal where the output folder takes two names for one file.
+
+        ``targets`` are those of the cautious rules. Only where they are equal for different names is the folder probed.
+        """
+        if not len(_later(targets[kept], kept)):
+            return targets
+        _, group, counts = np.unique(targets[kept], return_inverse=True, return_counts=True)
+        alike = kept[counts[group] > 1]
+        exact = self._name_hashes(alike, NameRules(ignores_case=False, ignores_composition=False))
+        pairs = np.unique(np.stack([targets[alike], exact]), axis=1)
+        if len(np.unique(pairs[0])) == pairs.shape[1]:  # each group has one name
+            return targets
+        names = targets.copy()
+        names[alike] = self._name_hashes(alike, self._output.rules)
+        return names
+
+    def _name_hashes(self, lines: _Lines, rules: NameRules) -> _Hashes:
+        """Return a hash of the target of each of these lines, which are in order."""
+        wanted = np.zeros(len(self._targets), bool)
+        wanted[lines] = True
+        keys = [text_hash(rules.key(work_of(number, line).target)) for number, line in self._lines() if wanted[number]]
+        return np.array(keys, np.uint64)
 
     def _refuse_overwriting(self, kept: _Lines, targets: _Hashes) -> None:
         inside, lines = np.frombuffer(self._inside[0], np.uint64), np.frombuffer(self._inside[1], np.int64)
@@ -119,6 +149,9 @@ class Draft:
             found = np.take(order, np.minimum(places, len(order) - 1))
             hits = inside[found] == targets[kept]
             victims.update(zip(kept[hits].tolist(), lines[found[hits]].tolist(), strict=True))
+            if len(victims) <= _CHECKED:
+                works = self._works({*victims, *victims.values()})
+                victims = {a: b for a, b in victims.items() if self._is_overwritten(works[a].target, works[b])}
         if self._through:
             known = np.frombuffer(self._sources, np.int64)
             for line, file in self._through:
@@ -133,10 +166,19 @@ class Draft:
             ]
             raise MeshferryError(f"{_and_more(said, len(victims))}; nothing was written")
 
-    def _refuse_clashes(self, kept: _Lines, targets: _Hashes) -> None:
-        """Say which sources would become one file."""
+    def _is_overwritten(self, target: str, source: Work) -> bool:
+        """Return whether a target is a source, and not only a file whose name other systems would take for the same."""
+        full = os.path.join(list(self.roots)[source.root], source.path)
+        try:
+            return os.path.samefile(self._output.path(target), full)
+        except (OSError, ValueError):  # one of them is not there
+            below = self._output.below(self._output.key(full))
+            return below is None or self._output.rules.key(below) == self._output.rules.key(target)
+
+    def _refuse_clashes(self, kept: _Lines, names: _Hashes) -> None:
+        """Say which sources would become one file; ``names`` are hashes of the targets."""
         named = self._numbered[:_NAMED]
-        firsts = [int(kept[np.argmax(targets[kept] == targets[line])]) for line in named]
+        firsts = [int(kept[np.argmax(names[kept] == names[line])]) for line in named]
         works = self._works({*firsts, *named.tolist()})
         said = [
             f"{self._shown(works[first])} and {self._shown(works[line])} would both become {works[first].target}"
@@ -203,11 +245,17 @@ class _Taken:
 class _Output:
     """Where files lie, seen from the output folder, whose links are known."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rules: NameRules | None) -> None:
+        self._rules = rules
         self._folder = os.path.abspath(folder)
         self._key = inputs.file_key(folder).rstrip(os.sep) + os.sep
         self._folders = functools.lru_cache(256)(lambda path: os.path.realpath(path).rstrip(os.sep) + os.sep)
         self._links = functools.lru_cache(64)(_links)
+
+    @property
+    def rules(self) -> NameRules:
+        """How the folder compares names."""
+        return self._rules or rules_of(self._folder)
 
     def key(self, path: str) -> str:
         """Return the same text for all spellings of one file's path; a link is a file of its own."""
@@ -219,9 +267,13 @@ class _Output:
         """Return the path of a file below the output folder; None: it lies elsewhere."""
         return key[len(self._key) :].replace(os.sep, "/") if key.startswith(self._key) else None
 
+    def path(self, target: str) -> str:
+        """Return where a target is on this machine."""
+        return os.path.join(self._folder, target)
+
     def link(self, target: str) -> str:
         """Return which file a target is replaced in where it is a link to one; otherwise nothing."""
-        path = os.path.join(self._folder, target)
+        path = self.path(target)
         folder, name = os.path.split(path)
         return inputs.file_key(Path(path)) if name in self._links(folder) else ""
 

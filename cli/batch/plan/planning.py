@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from ....io_formats.errors import MeshferryError
+from ....io_formats.name_keys import NameRules
 from ....io_formats.replacing import copy_mode, refusal, remove_file, rename_over, replace_file, temporary_file
 from ..work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source
 from .plan_draft import Draft
@@ -26,7 +27,14 @@ Clashes = Literal["refuse", "number"]
 _BUFFER = 2**18
 
 
-def make_plan(sources: Iterable[Source], folder: Path, extension: str, clashes: Clashes, batch: BatchFile) -> Plan:
+def make_plan(
+    sources: Iterable[Source],
+    folder: Path,
+    extension: str,
+    clashes: Clashes,
+    batch: BatchFile,
+    rules: NameRules | None = None,
+) -> Plan:
     """Decide where every source goes, and keep it in the folder ``meshferry-batch`` of the output folder.
 
     Who calls it holds the lock of the journal. A plan that is there already stays as it is until the new one is whole.
@@ -40,11 +48,12 @@ def make_plan(sources: Iterable[Source], folder: Path, extension: str, clashes: 
     extension:
         Of the files to write, with its dot.
     clashes:
-        What happens where two sources would become one file, also one whose name differs in case alone: ``refuse``
-        or ``number`` the later ones (``x.blend``, ``x_2.blend``), in the order of the sources. A number never gives
-        the name of another target.
+        What happens where two sources would become one file: ``refuse`` or ``number`` the later ones (``x.blend``,
+        ``x_2.blend``), in the order of the sources. A number never gives the name of another target.
     batch:
         What was asked for; its roots and counts are filled in.
+    rules:
+        Which names are those of one file; default: the output folder is probed where it matters.
 
     Raises
     ------
@@ -59,7 +68,7 @@ def make_plan(sources: Iterable[Source], folder: Path, extension: str, clashes: 
         state.mkdir(parents=True, exist_ok=True)
         for left_over in state.glob(f".{PLAN_FILE}.*.part"):  # of a run that was killed
             left_over.unlink(missing_ok=True)
-        _write(sources, folder, extension, clashes, batch)
+        _write(sources, folder, extension, clashes, batch, rules)
     except BaseException as problem:
         for path in made:
             with contextlib.suppress(OSError):  # not empty: somebody else's
@@ -70,12 +79,19 @@ def make_plan(sources: Iterable[Source], folder: Path, extension: str, clashes: 
     return Plan.open(state)
 
 
-def _write(sources: Iterable[Source], folder: Path, extension: str, clashes: Clashes, batch: BatchFile) -> None:
+def _write(
+    sources: Iterable[Source],
+    folder: Path,
+    extension: str,
+    clashes: Clashes,
+    batch: BatchFile,
+    rules: NameRules | None,
+) -> None:
     """Write the three files of a plan, its head last."""
     state = folder / STATE_FOLDER
     with ExitStack() as opened:
         stream, path = opened.enter_context(_temporary(state / PLAN_FILE))
-        draft = Draft(stream, folder, extension)
+        draft = Draft(stream, folder, extension, rules)
         for source in sources:
             draft.add(source)
         draft.resolve(numbers=clashes == "number")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ....io_formats.name_keys import cautious_key
 from ....io_formats.replacing import replace_file
 from ..work import STATE_FOLDER
 
@@ -22,9 +23,13 @@ _HASH = np.dtype("<u8")
 
 
 def target_hash(target: str) -> int:
-    """Return 64 bits that stand for a path below the output folder; the same ones for names that differ in case."""
-    key = target.casefold().encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
+    """Return 64 bits that stand for a path below the output folder: the same ones for names that may be one file."""
+    return text_hash(cautious_key(target))
+
+
+def text_hash(text: str) -> int:
+    """Return 64 bits that stand for a text."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def write_index(output: Path, hashes: Iterable[int]) -> None:

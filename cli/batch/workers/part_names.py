@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ....io_formats.name_keys import PathTable, cautious_key
 from ...conversions.file_naming import FileNames
 from ...inputs import file_key
 from ..plan.target_index import TargetIndex
@@ -18,7 +19,7 @@ class PartNames(FileNames):
     """
 
     def __init__(self, target: Path, output: Path, index: TargetIndex) -> None:
-        super().__init__(())
+        super().__init__(PathTable())
         self._target = target
         self._output = output
         self._index = index
@@ -32,10 +33,10 @@ class PartNames(FileNames):
         part = (f"{before}_{name}" if before else name).replace(".", "_")
         plain, number = f"{own}.{part}", 2
         path = self._target.with_name(plain + self._target.suffix)
-        while str(path).casefold() in self._given or self._is_planned(path):
+        while cautious_key(str(path)) in self._given or self._is_planned(path):
             path = self._target.with_name(f"{plain}_{number}{self._target.suffix}")
             number += 1
-        self._given.add(str(path).casefold())
+        self._given.add(cautious_key(str(path)))
         return path
 
     def is_taken(self, path: Path) -> bool:

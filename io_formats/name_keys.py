@@ -1,0 +1,114 @@
+"""Which file names a folder takes for the same.
+
+Systems differ, and so do folders of one system: case may count or not, ``ß`` may stand for ``ss``, and an accent may be
+one character with its letter or follow it. A folder is only probed where two names could be the same: that writes a
+temporary file.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+_Value = TypeVar("_Value")
+
+_PROBE = "meshferry-probe-"
+_COMPOSED = "\N{LATIN SMALL LETTER E WITH ACUTE}"
+
+
+@dataclass(frozen=True)
+class NameRules:
+    """How a folder compares names."""
+
+    ignores_case: bool = True
+    folds_sharp_s: bool = True
+    """Case is ignored by the full rules of Unicode, under which ``ß`` equals ``ss``."""
+    ignores_composition: bool = True
+    """A letter with its accent as one character equals both as two."""
+
+    def key(self, name: str) -> str:
+        """Return a text that is equal for names which the folder takes for the same."""
+        if name.isascii():
+            return name.lower() if self.ignores_case else name
+        if self.ignores_composition:
+            name = unicodedata.normalize("NFC", name)
+        if self.ignores_case:
+            name = name.casefold() if self.folds_sharp_s else "".join(map(_fold_one, name))
+        return unicodedata.normalize("NFC", name) if self.ignores_composition else name
+
+
+CAUTIOUS = NameRules()
+"""Under these, names are the same if any known system takes them for the same."""
+
+
+def _fold_one(character: str) -> str:
+    folded = character.casefold()
+    return folded if len(folded) == 1 else character
+
+
+def cautious_key(name: str) -> str:
+    """Return a text that is equal for names which any known system takes for the same."""
+    return CAUTIOUS.key(name)
+
+
+@functools.lru_cache(1024)
+def rules_of(folder: str) -> NameRules:
+    """Return how a folder compares names; of one that is not there, how its nearest parent does.
+
+    The answer is kept for the life of the process. A folder that cannot be written to gets the cautious rules.
+    """
+    while not os.path.isdir(folder):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return CAUTIOUS
+        folder = parent
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{_PROBE}", suffix=f"-ß-{_COMPOSED}") as probe:
+            return _rules_by(os.path.basename(probe.name), lambda name: os.path.lexists(os.path.join(folder, name)))
+    except (OSError, UnicodeError):
+        return CAUTIOUS
+
+
+def _rules_by(name: str, finds: Callable[[str], bool]) -> NameRules:
+    """Return the rules of a folder from the other spellings under which it finds a file.
+
+    Parameters
+    ----------
+    name:
+        Name of a file in the folder, with ``ß`` and a composed accent.
+    finds:
+        Whether the folder has a file of a name.
+    """
+    return NameRules(
+        ignores_case=finds(name.replace(_PROBE, _PROBE.upper())),
+        folds_sharp_s=finds(name.replace("ß", "ss")),
+        ignores_composition=finds(name.replace(_COMPOSED, unicodedata.normalize("NFD", _COMPOSED))),
+    )
+
+
+class PathTable(Generic[_Value]):
+    """Values by the paths of files, which are found under every spelling that their folder takes for the same."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, list[tuple[str, _Value]]] = {}
+
+    def find(self, path: str | os.PathLike[str]) -> _Value | None:
+        """Return the value of the first file that the path could be; None if there is none."""
+        text = os.path.realpath(path)
+        for known, value in self._entries.get(cautious_key(text), ()):
+            if known == text:
+                return value
+            rules = rules_of(os.path.dirname(text))
+            if rules.key(known) == rules.key(text):
+                return value
+        return None
+
+    def add(self, path: str | os.PathLike[str], value: _Value) -> None:
+        """Add a file; one that is there already keeps its value."""
+        text = os.path.realpath(path)
+        self._entries.setdefault(cautious_key(text), []).append((text, value))
