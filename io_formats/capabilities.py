@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -53,39 +52,66 @@ class Capabilities:
         return self.node_clips or self.joint_clips or self.vertex_clips
 
 
+@dataclass(frozen=True)
+class _Loss:
+    """Things of one kind that a target drops of an object, an armature or an animation."""
+
+    kind: str
+    owner: str
+    count: int
+    names: tuple[str, ...] = ()
+    """Names of the things; empty if ``owner`` names them well enough."""
+
+
 def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
     """Return one sentence for each kind of thing that a target with these capabilities drops."""
-    lost: Counter[str] = Counter()
-    names: dict[str, list[str]] = {}
-    for kind, count, owner in _all_losses(scene, capabilities):
-        if count > 0:
-            lost[kind] += count
-            names.setdefault(kind, []).append(owner)
-    if lost[_MATERIAL]:
-        # One that many objects share is one.
-        lost[_MATERIAL] = len({name for node in scene.nodes if node.mesh for name in node.mesh.materials if name})
-    return [
-        f"{count} {kind if count == 1 else _PLURALS.get(kind, kind + 's')} not carried over: {_some(names[kind])}"
-        for kind, count in lost.items()
-    ]
+    lost: dict[str, list[_Loss]] = {}
+    for loss in _all_losses(scene, capabilities):
+        if loss.count > 0:
+            lost.setdefault(loss.kind, []).append(loss)
+    return [_sentence(kind, found) for kind, found in lost.items()]
 
 
-def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str, int, str]]:
-    """Yield what is lost, how much of it, and the name of what has it."""
+def _sentence(kind: str, found: list[_Loss]) -> str:
+    """Return ``material 'M' of object 'Cube' not carried over`` or ``2 bones not carried over: 'Rig'``."""
+    named = [(name, loss.owner) for loss in found for name in loss.names]
+    if kind == _MATERIAL:  # one that many objects share is one
+        named = list({name: (name, owner) for name, owner in reversed(named)}.values())[::-1]
+    count = len(named) or sum(loss.count for loss in found)
+    if len(named) == 1:
+        more = len({loss.owner for loss in found}) - 1
+        return f"{kind} '{named[0][0]}' of object '{named[0][1]}'{f' and {more} more' if more else ''} not carried over"
+    kinds = kind if count == 1 else _PLURALS.get(kind, kind + "s")
+    return f"{count:,} {kinds} not carried over: {_some_named(named) or _some([loss.owner for loss in found])}"
+
+
+def _some_named(named: list[tuple[str, str]], most: int = 5) -> str:
+    """Return ``'Up', 'Down' of 'Body', 'Wide' of 'Hat'``."""
+    owners: dict[str, list[str]] = {}
+    for name, owner in named[:most]:
+        owners.setdefault(owner, []).append(f"'{name}'")
+    more = f" and {len(named) - most:,} more" if len(named) > most else ""
+    return ", ".join(f"{', '.join(names)} of '{owner}'" for owner, names in owners.items()) + more
+
+
+def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
     for node in scene.nodes:
         if node.parent >= 0 and not capabilities.node_hierarchy:
-            yield "parent relation", 1, node.name
+            yield _Loss("parent relation", node.name, 1)
         if node.lod > 0 and not capabilities.levels_of_detail:
-            yield "lower level of detail", 1, node.name
+            yield _Loss("lower level of detail", node.name, 1)
         if node.role is not Role.RENDER and not capabilities.physics:
-            yield "physics shape", 1, node.name
+            yield _Loss("physics shape", node.name, 1)
         if node.mesh is not None:
-            yield from ((kind, count, node.name) for kind, count in _mesh_losses(node.mesh, capabilities))
-    yield from ((kind, 1, owner) for kind, owner in _joined(scene, capabilities))
+            yield from (
+                _Loss(kind, node.name, len(names), names) for kind, names in _lost_names(node.mesh, capabilities)
+            )
+            yield from (_Loss(kind, node.name, count) for kind, count in _mesh_losses(node.mesh, capabilities))
+    yield from (_Loss(kind, owner, 1) for kind, owner in _joined(scene, capabilities))
     if not capabilities.skeletons:
-        yield from (("bone", len(skeleton.joints), skeleton.name) for skeleton in scene.skeletons)
+        yield from (_Loss("bone", skeleton.name, len(skeleton.joints)) for skeleton in scene.skeletons)
     for clip in scene.clips:
-        yield from ((kind, count, clip.name) for kind, count in _clip_losses(clip, capabilities))
+        yield from (_Loss(kind, clip.name, count) for kind, count in _clip_losses(clip, capabilities))
 
 
 _MATERIAL = "material"
@@ -120,19 +146,26 @@ def _clip_losses(clip: Clip, capabilities: Capabilities) -> list[tuple[str, int]
     ]
 
 
+def _lost_names(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the names of the things of a mesh that are dropped, by kind."""
+    materials = dict.fromkeys(name for name in mesh.materials if name)
+    return [
+        ("UV layer", tuple(layer.name for layer in mesh.uvs[capabilities.uv_layers :])),
+        ("colour layer", tuple(layer.name for layer in mesh.colors[capabilities.color_layers :])),
+        ("custom layer", () if capabilities.custom_layers else tuple(layer.name for layer in mesh.custom)),
+        (_MATERIAL, () if capabilities.materials else tuple(materials)),
+        ("shape key", () if capabilities.shape_keys else tuple(key.name for key in mesh.shape_keys)),
+    ]
+
+
 def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]]:
     weights = mesh.joint_weights
     excess = 0
     if weights is not None and capabilities.influences and weights.shape[1] > capabilities.influences:
         excess = int(((weights > 0).sum(axis=1) > capabilities.influences).sum())
     return [
-        ("UV layer", len(mesh.uvs) - capabilities.uv_layers),
-        ("colour layer", len(mesh.colors) - capabilities.color_layers),
         ("colour layer's alpha", _with_alpha(mesh, min(capabilities.color_layers, capabilities.opaque_colors))),
-        ("custom layer", 0 if capabilities.custom_layers else len(mesh.custom)),
         ("custom normal layer", 0 if capabilities.normals or mesh.normal is None else 1),
-        (_MATERIAL, 0 if capabilities.materials else len([name for name in mesh.materials if name])),
-        ("shape key", 0 if capabilities.shape_keys else len(mesh.shape_keys)),
         ("weighted mesh", 1 if weights is not None and not capabilities.influences else 0),
         (_OVER, excess),
         *(() if capabilities.surfaces else _surface_losses(mesh)),

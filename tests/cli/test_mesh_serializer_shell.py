@@ -178,7 +178,7 @@ def test_what_one_file_lost_is_said_of_it_alone(meshferry: Any, tmp_path: Path) 
     done = meshferry("convert", "--json", source, *options)
     said = {Path(entry["output"]).stem: entry["warnings"] for entry in done.entries}
     assert {name: len(texts) for name, texts in said.items()} == {"Bare": 2, "Loose": 1, "Whole": 0}, said
-    assert said["Bare"][0] == "1 material not carried over: 'Bare', 'Loose', 'Whole'"
+    assert said["Bare"][0] == "material 'Steel' of object 'Bare' and 2 more not carried over"
     assert "no UV map" in said["Bare"][1] and "1 vertex belongs to no triangle" in said["Loose"][0]
     assert [entry["facts"]["materials"] for entry in done.entries] == [0, 0, 0]
     assert [entry["facts"]["uv_layers"] for entry in done.entries] == [0, 1, 1]

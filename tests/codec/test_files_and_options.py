@@ -344,12 +344,12 @@ def rich_scene() -> sc.Scene:
 
 def test_a_format_that_holds_nothing_loses_everything() -> None:
     assert losses(rich_scene(), Capabilities()) == [
-        "3 UV layers not carried over: 'Body', 'Far'",
-        "2 colour layers not carried over: 'Body', 'Far'",
-        "1 custom layer not carried over: 'Body'",
+        "3 UV layers not carried over: 'UVMap', 'UVMap' of 'Body', 'UVMap' of 'Far'",
+        "2 colour layers not carried over: 'Color' of 'Body', 'Color' of 'Far'",
+        "custom layer 'custom' of object 'Body' not carried over",
+        "2 materials not carried over: 'Material0.Folktails', 'Material1.Folktails' of 'Body'",
+        "2 shape keys not carried over: 'Up', 'Down' of 'Body'",
         "2 custom normal layers not carried over: 'Body', 'Far'",
-        "2 materials not carried over: 'Body', 'Far'",
-        "2 shape keys not carried over: 'Body'",
         "1 weighted mesh not carried over: 'Body'",
         "1 surface apart from others of its name not carried over: 'Body'",
         "1 lightmap setting not carried over: 'Body'",
@@ -401,7 +401,20 @@ def test_what_files_join() -> None:
     assert not [text for text in alone if "of its own" in text or "further" in text]
 
 
+def test_a_shared_material_is_one_loss_with_the_number_of_its_objects() -> None:
+    meshes = [models.grid_mesh(materials=1) for _ in range(3)]
+    for mesh in meshes:
+        mesh.materials = ["Steel"]
+    scene = sc.Scene("x", [sc.Node(f"n{number}", mesh=mesh) for number, mesh in enumerate(meshes)])
+    found = [text for text in losses(scene, Capabilities()) if "material" in text]
+    assert found == ["material 'Steel' of object 'n0' and 2 more not carried over"]
+
+
 def test_many_names_are_cut_short() -> None:
+    keyed = models.grid_mesh()
+    keyed.shape_keys = [sc.ShapeKey(f"k{i}", keyed.points) for i in range(7)]
+    (said,) = (text for text in losses(sc.Scene("x", [sc.Node("n", mesh=keyed)]), Capabilities()) if "key" in text)
+    assert said == "7 shape keys not carried over: 'k0', 'k1', 'k2', 'k3', 'k4' of 'n' and 2 more"
     scene = sc.Scene("x", [sc.Node("Root"), *(sc.Node(f"n{i}", 0) for i in range(8)), sc.Node("n0", 0)])
     assert losses(scene, Capabilities()) == [
         "9 parent relations not carried over: 'n0', 'n1', 'n2', 'n3', 'n4' and 3 more"
@@ -423,7 +436,7 @@ def test_plurals_name_kinds_that_exist() -> None:
 
 def test_what_timbermesh_cannot_hold() -> None:
     assert losses(rich_scene(), TIMBERMESH.capabilities) == [
-        "2 shape keys not carried over: 'Body'",
+        "2 shape keys not carried over: 'Up', 'Down' of 'Body'",
         "1 weighted mesh not carried over: 'Body'",
         "1 surface apart from others of its name not carried over: 'Body'",
         "1 lightmap setting not carried over: 'Body'",

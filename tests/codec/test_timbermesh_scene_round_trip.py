@@ -399,8 +399,8 @@ def test_more_layers_than_the_file_holds() -> None:
     data, said = encode_scene(scene_of(mesh), TIMBERMESH)
     names = [p.name for p in oracle.parse(oracle.inflate(data)).nodes[0].vertexProperties]
     assert names == ["position", "normal", "tangent", "color", "uv0", "uv1", "uv2"]
-    assert "2 UV layers not carried over: 'Lodge'" in said
-    assert "1 colour layer not carried over: 'Lodge'" in said
+    assert "2 UV layers not carried over: 'UV3', 'UV4' of 'Lodge'" in said
+    assert "colour layer 'Color' of object 'Lodge' not carried over" in said
 
 
 def test_attributes_of_types_the_file_has_not() -> None:

@@ -308,7 +308,7 @@ def test_the_check_finds_what_an_export_would_say(clean_blender: Any, crates: li
     crates[0].scale = (1000, 1000, 1000)
     bpy.ops.export_scene.mesh_serializer_check()
     said = [finding.message for finding in found.findings]
-    assert any("1 material not carried over" in text for text in said), said
+    assert "material 'Wood' of object 'red' not carried over" in said, said
     assert any("steps of 61 mm" in text for text in said), said
     assert not any(finding.is_error for finding in found.findings)
     _select(bpy, _grid(bpy, "Field", 260))
