@@ -15,8 +15,9 @@ from bpy_extras.io_utils import ExportHelper
 from ..blender_data import import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.exporting import exporter
-from ..blender_data.exporting.export_options import EXPORT_OPTIONS
-from ..blender_data.exporting.object_selection import source_objects
+from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN
+from ..blender_data.exporting.object_selection import automatic_source, has_surface, listed, select, source_objects
+from ..blender_data.names import file_name as name_of
 from ..blender_data.steps import Steps, finish, scaled, without_bpy
 from ..io_formats.capabilities import losses
 from ..io_formats.common_options import IMPORT_CHOICES
@@ -34,13 +35,34 @@ from .finding_list import keep_findings
 from .option_properties import SECTIONS, draw_options, option_values, values_for
 from .progress import LongWork
 from .reporting import Messages, conclude, counted
+from .sidebar import draw_wrapped
 
-SCOPES = (
-    ("COLLECTION", "Active Collection", "The active collection with the collections inside it"),
-    ("SELECTION", "Selected Objects", "The selected objects"),
-    ("SCENE", "Scene", "Everything in the scene"),
+AUTOMATIC = (
+    "AUTO",
+    "Automatic",
+    (
+        "The selected meshes; if only armatures or empties are selected, the meshes below them; if nothing is "
+        "selected, the active collection"
+    ),
 )
-OBJECT_SCOPES = tuple(sorted(SCOPES, key=lambda scope: scope[0] != "SELECTION"))
+_COLLECTION = ("COLLECTION", "Active Collection", "The active collection with the collections inside it")
+_SELECTION = ("SELECTION", "Selected Objects", "The selected objects")
+_SCENE = ("SCENE", "Scene", "Everything in the scene")
+
+
+def scope_items(*scopes: tuple[str, str, str]) -> list[tuple[str, str, str, str, int]]:
+    """Return the items of a scope property in this order, each with its place as its number in .blend files.
+
+    What was added later stands first, with the next number.
+    """
+    added = [scope for scope in scopes if scope == AUTOMATIC]
+    numbered = [scope for scope in scopes if scope != AUTOMATIC]
+    numbers = {scope[0]: number for number, scope in enumerate([*numbered, *added])}
+    return [(*scope, "NONE", numbers[scope[0]]) for scope in [*added, *numbered]]
+
+
+SCOPES = scope_items(AUTOMATIC, _COLLECTION, _SELECTION, _SCENE)
+OBJECT_SCOPES = scope_items(AUTOMATIC, _SELECTION, _COLLECTION, _SCENE)
 """The same for formats of single objects."""
 
 
@@ -86,7 +108,7 @@ class ExportScene(LongWork, ExportHelper):
         description="Export this collection, whatever is selected",
         options={"HIDDEN", "SKIP_SAVE"},
     )
-    scope: EnumProperty(name="Export", description="What is written to the file", items=SCOPES, default="COLLECTION")
+    scope: EnumProperty(name="Export", description="What is written to the file", items=SCOPES, default="AUTO")
     suggested_name: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
     given_options: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
     """Names of the options that were given before the dialog opened, in which presets set them, too."""
@@ -115,17 +137,51 @@ class ExportScene(LongWork, ExportHelper):
         """Draw what to export and the options in sections; a collection's own exporter exports that collection."""
         layout = self.layout
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
-            if self.collection:
-                layout.label(text=self.collection, icon="OUTLINER_COLLECTION", translate=False)
-            else:
+            if not self.collection:
                 column = layout.column()
                 column.use_property_split = True
                 column.use_property_decorate = False
                 column.prop(self, "scope")
+            self.draw_scope(context)
         self.draw_files(context)
         imported = self.imported_texts(context)
         prefix = f"{self.panel_prefix}_export"
         draw_options(layout, self, self.option_table, prefix, self.section_order, imported=imported)
+
+    def draw_scope(self, context: Any) -> None:
+        """Draw in words what is exported; what keeps anything from being exported is drawn with the files."""
+        try:
+            source = self.shown_source(context)
+            text = rpt_("Exports: {}").format(self.scope_text(context, source))
+        except MeshferryError:
+            return
+        draw_wrapped(
+            self.layout.column(align=True), context, text, "OUTLINER_COLLECTION" if source.collection else "EXPORT"
+        )
+
+    def scope_text(self, context: Any, source: Any) -> str:
+        """Return in words what is exported.
+
+        Raises
+        ------
+        MeshferryError
+            Nothing is.
+        """
+        return scope_text(source, self.mesh_count(context, source))
+
+    def mesh_count(self, context: Any, source: Any) -> int:
+        """Return the number of meshes that are exported, without coarser levels of detail."""
+        can = self.format.capabilities
+        use_hidden = bool(getattr(self, HIDDEN.name))
+        chosen = select(context, source, use_hidden=use_hidden, with_empties=can.node_hierarchy).objects
+        return sum(has_surface(item) and item.meshferry.lod_of not in chosen for item in chosen)
+
+    def chosen_source(self, context: Any) -> Any:
+        """Return what is exported; the whole scene if that cannot be said."""
+        try:
+            return self.source(context, "")[0]
+        except MeshferryError:
+            return exporter.Source("SCENE")
 
     def shown_source(self, context: Any) -> Any:
         """Return what the dialog is about; among the exporters of a collection, which give no name, that collection.
@@ -245,18 +301,25 @@ class ExportScene(LongWork, ExportHelper):
         if self.collection:
             chosen = named_collection(context, self.collection)
             return exporter.Source("COLLECTION", chosen), chosen.name
-        if self.scope == "COLLECTION":
-            chosen = context.collection
-            if chosen != context.scene.collection:
-                return exporter.Source("COLLECTION", chosen), chosen.name
+        source = exporter.Source("SELECTION" if self.scope == "SELECTION" else "SCENE")
+        if self.scope == "AUTO":
+            source = automatic_source(context, with_tree=self.format.capabilities.node_hierarchy)
+        elif self.scope == "COLLECTION" and context.collection != context.scene.collection:
+            source = exporter.Source("COLLECTION", context.collection)
+        if source.collection is not None:
+            return source, source.collection.name
         stem = Path(path).name.removesuffix(self.filename_ext)
-        kind = "SELECTION" if self.scope == "SELECTION" else "SCENE"
-        return exporter.Source(kind, None), stem.removesuffix(self.name_suffix) or stem
+        return source, stem.removesuffix(self.name_suffix) or stem
 
     def suggest_name(self, context: Any) -> str:
-        """Return a file name after the collection or the .blend file."""
+        """Return a file name after the collection, the only object or the .blend file."""
         root = context.scene.collection
-        name = self.collection or (context.collection.name if self.scope == "COLLECTION" else root.name)
+        name = self.collection
+        if not name:
+            source = self.chosen_source(context)
+            name = (source.collection or root).name
+            if source.kind in {"SELECTION", "OBJECTS"} and context.object is not None:
+                return file_name(name_of(context.object), self.format, self.name_suffix, self.filename_ext)
         if name == root.name:
             name = Path(context.blend_data.filepath).stem or "Untitled"
         elif name in context.blend_data.collections:
@@ -292,6 +355,18 @@ class ExportScene(LongWork, ExportHelper):
             text = rpt_("'{}' exists already; give the name with its extension to replace it")
             raise ExportError(text.format(Path(path).name))
         return path
+
+
+def scope_text(source: Any, count: int) -> str:
+    """Return in words what an export takes, with its number of meshes."""
+    meshes = counted(count, "{} mesh", "{} meshes")
+    if source.collection is not None:
+        return rpt_("collection '{}' ({})").format(source.collection.name, meshes)
+    if source.roots:
+        return rpt_("{} below {}").format(meshes, listed([item.name for item in source.roots], most=3))
+    if source.kind == "SCENE":
+        return rpt_("the scene ({})").format(meshes)
+    return counted(count, "{} selected mesh", "{} selected meshes")
 
 
 def read_parts(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Parts:

@@ -58,8 +58,6 @@ class ExportFiles(ExportScene):
             names = []
         if len(names) == 1:
             return file_name(names[0], self.format, extension=self.filename_ext)
-        if self.scope == "SELECTION" and context.object is not None:
-            return file_name(context.object.name, self.format, extension=self.filename_ext)
         return super().suggest_name(context)
 
     def draw_files(self, context: Any) -> None:

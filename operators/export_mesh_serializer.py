@@ -38,9 +38,7 @@ class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
     panel_prefix = "MESH_SERIALIZER"
 
     filter_glob: StringProperty(default=";".join(f"*{known}" for known in EXTENSIONS), options={"HIDDEN", "SKIP_SAVE"})
-    scope: EnumProperty(
-        name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="SELECTION"
-    )
+    scope: EnumProperty(name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="AUTO")
 
     file_extension: EnumProperty(
         name="Extension",

@@ -90,7 +90,12 @@ class ExportSecondLife(ExportFiles):
     def values(self) -> dict[str, Any]:
         """Return the values of the options; what is selected is exported even while another level is looked at."""
         values = super().values()
-        return {**values, HIDDEN.name: True} if self.scope == "SELECTION" and not self.collection else values
+        has_chosen = not self.collection and self.chosen_source(bpy.context).kind == "OBJECTS"
+        return {**values, HIDDEN.name: True} if has_chosen else values
+
+    def mesh_count(self, context: Any, source: Any) -> int:
+        """Return the number of models."""
+        return len(find_models(context, source, self.values()).models)
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the models."""
@@ -161,9 +166,7 @@ class EXPORT_SCENE_OT_second_life_upload(ExportSet, bpy.types.Operator):
     panel_prefix = "SECOND_LIFE_upload"
 
     filter_glob: StringProperty(default=f"*{SECOND_LIFE_UPLOAD.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
-    scope: EnumProperty(
-        name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="SELECTION"
-    )
+    scope: EnumProperty(name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="AUTO")
 
     is_confirmed: BoolProperty(
         name="Replacing Confirmed",

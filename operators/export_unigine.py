@@ -11,7 +11,7 @@ from bpy.props import EnumProperty, StringProperty
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDEN
 from ..blender_data.exporting.joint_sampling import clips_by_armature
-from ..blender_data.exporting.object_selection import armature_of, select_armatures
+from ..blender_data.exporting.object_selection import armature_of, label_of, select_armatures
 from ..blender_data.names import file_name as name_of
 from ..io_formats.errors import ExportError
 from ..io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH
@@ -31,7 +31,10 @@ ANIMATION_OPTIONS = export_table(UNIGINE_ANIMATION)
 SECTION_ORDER = ("File", "Objects", "Geometry", "Armature", "Animation")
 """The version decides what the rest can be, so it comes first."""
 
-ACTIVE = ("ACTIVE", "Active Armature", "The active armature, or the one that moves the active object")
+ANIMATION_SCOPES = [
+    ("ACTIVE", "Active Armature", "The active armature, or the one that moves the active object"),
+    *(scope[:3] for scope in OBJECT_SCOPES if scope[0] != "AUTO"),
+]
 
 
 @with_options(MESH_OPTIONS)
@@ -49,9 +52,7 @@ class EXPORT_SCENE_OT_unigine_mesh(ExportFiles, bpy.types.Operator):
     panel_prefix = "UNIGINE_mesh"
 
     filter_glob: StringProperty(default=f"*{UNIGINE_MESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
-    scope: EnumProperty(
-        name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="SELECTION"
-    )
+    scope: EnumProperty(name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="AUTO")
 
     def values(self) -> dict[str, Any]:
         """Return the values of the options; animations are only read where they go into the mesh."""
@@ -90,7 +91,7 @@ class EXPORT_SCENE_OT_unigine_anim(ExportFiles, bpy.types.Operator):
 
     filter_glob: StringProperty(default=f"*{UNIGINE_ANIMATION.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
     scope: EnumProperty(
-        name="Export", description="Whose animation is exported", items=(ACTIVE, *OBJECT_SCOPES), default="ACTIVE"
+        name="Export", description="Whose animation is exported", items=ANIMATION_SCOPES, default="ACTIVE"
     )
 
     def source(self, context: Any, path: str) -> tuple[Any, str]:
@@ -101,6 +102,11 @@ class EXPORT_SCENE_OT_unigine_anim(ExportFiles, bpy.types.Operator):
         if armature is None:
             raise ExportError(rpt_("The active object has no armature; choose one, or export the selected objects"))
         return exporter.Source("OBJECTS", objects=(armature,)), name_of(armature)
+
+    def scope_text(self, context: Any, source: Any) -> str:
+        """Return in words whose animations are exported."""
+        clips = counted(len(self.names(context, source)), "{} animation", "{} animations")
+        return rpt_("{} of {}").format(clips, label_of(source))
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the clips; those of one name on several armatures with the armatures'."""

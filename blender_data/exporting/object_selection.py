@@ -25,6 +25,8 @@ class Source:
     kind: str
     collection: bpy.types.Collection | None = None
     objects: tuple[bpy.types.Object, ...] = ()
+    roots: tuple[bpy.types.Object, ...] = ()
+    """Armatures and empties that were chosen, if ``objects`` are those below them."""
 
 
 @dataclass
@@ -33,6 +35,58 @@ class Selected:
 
     objects: list[bpy.types.Object] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+
+
+def automatic_source(context: bpy.types.Context, *, with_tree: bool) -> Source:
+    """Return what to export if the user has not said it.
+
+    These are the selected meshes. If only armatures or empties are selected, the meshes below them. If neither is,
+    the active collection.
+
+    Parameters
+    ----------
+    with_tree:
+        Whether the file holds a tree of objects. Then empties are exported, too, and a collection that is selected
+        as a whole is exported as a collection, whose name and settings its file gets.
+    """
+    selected = [thing for thing in context.view_layer.objects.selected if thing.visible_get()]
+    roots = [thing for thing in selected if thing.type in {"ARMATURE", "EMPTY"} and not has_surface(thing)]
+    taken = [thing for thing in selected if has_surface(thing)]
+    if taken and with_tree:
+        taken = [thing for thing in selected if has_surface(thing) or thing.type == "EMPTY"]
+        if _is_whole(taken, context.collection):
+            return Source("COLLECTION", context.collection)
+    if taken:
+        return Source("OBJECTS", objects=tuple(taken))
+    if roots:
+        return Source("OBJECTS", objects=tuple(_below(context, roots, with_tree=with_tree)), roots=tuple(roots))
+    if context.collection != context.scene.collection:
+        return Source("COLLECTION", context.collection)
+    return Source("SCENE")
+
+
+def has_surface(thing: bpy.types.Object) -> bool:
+    """Return whether an object has a surface, or shows instances that may have one."""
+    return thing.type in MESHABLE or (thing.type == "EMPTY" and thing.instance_type != "NONE")
+
+
+def _is_whole(taken: Iterable[bpy.types.Object], collection: bpy.types.Collection) -> bool:
+    """Return whether these objects are all that is visible in a collection, and can be exported."""
+    visible = {thing for thing in collection.all_objects if thing.type in {*MESHABLE, "EMPTY"} and thing.visible_get()}
+    return visible == set(taken)
+
+
+def _below(context: bpy.types.Context, roots: Iterable[bpy.types.Object], *, with_tree: bool) -> list[bpy.types.Object]:
+    """Return the objects that hang on others or are deformed by them, without hidden ones."""
+    found = dict.fromkeys(roots)
+    for root in tuple(found):
+        found.update(dict.fromkeys(root.children_recursive))
+    found.update(dict.fromkeys(thing for thing in context.scene.objects if armature_of(thing) in found))
+    return [
+        thing
+        for thing in found
+        if (has_surface(thing) or (with_tree and thing.type == "EMPTY")) and thing.visible_get()
+    ]
 
 
 def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with_empties: bool = True) -> Selected:
@@ -228,6 +282,8 @@ def label_of(source: Source) -> str:
     """Return what a source is called in messages."""
     if source.collection is not None:
         return f"collection '{source.collection.name}'"
+    if source.roots:
+        return f"what is below {listed([thing.name for thing in source.roots])}"
     if source.kind == "OBJECTS":
         return listed([thing.name for thing in source.objects]) or "nothing"
     return "the selection" if source.kind == "SELECTION" else "the scene"

@@ -189,12 +189,12 @@ def test_an_export_lists_all_errors_of_all_objects(box: Any, clean_blender: Any,
         bpy.context.object.data.materials.append(bpy.data.materials.new(name))
     path = tmp_path / "Lodge.timbermesh"
     with pytest.raises(RuntimeError, match=r"Material 'Dirt.001'.*and 2 more"):
-        bpy.ops.export_scene.timbermesh(filepath=str(path))
+        bpy.ops.export_scene.timbermesh(filepath=str(path), scope="SCENE")
     check = bpy.context.window_manager.meshferry_check
     assert (check.format, check.subject) == ("timbermesh", "Lodge")
     assert [one.item for one in check.findings if one.is_error] == [f"Material '{name}'" for name in names]
     assert fix() == {"FINISHED"}
-    assert bpy.ops.export_scene.timbermesh(filepath=str(path)) == {"FINISHED"}
+    assert bpy.ops.export_scene.timbermesh(filepath=str(path), scope="SCENE") == {"FINISHED"}
     assert path.exists()
 
 
@@ -205,5 +205,5 @@ def test_objects_of_zero_scale_are_named_together(box: Any, clean_blender: Any, 
         bpy.context.object.name = name
         bpy.context.object.scale.z = 0
     with pytest.raises(RuntimeError, match=r"'#Flat' has zero scale on Z.*'#Thin' has zero scale on Z"):
-        bpy.ops.export_scene.timbermesh(filepath=str(tmp_path / "a.timbermesh"))
+        bpy.ops.export_scene.timbermesh(filepath=str(tmp_path / "a.timbermesh"), scope="SCENE")
     assert len(bpy.context.window_manager.meshferry_check.findings) == 2

@@ -122,7 +122,7 @@ def test_an_armature_stands_for_what_it_deforms(clean_blender, box, tmp_path):
     bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"))
     assert list(_geometries(tmp_path / "any.dae")) == ["box"]
     _select(bpy, avatar, other)
-    bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"))
+    bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"), scope="SELECTION")
     assert sorted(_geometries(tmp_path / "any.dae")) == ["box", "other"]
 
 
@@ -131,7 +131,7 @@ def test_nothing_selected_is_said(clean_blender, box, tmp_path):
     box.select_set(False)
     bpy.context.view_layer.objects.active = None
     with pytest.raises(RuntimeError, match="No mesh is selected"):
-        bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"))
+        bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "any.dae"), scope="SELECTION")
 
 
 def test_files_beside_a_new_one_stay_unless_told_otherwise(clean_blender, box, tmp_path):

@@ -210,7 +210,7 @@ def test_what_concerns_no_file_in_particular_is_said_once(clean_blender, flags, 
     bpy.context.scene.collection.objects.link(sun)
     sun.select_set(True)
     capfd.readouterr()
-    bpy.ops.export_scene.unigine_mesh(filepath=str(tmp_path / "any.mesh"), use_replace=True)
+    bpy.ops.export_scene.unigine_mesh(filepath=str(tmp_path / "any.mesh"), use_replace=True, scope="SELECTION")
     lines = capfd.readouterr().out.splitlines()
     assert lines.count("Warning: 'Sun': lights cannot be exported") == 1
     assert not [line for line in lines if "red.mesh" in line and "Sun" in line]
