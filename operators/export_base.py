@@ -33,7 +33,7 @@ from .export_refusal import show_refusal
 from .file_names import file_name, name_in_file, with_extension
 from .finding_list import keep_findings
 from .option_properties import SECTIONS, draw_options, option_values, values_for
-from .progress import LongWork
+from .progress import DIALOG_WIDTH, LongWork
 from .reporting import Messages, conclude, counted
 from .sidebar import draw_wrapped
 
@@ -136,6 +136,9 @@ class ExportScene(LongWork, ExportHelper):
     def draw(self, context: Any) -> None:
         """Draw what to export and the options in sections; a collection's own exporter exports that collection."""
         layout = self.layout
+        if self.asked:
+            draw_wrapped(layout.column(align=True), context, self.asked, "QUESTION", width=DIALOG_WIDTH)
+            return
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
             if not self.collection:
                 column = layout.column()
@@ -223,6 +226,7 @@ class ExportScene(LongWork, ExportHelper):
         with messages.attempt(given, self.name_to_write(given)):
             path = Path(self.target_path(given))
             source, name = self.source(context, str(path))
+            self.refuse_too_large(context, source)
             parts = yield from scaled(part_steps(context, source, name, self.format, values), 0.0, 0.8)
         paths = self.paths(path, parts.scenes) if parts.scenes else []
         several = len(paths) > 1
@@ -259,6 +263,15 @@ class ExportScene(LongWork, ExportHelper):
             keep_findings(context, self.format, self.findings_subject(context), found.values())
             is_listed = show_refusal(self)
         return conclude(self, messages, phrases, "Exported", is_listed=is_listed)
+
+    def refuse_too_large(self, context: Any, source: Any) -> None:
+        """Refuse before the work what no file of the format can hold, where that is known before anything is read.
+
+        Raises
+        ------
+        ExportError
+            Each object is too large.
+        """
 
     def findings_subject(self, context: Any) -> str:
         """Return the name under which the sidebar shows the findings of a refused export."""

@@ -7,13 +7,19 @@ from typing import Any
 import bpy
 from bpy.props import EnumProperty, StringProperty
 
+from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, MODIFIERS
+from ..blender_data.exporting.object_selection import MESHABLE, select
+from ..blender_data.exporting.triangle_counts import triangle_count
+from ..io_formats.errors import ExportError
 from ..io_formats.formats import MESH_SERIALIZER
+from ..io_formats.mesh_serializer.document import MOST
+from ..io_formats.mesh_serializer.vertex_arrays import refusal_of_size
 from ..io_formats.scene import Scene
 from .export_base import OBJECT_SCOPES
 from .export_files import ExportFiles, object_names
 from .file_names import with_extension
 from .menus import MenuEntry, collection_under_pointer, registration
-from .option_properties import export_table, with_options
+from .option_properties import export_table, values_for, with_options
 from .preferences import FAMILIES, drawn_for
 from .reporting import counted
 
@@ -80,6 +86,21 @@ class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the objects that become files."""
         return object_names(self, context, source)
+
+    def refuse_too_large(self, context: Any, source: Any) -> None:
+        """Refuse objects that are at least twice as large as a file can be; closer to that, reading them tells."""
+        if self.large_meshes == "SPLIT":
+            return
+        values = values_for(EXPORT_OPTIONS, self.values())
+        chosen = select(context, source, use_hidden=bool(values[HIDDEN.name]), with_empties=False).objects
+        finest = [item for item in chosen if item.type in MESHABLE and item.meshferry.lod_of not in chosen]
+        use_modifiers = bool(values[MODIFIERS.name])
+        counts = {item.name: triangle_count(context, item, use_modifiers=use_modifiers) for item in finest}
+        if self.mesh_files == "JOINED" and counts:
+            counts = {next(iter(counts)): sum(counts.values())}
+        if counts and min(counts.values()) > 2 * MOST:
+            name, count = max(counts.items(), key=lambda item: item[1])
+            raise ExportError(refusal_of_size(name, f"{count:,} triangles"))
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary."""

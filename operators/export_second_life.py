@@ -10,8 +10,9 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ..blender_data.exporting import exporter
-from ..blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
+from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, KEEP_IMPORTED, MODIFIERS
 from ..blender_data.exporting.model_objects import find_models
+from ..blender_data.exporting.triangle_counts import triangle_count
 from ..blender_data.names import file_name as name_of
 from ..io_formats.errors import ExportError, MeshferryError
 from ..io_formats.files import scene_name
@@ -27,11 +28,12 @@ from ..io_formats.options import Option
 from ..io_formats.scene import Scene
 from ..io_formats.second_life.mesh.scene_mapping import SUBMODEL
 from ..io_formats.second_life.models import models_of
+from ..io_formats.second_life.rules import MOST_TRIANGLES
 from .export_base import OBJECT_SCOPES
 from .export_files import ExportFiles, draw_file_names
 from .file_names import file_name
 from .menus import MenuEntry, collection_under_pointer, registration
-from .option_properties import export_table, last_values, section_body, with_options
+from .option_properties import export_table, last_values, section_body, values_for, with_options
 from .preferences import drawn_for
 from .reporting import counted
 from .second_life_objects import chosen_models
@@ -96,6 +98,29 @@ class ExportSecondLife(ExportFiles):
     def mesh_count(self, context: Any, source: Any) -> int:
         """Return the number of models."""
         return len(find_models(context, source, self.values()).models)
+
+    def question(self, context: Any) -> str:
+        """Ask before an export of models that are far too large for the target; it may take minutes."""
+        values = values_for(EXPORT_OPTIONS, self.values())
+        try:
+            source, _name = self.source(context, self.filepath)
+            models = find_models(context, source, values).models
+        except MeshferryError:
+            return ""  # the export says it
+        use_modifiers = bool(values[MODIFIERS.name])
+        counts = {
+            model.finest.name: triangle_count(context, model.finest, use_modifiers=use_modifiers) for model in models
+        }
+        large = {name: count for name, count in counts.items() if count > MOST_TRIANGLES}
+        if not large:
+            return ""
+        name = max(large, key=large.__getitem__)
+        more = rpt_(" (and {} more objects)").format(len(large) - 1) if len(large) > 1 else ""
+        text = rpt_("'{}'{} has {} triangles, more than the {} that fit into one object of Second Life. {}")
+        advice = rpt_(
+            "The export may take minutes, and the upload will hardly work; a Decimate modifier makes it smaller"
+        )
+        return text.format(name, more, f"{large[name]:,}", f"{MOST_TRIANGLES:,}", advice)
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the models."""

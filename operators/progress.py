@@ -19,6 +19,9 @@ from ..blender_data.steps import Step, Steps
 PATIENCE = 0.5
 """Seconds that an operator works at once; what takes longer goes on with progress and Esc."""
 
+DIALOG_WIDTH = 400
+"""Pixels of the dialog that asks, at a resolution scale of 1."""
+
 TICK = 0.02
 """Seconds between two turns of the work, in which Blender handles events and draws."""
 
@@ -86,6 +89,8 @@ class LongWork:
     they changed.
     """
 
+    asked = ""
+    """The question that was asked, which ``draw`` shows in place of the options."""
     _work: Work | None = None
     _timer: Any = None
     _paused = 0.0
@@ -95,11 +100,21 @@ class LongWork:
         """Do the work in steps; return the operator's result."""
         raise NotImplementedError
 
+    def question(self, context: Any) -> str:
+        """Return what to ask the user before the work, or an empty string."""
+        return ""
+
     def execute(self, context: Any) -> set[str]:
         """Do the work, or as much of it as a user waits for without asking how long it will take."""
         manager = context.window_manager
         is_from_user = self.options.is_invoke  # type: ignore[attr-defined]
         is_modal = is_from_user and not bpy.app.background and context.window is not None
+        if is_modal and not self.asked:
+            self.asked = self.question(context)
+            if self.asked:  # the dialog calls this method again
+                return manager.invoke_props_dialog(
+                    self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=rpt_("Export Anyway")
+                )
         work = Work(self.steps(context))
         manager.progress_begin(0, 100)
         try:

@@ -103,8 +103,13 @@ def refuse_too_large(mesh: Mesh, name: str) -> None:
         With the numbers and the ways out.
     """
     if max(len(mesh.points), mesh.triangle_count) > MOST:
-        raise ExportError(
-            f"'{name}' has {len(mesh.points):,} vertices, counted where seams split them, and "
-            f"{mesh.triangle_count:,} triangles; a file holds {MOST:,} of each. Choose to split it into numbered "
-            "files, or give it fewer faces"
-        )
+        counts = f"{len(mesh.points):,} vertices, counted where seams split them, and {mesh.triangle_count:,} triangles"
+        raise ExportError(refusal_of_size(name, counts))
+
+
+def refusal_of_size(name: str, counts: str) -> str:
+    """Return the error for a mesh that a file cannot hold, with the ways out."""
+    return (
+        f"'{name}' has {counts}; a file holds {MOST:,} of each. Choose to split it into numbered files, or give it "
+        "fewer faces"
+    )

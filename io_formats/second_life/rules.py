@@ -18,6 +18,9 @@ from .faces import MOST_FACES, MOST_VERTICES
 from .models import LEVEL_LABELS, LEVELS, Model, models_of
 from .placement import is_as_imported, nodes_of, placement_of
 
+MOST_TRIANGLES = 8 * 21_844
+"""Triangles of the eight faces of an object: 16-bit indices number the corners of 21,844. Larger models are split, but
+an upload of them takes minutes and fails most times."""
 MOST_HULLS = 256
 MOST_HULL_POINTS = 256
 LEAST_SIZE, MOST_SIZE = 0.01, 64.0
@@ -110,9 +113,17 @@ class _Rules:
         findings += broken
         if not broken:
             findings += [*self.extents(), *self.physics()]
-        for rule in (self.levels, self.materials, self.uvs, self.joints, self.weights):
+        for rule in (self.size, self.levels, self.materials, self.uvs, self.joints, self.weights):
             findings += rule()
         return findings
+
+    def size(self) -> Iterator[Finding]:
+        """Warn about a model that is far too large for the target."""
+        triangles = self.model.mesh.triangle_count
+        if triangles > MOST_TRIANGLES and not self.stored:
+            yield warning(
+                self.item(), f"it has {triangles:,} triangles, more than the {MOST_TRIANGLES:,} of one object"
+            )
 
     def item(self, node: Node | None = None) -> str:
         """Name what a finding is about: the object; where there is none of its own, its part of another."""

@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -166,3 +167,49 @@ def test_an_error_in_a_thread_is_raised_where_the_result_is_used(clean_blender):
     work = Work(steps())
     assert work.run(10)
     assert work.result == {"CANCELLED"}
+
+
+def dense_grid(bpy: Any, side: int) -> Any:
+    """Add a grid of 2 * side * side triangles and select it alone."""
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=side, y_subdivisions=side)
+    return bpy.context.object
+
+
+def test_what_no_file_can_hold_is_refused_before_it_is_read(clean_blender, tmp_path, monkeypatch):
+    from meshferry.blender_data.exporting import exporter
+    from meshferry.operators import export_mesh_serializer
+
+    bpy = clean_blender
+    monkeypatch.setattr(export_mesh_serializer, "MOST", 100)
+    dense_grid(bpy, 10).modifiers.new("Subdivision", "SUBSURF").levels = 2
+    path, reads = str(tmp_path / "grid.data"), []
+    with monkeypatch.context() as patch:
+        patch.setattr(exporter, "export_steps", lambda *_: reads.append(1))
+        with pytest.raises(RuntimeError, match=r"'Grid' has 3,200 triangles; a file holds 65,535 of each"):
+            bpy.ops.export_scene.mesh_serializer(filepath=path)
+    assert not reads
+    assert bpy.ops.export_scene.mesh_serializer(filepath=path, use_modifiers=False) == {"FINISHED"}
+    assert bpy.ops.export_scene.mesh_serializer(filepath=path, large_meshes="SPLIT") == {"FINISHED"}
+
+
+def test_a_huge_model_for_second_life_is_asked_about_in_a_window_and_warned_of_elsewhere(
+    clean_blender, tmp_path, capfd, monkeypatch
+):
+    from meshferry.blender_data.exporting import exporter
+    from meshferry.io_formats.second_life import rules
+    from meshferry.operators import export_second_life
+    from meshferry.operators.export_second_life import ExportSecondLife
+
+    bpy = clean_blender
+    for module in (rules, export_second_life):
+        monkeypatch.setattr(module, "MOST_TRIANGLES", 1500)
+    dense_grid(bpy, 30)
+    path = str(tmp_path / "grid.dae")
+    values = {"use_modifiers": True, "use_hidden": False, "use_instances": True}
+    source = exporter.Source("SELECTION")
+    owner = SimpleNamespace(filepath=path, values=lambda: values, source=lambda *_: (source, "grid"))
+    assert "'Grid' has 1,800 triangles, more than the 1,500 " in ExportSecondLife.question(owner, bpy.context)
+    assert bpy.ops.export_scene.second_life_upload(filepath=path, missing_levels="COPY") == {"FINISHED"}
+    assert "it has 1,800 triangles, more than the 1,500 of one object" in capfd.readouterr().out
+    bpy.context.object.modifiers.new("Decimate", "DECIMATE").ratio = 0.1
+    assert ExportSecondLife.question(owner, bpy.context) == ""
