@@ -59,16 +59,24 @@ def apply_transforms(objects: Sequence[bpy.types.Object]) -> None:
             thing.matrix_basis.identity()
 
 
-def drop_still_curves(objects: Sequence[bpy.types.Object]) -> None:
+def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool) -> None:
     """Remove keys of objects and shape keys that move nothing: importers give some to all that a file names.
 
     Those of bones stay: a pose that is held is part of an animation.
+
+    Parameters
+    ----------
+    keeps_clips:
+        Keep the keys of animations in which nothing moves at all.
     """
+    held = _held_actions(objects) if keeps_clips else set()
     for action in bpy.data.actions:
+        if action in held:
+            continue
         for slot in action.slots if compat.HAS_SLOTS else [None]:
             curves = compat.action_curves(action, slot)
             own = [curve for curve in curves if not curve.data_path.startswith("pose.")]
-            if own and not any(_moves(curve) for curve in own):
+            if own and not any(is_moving(curve) for curve in own):
                 compat.remove_curves(action, own)
     for block, data in _animated(objects):
         for track in list(data.nla_tracks):
@@ -79,6 +87,32 @@ def drop_still_curves(objects: Sequence[bpy.types.Object]) -> None:
         if data.action is None and not len(data.nla_tracks) and not len(data.drivers):
             block.animation_data_clear()
     bpy.data.batch_remove([action for action in bpy.data.actions if not compat.action_curves(action, None)])
+
+
+def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
+    """Return the actions on tracks of a name under which nothing moves."""
+    actions: dict[str, set[bpy.types.Action]] = {}
+    for _block, data in _animated(objects):
+        for track in data.nla_tracks:
+            actions.setdefault(track.name, set()).update(strip.action for strip in track.strips if strip.action)
+    held: set[bpy.types.Action] = set()
+    for together in actions.values():
+        if not any(is_moving(curve) for action in together for curve in compat.action_curves(action, None)):
+            held |= together
+    return held
+
+
+def held_blocks(objects: Sequence[bpy.types.Object]) -> tuple[list[bpy.types.ID], bool]:
+    """Return objects and shape keys that play keys of which none moves, and whether others play some that do."""
+    held: list[bpy.types.ID] = []
+    has_movement = False
+    for block, data in _animated(objects):
+        curves = _curves(data) if data.action is not None else []
+        if any(is_moving(curve) for curve in curves):
+            has_movement = True
+        elif curves:
+            held.append(block)
+    return held, has_movement
 
 
 def _animated(objects: Sequence[bpy.types.Object]) -> Iterator[tuple[bpy.types.ID, bpy.types.AnimData]]:
@@ -93,7 +127,8 @@ def _curves(player: bpy.types.AnimData | bpy.types.NlaStrip) -> list[bpy.types.F
     return compat.action_curves(player.action, player.action_slot if compat.HAS_SLOTS else None)
 
 
-def _moves(curve: bpy.types.FCurve) -> bool:
+def is_moving(curve: bpy.types.FCurve) -> bool:
+    """Return whether the keys of a curve differ by more than rounding."""
     points = np.empty(2 * len(curve.keyframe_points), np.float32)
     curve.keyframe_points.foreach_get("co", points)
     values = points[1::2]
@@ -190,7 +225,7 @@ def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
     """Make one clip of all that moves objects along the time line of a file, of ``rate`` frames a second.
 
     Places that are read out of the file again at each frame become keys, so that the file is needed no more. Where the
-    scene has another rate, keys move so that the speed stays.
+    scene has another rate, keys move so that the speed stays. The clip is as long as the scene's range.
     """
     stretch = context.scene.render.fps / context.scene.render.fps_base / rate
     if abs(stretch - 1) > _STILL:
@@ -199,9 +234,11 @@ def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
     cached = [thing for thing in objects if any(one.type == _CACHED for one in thing.constraints)]
     if cached:
         _key_places(context, cached, name, rate)
-    for _block, data in _animated(objects):
-        if data.action is not None:
-            data.action.meshferry.clip_name = name
+    start, end = context.scene.frame_start, context.scene.frame_end
+    for action in {data.action for _block, data in _animated(objects) if data.action is not None}:
+        action.meshferry.clip_name = name
+        action.use_frame_range = True
+        action.frame_start, action.frame_end = start, start + (end - start) * stretch
 
 
 def _stretch(action: bpy.types.Action, start: float, factor: float) -> None:

@@ -67,9 +67,12 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
             _set_rate(scene, rate)
             made, lost = _read(session, path, known)
     things = list(made.all_objects)
+    first, last = scene.frame_start, scene.frame_end
     foreign_export.set_range(session.bpy.context, things)
+    if known.times_are_frames and first < last:  # by the file's statement; there are no keys where nothing changes
+        scene.frame_start, scene.frame_end = min(first, scene.frame_start), max(last, scene.frame_end)
     scene.frame_set(scene.frame_start)  # importers leave the animation at frame 1, wherever it begins
-    foreign_import.drop_still_curves(things)
+    foreign_import.drop_still_curves(things, keeps_clips=known.keeps_still_clips)
     foreign_import.name_clips(things)
     if known.capabilities.joins_clips:
         foreign_import.as_one_clip(session.bpy.context, things, path.stem, rate)

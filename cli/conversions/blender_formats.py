@@ -50,6 +50,10 @@ class BlenderFormat:
     """Whether exporters cut faces into triangles."""
     has_pairs: bool = False
     """Whether a file has a place and a thing, each with a name, where Blender has an object."""
+    keeps_still_clips: bool = False
+    """Whether an animation in which nothing moves is one that its author made, not one that exporters add."""
+    drops_held_poses: bool = False
+    """Whether importers find no animation where a value never changes, since exporters leave out all but its first."""
     times_are_frames: bool = False
     """Whether importers take the file's times for frames, whatever the rate of either."""
     scaffolding: tuple[str, ...] = ()
@@ -183,6 +187,7 @@ GLB = BlenderFormat(
     animation="export_animations",
     drops_duplicates=True,
     is_triangulated=True,
+    keeps_still_clips=True,
 )
 GLTF = BlenderFormat(
     name="gltf",
@@ -197,6 +202,7 @@ GLTF = BlenderFormat(
     animation="export_animations",
     drops_duplicates=True,
     is_triangulated=True,
+    keeps_still_clips=True,
     is_set=True,
 )
 FBX = BlenderFormat(
@@ -284,6 +290,7 @@ USD = BlenderFormat(
     animation="export_animation",
     has_pairs=True,
     times_are_frames=True,
+    drops_held_poses=True,
     scaffolding=("_materials", "joint1"),
     replaced=r"\W|^(?=\d)",
     replaced_label="what is no letter and no digit",

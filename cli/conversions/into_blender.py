@@ -124,9 +124,9 @@ class IntoBlender:
 
     def _save(self, saved: Outcome, work: _Work) -> None:
         self._settings.clips.require_now()
-        if self._settings.dry_run:
-            return
         if work.target.is_blend:
+            if self._settings.dry_run:
+                return
             make_folder(work.job)
             compress = resolve((COMPRESS,), self._settings.blend_options)[COMPRESS.name]
             self._session.save(work.job.target, compress=compress, is_flushed=self._settings.is_flushed)

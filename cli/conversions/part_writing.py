@@ -129,6 +129,8 @@ class PartWriter:
         if not target.capabilities.skeletons and not any(thing.type in MESHABLE for thing in objects):
             raise ExportError(f"There is no mesh to write; {target.label} files hold nothing else")
         blender_exchange.require_writer(self._session, target)
+        if target.drops_held_poses:
+            self._report_held_poses(objects, outcome)
         if self._settings.dry_run:
             return
         written = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
@@ -136,6 +138,20 @@ class PartWriter:
             outcome.facts = {**(outcome.facts or {}), "missing_faces": written.missing_faces}
         outcome.tell([*outcome.warnings, *written.lost, *written.notices], written.lost, strict=self._settings.strict)
         self._writer.put(outcome, job, written.outputs)
+
+    def _report_held_poses(self, objects: list[Any], outcome: Outcome) -> None:
+        """Report objects whose keys hold one pose, which such files keep without the animation."""
+        from ...blender_data.importing.foreign_import import held_blocks
+
+        held, has_movement = held_blocks(objects)
+        if has_movement:  # the others keep the length of the animation, and objects stand as they do in it
+            held = [block for block in held if getattr(block, "type", "") == "ARMATURE"]
+        elif held:
+            outcome.facts = {**(outcome.facts or {}), "clips": []}
+        if held:
+            what = counted(len(held), "held pose")
+            lost = f"{what} not carried over as animation: {listed([block.name for block in held])}"
+            outcome.tell([*outcome.warnings, lost], [lost], strict=self._settings.strict)
 
 
 def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[str]:

@@ -1,7 +1,9 @@
 """Conversions from and to USD keep the speed of animations and the names of objects."""
 
 import zipfile
+from dataclasses import replace
 
+import conversion_models as models
 import pytest
 
 HEAD = b'#usda 1.0\n(\n    defaultPrim = "root"\n%s    upAxis = "Z"\n)\n\ndef Xform "root"\n{\n}\n'
@@ -33,6 +35,13 @@ def test_what_objects_call_alike_is_no_rate(tmp_path):
 
     (tmp_path / "a.usda").write_bytes(HEAD % b"" + b'def Xform "x"\n{\n    timeCodesPerSecond = 60\n}\n')
     assert frames_per_second(tmp_path / "a.usda") == 24
+
+
+def require_usd():
+    import bpy
+
+    if "usd_export" not in dir(bpy.ops.wm):
+        pytest.skip("this Blender is built without USD")
 
 
 def blend_with_a_moving_tree(path, rate):
@@ -71,8 +80,7 @@ def test_speed_and_names(meshferry, tmp_path, kind):
     from meshferry.cli.conversions.blend_files import BlendSession
     from meshferry.cli.conversions.usd_rate import frames_per_second
 
-    if "usd_export" not in dir(bpy.ops.wm):
-        pytest.skip("this Blender is built without USD")
+    require_usd()
     blend_with_a_moving_tree(tmp_path / "lamp.blend", 30)
     made = tmp_path / f"lamp.{kind}"
     assert meshferry("convert", tmp_path / "lamp.blend", made).status == 0
@@ -99,8 +107,7 @@ def test_the_second_of_two_keeps_its_speed(meshferry, tmp_path):
     import bpy
     from meshferry.cli.conversions.blend_files import BlendSession
 
-    if "usd_export" not in dir(bpy.ops.wm):
-        pytest.skip("this Blender is built without USD")
+    require_usd()
     for rate in (30, 60):
         blend_with_a_moving_tree(tmp_path / f"at{rate}.blend", rate)
         assert meshferry("convert", tmp_path / f"at{rate}.blend", tmp_path / f"at{rate}.usd").status == 0
@@ -116,11 +123,9 @@ def test_the_second_of_two_keeps_its_speed(meshferry, tmp_path):
 
 @pytest.mark.needs_bpy
 def test_damaged_binary_layers_are_no_trouble(meshferry, tmp_path):
-    import bpy
     from meshferry.cli.conversions.usd_rate import frames_per_second
 
-    if "usd_export" not in dir(bpy.ops.wm):
-        pytest.skip("this Blender is built without USD")
+    require_usd()
     blend_with_a_moving_tree(tmp_path / "lamp.blend", 30)
     assert meshferry("convert", tmp_path / "lamp.blend", tmp_path / "lamp.usd").status == 0
     data = (tmp_path / "lamp.usd").read_bytes()
@@ -138,8 +143,7 @@ def test_what_plays_together_is_one_animation(meshferry, tmp_path):
     import bpy
     from meshferry.cli.conversions.blend_files import BlendSession
 
-    if "usd_export" not in dir(bpy.ops.wm):
-        pytest.skip("this Blender is built without USD")
+    require_usd()
     blend_with_a_moving_tree(tmp_path / "lamp.blend", 24)
     with BlendSession() as session:
         session.open(tmp_path / "lamp.blend")
@@ -167,3 +171,65 @@ def test_what_plays_together_is_one_animation(meshferry, tmp_path):
         "1 further animation not carried over: 'Spare'"
         in meshferry("convert", tmp_path / "spare.blend", tmp_path / "spare.usd").err
     )
+
+
+def write_clip(path, frames):
+    """Write an animation of two bones that takes these frames of one that moves; return its first bone's places."""
+    from meshferry.io_formats import files, formats
+    from meshferry.io_formats.scene import Scene
+
+    clip = models.bone_clip()
+    tracks = [
+        replace(
+            track, translation=track.translation[frames], rotation=track.rotation[frames], scale=track.scale[frames]
+        )
+        for track in clip.transforms
+    ]
+    clip = replace(clip, frame_count=len(frames), transforms=tracks)
+    files.write_scene(Scene("model", [], [models.make_skeleton()], [clip]), path, formats.by_extension(".anim"))
+    return tracks[0].translation
+
+
+@pytest.mark.needs_bpy
+@pytest.mark.parametrize("frames", [[0, 1, 2, 3, 4, 4, 4], [2, 2, 2, 3, 4], [1, 1, 2, 2]])
+def test_frames_in_which_nothing_changes_stay(meshferry, tmp_path, frames):
+    """Blender writes no values for them."""
+    from meshferry.io_formats import files
+
+    require_usd()
+    places = write_clip(tmp_path / "model.anim", frames)
+    assert meshferry("convert", tmp_path / "model.anim", tmp_path / "model.usd").status == 0
+    assert meshferry("convert", tmp_path / "model.usd", tmp_path / "back.anim").status == 0
+    (clip,) = files.read_scene(tmp_path / "back.anim").clips
+    assert clip.frame_count == len(frames)
+    assert clip.transforms[0].translation == pytest.approx(places, abs=1e-4)
+
+
+@pytest.mark.needs_bpy
+@pytest.mark.parametrize("frames", [[3], [3, 3, 3]])
+def test_poses_that_are_held_are_reported(meshferry, tmp_path, frames):
+    require_usd()
+    write_clip(tmp_path / "model.anim", frames)
+    for more in ((), ("--dry-run",)):
+        (entry,) = meshferry("convert", "--json", *more, tmp_path / "model.anim", tmp_path / "model.usd").entries
+        assert entry["facts"]["clips"] == []
+        assert "1 held pose not carried over as animation: 'model'" in entry["warnings"]
+    assert meshferry("convert", "--strict", tmp_path / "model.anim", tmp_path / "strict.usd").status == 1
+    (entry,) = meshferry("convert", "--json", tmp_path / "model.anim", tmp_path / "model.glb").entries
+    assert [clip["frames"] for clip in entry["facts"]["clips"]] == [len(frames)] and not entry["warnings"]
+
+
+@pytest.mark.needs_bpy
+def test_an_animation_in_which_nothing_moves_comes_back_from_gltf(meshferry, tmp_path):
+    from meshferry.io_formats import files, formats
+
+    scene = models.make_timbermesh()
+    (clip,) = scene.clips
+    (track,) = clip.transforms
+    still = replace(track, **{name: getattr(track, name)[[3] * 7] for name in ("translation", "rotation", "scale")})
+    scene.clips = [replace(clip, frame_count=7, transforms=[still], vertices=[])]
+    files.write_scene(scene, tmp_path / "model.timbermesh", formats.TIMBERMESH)
+    assert meshferry("convert", tmp_path / "model.timbermesh", tmp_path / "model.glb").status == 0
+    (entry,) = meshferry("convert", "--json", tmp_path / "model.glb", tmp_path / "back.blend").entries
+    (clip,) = entry["facts"]["clips"]
+    assert (clip["name"], (clip["frames"] - 1) / clip["fps"]) == ("Move", 6 / 24)
