@@ -292,6 +292,16 @@ def test_a_missing_bind_pose_is_said() -> None:
     assert document.transforms[1, :3].tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("version", ["AN10", "AN11"])
+def test_a_rate_that_the_source_states_is_not_lost_silently(version: str) -> None:
+    scene = UNIGINE_ANIMATION.to_scene(UNIGINE_ANIMATION.read(made.AN12), "walk")
+    document_of(scene, version)
+    assert f"Animation 'walk' has 24 frames a second, which {version.lower()} does not say; an13 does" in scene.warnings
+    without = UNIGINE_ANIMATION.to_scene(UNIGINE_ANIMATION.read(made.AN11), "walk")
+    document_of(without, version)
+    assert not [text for text in without.warnings if "frames a second" in text]
+
+
 def test_a_file_for_each_clip_and_skeleton() -> None:
     rows = ([(0, 0, 0)], [REST], [(1, 1, 1)])
     moves = [TransformTrack(0, *(np.array(row, np.float32) for row in rows), skeleton=index) for index in (0, 1, None)]

@@ -129,6 +129,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
             scene.warnings.append(
                 f"'{skeleton.name}' came without a bind pose; {version} holds the first frame in its place"
             )
+        if clip.fps > 0 and scene.properties.get("version") in SKELETON_VERSIONS:
+            scene.warnings.append(
+                f"Animation '{clip.name}' has {clip.fps:g} frames a second, which {version} does not say; an13 does"
+            )
         if clip.properties.get("root_motion"):
             scene.warnings.append(f"Animation '{clip.name}' has root motion, which {version} does not say; an13 does")
     if version == "an10":
