@@ -112,6 +112,17 @@ class BlendSession:
 
         self._empty_file = EmptyFile(context)
 
+    @contextlib.contextmanager
+    def emptied_afterwards(self) -> Iterator[None]:
+        """Let the next :meth:`start_empty` empty the open file instead of reading another, which takes 9 ms.
+
+        Inside, the file may get data blocks, and Blender's exporters may run; nothing else. After an exception the next
+        file is read.
+        """
+        empty_file = self._empty_file
+        yield
+        self._empty_file = empty_file
+
     def open(self, path: Path) -> None:
         """Open a .blend file, without running scripts in it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,13 @@ class IntoBlender:
         started = Outcome(job.sources[0], job.target)
         if not started.attempt(lambda: self._start(work)):
             return _all_failed(outcomes, started.problem)
+        # Importers of others may change anything in the open file.
+        ours = all(blender_formats.by_path(source) is None for source in job.sources)
+        with self._session.emptied_afterwards() if ours else contextlib.nullcontext():
+            return self._fill_and_write(work, outcomes)
+
+    def _fill_and_write(self, work: _Work, outcomes: list[Outcome]) -> list[Outcome]:
+        job = work.job
         order = sorted(outcomes, key=_comes_later) if len(outcomes) > 1 else outcomes
         for outcome in order:
             interruption.check()

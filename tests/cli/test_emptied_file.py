@@ -127,3 +127,31 @@ def test_linked_libraries_start_anew(session, tmp_path, monkeypatch):
     assert bpy.data.libraries and made.objects
     session.start_empty()
     assert len(read) == 1 and not bpy.data.libraries and not bpy.data.materials
+
+
+@pytest.mark.parametrize("kind", ["glb", "obj"])
+def test_nothing_of_one_export_is_found_in_the_next(meshferry, tmp_path, monkeypatch, kind):
+    """Exporters change the scene: its name, its scale, the frames, what is selected."""
+    from meshferry.cli.conversions.blend_files import BlendSession
+
+    sources = []
+    for number, path in enumerate(models.write_ours(tmp_path).values()):
+        if path.suffix in {".timbermesh", ".mesh"} or (path.suffix == ".anim" and kind == "glb"):
+            sources.append(path.rename(tmp_path / f"model_{number}{path.suffix}"))
+    assert len(sources) > 1
+    (tmp_path / "alone").mkdir()
+    for source in sources:
+        assert meshferry("convert", source, tmp_path / "alone" / f"{source.stem}.{kind}").status == 0
+    read = []
+    run = BlendSession._run
+
+    def noted(session, operator, **arguments):
+        read.extend([operator] if "read_homefile" in operator.idname() else [])
+        return run(session, operator, **arguments)
+
+    monkeypatch.setattr(BlendSession, "_run", noted)
+    assert meshferry("convert", *sources, "--to", kind, "-o", tmp_path / "together").status == 0
+    assert len(read) == 1
+    for source in sources:
+        name = f"{source.stem}.{kind}"
+        assert (tmp_path / "together" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
