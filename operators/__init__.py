@@ -4,6 +4,7 @@
 def _modules():
     from . import (
         add_avatar,
+        clip_choice,
         export_mesh_serializer,
         export_refusal,
         export_second_life,
@@ -37,6 +38,7 @@ def _modules():
         import_timbermesh,
         export_timbermesh,
         import_unigine,
+        clip_choice,
         export_unigine,
         import_second_life,
         export_second_life,

@@ -6,21 +6,22 @@ from typing import Any
 
 import bpy
 from bpy.app.translations import pgettext_rpt as rpt_
-from bpy.props import EnumProperty, StringProperty
+from bpy.props import CollectionProperty, EnumProperty, IntProperty, StringProperty
 
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDEN
-from ..blender_data.exporting.joint_sampling import clips_by_armature
+from ..blender_data.exporting.joint_sampling import actions_of_armatures, clips_by_armature
 from ..blender_data.exporting.object_selection import armature_of, label_of, select_armatures
 from ..blender_data.names import file_name as name_of
-from ..io_formats.errors import ExportError
+from ..io_formats.errors import ExportError, MeshferryError
 from ..io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH
 from ..io_formats.scene import Scene
 from ..io_formats.unigine.mesh.options import EMBED_ANIMATION
+from . import clip_choice
 from .export_base import OBJECT_SCOPES
 from .export_files import ExportFiles, object_names
 from .menus import MenuEntry, collection_under_pointer, registration
-from .option_properties import export_table, values_for, with_options
+from .option_properties import export_table, section_body, values_for, with_options
 from .preferences import drawn_for
 from .reporting import counted
 
@@ -93,6 +94,40 @@ class EXPORT_SCENE_OT_unigine_anim(ExportFiles, bpy.types.Operator):
     scope: EnumProperty(
         name="Export", description="Whose animation is exported", items=ANIMATION_SCOPES, default="ACTIVE"
     )
+    listed_actions: CollectionProperty(type=bpy.types.OperatorFileListElement, options={"HIDDEN", "SKIP_SAVE"})
+    active_listed_action: IntProperty(options={"HIDDEN", "SKIP_SAVE"})
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Ask for the file, with the actions listed."""
+        result: set[str] = super().invoke(context, event)
+        clip_choice.fill(self, self.actions(context))
+        return result
+
+    def check(self, context: Any) -> bool:
+        """List the actions of what is exported now, and keep the file's name."""
+        clip_choice.fill(self, self.actions(context))
+        changed: bool = super().check(context)
+        return changed
+
+    def actions(self, context: Any) -> list[Any]:
+        """Return the actions that *Every Action* may export, switched on or not."""
+        try:
+            return actions_of_armatures(self.armatures(context, self.shown_source(context)))
+        except MeshferryError:
+            return []
+
+    def armatures(self, context: Any, source: Any) -> list[Any]:
+        """Return the armatures of an ``exporter.Source``."""
+        return list(select_armatures(context, source, use_hidden=bool(getattr(self, HIDDEN.name))).objects)
+
+    def draw_files(self, context: Any) -> None:
+        """Draw the names of the files, and which actions become one."""
+        super().draw_files(context)
+        if getattr(self, CLIPS.name) != "ACTIONS" or not self.listed_actions:
+            return
+        body = section_body(self.layout, f"{self.panel_prefix}_export_actions", "Actions")
+        if body is not None:
+            clip_choice.draw_actions_list(body, self)
 
     def source(self, context: Any, path: str) -> tuple[Any, str]:
         """Return whose animation to export and what to call it."""
@@ -111,7 +146,7 @@ class EXPORT_SCENE_OT_unigine_anim(ExportFiles, bpy.types.Operator):
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the clips; those of one name on several armatures with the armatures'."""
         values = values_for(EXPORT_OPTIONS, self.values())
-        armatures = select_armatures(context, source, use_hidden=bool(values[HIDDEN.name])).objects
+        armatures = self.armatures(context, source)
         found = [
             (clip.name, item)
             for item, clips in zip(armatures, clips_by_armature(context.scene, armatures, values), strict=True)

@@ -143,7 +143,7 @@ def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool,
     one_name = len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file
     if not (one_name or for_joints):
         clip.name = DEFAULT_CLIP
-    ranges: list[tuple[float, float]] = [tuple(action.frame_range) for action in actions if _has_keys(action)]
+    ranges: list[tuple[float, float]] = [tuple(action.frame_range) for action in actions if has_keys(action)]
     if not clip.from_file:
         ranges += [_extent(strips) for strips in _strips(found).values()]
     if over_scene or not ranges:
@@ -174,14 +174,15 @@ def clip_name(action: bpy.types.Action) -> str:
     return action.meshferry.clip_name or action.name
 
 
-def _has_keys(action: bpy.types.Action) -> bool:
+def has_keys(action: bpy.types.Action) -> bool:
+    """Return whether an action has a key."""
     return not all(curve.is_empty for curve in compat.action_curves(action, None))
 
 
 def _came_without_frames(action: bpy.types.Action) -> bool:
     """Tell whether an action is a clip of a file that has no frame, and got no key since."""
     kept = action.meshferry
-    return bool(kept.clip_name) and not kept.frame_count and not _has_keys(action)
+    return bool(kept.clip_name) and not kept.frame_count and not has_keys(action)
 
 
 def _every_action(scene: bpy.types.Scene, found: Dependencies, *, with_empty: bool) -> list[ClipSource]:
@@ -190,8 +191,8 @@ def _every_action(scene: bpy.types.Scene, found: Dependencies, *, with_empty: bo
     for block in found.animated:
         exported = {
             action: slot
-            for action, slot in _actions_of(block)
-            if action.meshferry.use_export and (_has_keys(action) or (with_empty and _came_without_frames(action)))
+            for action, slot in actions_of(block)
+            if action.meshferry.use_export and (has_keys(action) or (with_empty and _came_without_frames(action)))
         }
         names = _names_of_clips(exported)
         for action, slot in exported.items():
@@ -218,7 +219,7 @@ def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Actio
     return given
 
 
-def _actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
+def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
     """Return the actions of a data block with their slots: the active one, those in its NLA, and those that fit it."""
     data = block.animation_data
     actions: dict[bpy.types.Action, Any] = {}

@@ -25,7 +25,7 @@ from . import pose_curves, scene_state
 from .animated_blocks import Dependencies, dependencies
 from .armature_reading import ReadSkeleton, SkeletonSpace
 from .clip_sampling import drop_repeated_pose, set_frame
-from .clip_sources import ClipSource, find_clips, played, scene_rate
+from .clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
 from .object_selection import listed
 
 Array = npt.NDArray[np.float64]
@@ -58,18 +58,33 @@ def clips_by_armature(
 
     Armatures with the same bones could play each other's actions: those that one of them plays are not another's.
     """
-    own = [pose_curves.own_actions(thing) for thing in armatures]
-    found = []
-    for number, thing in enumerate(armatures):
-        foreign = {action for other, actions in enumerate(own) if other != number for action in actions} - own[number]
-        found.append(
-            [
-                source
-                for source in find_clips(scene, dependencies([thing]), options, for_joints=True)
-                if source.actions is None or source.actions.get(thing, (None, None))[0] not in foreign
-            ]
+    return [
+        [
+            source
+            for source in find_clips(scene, dependencies([thing]), options, for_joints=True)
+            if source.actions is None or source.actions.get(thing, (None, None))[0] not in foreign
+        ]
+        for thing, foreign in zip(armatures, _foreign_actions(armatures), strict=True)
+    ]
+
+
+def actions_of_armatures(armatures: Sequence[bpy.types.Object]) -> list[bpy.types.Action]:
+    """Return the actions that the armatures could export as clips, each once, whether that is switched on or not."""
+    return list(
+        dict.fromkeys(
+            action
+            for thing, foreign in zip(armatures, _foreign_actions(armatures), strict=True)
+            if thing.animation_data is not None
+            for action, _ in actions_of(thing)
+            if action not in foreign and has_keys(action)
         )
-    return found
+    )
+
+
+def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.types.Action]]:
+    """Return for each armature the actions that others play and it does not."""
+    own = [pose_curves.own_actions(thing) for thing in armatures]
+    return [set().union(*(actions for actions in own if actions is not mine)) - mine for mine in own]
 
 
 class JointSampler:

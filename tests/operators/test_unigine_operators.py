@@ -1,5 +1,8 @@
 """Import and export of UNIGINE files as an artist or a script asks for it."""
 
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
 import pytest
 
 pytestmark = pytest.mark.needs_bpy
@@ -365,3 +368,49 @@ def test_the_exporter_of_a_collection(clean_blender, flags, tmp_path):
         exporter.export_properties.filepath = str(path)
     bpy.ops.collection.export_all()
     assert _read(path).triangle_count == 3
+
+
+def test_actions_are_chosen_from_a_list_in_the_dialog(clean_blender, make_unigine, tmp_path):
+    """All, none, and one by one; the names that a script gives still hold."""
+    bpy = clean_blender
+    from meshferry.blender_data.exporting.joint_sampling import actions_of_armatures
+    from meshferry.operators import clip_choice
+
+    paths = [make_unigine(f"{name}.anim", frames=frames) for name, frames in (("idle", 3), ("run", 4), ("jump", 5))]
+    bpy.ops.import_scene.unigine(directory=str(paths[0].parent), files=_listed(*paths))
+    bpy.data.actions.new("of something else")
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def exported(**options):
+        bpy.ops.export_scene.unigine_anim(filepath=str(out / "one.anim"), clips="ACTIONS", use_replace=True, **options)
+        found = sorted(path.stem for path in out.iterdir())
+        for path in out.iterdir():
+            path.unlink()
+        return found
+
+    def press(text):
+        class Names(list):
+            def add(self):
+                self.append(SimpleNamespace(name=""))
+                return self[-1]
+
+        owner = SimpleNamespace(listed_actions=Names(), active_listed_action=0)
+        clip_choice.fill(owner, actions_of_armatures(list(bpy.data.objects)))
+        assert [item.name for item in owner.listed_actions] == ["idle", "jump", "run"]
+        buttons = {}
+        layout = MagicMock()
+        layout.row().operator.side_effect = lambda _name, text: buttons.setdefault(text, SimpleNamespace())
+        clip_choice.draw_actions_list(layout, owner)
+        assert bpy.ops.action.meshferry_choose(**vars(buttons[text])) == {"FINISHED"}
+
+    assert exported() == ["idle", "jump", "run"]
+    press("None")
+    with pytest.raises(RuntimeError, match="no animation to export"):
+        exported()
+    for name in ("run", "idle"):
+        bpy.data.actions[name].meshferry.use_export = True
+    assert exported() == ["idle", "run"]
+    assert exported(clip_names="r*") == ["one"]
+    press("All")
+    assert exported() == ["idle", "jump", "run"]
