@@ -185,42 +185,6 @@ def test_bytes_after_the_stream(message: bytes) -> None:
     assert content_of(document) == message
 
 
-def test_every_truncation_is_refused_or_whole(message: bytes) -> None:
-    data = oracle.deflate(message)
-    for length in range(len(data)):
-        cut = data[:length]
-        if length >= len(data) - 4:
-            assert content_of(TIMBERMESH.read(cut)) == message
-        else:
-            with pytest.raises(FormatError) as caught:
-                TIMBERMESH.read(cut)
-            assert str(caught.value)
-            with pytest.raises(FormatError):
-                TIMBERMESH.same_content(cut, data)
-
-
-def test_every_truncation_of_the_bare_message(message: bytes) -> None:
-    whole = 0
-    for length in range(len(message)):
-        try:
-            document = TIMBERMESH.read(message[:length])
-        except FormatError:
-            continue
-        whole += 1
-        assert len(document.nodes) < 2
-    assert whole == 1  # after the first node; nothing at all is no message
-
-
-def test_every_flipped_bit_is_refused_or_read(message: bytes) -> None:
-    """Nothing but FormatError leaves the reader, and what is read can be mapped, counted and checked."""
-    for data, first in ((message, 0), (oracle.deflate(message), 0)):
-        for position in range(first, len(data)):
-            for bit in range(8):
-                broken = bytearray(data)
-                broken[position] ^= 1 << bit
-                _survives(bytes(broken))
-
-
 def test_random_bytes_are_refused_or_read() -> None:
     source = random.Random(7)
     for _ in range(3000):

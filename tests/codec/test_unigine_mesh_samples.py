@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats.errors import FormatError
 from meshferry.io_formats.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import block_reader
 from meshferry.io_formats.unigine.mesh.document import BLOCK_VERSIONS, MeshFile
@@ -148,25 +145,6 @@ def test_normals_lie_along_the_faces(folder: Path) -> None:
 
 
 SMALL = ("mr02_box", "ms10_box", "ms11_leaf_colors", "ms13_colors_2uv", "ms13_cyrillic_name", "ms14_plane", "ms14_box")
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_every_truncation_is_refused(folder: Path, name: str) -> None:
-    data = (folder / f"{name}.mesh").read_bytes()
-    for length in range(len(data)):
-        with pytest.raises(FormatError):
-            UNIGINE_MESH.read(data[:length])
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_flipped_bytes_are_refused_or_read(folder: Path, name: str) -> None:
-    data = (folder / f"{name}.mesh").read_bytes()
-    random = np.random.default_rng(7)
-    for place in range(4, len(data)):
-        broken: Any = bytearray(data)
-        broken[place] ^= 1 << int(random.integers(8))
-        with contextlib.suppress(FormatError):
-            UNIGINE_MESH.read(bytes(broken))
 
 
 def test_a_large_skinned_mesh_takes_no_step_each(folder: Path) -> None:

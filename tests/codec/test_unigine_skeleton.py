@@ -82,24 +82,6 @@ def test_checks() -> None:
     assert "no bones" in str(errors_of(UNIGINE_SKELETON.check(document))[0])
 
 
-def test_broken_files_end_in_one_error() -> None:
-    for length in range(len(made.SKELETON)):
-        with pytest.raises(FormatError):
-            UNIGINE_SKELETON.read(made.SKELETON[:length])
-    with pytest.raises(FormatError, match="follow after its end"):
-        UNIGINE_SKELETON.read(made.SKELETON + b"\0")
-    for place in range(len(made.SKELETON)):
-        for flipped in (0x01, 0x40, 0x80, 0xFF):
-            damaged = bytearray(made.SKELETON)
-            damaged[place] ^= flipped
-            try:
-                document = UNIGINE_SKELETON.read(bytes(damaged))
-                UNIGINE_SKELETON.facts(document)
-                UNIGINE_SKELETON.check(document)
-            except FormatError:
-                pass
-
-
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [

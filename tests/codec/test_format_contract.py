@@ -1,0 +1,221 @@
+"""What every registered format promises, on small files that are made by hand, and on the examples.
+
+A new format joins by an entry in ``FILES``; its own tests are about what it alone has.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mesh_serializer_bytes
+import models
+import oracle
+import pytest
+import second_life_bytes as sl
+import unigine_animation_bytes
+import unigine_bytes
+from meshferry.io_formats import formats
+from meshferry.io_formats.errors import ExportError, FormatError
+from meshferry.io_formats.formats import HEAD_SIZE, Format
+from meshferry.io_formats.scene import Scene
+from meshferry.io_formats.timbermesh import writer
+from meshfuzz import tokens, unigine_seeds
+
+pytest.importorskip("google.protobuf")
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+LARGE, FEW = 5_000, 30
+"""Of larger files the first and the last bytes are tried, and a sample of those between."""
+MOST_LENGTHS, MOST_CHANGES = 900, 100
+
+NODES = [writer.serialise(models.model(node)) for node in (models.mesh_node(), models.node("#Slot#Entrance", 0))]
+LEVELS = {level: [sl.square()] for level in ("lowest_lod", "low_lod", "medium_lod", "high_lod")}
+ASSET = sl.asset({"skin": sl.skin(), "physics_convex": sl.hulls(), **LEVELS}, header={"material_list": ["wood"]})
+
+
+def timbermesh_files() -> dict[str, bytes]:
+    message = b"".join(NODES)
+    packed = oracle.deflate(message)
+    return {
+        "zlib": packed,
+        "gzip": gzip.compress(message, mtime=0),
+        "bare": message,
+        "prefab": b"%YAML 1.1\n--- !u!114 &1\nMonoBehaviour:\n  _bytes: " + packed.hex().encode() + b"\n",
+    }
+
+
+FILES: dict[str, dict[str, bytes]] = {
+    "timbermesh": timbermesh_files(),
+    "unigine_mesh": unigine_bytes.ALL
+    | {seed: tokens.encode(unigine_seeds.meshes()[seed]) for seed in ("ms11 plain", "ms13 skinned", "ms15 packed")},
+    "unigine_animation": {
+        "an10": unigine_animation_bytes.QUANTIZED,
+        "an11": unigine_animation_bytes.FLAGGED,
+        "an12": unigine_animation_bytes.AN12,
+        "an13": unigine_animation_bytes.AN13,
+    },
+    "unigine_skeleton": {"sn10": unigine_animation_bytes.SKELETON},
+    "second_life_mesh": {"asset": ASSET, "old prefix": sl.asset(LEVELS, prefix=sl.PREFIX + b"\n")},
+    "second_life_bundle": {"bundle": sl.bundle([ASSET, ASSET], [sl.instance(), sl.instance(mesh_id=1)])},
+    "mesh_serializer": {
+        name: data
+        for name, data in mesh_serializer_bytes.family().items()
+        if name in ("2, format 15", "2, flat", "submeshes, format 31", "cache", "1, format 15", "1 as text, format 3")
+    },
+}
+for example in sorted(EXAMPLES.iterdir()):
+    found = formats.by_extension(example.suffix)
+    if found is not None:
+        FILES[found.name][example.name] = example.read_bytes()
+
+ONLY_READ = {("unigine_mesh", "sk10"), ("unigine_animation", "an12")}
+"""Versions that are not written."""
+WHOLE_MODELS = {("timbermesh", "bare", len(NODES[0]))}
+"""Truncations that are files again: a message without compression may end behind any node."""
+
+CASES = [(name, file) for name, files in FILES.items() for file in files]
+every_file = pytest.mark.parametrize(("name", "file"), CASES, ids=["-".join(case) for case in CASES])
+
+
+def opened(name: str, file: str) -> tuple[Format, bytes]:
+    return formats.by_name(name), FILES[name][file]
+
+
+def sniffers(data: bytes) -> list[str]:
+    return [found.name for found in formats.FORMATS if found.sniff(data[:HEAD_SIZE], len(data))]
+
+
+def sampled(count: int, most: int, seed: str) -> list[int]:
+    """Return all numbers below ``count``, or the first, the last and some between."""
+    most = most if count <= LARGE else FEW
+    if count <= most:
+        return list(range(count))
+    ends = most // 3
+    between = random.Random(seed).sample(range(ends, count - ends), most - 2 * ends)
+    return [*range(ends), *sorted(between), *range(count - ends, count)]
+
+
+def read_or_none(found: Format, data: bytes) -> Any:
+    """Return the document, or None if the file is refused with a message."""
+    try:
+        return found.read(data)
+    except FormatError as problem:
+        message = problem.message
+    assert message and not message.endswith(".")
+    return None
+
+
+def amounts(scenes: list[Scene]) -> tuple[int, int, int]:
+    """Count triangles, joints and clips."""
+    meshes = [node.mesh for scene in scenes for node in scene.nodes if node.mesh is not None]
+    joints = sum(len(skeleton.joints) for scene in scenes for skeleton in scene.skeletons)
+    return sum(len(mesh.corner_point) for mesh in meshes) // 3, joints, sum(len(scene.clips) for scene in scenes)
+
+
+def test_every_format_that_is_read_has_files() -> None:
+    assert set(FILES) == {found.name for found in formats.FORMATS if found.is_read}
+
+
+@every_file
+def test_recognised_by_one_format_alone(name: str, file: str) -> None:
+    found, data = opened(name, file)
+    if name != "mesh_serializer":  # has no magic: its length decides
+        assert sniffers(data) == [name]
+    assert formats.by_content(data[:HEAD_SIZE], len(data)) is found
+
+
+@every_file
+def test_round_trip(name: str, file: str) -> None:
+    found, data = opened(name, file)
+    document = found.read(data)
+    if (name, file) in ONLY_READ:
+        with pytest.raises(ExportError):
+            found.write(document)
+        return
+    written = found.write(document)
+    assert found.same_content(written, data)
+    assert found.write(found.read(written)) == written
+
+
+@every_file
+def test_through_a_scene(name: str, file: str) -> None:
+    found, data = opened(name, file)
+    scene = found.to_scene(found.read(data), "contract")
+    assert scene.properties["format"] == name
+    before = amounts([scene])
+    assert any(before)
+    again = []
+    for part in found.files_of(scene):
+        output = found.write_files(found.from_scene(part), "part")[-1]
+        assert formats.by_content(output.data[:HEAD_SIZE], len(output.data)) is found
+        again.append(found.to_scene(found.read(output.data), "again"))
+    assert amounts(again) == before
+
+
+@every_file
+def test_facts_and_checks(name: str, file: str) -> None:
+    found, data = opened(name, file)
+    document = found.read(data)
+    facts = found.facts(document)
+    assert set(formats._COUNTED) | {"version", "clips", "warnings"} <= set(facts)
+    assert all(facts[count] >= 0 for count in formats._COUNTED)
+    assert json.loads(json.dumps(facts)) == facts
+    assert all(str(finding) for finding in found.check(document))
+
+
+@every_file
+def test_truncations_are_refused_or_reported(name: str, file: str) -> None:
+    """A file cut off at any byte is refused, holds the whole content (a missing checksum), or has a further warning."""
+    found, data = opened(name, file)
+    expected = set(found.facts(found.read(data))["warnings"])
+    for length in sampled(len(data), MOST_LENGTHS, file):
+        cut = data[:length]
+        document = read_or_none(found, cut)
+        if document is None or (name, file, length) in WHOLE_MODELS:
+            continue
+        if not found.same_content(cut, data):
+            assert set(found.facts(document)["warnings"]) - expected, f"{length} of {len(data)} bytes"
+
+
+@every_file
+def test_bytes_behind_the_end_are_refused_reported_or_kept(name: str, file: str) -> None:
+    found, data = opened(name, file)
+    longer = data + b"\0"
+    document = read_or_none(found, longer)
+    if document is None:
+        return
+    reported = len(found.facts(document)["warnings"]) > len(found.facts(found.read(data))["warnings"])
+    assert reported or found.same_content(found.write(document), longer)
+
+
+def changes(data: bytes, seed: str) -> Iterator[bytes]:
+    """Yield copies with one bit or one byte changed."""
+    rng = random.Random(seed)
+    for place in sampled(len(data), MOST_CHANGES, seed):
+        broken = bytearray(data)
+        broken[place] = broken[place] ^ 1 << rng.randrange(8) if rng.random() < 0.7 else rng.randrange(256)
+        yield bytes(broken)
+
+
+@every_file
+def test_changed_bytes_are_refused_or_survive(name: str, file: str) -> None:
+    """Only a FormatError leaves the reader; a document that was read can be used and written."""
+    found, data = opened(name, file)
+    for broken in changes(data, file):
+        sniffers(broken)
+        document = read_or_none(found, broken)
+        if document is None:
+            continue
+        try:
+            found.facts(document)
+            found.check(document)
+            found.to_scene(document, "broken")
+            written = found.write(document)
+        except (FormatError, ExportError):
+            continue
+        assert found.same_content(written, found.write(found.read(written)))
