@@ -293,8 +293,8 @@ def _import_bpy() -> Any:
         if problem.name != "bpy":
             raise
         raise MissingLibraryError(
-            "A .blend file needs Blender. Install it for this Python with: pip install meshferry[bpy] "
-            "(Python 3.11 or 3.13), or run: blender --command meshferry"
+            "A .blend file needs Blender. Install it for this Python with: pip install 'bpy==4.5.*' 'numpy<2' (Python "
+            "3.11) or pip install 'bpy==5.2.*' (Python 3.13), or run: blender --command meshferry"
         ) from None
     except ImportError as problem:
         raise MissingLibraryError(

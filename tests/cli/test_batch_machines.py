@@ -44,7 +44,7 @@ def library(tmp_path_factory):
 def cluster(tmp_path_factory):
     """Start a dask scheduler and two workers with a thread each; return its address, its process and theirs."""
     if importlib.util.find_spec("distributed") is None:
-        pytest.skip("dask.distributed is absent: pip install meshferry[dask]")
+        pytest.skip("dask.distributed is absent: pip install distributed")
     folder = tmp_path_factory.mktemp("cluster")
     found = folder / "scheduler.json"
     temporary = tmp_path_factory.mktemp("temporary")
@@ -213,7 +213,7 @@ def test_shards_are_worth_a_start_and_leave_no_thread_idle(count, threads, size)
 def openjd(temporary, *arguments):
     """Run the reference implementation of Open Job Description; return what it printed, as JSON."""
     if importlib.util.find_spec("openjd") is None:
-        pytest.skip("Open Job Description is absent: pip install meshferry[openjd]")
+        pytest.skip("Open Job Description is absent: pip install openjd-cli")
     done = subprocess.run(
         [sys.executable, "-m", "openjd", *map(str, arguments), "--output", "json"],
         check=False,
