@@ -68,7 +68,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         "ones, x_2.blend (default: refuse)",
     )
     parser.add_argument(
-        "--jobs", type=_number(int, 1), metavar="N", help="processes that work at once (default: the cores)"
+        "-j", "--jobs", type=_number(int, 1), metavar="N", help="processes that work at once (default: the cores)"
     )
     parser.add_argument(
         "--time-limit",

@@ -8,7 +8,7 @@ from typing import Any
 from ..io_formats import files
 from ..io_formats.findings import Finding, Severity, errors_of, warnings_of
 from . import inputs, interruption
-from .reporting import Reporter, counted, one_line
+from .reporting import Reporter, counted, one_line, printable
 
 
 def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         for finding in errors + warnings:
             _print(reporter, file, finding)
         if not findings:
-            reporter.say(f"{file.path}: No problems found")
+            reporter.say(f"{printable(file.path)}: No problems found")
     if count > 1:
         reporter.say(f"{count - wrong} of {counted(count, 'file')} without errors")
     return 1 if wrong else 0
@@ -66,7 +66,7 @@ def _entry(finding: Finding) -> dict[str, Any]:
 
 
 def _print(reporter: Reporter, file: inputs.InputFile, finding: Finding) -> None:
-    line = f"{file.path}: {finding.severity.value}: {one_line(str(finding))}"
+    line = f"{printable(file.path)}: {finding.severity.value}: {one_line(str(finding))}"
     if finding.severity is Severity.ERROR:
         reporter.result(line)
     else:

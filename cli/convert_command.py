@@ -12,12 +12,17 @@ from . import inputs, interruption
 from .conversions.blend_files import BlendSession
 from .conversions.clip_choice import ClipChoice
 from .conversions.conversion import Conversion
-from .conversions.conversion_arguments import add_conversion_arguments, settings_of, useless_options
+from .conversions.conversion_arguments import (
+    add_conversion_arguments,
+    require_known_options,
+    settings_of,
+    useless_options,
+)
 from .conversions.convert_plan import make_plan
 from .conversions.file_naming import FileNames
 from .conversions.outcomes import Outcome
 from .conversions.scene_writing import EMBEDDED
-from .reporting import Reporter, counted, grouped, summary
+from .reporting import Reporter, counted, grouped, printable, summary
 
 _DESCRIPTION = """\
 Convert files between the formats, and to and from .blend, .glb, .gltf, .fbx, .obj, .ply and .usd files.
@@ -85,6 +90,8 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         embeds=any(values.get(EMBEDDED) for values in settings.format_options.values()),
         warn=reporter.warn,
     )
+    if plan.jobs:
+        require_known_options(arguments, plan.jobs[0].format)
     for text in useless_options(arguments, plan):
         reporter.warn("convert", text)
     failed = reporter.fail_inputs("input", plan.problems)
@@ -134,7 +141,8 @@ def _report(outcome: Outcome, reporter: Reporter, *, dry_run: bool) -> None:
         part = f" (collection '{outcome.collection}')" if outcome.collection and inputs.is_blend(outcome.source) else ""
         beside = f" and {counted(len(outcome.files) - 1, 'file')} beside it" if len(outcome.files) > 1 else ""
         arrow = "would become" if dry_run else "->"
-        reporter.say(f"{outcome.source}{part} {arrow} {outcome.target}{beside}: {summary(outcome.facts)}")
+        source, target = printable(outcome.source), printable(outcome.target)
+        reporter.say(f"{source}{printable(part)} {arrow} {target}{beside}: {printable(summary(outcome.facts))}")
         for text in grouped(outcome.warnings):
             reporter.warn(outcome.source, text)
     reporter.record(entry)

@@ -8,7 +8,7 @@ from typing import Any
 from ..io_formats import files, formats
 from ..io_formats.errors import FormatError
 from . import inputs, interruption
-from .reporting import Reporter, clip_text, counted, grouped
+from .reporting import Reporter, clip_text, counted, grouped, printable
 
 
 def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
@@ -63,7 +63,7 @@ def described(entry: dict[str, Any]) -> str:
     """Return the facts of a file as a few lines for people."""
     known = formats.by_name(entry["format"])
     form = f"{known.label} {entry['version']}" if entry["version"] else known.label
-    lines = [f"{entry['file']}: {form}"]
+    lines = [f"{printable(entry['file'])}: {form}"]
     if known.capabilities.meshes:
         amounts = ", ".join(counted(entry[f"{noun}s"], noun) for noun in ("node", "triangle"))
         amounts += f", {counted(entry['vertices'], 'vertex', 'vertices')}, {counted(entry['surfaces'], 'surface')}"
@@ -82,10 +82,10 @@ def described(entry: dict[str, Any]) -> str:
     if layers:
         lines.append(f"  {', '.join(layers)}")
     lines += _placed(entry)
-    lines += [f"  animation {clip_text(clip, with_kind=True)}" for clip in entry["clips"]]
+    lines += [f"  animation {printable(clip_text(clip, with_kind=True))}" for clip in entry["clips"]]
     if len(lines) == 1:
         lines.append("  nothing")
-    lines += [f"  warning: {text}" for text in grouped(entry["warnings"])]
+    lines += [f"  warning: {printable(text)}" for text in grouped(entry["warnings"])]
     if "identical" in entry:
         lines.append("  identical after decoding and encoding" if entry["identical"] else "  NOT identical")
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ..io_formats.errors import MeshferryError
 from . import (
@@ -21,7 +22,7 @@ from . import (
     interruption,
 )
 from .batch import options_file
-from .reporting import Reporter, make_streams_safe
+from .reporting import Reporter, make_streams_safe, printable
 from .start import run  # noqa: F401 (scripts of older installations call it here)
 
 COMMANDS = ("inspect", "convert", "batch", "check", "formats")
@@ -75,9 +76,16 @@ def _main(argv: Sequence[str] | None, program: str) -> int:
     return FAILED if status == OK and reporter.is_output_lost else status
 
 
+class _Parser(argparse.ArgumentParser):
+    """Prints arguments without control characters."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
 def build_parser(program: str = "meshferry") -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=program,
         allow_abbrev=False,
         description="Carry meshes, armatures, shape keys and animations between Blender and game formats.",
@@ -110,6 +118,8 @@ def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argpa
 def _shared_arguments() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     shared.add_argument("--json", action="store_true", help="print one JSON object a line instead of sentences")
-    shared.add_argument("--quiet", action="store_true", help="print what was asked for and failures, nothing else")
+    shared.add_argument(
+        "-q", "--quiet", action="store_true", help="print what was asked for and failures, nothing else"
+    )
     shared.add_argument("--debug", action="store_true", help="print where errors happened, and what Blender says")
     return shared

@@ -18,7 +18,10 @@ from . import environment
 NAMES_LISTED = 3
 """Names in a warning before it says how many more there are."""
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+"""Control characters, line separators, bidirectional controls, lone surrogates and noncharacters."""
 
 CLIPS_NAMED = 3
 """Animations that a summary names before it says how many more there are."""
@@ -58,7 +61,7 @@ class Reporter:
     def warn(self, file: object, text: str) -> None:
         """Tell people of something lost or odd; programs find it in the record."""
         if not self.quiet and not self.as_json:
-            self._print(f"{_shown(file)}: warning: {one_line(text)}", sys.stderr)
+            self._print(f"{printable(file)}: warning: {one_line(text)}", sys.stderr)
 
     def note(self, text: str) -> None:
         """Tell people how far things are, out of the way of results."""
@@ -70,7 +73,7 @@ class Reporter:
         text = cause(problem)
         if isinstance(problem, MissingLibraryError):
             self._library_is_missing = True
-        self._print(f"{_shown(file)}: {text}" if str(file) else text, sys.stderr)
+        self._print(f"{printable(file)}: {text}" if str(file) else text, sys.stderr)
         self.trace(problem)
         return text
 
@@ -97,7 +100,7 @@ class Reporter:
         if stream is None or stream.closed:  # pythonw, or a service without a console
             return
         try:
-            stream.write(text + end)
+            stream.write("\n".join(map(printable, text.split("\n"))) + end)
             stream.flush()
         except OSError as problem:
             _discard(stream)
@@ -135,9 +138,9 @@ def make_streams_safe() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def _shown(file: object) -> str:
-    """Return a file's name without characters that break lines or that terminals take for commands."""
-    return _CONTROL.sub("?", str(file))
+def printable(name: object) -> str:
+    """Return a text with escapes for characters that would control the terminal, break the line or reverse the text."""
+    return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], str(name))
 
 
 def one_line(text: str) -> str:

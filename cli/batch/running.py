@@ -15,7 +15,7 @@ from ...io_formats.formats import FORMATS, Format
 from ...io_formats.name_keys import CAUTIOUS
 from .. import environment
 from ..conversions.blender_formats import BlenderFormat
-from ..conversions.conversion_arguments import given_conversion, settings_of, useless_between
+from ..conversions.conversion_arguments import given_conversion, require_known_options, settings_of, useless_between
 from ..conversions.convert_plan import known_kind, searched
 from ..inputs import BLEND
 from ..reporting import Reporter
@@ -81,6 +81,7 @@ def make_plan(arguments: argparse.Namespace, output: Path, found: _Found, progre
         The arguments make no sense together, or files would clash; nothing was written.
     """
     extension, kind = known_kind(arguments.to)
+    require_known_options(arguments, kind)
     batch = BatchFile(given_conversion(arguments), arguments.to, extension, environment.version())
     sought = sources.find(
         arguments.paths,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..reporting import counted, one_line
+from ..reporting import counted, one_line, printable
 from .progress import rate_text, time_text
 from .totals import Totals
 from .work import Ended
@@ -103,13 +103,13 @@ class Ending:
             table.add_column(overflow="fold")
             table.add_column(overflow="fold")
             for row in rows:
-                table.add_row(*(one_line(cell) for cell in row))
+                table.add_row(*(printable(one_line(cell)) for cell in row))
             if title:
                 console.print(f"\n{title}")
             console.print(table)
-        console.print(f"\nJournal: {self.journal}")
+        console.print(f"\nJournal: {printable(self.journal)}")
         if self.report is not None:
-            console.print(f"Report: {self.report}")
+            console.print(f"Report: {printable(self.report)}")
         printed = console.file
         assert isinstance(printed, io.StringIO)  # noqa: S101 (for the type checker)
         return "\n".join(line.rstrip() for line in printed.getvalue().rstrip().splitlines())

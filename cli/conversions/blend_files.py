@@ -12,6 +12,7 @@ import importlib
 import io
 import logging
 import os
+import re
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from typing import Any
 
 from ...io_formats import locks
 from ...io_formats.capabilities import Capabilities
-from ...io_formats.errors import ExportError, FormatError, MissingLibraryError
+from ...io_formats.errors import ExportError, FormatError, MeshferryError, MissingLibraryError
 from ...io_formats.options import Option
 from ...io_formats.replacing import OWN_MARK, remove_file, rename_over
 from ...io_formats.scene import Scene
@@ -296,12 +297,19 @@ def _import_bpy() -> Any:
             "A .blend file needs Blender. Install it for this Python with: pip install 'bpy==4.5.*' 'numpy<2' (Python "
             "3.11) or pip install 'bpy==5.2.*' (Python 3.13), or run: blender --command meshferry"
         ) from None
+    except MemoryError:
+        raise MeshferryError("There is not enough memory to load Blender's module bpy") from None
     except ImportError as problem:
-        raise MissingLibraryError(
-            f"Blender's module bpy cannot be loaded: {one_line(str(problem))}. It needs system libraries, on Debian "
-            "and Ubuntu: apt install libx11-6 libxrender1 libxfixes3 libxi6 libxkbcommon0 libxext6 libsm6 libice6 "
-            "libgl1"
-        ) from None
+        text = one_line(str(problem))
+        if re.search("cannot allocate memory(?! in static TLS)|failed to map segment|paging file", text, re.IGNORECASE):
+            raise MeshferryError(f"There is not enough memory to load Blender's module bpy: {text}") from None
+        libraries = ""
+        if re.search(r"lib\S+: cannot open shared object file", text):
+            libraries = (
+                ". It needs system libraries, on Debian and Ubuntu: apt install libx11-6 libxrender1 libxfixes3 libxi6 "
+                "libxkbcommon0 libxext6 libsm6 libice6 libgl1"
+            )
+        raise MissingLibraryError(f"Blender's module bpy cannot be loaded: {text}{libraries}") from None
 
 
 def _collection(collections: Mapping[str, Any], name: str) -> Any:

@@ -16,8 +16,10 @@ from ...blender_data.exporting.export_options import (
     export_options_for,
 )
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, import_options_for
+from ...io_formats.errors import MeshferryError
 from ...io_formats.formats import FORMATS, Format
 from ...io_formats.options import Option
+from ...io_formats.wording import listed
 from .. import inputs
 from ..option_arguments import OptionTable, add_arguments, format_table, given_arguments, given_flags, given_values
 from . import blender_formats
@@ -102,6 +104,21 @@ def given_conversion(arguments: argparse.Namespace) -> tuple[str, ...]:
     )
 
 
+def require_known_options(arguments: argparse.Namespace, target: Format | BlenderFormat) -> None:
+    """Refuse options that have no effect on files of the target format, whatever they are made of.
+
+    Raises
+    ------
+    MeshferryError
+        There are such options.
+    """
+    every = [known for known in FORMATS if known.is_read]
+    useless = _useless_flags(arguments, every, target, from_blend=True)
+    if useless:
+        have, them = ("has", "it") if len(useless) == 1 else ("have", "them")
+        raise MeshferryError(f"{listed(useless)} {have} no effect when writing {target.label} files; leave {them} out")
+
+
 def useless_options(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     """Say which of the given options concern nothing in this run."""
     if not plan.jobs:
@@ -122,6 +139,13 @@ def useless_between(
     from_blend:
         There are files of Blender's kinds among the sources, too.
     """
+    useless = _useless_flags(arguments, sources, target, from_blend=from_blend)
+    return _without_effect(useless, into_blend=isinstance(target, BlenderFormat) and target.is_blend)
+
+
+def _useless_flags(
+    arguments: argparse.Namespace, sources: Iterable[Format], target: Format | BlenderFormat, *, from_blend: bool
+) -> list[str]:
     owned = _tables()
     tables = [table for table, _ in owned]
     read = {known.name: known for known in sources}
@@ -146,7 +170,7 @@ def useless_between(
     useless = [flag for flag in dict.fromkeys(flag for flags in given.values() for flag in flags) if flag not in useful]
     if arguments.collection and not from_blend:
         useless.append("--collection")
-    return _without_effect(useless, into_blend=isinstance(target, BlenderFormat) and target.is_blend)
+    return useless
 
 
 def _names(options: Iterable[Option]) -> set[str]:

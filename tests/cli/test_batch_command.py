@@ -263,12 +263,13 @@ def test_a_changed_option_does_everything_again_however_it_is_spelt(meshferry, l
 
 
 def test_options_without_effect_are_named(meshferry, library, pretend, tmp_path):
-    options = ("--weld", "--mesh-version", "ms12", "--collection", "x")
-    said = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out", *options).err
-    assert said.splitlines() == [
-        "batch: warning: --mesh-version has no effect when writing .blend files",
-        "batch: warning: --collection has no effect when writing .blend files",
-    ]
+    command = ("batch", library, "--to", "blend", "-o", tmp_path / "out", "--weld", "-q", "-j", "1")
+    done = meshferry(*(text for text in command if text != "-q"), "--collection", "x")
+    assert (done.status, done.err) == (0, "batch: warning: --collection has no effect when writing .blend files\n")
+    done = meshferry(*command, "--mesh-version", "ms12", "--mesh-files", "joined")
+    text = "'--mesh-version', '--mesh-files' have no effect when writing Blender files; leave them out\n"
+    assert (done.status, done.out, done.err) == (2, "", text)
+    assert meshferry(*command).status == 0
 
 
 def test_the_library_of_materials_is_never_written_over(meshferry, library, pretend, tmp_path):

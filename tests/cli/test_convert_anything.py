@@ -469,7 +469,9 @@ def test_hidden_objects(meshferry, tmp_path):
 
 def test_options_without_effect(meshferry, model, tmp_path):
     done = meshferry("convert", model, tmp_path / "model.glb", "--compressed-blend")
-    assert "--compressed-blend has no effect in this conversion" in done.err
+    text = "'--compressed-blend' has no effect when writing glTF Binary files; leave it out\n"
+    assert (done.status, done.err, (tmp_path / "model.glb").exists()) == (2, text, False)
+    assert meshferry("convert", model, tmp_path / "model.glb").status == 0
     done = meshferry("convert", tmp_path / "model.glb", tmp_path / "back.timbermesh", "--clips", "none")
     assert "no effect" not in done.err
     assert "0 animations" not in done.out

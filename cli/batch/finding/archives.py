@@ -25,6 +25,7 @@ from typing import BinaryIO, cast
 from ....io_formats import files
 from ....io_formats.errors import FormatError
 from ....io_formats.replacing import refusal
+from ...reporting import printable
 
 EXTENSIONS = (".oar", ".iar")
 """What counts as an archive in a folder."""
@@ -269,5 +270,5 @@ def _why_not(info: tarfile.TarInfo, seen: set[int]) -> str:
 
 def _shown(name: str) -> str:
     """Return a name out of an archive as a line can show it."""
-    plain = "".join(letter if letter.isprintable() else "?" for letter in name)
+    plain = printable(name)
     return plain if len(plain) <= _LONGEST_SHOWN else plain[:_LONGEST_SHOWN] + "…"

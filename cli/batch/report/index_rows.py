@@ -7,8 +7,8 @@ import tempfile
 from types import TracebackType
 from typing import IO
 
+from ...reporting import printable
 from .cards import KINDS
-from .markup import plain
 
 
 class IndexRows:
@@ -55,7 +55,7 @@ class IndexRows:
 
 
 def _json(text: str) -> str:
-    return _safe(json.dumps(plain(text), ensure_ascii=False))
+    return _safe(json.dumps(printable(text), ensure_ascii=False))
 
 
 def _safe(text: str) -> str:

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import html
 import os
-import re
 from pathlib import Path
 from urllib.parse import quote
 
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-"""What no page shows: control characters, also those that turn writing round, and halves of characters, which stand
-for bytes of odd file names."""
-
-
-def plain(text: str) -> str:
-    """Return a text that can be written as UTF-8; what cannot be shown is a replacement character."""
-    return _UNPRINTABLE.sub("\ufffd", text)
+from ...reporting import printable
 
 
 def escaped(text: str) -> str:
     """Return a text for the inside of an element or of an attribute in quotes."""
-    return html.escape(plain(text), quote=True)
+    return html.escape(printable(text), quote=True)
 
 
 def name(text: str) -> str:

@@ -18,12 +18,12 @@ from urllib.parse import quote
 
 from ....io_formats.errors import ExportError
 from ....io_formats.replacing import refusal, remove_file, replace_file
-from ...reporting import counted
+from ...reporting import counted, printable
 from ..progress import time_text
 from ..work import Result
 from .cards import KINDS, Sums, card, kind_of, names_of
 from .index_rows import IndexRows
-from .markup import Links, escaped, name, plain
+from .markup import Links, escaped, name
 
 ENTRIES_A_PAGE = 2000
 _GENERATOR = "Meshferry batch report"
@@ -207,7 +207,7 @@ class _Report:
     def _asked(self) -> str:
         home = os.path.expanduser("~")
         roots = [root.replace(home, "~", 1) if root.startswith(home) else root for root in self._about.roots]
-        options = shlex.join(plain(option) for option in self._about.options) or "none"
+        options = shlex.join(printable(option) for option in self._about.options) or "none"
         lines = [f"<dt>Options</dt><dd><code>{escaped(options)}</code></dd>\n"]
         lines += [f"<dt>Folder</dt><dd>{name(root)}</dd>\n" for root in roots]
         return "".join(lines)
