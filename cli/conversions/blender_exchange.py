@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,10 @@ from .usd_rate import frames_per_second
 _NEAR_A_RATE = 1e-2
 """Frames a second by which keys may miss a whole rate: their times are kept in single precision."""
 _HIGHEST_RATE = 480
+_SMALL = 0.1
+"""Size of an object, in metres, of which the sixth decimal is more than 1e-5."""
+_HIGHEST_EXPONENT = 4
+"""Blender's exporters scale by no more than 10,000."""
 
 
 @dataclass
@@ -164,13 +169,10 @@ def write_objects(
     if known.has_pairs:
         foreign_export.name_data_after_objects(objects)
     foreign_export.forget_own_properties(objects)
-    more: dict[str, Any] = {}
-    if known.animation:
-        more[known.animation] = bool(clips)  # otherwise what rests is keyed as if it moved
-    if known.every_action:
-        more[known.every_action] = len(clips) > 1
-        if len(clips) == 1:
-            context.scene.name = clips[0]  # what plays is called after the scene
+    more = _animation_arguments(context, clips, known)
+    exponent = _exponent(objects) if known.has_fixed_decimals else 0
+    if exponent:
+        more["global_scale"] = 10.0**exponent
     with contextlib.ExitStack() as stack:
         folder, images = (stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-")) for _ in range(2))
         chosen = Path(folder, target.name)
@@ -185,6 +187,8 @@ def write_objects(
             raise ExportError(f"Blender cannot write it: {said(problem)}") from None
         if not chosen.is_file():
             raise ExportError("Blender cannot write it: it made no file")
+        if exponent:
+            chosen.write_bytes(_with_exponent(chosen.read_bytes(), -exponent))
         written = Written(_outputs(Path(folder), chosen), notices)
         stored = stored_faces(chosen)
     if stored is not None:
@@ -192,6 +196,30 @@ def write_objects(
         if written.missing_faces:
             written.lost.append(f"{_share(written.missing_faces, shown, known)} not carried over by Blender's exporter")
     return written
+
+
+def _animation_arguments(context: Any, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:
+    more: dict[str, Any] = {}
+    if known.animation:
+        more[known.animation] = bool(clips)  # otherwise what rests is keyed as if it moved
+    if known.every_action:
+        more[known.every_action] = len(clips) > 1
+        if len(clips) == 1:
+            context.scene.name = clips[0]  # what plays is called after the scene
+    return more
+
+
+def _exponent(objects: Sequence[Any]) -> int:
+    """Return the power of ten by which the smallest object needs more decimals than the exporter writes."""
+    sizes = [size for obj in objects if (size := max(obj.dimensions)) > 0]
+    smallest = min(sizes, default=1.0)
+    return 0 if smallest >= _SMALL else min(_HIGHEST_EXPONENT, math.ceil(-math.log10(smallest)))
+
+
+def _with_exponent(data: bytes, exponent: int) -> bytes:
+    """Return an .obj file with an exponent on each coordinate."""
+    scaled = rb"v \g<1>e%d \g<2>e%d \g<3>e%d" % (exponent, exponent, exponent)
+    return re.sub(rb"^v (\S+) (\S+) (\S+)", scaled, data, flags=re.MULTILINE)
 
 
 def _outputs(folder: Path, chosen: Path) -> list[OutputFile]:

@@ -52,6 +52,8 @@ class BlenderFormat:
     """Whether a file has a place and a thing, each with a name, where Blender has an object."""
     keeps_still_clips: bool = False
     """Whether an animation in which nothing moves is one that its author made, not one that exporters add."""
+    has_fixed_decimals: bool = False
+    """Whether exporters write coordinates with a fixed number of decimals, too few for small objects."""
     drops_held_poses: bool = False
     """Whether importers find no animation where a value never changes, since exporters leave out all but its first."""
     times_are_frames: bool = False
@@ -261,6 +263,7 @@ OBJ = BlenderFormat(
         "export_pbr_extensions": True,
         "path_mode": "COPY",
     },
+    has_fixed_decimals=True,
     replaced=" ",
     replaced_label="spaces",
     is_set=True,

@@ -131,6 +131,23 @@ def test_an_obj_says_the_same_in_text(meshferry, model, tmp_path):
     assert sorted(map(tuple, found.round(3))) == sorted(map(tuple, wanted.round(3) + 0.0))
 
 
+@pytest.mark.parametrize("size", [1.0, 5e-3, 68e-6])
+def test_coordinates_of_small_objects_in_an_obj(meshferry, tmp_path, size):
+    """Blender writes six decimals, whatever the size."""
+    from meshferry.io_formats.scene import Node, Scene
+
+    mesh = models.make_blob(5, 24, ("",), 1, 1)
+    mesh.points *= np.float32(size / 2)
+    source = write(Scene("model", [Node("model", mesh=mesh)]), tmp_path / "model.timbermesh")
+    assert meshferry("convert", source, tmp_path / "model.obj").status == 0
+    lines = (tmp_path / "model.obj").read_text().splitlines()
+    found = np.array([line.split()[1:4] for line in lines if line.startswith("v ")], float)
+    assert found == pytest.approx(mesh.points[:, [0, 2, 1]] * (1, 1, -1), abs=size * 2e-6)
+    assert meshferry("convert", tmp_path / "model.obj", tmp_path / "back.timbermesh").status == 0
+    back = measure.measured_file(tmp_path / "back.timbermesh").points
+    assert back == pytest.approx(mesh.points[mesh.corner_point], abs=size * 2e-6)
+
+
 # -- there and back -----------------------------------------------------------------------------
 
 
