@@ -66,10 +66,30 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float) -> in
                 return write_job(arguments, plan, journal, reporter)
             way = Run(plan, journal, output=output, progress=progress, checksum=arguments.checksum)
             problem, report = _gone(way, arguments, plan, journal, progress)
+            unknown = _unknown_clips(arguments, plan, journal)
         ending = Ending(
             way.totals, plan.count, time.monotonic() - started, journal.path, report=report, unreadable=found.unreadable
         )
-    return _told(ending, problem, reporter)
+    status = _told(ending, problem, reporter)
+    if not status and unknown:
+        reporter.fail("batch", MeshferryError(f"--rename-clip: no file has an animation {_listed(unknown)}"))
+        return 1
+    return status
+
+
+def _unknown_clips(arguments: argparse.Namespace, plan: Plan, journal: Journal) -> list[str]:
+    """Return the old names of ``--rename-clip`` that no animation of any file had, as far as the journal knows."""
+    unknown = {new: old for old, new in arguments.rename_clip}
+    if not unknown or not known_kind(arguments.to)[1].capabilities.clips:
+        return []
+    for result in journal.results(plan.works()):
+        for clip in result.facts.get("clips", ()):
+            unknown.pop(clip["name"], None)
+    return list(unknown.values())
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def make_plan(arguments: argparse.Namespace, output: Path, found: _Found, progress: Progress) -> Plan:

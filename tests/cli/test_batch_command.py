@@ -8,7 +8,9 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from batch_stand_ins import PretendedWorkers
@@ -445,3 +447,19 @@ def test_a_real_batch_goes_on_with_what_is_new_changed_or_failed(meshferry, writ
     targets = [json.loads(line).get("target") for line in lines]
     assert len(targets) == len(set(targets)) == 22, "each target once, after the line of the options"
     assert not [path for path in out.rglob(".*") if path.suffix == ".part"]
+
+
+def test_a_new_name_for_no_animation_is_an_error(meshferry, tmp_path):
+    """Also where all files were converted by an earlier run, whose journal has the names."""
+    (tmp_path / "lib").mkdir()
+    shutil.copy(Path(__file__).resolve().parents[2] / "examples" / "lamp_nod.anim", tmp_path / "lib")
+    command = ["batch", tmp_path / "lib", "--to", "anim", "--jobs", "1", "-o"]
+    for _ in range(2):
+        assert meshferry(*command, tmp_path / "good", "--rename-clip", "lamp_nod=hello").status == 0
+        done = meshferry(*command, tmp_path / "bad", "--rename-clip", "nod=hello", "--rename-clip", "lamp_nod=bye")
+        assert done.status == 1
+        assert done.err.splitlines()[-1] == "batch: --rename-clip: no file has an animation 'nod'"
+    lost = meshferry(
+        *command[:2], "--to", "skeleton", "--jobs", "1", "-o", tmp_path / "c", "--rename-clip", "nod=hello"
+    )
+    assert lost.status == 0
