@@ -53,6 +53,8 @@ def draw_actions_list(layout: Any, owner: Any) -> None:
     """Draw the list with a search, and buttons for all and none."""
     listed = owner.listed_actions
     names = json.dumps([item.name for item in listed])
+    layout = layout.column()
+    layout.use_property_split = False
     row = layout.row(align=True)
     for text, use_export in (("All", True), ("None", False)):
         button = row.operator(ACTION_OT_meshferry_choose.bl_idname, text=text)

@@ -10,7 +10,7 @@ from bpy_extras.io_utils import ImportHelper
 
 from ..blender_data import import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
-from ..blender_data.importing import armature_matching, importer
+from ..blender_data.importing import armature_matching, importer, side_by_side
 from ..blender_data.importing.import_options import ARMATURE, IMPORT_OPTIONS
 from ..blender_data.importing.selection import Selection
 from ..blender_data.steps import Steps, scaled, without_bpy
@@ -57,13 +57,22 @@ class ImportFiles(LongWork, ImportHelper):
         type=bpy.types.OperatorFileListElement,
         options={"HIDDEN", "SKIP_SAVE"},
     )
+    use_side_by_side: BoolProperty(
+        name="Side by Side",
+        description="Place the models of several files next to each other along X, by their delta locations. "
+        "Formats that store where objects stand export them so",
+        default=False,
+    )
 
     def invoke(self, context: Any, event: Any) -> set[str]:
         """Ask for options where files were dropped, for files otherwise."""
         return self.invoke_popup(context)
 
     def draw(self, context: Any) -> None:
-        """Draw the options in sections."""
+        """Draw the options in sections; of a single dropped file, not those of several."""
+        is_browser = context.space_data is not None and context.space_data.type == "FILE_BROWSER"
+        if is_browser or len(self.files) > 1:
+            self.layout.prop(self, "use_side_by_side")
         draw_options(self.layout, self, self.option_table, f"{self.panel_prefix}_import")
 
     def steps(self, context: Any) -> Steps[set[str]]:
@@ -79,6 +88,9 @@ class ImportFiles(LongWork, ImportHelper):
         except GeneratorExit:
             before.restore()
             raise
+        if self.use_side_by_side:
+            context.view_layer.update()  # the boxes of objects that were just made
+            side_by_side.place([result.objects for result in results])
         objects = [item for result in results for item in result.objects]
         # What an armature deforms leads to the armature, not the other way round, so it is the better active object.
         select_only(context, sorted(objects, key=lambda item: item.type == "ARMATURE"))

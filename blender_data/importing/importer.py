@@ -20,7 +20,7 @@ from ...io_formats.vertices import drop_repeated_corners, shares_mirrored_vertic
 from .. import compat, names, stored_numbers, surfaces
 from ..steps import Step, Steps, finish, scaled
 from ..time_line import TimeLine
-from . import armature_matching, armatures, hull_faces, meshes, objects, shape_keys, skins
+from . import armature_matching, armatures, helper_bones, hull_faces, meshes, objects, shape_keys, skins
 from .actions import ClipActions, ClipTiming, PlayedBefore
 from .armatures import BoneMap
 from .import_options import AUTOMATIC_NORMALS_LIMIT
@@ -143,6 +143,7 @@ class _Import:
         for index, node in enumerate(self.scene.nodes):
             yield Step("Building objects", 0.7 * index / len(self.scene.nodes))
             self.objects.append(self.object(index, node))
+        helper_bones.hide(self.scene, self.bones, self.armatures)
         for made, node in zip(self.objects, self.scene.nodes, strict=True):
             if node.parent >= 0:
                 made.parent = self.objects[node.parent]
@@ -254,15 +255,10 @@ class _Import:
             self.context,
             label,
             skeleton,
-            self.size_of(number),
+            helper_bones.size_of([node for node in self.scene.nodes if node.skeleton == number]),
             to_children=self.options["bone_direction"] == "CHILDREN",
             keep=self.keep,
         )
-
-    def size_of(self, skeleton: int) -> float:
-        """Return the largest side of what a skeleton moves, in metres; 0 for nothing."""
-        points = [node.mesh.points for node in self.scene.nodes if node.skeleton == skeleton and node.mesh]
-        return max((float(np.ptp(some, axis=0).max()) for some in points if len(some)), default=0.0)
 
     def bones_of(self, node: Node) -> BoneMap | None:
         """Return the bones of a node; shapes hang on the armature of what they are the shapes of."""

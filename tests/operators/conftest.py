@@ -55,8 +55,10 @@ def broken_file(make_file: Callable[..., Path]) -> Path:
     return path
 
 
-def flag_scene(name: str, *, bones: bool = True, frames: int = 0, clip: str = "") -> Any:
+def flag_scene(name: str, *, bones: bool = True, frames: int = 0, clip: str = "", helpers: float = 0.0) -> Any:
     """Return a scene of a flag, three triangles with the surfaces Cloth, Cloth and Pole, that hangs on two bones.
+
+    With ``helpers`` there are the bones Control, of that length, and Handle at its end, which deform nothing.
 
     With ``frames`` there is an animation that moves the second bone, and no mesh.
     """
@@ -65,6 +67,8 @@ def flag_scene(name: str, *, bones: bool = True, frames: int = 0, clip: str = ""
     made = sc.Scene(name)
     if bones or frames:
         joints = [sc.Joint("Root"), sc.Joint("Tip", 0, translation=(0.0, 0.0, 1.0))]
+        if helpers:
+            joints += [sc.Joint("Control"), sc.Joint("Handle", 2, translation=(0.0, helpers, 0.0))]
         made.skeletons = [sc.Skeleton(name, joints)]
     if frames:
         rise = np.linspace(0, 1, frames, dtype=np.float32)

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
+import unigine_oracle as oracle
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -400,7 +401,7 @@ def test_actions_are_chosen_from_a_list_in_the_dialog(clean_blender, make_unigin
         assert [item.name for item in owner.listed_actions] == ["idle", "jump", "run"]
         buttons = {}
         layout = MagicMock()
-        layout.row().operator.side_effect = lambda _name, text: buttons.setdefault(text, SimpleNamespace())
+        layout.column().row().operator.side_effect = lambda _name, text: buttons.setdefault(text, SimpleNamespace())
         clip_choice.draw_actions_list(layout, owner)
         assert bpy.ops.action.meshferry_choose(**vars(buttons[text])) == {"FINISHED"}
 
@@ -414,3 +415,50 @@ def test_actions_are_chosen_from_a_list_in_the_dialog(clean_blender, make_unigin
     assert exported(clip_names="r*") == ["one"]
     press("All")
     assert exported() == ["idle", "jump", "run"]
+
+
+@pytest.mark.parametrize(("length", "hidden"), [(0.5, []), (7.0, ["Control", "Handle"])])
+def test_bones_longer_than_the_model_that_deform_nothing_are_hidden_but_exported(
+    clean_blender, make_unigine, tmp_path, length, hidden
+):
+    bpy = clean_blender
+    bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh", helpers=length)))
+    (data,) = bpy.data.armatures
+    collections = [group for group in data.collections if not group.is_visible]
+    assert [sorted(bone.name for bone in group.bones) for group in collections] == ([hidden] if hidden else [])
+    path = tmp_path / "again.mesh"
+    bpy.ops.export_scene.unigine_mesh(filepath=str(path))
+    assert [bone for bone, _ in oracle.decode(path.read_bytes()).bones] == ["Root", "Tip", "Control", "Handle"]
+
+
+def test_helper_bones_of_a_real_cat_are_hidden_but_exported(clean_blender, samples, tmp_path):
+    bpy = clean_blender
+    source = samples / "unigine" / "ms13_cat_289bones.mesh"
+    bpy.ops.import_scene.unigine(filepath=str(source))
+    (data,) = bpy.data.armatures
+    (hidden,) = [group for group in data.collections if not group.is_visible]
+    assert {"tweak_spine", "MCH-ROT-head"} < {bone.name for bone in hidden.bones}
+    (cat,) = [item for item in bpy.data.objects if item.type == "MESH"]
+    assert all(bone.length > max(cat.dimensions) and bone.name not in _weighted(cat) for bone in hidden.bones)
+    path = tmp_path / "cat.mesh"
+    bpy.ops.export_scene.unigine_mesh(filepath=str(path))
+    assert oracle.decode(path.read_bytes()).bones == oracle.decode(source.read_bytes()).bones
+
+
+def _weighted(item):
+    names = [group.name for group in item.vertex_groups]
+    return {names[entry.group] for vertex in item.data.vertices for entry in vertex.groups if entry.weight > 0}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_models_of_several_files_stand_side_by_side_when_asked(clean_blender, make_unigine, together):
+    bpy = clean_blender
+    paths = [make_unigine(f"{name}.mesh", bones=bones) for name, bones in (("a", True), ("b", False), ("c", True))]
+    paths.append(make_unigine("d.anim", frames=3))
+    bpy.ops.import_scene.unigine(directory=str(paths[0].parent), files=_listed(*paths), use_side_by_side=together)
+    bpy.context.view_layer.update()
+    flags = sorted((item for item in bpy.data.objects if item.type == "MESH"), key=lambda item: item.name)
+    starts = [min((item.matrix_world @ vertex.co).x for vertex in item.data.vertices) for item in flags]
+    assert starts == pytest.approx([0.0, 1.1, 2.2] if together else [0.0] * 3, abs=1e-5)
+    for item in flags:
+        assert item.parent is None or item.delta_location.length == 0

@@ -1,0 +1,71 @@
+"""Bones that deform nothing and are longer than the model, which would fill the view with lines: hidden, not removed.
+
+A cat of 6 cm has 289 bones, of which 52 deform it; controls and mechanism bones reach up to 12 cm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import bpy
+import numpy as np
+
+from ...io_formats.scene import Node, Scene
+from .armatures import BoneMap
+
+COLLECTION = "Helper Bones"
+
+
+def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types.Object]) -> None:
+    """Put such bones of new armatures into a hidden bone collection; export takes them as all others.
+
+    Without weights, nothing tells helpers from other bones. Bones whose joints say where they end are meant to be seen.
+
+    Parameters
+    ----------
+    bones:
+        For each skeleton of the scene its bones, or None if they were left out.
+    made:
+        The new armatures.
+    """
+    for armature in made:
+        deforming: set[str] = set()
+        others: set[str] = set()
+        size = 0.0
+        for number, found in enumerate(bones):
+            if found is None or found.armature != armature:
+                continue
+            bound = [node for node in scene.nodes if node.skeleton == number]
+            weighted = _weighted_joints(bound)
+            size = max(size, size_of(bound))
+            for joint, name in enumerate(found.bones):
+                if name is not None and joint in weighted:
+                    deforming.add(name)
+                elif name is not None and scene.skeletons[number].joints[joint].tail is None:
+                    others.add(name)
+        if deforming and size > 0:
+            _hide_longer(armature.data, sorted(others - deforming), size)
+
+
+def size_of(nodes: Sequence[Node]) -> float:
+    """Return the largest side of the meshes of nodes, in metres; 0 if there are none."""
+    points = [node.mesh.points for node in nodes if node.mesh]
+    return max((float(np.ptp(some, axis=0).max()) for some in points if len(some)), default=0.0)
+
+
+def _weighted_joints(nodes: Sequence[Node]) -> set[int]:
+    found: set[int] = set()
+    for node in nodes:
+        mesh = node.mesh
+        if mesh and mesh.joint_indices is not None and mesh.joint_weights is not None:
+            found.update(np.unique(mesh.joint_indices[mesh.joint_weights > 0]).tolist())
+    return found
+
+
+def _hide_longer(data: bpy.types.Armature, names: Sequence[str], size: float) -> None:
+    found = [data.bones[name] for name in names if data.bones[name].length > size]
+    if found:
+        collection = data.collections.new(COLLECTION)
+        collection.is_visible = False
+        for bone in found:
+            collection.assign(bone)

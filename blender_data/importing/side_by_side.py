@@ -1,0 +1,43 @@
+"""Models of several files next to each other, by their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import bpy
+from mathutils import Vector
+
+_GAP = 0.1
+"""Distance between two models, as a share of the widest."""
+
+
+def place(models: Sequence[Sequence[bpy.types.Object]]) -> None:
+    """Move all models but the first along X, so that each begins where the one before it ends, with a gap.
+
+    The delta location moves objects with keys on their location, too.
+
+    Parameters
+    ----------
+    models:
+        The objects of each file, in the order of their places; files without new objects take no place.
+    """
+    ranges = [(model, found) for model in models if (found := _range(model)) is not None]
+    gap = _GAP * max((end - start for _, (start, end) in ranges), default=0.0)
+    reached = ranges[0][1][0] - gap if ranges else 0.0
+    for model, (start, end) in ranges:
+        shift = reached + gap - start
+        reached = end + shift
+        own = set(model)
+        for thing in model:
+            if thing.parent not in own:
+                thing.delta_location.x += shift
+
+
+def _range(model: Sequence[bpy.types.Object]) -> tuple[float, float] | None:
+    """Return the least and largest X of the boxes around a model's objects; None without objects."""
+    places = [
+        (thing.matrix_world @ Vector(corner)).x if thing.type != "EMPTY" else thing.matrix_world.translation.x
+        for thing in model
+        for corner in thing.bound_box
+    ]
+    return (min(places), max(places)) if places else None
