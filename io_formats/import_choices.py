@@ -95,18 +95,20 @@ def _common_value(option: Option, choices: Iterable[ImportChoice]) -> Value | No
 
 
 def imported_texts(options: Iterable[Option], choices: Sequence[Iterable[ImportChoice]]) -> dict[str, str]:
-    """Return a text for each option of which all objects, given by their choices, have a stored value."""
+    """Return a text for each option of which some objects, given by their choices, have a stored value.
+
+    It says what all objects were imported with; it is empty if some were not imported.
+    """
     texts = {}
     for option in options:
         stored = [
             [parse_value(option, choice.value) for choice in of_object if choice.option == option.name]
             for of_object in choices
         ]
-        values = {values[0] for values in stored if values}
-        if not stored or not all(stored) or None in values:
-            continue
-        labels = [label_of(option, value) for value in values if value is not None]
-        texts[option.name] = f"{option.label}: {labels[0] if len(labels) == 1 else 'of each object'}, as imported"
+        labels = {label_of(option, values[0]) for values in stored if values and values[0] is not None}
+        if labels:
+            label = labels.pop() if len(labels) == 1 else "of each object"
+            texts[option.name] = f"{option.label} as imported: {label}" if all(stored) else ""
     return texts
 
 

@@ -199,8 +199,11 @@ class ExportScene(LongWork, ExportHelper):
         return self.source(context, "")[0]
 
     def imported_texts(self, context: Any) -> dict[str, str]:
-        """Return a text for each option whose value comes from the import of all exported objects."""
-        if not getattr(self, IMPORT_CHOICES.name, False):
+        """Return a text for each option of which exported objects have a value from their import; see `draw_options`.
+
+        It is empty if the value that is drawn for the option counts for some of them.
+        """
+        if IMPORT_CHOICES not in self.option_table:
             return {}
         try:
             objects = source_objects(context, self.shown_source(context))
@@ -208,7 +211,8 @@ class ExportScene(LongWork, ExportHelper):
             return {}
         given = self.given()
         remembered = [option for option in self.option_table if option.is_remembered and option.name not in given]
-        return imported_texts(remembered, [import_choices.read(item) for item in objects])
+        texts = imported_texts(remembered, [import_choices.read(item) for item in objects])
+        return texts if getattr(self, IMPORT_CHOICES.name) else dict.fromkeys(texts, "")
 
     def draw_files(self, context: Any) -> None:
         """Draw what is to be known of the files before they are written; of a single one, nothing."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import bpy
@@ -17,6 +16,7 @@ from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, St
 
 from ..blender_data.exporting import export_options
 from ..blender_data.importing import import_options
+from ..io_formats.common_options import IMPORT_CHOICES
 from ..io_formats.formats import Format
 from ..io_formats.options import Option, resolve
 from ..io_formats.second_life import options as second_life_options
@@ -206,12 +206,12 @@ def draw_options(
     prefix: str,
     order: Sequence[str] = SECTIONS,
     *,
-    imported: Mapping[str, str] = MappingProxyType({}),
+    imported: Mapping[str, str] | None = None,
 ) -> None:
     """Draw a table of options in foldable sections named ``<prefix>_<section>``, in this order.
 
-    Options that have no effect with the present values of the others are left out. ``imported`` has the text that
-    replaces the property of an option whose value comes from the import of the objects.
+    Options that have no effect with the present values of the others are left out. ``imported`` has a text for each
+    option that objects have a stored value of; if it is not empty, it replaces the property.
     """
     table = tuple(table)
     values = {option.name: getattr(owner, option.name) for option in table}
@@ -225,11 +225,21 @@ def draw_options(
         body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section)
         if body is not None:
             for option in shown:
-                if option.name in imported:
-                    body.label(text=imported[option.name], icon="IMPORT", translate=False)
-                    continue
+                if imported is not None and option == IMPORT_CHOICES:
+                    continue  # drawn with the option that it is about
+                if imported is not None and option.name in imported:
+                    row = body.row()
+                    row.use_property_split = not imported[option.name]  # the text needs the whole width
+                    row.prop(owner, IMPORT_CHOICES.name, **_text(imported[option.name]))
+                    if imported[option.name]:
+                        continue
                 body.prop(owner, option.name, placeholder="Path" if option.is_path else "")
                 _draw_notes(body, option.name, values)
+
+
+def _text(text: str) -> dict[str, Any]:
+    """Return the arguments that replace the label of a property; none for an empty text."""
+    return {"text": text, "translate": False} if text else {}
 
 
 def section_body(layout: Any, identifier: str, title: str) -> Any | None:

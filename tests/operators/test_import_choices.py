@@ -141,3 +141,21 @@ def test_an_animation_takes_the_choice_of_its_armature(
     bpy.ops.export_scene.unigine_anim(filepath=str(again))
     ((_, frames),) = decode(again.read_bytes()).animations
     assert frames.translation[:, 0] == pytest.approx(moved)
+
+
+def test_the_dialog_shows_the_choice_of_the_import(way: Way) -> None:
+    from meshferry.blender_data import import_choices as stored
+    from meshferry.io_formats.import_choices import imported_texts
+
+    (option,) = (
+        option for option in table_of(way.bpy, way.exporter) if option.name in way.choice and option.is_remembered
+    )
+    imported, other = stored.read(way.read()), ()
+    label = "on" if way.choice == TURN else "Swap Y and Z Only"
+    assert imported_texts([option], [imported]) == {option.name: f"{option.label} as imported: {label}"}
+    assert imported_texts([option], [imported, other]) == {option.name: ""}
+    assert imported_texts([option], [other]) == imported_texts([option], []) == {}
+
+
+def table_of(bpy: Any, operator: Any) -> Any:
+    return getattr(bpy.types, operator.idname()).option_table
