@@ -26,7 +26,6 @@ from .locks import lock
 from .name_keys import cautious_key
 from .output_files import OutputFile
 from .replacing import (
-    OWN_MARK,
     copy_mode,
     real_place,
     refusal,
@@ -35,6 +34,7 @@ from .replacing import (
     rename_over,
     replace_file,
     temporary_file,
+    temporary_prefix,
     why_not_written,
 )
 
@@ -102,7 +102,7 @@ def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
     for place in places:
         if place.parent.parent == path.parent:
             place.parent.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:50]}.{OWN_MARK}", suffix=".part", dir=path.parent))
+    folder = Path(tempfile.mkdtemp(prefix=temporary_prefix(path), suffix=".part", dir=path.parent))
     members: list[_Member] = []
     try:
         with (folder / _PLAN).open("w", encoding="utf-8") as plan:
@@ -280,7 +280,9 @@ class _Interrupted:
 def _interrupted_sets(path: Path) -> list[_Interrupted]:
     """Find what killed exports of this chosen file left; folders that a living process writes are left alone."""
     # Version 0.1.0 wrote no mark into the name.
-    pattern = re.compile(rf"\.{re.escape(path.name[:50])}\.({OWN_MARK})?\w{{8}}\.part")
+    # Version 0.1.0 used the second prefix.
+    prefixes = "|".join(map(re.escape, (temporary_prefix(path), f".{path.name[:50]}.")))
+    pattern = re.compile(rf"({prefixes})\w{{8}}\.part")
     found: list[_Interrupted] = []
     try:
         folders = sorted(entry.path for entry in os.scandir(path.parent) if pattern.fullmatch(entry.name))

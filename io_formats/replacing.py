@@ -135,11 +135,31 @@ OWN_MARK = "meshferry-"
 """In the names of all temporary files beside outputs. Other programs call theirs .part, too."""
 
 
+_RANDOM_PART = "xxxxxxxx.part"
+"""As long as what follows the prefix of a temporary name."""
+
+
+def temporary_prefix(place: Path, suffix: str = "") -> str:
+    """Return the first part of the name of a temporary file or folder beside ``place``.
+
+    The whole name is not longer than that of ``place`` (systems and disks limit paths to 260 characters, names to
+    143 or 255 bytes), unless that has fewer than 25 characters.
+
+    Parameters
+    ----------
+    suffix:
+        Follows ``.part``.
+    """
+    rest = len(f"..{OWN_MARK}{_RANDOM_PART}{suffix}")
+    start = place.name[: min(50, max(0, len(place.name) - rest))]
+    return f".{start}.{OWN_MARK}" if start else f".{OWN_MARK}"
+
+
 def temporary_file(place: Path) -> tuple[int, str]:
     """Open a new file beside ``place`` that no reader takes for a model, locked while open; return handle and name."""
     from .locks import lock  # which imports this module
 
-    handle, name = tempfile.mkstemp(prefix=f".{place.name[:50]}.{OWN_MARK}", suffix=".part", dir=place.parent)
+    handle, name = tempfile.mkstemp(prefix=temporary_prefix(place), suffix=".part", dir=place.parent)
     if sys.platform != "win32":  # where no open file can be removed
         lock(handle)
     return handle, name

@@ -18,7 +18,7 @@ from ...io_formats.file_sets import remove_abandoned
 from ...io_formats.replacing import OWN_MARK, remove_file
 from .work import SHARDS_FOLDER, STATE_FOLDER
 
-_TEMPORARY = re.compile(rf"(?P<lock>\..+\.{OWN_MARK}[a-z0-9_]{{8}}\.part)(\.[a-z0-9]+@?)?")
+_TEMPORARY = re.compile(rf"(?P<lock>\.(.+\.)?{OWN_MARK}[a-z0-9_]{{8}}\.part)(\.[a-z0-9]+@?)?")
 """``@`` is Blender's own mark of an unfinished file."""
 _SHARED_AGE = 3600.0
 """Seconds; no file takes so long to write, so what is older belongs to nobody on another machine either."""

@@ -25,7 +25,7 @@ from ...io_formats import locks
 from ...io_formats.capabilities import Capabilities
 from ...io_formats.errors import ExportError, FormatError, MeshferryError, MissingLibraryError
 from ...io_formats.options import Option
-from ...io_formats.replacing import OWN_MARK, remove_file, rename_over
+from ...io_formats.replacing import remove_file, rename_over, temporary_prefix
 from ...io_formats.scene import Scene
 from ...io_formats.special_files import require_regular
 from .. import interruption
@@ -153,7 +153,7 @@ class BlendSession:
         """
         place = path.resolve() if os.path.islink(path) else path.absolute()
         # In the same folder, so that relative paths in the file stay right.
-        lock_path = place.with_name(f".{place.stem[:100]}.{OWN_MARK}{secrets.token_hex(4)}.part")
+        lock_path = place.with_name(f"{temporary_prefix(place, suffix='.blend')}{secrets.token_hex(4)}.part")
         temporary = lock_path.with_name(lock_path.name + ".blend")
         held = None
         try:

@@ -231,7 +231,7 @@ seen = 0
 
 def watch(event, arguments):
     global seen
-    if event in events and str(folder) in str(arguments) and ".hut.dae" in str(arguments):
+    if event in events and str(folder) in str(arguments) and ".part" in str(arguments):
         seen += 1
         if seen == step:
             os._exit(9)

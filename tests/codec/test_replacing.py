@@ -98,3 +98,12 @@ def test_a_folder_goes_with_its_read_only_files(windows: dict[str, int], tmp_pat
     (folder / "kept").chmod(0o444)
     replacing.remove_folder(folder)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["a.mesh", "a_house_of_the_village.mesh", "ä" * 120 + ".mesh"])
+def test_temporary_names_are_no_longer_than_the_target(tmp_path: Path, name: str) -> None:
+    handle, temporary = replacing.temporary_file(tmp_path / name)
+    os.close(handle)
+    used = Path(temporary).name
+    assert len(os.fsencode(used)) <= max(len(os.fsencode(name)), 24)
+    assert used.startswith(f".{name[:1]}") == (len(name) > 25)

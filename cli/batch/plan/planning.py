@@ -66,8 +66,6 @@ def make_plan(
     made = [path for path in (state, *state.parents) if not path.exists()]
     try:
         state.mkdir(parents=True, exist_ok=True)
-        for left_over in state.glob(f".{PLAN_FILE}.*.part"):  # of a run that was killed
-            left_over.unlink(missing_ok=True)
         _write(sources, folder, extension, clashes, batch, rules)
     except BaseException as problem:
         for path in made:
