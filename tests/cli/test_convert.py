@@ -175,10 +175,9 @@ def test_format_options_reach_the_format(meshferry, windmill, tmp_path):
 
 
 def test_options_without_effect_are_pointed_out(meshferry, windmill, tmp_path):
-    done = meshferry("convert", windmill, tmp_path / "out.meshy", "--merging", "keep", "--weld", "--collection", "A")
+    done = meshferry("convert", windmill, tmp_path / "out.meshy", "--merging", "keep", "--collection", "A")
     assert done.status == 0
     assert [line.split(" has ")[0] for line in done.err.splitlines()] == [
-        "convert: warning: --weld",
         "convert: warning: --merging",
         "convert: warning: --collection",
     ]
