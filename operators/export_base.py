@@ -176,7 +176,7 @@ class ExportScene(LongWork, ExportHelper):
         """Return the number of meshes that are exported, without coarser levels of detail."""
         can = self.format.capabilities
         use_hidden = bool(getattr(self, HIDDEN.name))
-        chosen = select(context, source, use_hidden=use_hidden, with_empties=can.node_hierarchy).objects
+        chosen = set(select(context, source, use_hidden=use_hidden, with_empties=can.node_hierarchy).objects)
         return sum(has_surface(item) and item.meshferry.lod_of not in chosen for item in chosen)
 
     def chosen_source(self, context: Any) -> Any:

@@ -89,7 +89,8 @@ def object_names(owner: Any, context: Any, source: Any) -> list[str]:
     """
     chosen = select(context, source, use_hidden=bool(getattr(owner, HIDDEN.name)), with_empties=False).objects
     shown = [item for item in chosen if item.type in MESHABLE or getattr(owner, INSTANCES.name)]
-    finest = [item for item in shown if item.meshferry.lod_of not in shown]
+    exported = set(shown)
+    finest = [item for item in shown if item.meshferry.lod_of not in exported]
     if not finest:
         raise ExportError(rpt_("There is no mesh to export"))
     if getattr(owner, MESH_FILES.name) == "JOINED":

@@ -23,7 +23,9 @@ _COPIED = MESHABLE | {"EMPTY", "ARMATURE", "LATTICE"}
 def shows_skinned(thing: bpy.types.Object) -> bool:
     """Return whether an object is a collection instance of a model that an armature deforms."""
     collection = thing.instance_collection if thing.instance_type == "COLLECTION" else None
-    return collection is not None and any(armature_of(member) is not None for member in _members(collection))
+    return collection is not None and any(
+        armature_of(member) is not None or shows_skinned(member) for member in _members(collection)
+    )
 
 
 @contextlib.contextmanager
@@ -38,10 +40,10 @@ def real_instances(context: bpy.types.Context, objects: Iterable[bpy.types.Objec
         for thing in objects:
             if shows_skinned(thing):
                 copies = _copy_members(thing, made)
-                for copy in copies:
-                    context.scene.collection.objects.link(copy)
                 found[thing] = [copy for copy in copies if copy.type in MESHABLE or copy.instance_type != "NONE"]
-        if found:
+        for copy in made:
+            context.scene.collection.objects.link(copy)
+        if made:
             context.view_layer.update()
         yield found
     finally:
@@ -94,7 +96,7 @@ def _is_part(thing: bpy.types.Object) -> bool:
 
 
 def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Copy the objects of an instance, with the transform that they have there; ``made`` gets each copy at once."""
+    """Copy the objects of an instance and of those inside it, in their place; ``made`` gets each copy at once."""
     copies: dict[bpy.types.Object, bpy.types.Object] = {}
     for thing in _members(instance.instance_collection):
         copy = thing.copy()
@@ -114,7 +116,10 @@ def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> l
             copy.matrix_parent_inverse = offset @ before
         for user in (*copy.modifiers, *copy.constraints):
             _point_to_copies(user, copies)
-    return list(copies.values())
+    real: list[bpy.types.Object] = []
+    for copy in copies.values():
+        real += _copy_members(copy, made) if shows_skinned(copy) else [copy]
+    return real
 
 
 def _point_to_copies(

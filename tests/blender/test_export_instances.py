@@ -51,13 +51,17 @@ def expected(kind: str) -> Any:
     return scene
 
 
-@pytest.mark.parametrize("linked", [False, True], ids=["local", "linked"])
+@pytest.mark.parametrize("way", ["local", "linked", "nested"])
 @pytest.mark.parametrize("kind", ["UNIGINE_MESH", "SECOND_LIFE_UPLOAD"])
-def test_an_instance_of_a_skinned_model_has_its_bones(
-    clean_blender: Any, tmp_path: Path, kind: str, linked: bool
-) -> None:
+def test_an_instance_of_a_skinned_model_has_its_bones(clean_blender: Any, tmp_path: Path, kind: str, way: str) -> None:
     wanted = expected(kind)
-    shown = library(tmp_path / "library.blend" if linked else None)
+    shown = library(tmp_path / "library.blend" if way == "linked" else None)
+    if way == "nested":
+        outer = bpy.data.collections.new("Outer")
+        inside = bpy.data.objects.new("Inside", None)
+        inside.instance_type, inside.instance_collection = "COLLECTION", shown
+        outer.objects.link(inside)
+        shown = outer
     instance = add("Robot", instance_type="COLLECTION", instance_collection=shown, **PLACE)
     bpy.context.view_layer.update()
     before = snapshot()
