@@ -107,7 +107,9 @@ def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argpa
             given = [given[0], *options_file.expanded(given[1:], arguments.parser)]
         except MeshferryError as problem:
             arguments.parser.error(str(problem))
+        typed = arguments
         arguments, rest = parser.parse_known_args(given)
+        arguments.typed = typed
     if any(text.startswith("-") for text in rest) or (rest and "paths" not in arguments):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:

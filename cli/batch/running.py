@@ -101,7 +101,8 @@ def make_plan(arguments: argparse.Namespace, output: Path, found: _Found, progre
         The arguments make no sense together, or files would clash; nothing was written.
     """
     extension, kind = known_kind(arguments.to)
-    require_known_options(arguments, kind)
+    # A file of options may serve several targets: of those without effect it is only warned.
+    require_known_options(getattr(arguments, "typed", arguments), kind)
     batch = BatchFile(given_conversion(arguments), arguments.to, extension, environment.version())
     sought = sources.find(
         arguments.paths,

@@ -272,6 +272,10 @@ def test_options_without_effect_are_named(meshferry, library, pretend, tmp_path)
     text = "'--mesh-version', '--mesh-files' have no effect when writing Blender files; leave them out\n"
     assert (done.status, done.out, done.err) == (2, "", text)
     assert meshferry(*command).status == 0
+    options = tmp_path / "options.toml"
+    options.write_text('mesh-version = "ms12"\n', encoding="utf-8")
+    done = meshferry(*(text for text in command if text != "-q"), "--options", options)
+    assert done.status == 0 and "batch: warning: --mesh-version has no effect" in done.err
 
 
 def test_the_library_of_materials_is_never_written_over(meshferry, library, pretend, tmp_path):
