@@ -238,7 +238,6 @@ def test_nothing_is_left_of_a_plan_that_failed(plan: Callable[..., Plan], tmp_pa
         if problem == "before":
             assert list(tmp_path.iterdir()) == []
             made = plan(source("b.mesh"), to="deep/out")
-            (made.folder / f".{PLAN_FILE}.killed.part").write_bytes(b"[")
     assert targets(Plan.open(made.folder)) == ["b.blend"]
     assert sorted(os.listdir(made.folder)) == [BATCH_FILE, PLAN_FILE, "targets.u64"]
     (tmp_path / "file").write_bytes(b"")
