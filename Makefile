@@ -10,7 +10,7 @@ BENCH_ARGS ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup convert test test-all package package-test bench fuzz lint format gui-test blender-test clean
+.PHONY: help setup convert test test-all package package-test bench fuzz coverage lint format gui-test blender-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,13 @@ bench: setup ## Measure speed; BENCH_ARGS=… adds options
 
 fuzz: setup ## Feed broken files to the readers for FUZZ_SECONDS (120) or with FUZZ_ARGS=…
 	@$(PYTHON) tests/fuzz/run_fuzz.py $(FUZZ_ARGS)
+
+coverage: setup ## Measure the branches of io_formats that the codec tests and a short fuzzer run reach
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@MESHFERRY_SAMPLES=build/no-samples timeout 1800 $(PYTHON) -m coverage run -m pytest -q -r f -m "not slow" \
+	  tests/codec tests/fuzz/test_fuzz_smoke.py
+	@$(PYTHON) -m coverage combine --quiet
+	@$(PYTHON) scripts/report_coverage.py build/coverage/data
 
 lint: ## Check style and types
 	@scripts/run_lint
