@@ -7,6 +7,7 @@ import struct
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from meshfuzz import (
     unigine_mutations,
     unigine_seeds,
 )
-from meshfuzz.cases import Case, CaseMaker
+from meshfuzz.cases import CORPUS, Case, CaseMaker
 from meshfuzz.judge import Judge
 from meshfuzz.second_life_seeds import Seed
 from meshfuzz.timbermesh_crowds import CROWDS
@@ -29,7 +30,7 @@ from meshfuzz.wire import number as number_field
 
 pytest.importorskip("google.protobuf")
 
-CASES = 120
+CASES = 60
 SEED = 20
 
 
@@ -67,6 +68,16 @@ def test_only_success_or_refusal(judge: Judge, name: str, cases: int) -> None:
     for number in range(cases):
         outcomes.add(expect_clean(judge, maker.make(number)))
     assert {"refused", "accepted, whole"} <= outcomes, "the cases exercise one side alone"
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.bin")), ids=lambda path: path.stem)
+def test_corpus(judge: Judge, path: Path) -> None:
+    expect_clean(judge, Case(0, path.read_bytes(), path.name))
+
+
+def test_corpus_is_small() -> None:
+    sizes = [path.stat().st_size for path in CORPUS.iterdir()]
+    assert max(sizes) < 3_000 and sum(sizes) < 300_000
 
 
 @pytest.mark.parametrize("group", [unigine_seeds.meshes, unigine_seeds.animations, unigine_seeds.skeletons])

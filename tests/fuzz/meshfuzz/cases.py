@@ -21,11 +21,13 @@ from . import (
     unigine_mutations,
     unigine_seeds,
 )
-from .checkout import SAMPLES, load_package
+from .checkout import ROOT, SAMPLES, load_package
 from .second_life_seeds import Seed
 from .tokens import encode
 from .unigine_seeds import Row
 
+CORPUS = ROOT / "tests" / "fuzz" / "corpus"
+"""Small files that reach branches which no other does, or once failed; ``make_corpus.py`` chooses them."""
 _LARGEST_SAMPLE = 256 * 1024
 _BOMBS = 0.0004
 """Share of files that become very large: one takes as long as hundreds of others. The smoke test has one of each."""
@@ -70,6 +72,11 @@ def sample_files(name: str, extensions: tuple[str, ...]) -> dict[str, bytes]:
     folder = SAMPLES / _FOLDERS.get(name, name)
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions) if folder.is_dir() else []
     return {path.name: path.read_bytes() for path in paths if path.stat().st_size <= _LARGEST_SAMPLE}
+
+
+def corpus_files(name: str) -> dict[str, bytes]:
+    """Return the files of the corpus for a format, by name."""
+    return {path.stem: path.read_bytes() for path in sorted(CORPUS.glob(f"{name}-*.bin"))}
 
 
 def timbermesh_corpus(files: dict[str, bytes]) -> Corpus:
@@ -178,7 +185,8 @@ class CaseMaker:
         self.sources: list[tuple[str, Corpus, Maker]] = []
         for known in formats.FORMATS:
             if known.is_read and only in ("", known.name):
-                files = sample_files(known.name, known.extensions) if use_samples else {}
+                samples = sample_files(known.name, known.extensions) if use_samples else {}
+                files = corpus_files(known.name) | samples
                 prepare, make = _MAKERS.get(known.name, (lambda files: Corpus(files=files), make_raw))
                 self.sources += [(known.name, prepare(files), make)] * _WEIGHTS.get(known.name, 3)
 
