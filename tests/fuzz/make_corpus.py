@@ -1,4 +1,4 @@
-"""Choose the files of ``tests/fuzz/corpus``: small cases that reach branches of ``io_formats`` which no smaller one does.
+"""Choose the files of ``tests/fuzz/corpus``: cases that reach branches of ``io_formats`` which no smaller one does.
 
 Only generated files and the project's own examples are used, never sample files. The files that are there stay
 candidates, so that a case which once failed stays as long as it is named ``FORMAT-found-…``.
@@ -39,13 +39,14 @@ def main() -> int:
     judge = Judge()
     kept: dict[str, bytes] = {}
     reached: set[Branch] = set()
-    for name, data in sorted(candidates(options.seed, options.cases), key=lambda item: len(item[1])):
-        fresh = branches(judge, data) - reached
-        if not fresh and "-found-" not in name:
-            continue
-        if "-found-" not in name:
-            data = shortened(judge, data, fresh)
-            name = f"{name.partition('-')[0]}-{hashlib.sha256(data).hexdigest()[:8]}"
+    for candidate, content in sorted(candidates(options.seed, options.cases), key=lambda item: len(item[1])):
+        name, data = candidate, content
+        if "-found-" not in candidate:
+            fresh = branches(judge, content) - reached
+            if not fresh:
+                continue
+            data = shortened(judge, content, fresh)
+            name = f"{candidate.partition('-')[0]}-{hashlib.sha256(data).hexdigest()[:8]}"
         if sum(map(len, kept.values())) + len(data) > MOST_BYTES:
             break
         kept[name] = data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import random
@@ -23,10 +24,12 @@ def wrap(content: bytes, rng: random.Random) -> tuple[bytes, str]:
 
 
 def unwrap(data: bytes) -> bytes | None:
-    """Return the message in a real sample, or None where it has another wrapping."""
+    """Return the message in a whole file, or None if the file is damaged or has another wrapping."""
     if data[:1] != b"\x78":
         return None
-    return zlib.decompressobj(-15).decompress(data[2:])
+    with contextlib.suppress(zlib.error):
+        return zlib.decompressobj(-15).decompress(data[2:])
+    return None
 
 
 def _levels(content: bytes, rng: random.Random) -> bytes:
