@@ -234,7 +234,7 @@ class MeshferryObject(bpy.types.PropertyGroup):
     )
     lod_of: PointerProperty(
         type=bpy.types.Object,
-        name="Coarser Version Of",
+        name="LOD of",
         description="The finest object of which this is a coarser level of detail; both are exported to one file",
     )
     medium_level: PointerProperty(

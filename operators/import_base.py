@@ -37,6 +37,8 @@ class ImportFiles(LongWork, ImportHelper):
     """Options that the dialog shows; a file of another operator's format takes the defaults of the rest."""
     panel_prefix = ""
     """Name of the format in the names of its panels."""
+    closed_sections: tuple[str, ...] = ()
+    """Sections of the dialog that are folded at first, so that it fits small screens."""
 
     filepath: StringProperty(
         name="File Path",
@@ -73,7 +75,7 @@ class ImportFiles(LongWork, ImportHelper):
         is_browser = context.space_data is not None and context.space_data.type == "FILE_BROWSER"
         if is_browser or len(self.files) > 1:
             self.layout.prop(self, "use_side_by_side")
-        draw_options(self.layout, self, self.option_table, f"{self.panel_prefix}_import")
+        draw_options(self.layout, self, self.option_table, f"{self.panel_prefix}_import", closed=self.closed_sections)
 
     def steps(self, context: Any) -> Steps[set[str]]:
         """Import every chosen file into a collection of its own."""

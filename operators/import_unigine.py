@@ -30,6 +30,7 @@ class IMPORT_SCENE_OT_unigine(ImportFiles, bpy.types.Operator):
     bl_description = "Import meshes, skeletons and animations of the UNIGINE engine; those chosen together go together"
 
     panel_prefix = "UNIGINE"
+    closed_sections = ("Geometry", "Materials")
     option_table = OPTIONS
 
     filter_glob: StringProperty(

@@ -38,7 +38,7 @@ class MESH_SERIALIZER_PT_kept(Sidebar, bpy.types.Panel):
     """The ranges that the file stored positions and UVs between."""
 
     bl_parent_id = "MESH_SERIALIZER_PT_sidebar"
-    bl_label = "Kept from the File"
+    bl_label = "File Data"
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod

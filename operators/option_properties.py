@@ -8,13 +8,15 @@ decorated with :func:`with_options`, draws them with :func:`draw_options` and re
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import bpy
+from bpy.app.translations import pgettext_iface as iface_
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
 from ..blender_data.exporting import export_options
+from ..blender_data.exporting.clip_sources import scene_rate
 from ..blender_data.importing import import_options
 from ..io_formats.common_options import IMPORT_CHOICES
 from ..io_formats.formats import Format
@@ -207,11 +209,13 @@ def draw_options(
     order: Sequence[str] = SECTIONS,
     *,
     imported: Mapping[str, str] | None = None,
+    closed: Container[str] = (),
 ) -> None:
     """Draw a table of options in foldable sections named ``<prefix>_<section>``, in this order.
 
     Options that have no effect with the present values of the others are left out. ``imported`` has a text for each
-    option that objects have a stored value of; if it is not empty, it replaces the property.
+    option that objects have a stored value of; if it is not empty, it replaces the property. Sections in ``closed`` are
+    folded until the user opens them.
     """
     table = tuple(table)
     values = {option.name: getattr(owner, option.name) for option in table}
@@ -222,7 +226,7 @@ def draw_options(
         shown = [option for option in table if option.section == section and APPLIES.get(option.name, _always)(values)]
         if not shown:
             continue
-        body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section)
+        body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section, closed=section in closed)
         if body is not None:
             for option in shown:
                 if imported is not None and option == IMPORT_CHOICES:
@@ -235,6 +239,35 @@ def draw_options(
                         continue
                 body.prop(owner, option.name, placeholder="Path" if option.is_path else "")
                 _draw_notes(body, option.name, values)
+                if option.name in _RATES and not values[option.name]:
+                    draw_automatic_rate(body, _RATES[option.name]())
+
+
+def draw_automatic_rate(layout: Any, fps: float) -> None:
+    """Draw below a rate of 0 which one it stands for."""
+    layout.label(text=iface_("Automatic ({} fps)").format(f"{fps:.5g}"), icon="INFO", translate=False)
+
+
+def _scene_rate() -> float:
+    return scene_rate(bpy.context.scene)
+
+
+def _clip_rate() -> float:
+    """Return the rate of the active object's action, or the scene's."""
+    item = bpy.context.object
+    rig = item if item is None or item.type == "ARMATURE" else item.find_armature()
+    for owner in (rig, item):
+        action = owner.animation_data.action if owner is not None and owner.animation_data is not None else None
+        if action is not None and action.meshferry.fps > 0:
+            return float(action.meshferry.fps)
+    return _scene_rate()
+
+
+_RATES: Mapping[str, Callable[[], float]] = {
+    export_options.FRAME_RATE.name: _clip_rate,
+    unigine_mesh_options.ANIMATION_RATE.name: _scene_rate,
+}
+"""Options of which 0 means a rate that Blender has, and that rate."""
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -242,9 +275,9 @@ def _text(text: str) -> dict[str, Any]:
     return {"text": text, "translate": False} if text else {}
 
 
-def section_body(layout: Any, identifier: str, title: str) -> Any | None:
+def section_body(layout: Any, identifier: str, title: str, *, closed: bool = False) -> Any | None:
     """Open a foldable section; return the layout of its body, or None while it is folded."""
-    header, body = layout.panel(identifier, default_closed=False)
+    header, body = layout.panel(identifier, default_closed=closed)
     header.label(text=title or "Options")
     if body is not None:
         body.use_property_split = True

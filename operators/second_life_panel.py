@@ -152,8 +152,8 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
     picked.alert = getattr(finest.meshferry, PICKERS[key]) is not None
     makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
     if makes and options is not None:
-        split = picked.split(factor=0.55, align=True)
-        split.prop(finest.meshferry, PICKERS[key], text="", placeholder="Made")
+        split = picked.split(factor=0.68, align=True)
+        split.prop(finest.meshferry, PICKERS[key], text="", placeholder="Generated")
         split.prop(options, RATIOS[key], text="")
     else:
         picked.prop(finest.meshferry, PICKERS[key], text="", placeholder="Same as finer")
@@ -163,7 +163,7 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
 def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any]) -> None:
     """Draw which object a part of a model is; one that it is without having been picked stands there in grey."""
     row = split_row(layout, label)
-    found = items[0].name if items else iface_("Made")
+    found = items[0].name if items else iface_("Generated")
     if len(items) > 1:
         found = iface_("{} objects").format(len(items))
     row.prop(finest.meshferry, PICKERS[key], text="", placeholder=found)

@@ -7,6 +7,8 @@ from typing import Any
 import bpy
 from bpy.app.translations import pgettext_iface as iface_
 
+from ..blender_data.exporting.clip_sources import scene_rate
+from .option_properties import draw_automatic_rate
 from .preferences import FAMILIES, is_used
 
 OWN = "_own"
@@ -91,6 +93,8 @@ def draw_actions(layout: Any, actions: Iterable[Any], *, root_motion: bool = Fal
         rest.active = clip.use_export
         rest.prop(clip, "clip_name", text="Name")
         rest.prop(clip, "fps")
+        if not clip.fps:
+            draw_automatic_rate(rest, scene_rate(bpy.context.scene))
         if root_motion:
             rest.prop(clip, "root_motion")
         if clip.frame_count:

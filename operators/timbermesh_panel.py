@@ -60,7 +60,7 @@ class TIMBERMESH_PT_kept(Sidebar, bpy.types.Panel):
     """What the active object keeps of its file for the next export."""
 
     bl_parent_id = "TIMBERMESH_PT_object"
-    bl_label = "Kept from the File"
+    bl_label = "File Data"
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod

@@ -115,7 +115,7 @@ class UNIGINE_PT_level_of_detail(Sidebar, bpy.types.Panel):
         layout.use_property_split = True
         layout.use_property_decorate = False
         kept = context.object.meshferry
-        layout.prop(kept, "lod_of", text="Coarser Than")
+        layout.prop(kept, "lod_of", text="LOD of")
         row = layout.row()
         row.active = kept.lod_of is not None
         row.prop(kept, "lod", text="Level")
@@ -189,7 +189,7 @@ def draw_surface(layout: Any, surface: surfaces.WrittenSurface, item: Any) -> No
     column.prop(entry, "lightmap_channel")
     column.prop(entry, "lightmap_resolution")
     holds = layout.column(align=True)
-    holds.label(text="Holds")
+    holds.label(text="Stored Data")
     uv_layers = len(item.data.uv_layers)
     has_colors, has_weights = len(item.data.color_attributes) > 0, len(item.vertex_groups) > 0
     for pair in (

@@ -42,13 +42,19 @@ INSTANCES = Option(
 SPACE = Option(
     name="space",
     default="TURNED_AND_SCALED",
-    label="Space",
-    description="Around what the mesh lies in its file",
+    label="Origin",
+    description="What lies at the origin of the file",
     section="Objects",
     choices=(
-        Choice("TURNED_AND_SCALED", "As It Looks", "Around its own origin, with its rotation and scale"),
-        Choice("OWN", "Its Own", "Around its own origin, as it looks in edit mode"),
-        Choice("WORLD", "World", "Around the origin of the scene"),
+        Choice(
+            "TURNED_AND_SCALED",
+            "Around the Model",
+            "The origin of the object; the mesh has the object's rotation and scale",
+        ),
+        Choice(
+            "OWN", "As in Edit Mode", "The origin of the object; the mesh has no rotation or scale, as in edit mode"
+        ),
+        Choice("WORLD", "Scene", "The origin of the scene"),
     ),
 )
 DEFORM_BONES = Option(
@@ -116,7 +122,7 @@ ANIMATION_KIND = Option(
 LOOP = Option(
     name="loop",
     default="AUTO",
-    label="Last Pose",
+    label="Repeat Last Frame",
     description="A looping clip is stored without its last pose where that repeats the first",
     section="Animation",
     choices=(

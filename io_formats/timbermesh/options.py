@@ -26,7 +26,7 @@ STRIP_SUFFIXES = Option(
 BLENDER_NAMES = Option(
     name="use_blender_names",
     default=False,
-    label="Keep Blender Names",
+    label="Blender Names",
     description="Write material names such as Material and Wood.001 as they are, with a warning. "
     "Otherwise they stop the export, since the game fails to load the model",
     section="File",

@@ -1,6 +1,7 @@
 """The tables of options and the properties of the operators say the same."""
 
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -43,9 +44,34 @@ def test_timbermesh_shows_its_own_options_and_no_others(clean_blender, kind):
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_an_option_stands_in_a_table_once(clean_blender, operator):
-    names = [option.name for option in _table(operator)]
-    assert len(names) == len(set(names))
+def test_an_option_stands_in_a_table_once_and_under_a_label_of_its_own(clean_blender, operator):
+    for part in ("name", "label"):
+        found = [getattr(option, part) for option in _table(operator)]
+        assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize(
+    ("given", "fps", "text"),
+    [(0.0, 0.0, "Automatic (29.97 fps)"), (0.0, 12.5, "Automatic (12.5 fps)"), (30.0, 0.0, "")],
+)
+def test_a_rate_of_0_says_which_it_stands_for(clean_blender, given, fps, text):
+    from meshferry.operators.option_properties import draw_options
+
+    bpy = clean_blender
+    bpy.context.scene.render.fps, bpy.context.scene.render.fps_base = 30, 1.001
+    rig = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    rig.animation_data_create().action = bpy.data.actions.new("Walk")
+    rig.animation_data.action.meshferry.fps = fps
+    table = _table("export_scene.unigine_anim")
+    owner = SimpleNamespace(**{option.name: option.default for option in table})
+    owner.frame_rate = given
+    layout, body = MagicMock(), MagicMock()
+    layout.panel.return_value = (MagicMock(), body)
+    draw_options(layout, owner, table, "test")
+    said = [call.kwargs["text"] for call in body.label.call_args_list if "fps" in call.kwargs["text"]]
+    assert said == ([text] if text else [])
 
 
 def test_what_unigine_files_lack_is_no_option_of_theirs(clean_blender):
@@ -186,7 +212,7 @@ def test_a_note_says_where_caches_go(clean_blender):
 
 def test_a_note_says_which_versions_hold_animations(clean_blender):
     def noted(version):
-        layout = _drawn("export_scene.unigine_mesh", use_embedded_animation=True, mesh_version=version)
+        layout = _drawn("export_scene.unigine_mesh", use_embedded_animation=True, mesh_version=version, frame_rate=24.0)
         return layout.sections["PREFIX_animation"].labels
 
     assert any("ms12" in label for label in noted("MS13"))

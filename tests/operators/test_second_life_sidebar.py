@@ -308,7 +308,7 @@ def test_a_level_that_was_made_is_exported_as_it_stands(ball, clean_blender, tmp
 def test_missing_levels_are_offered_and_found_ones_named(ball, clean_blender):
     bpy = clean_blender
     lines = _draw(bpy)
-    assert ("medium_level", "Made") in lines
+    assert ("medium_level", "Generated") in lines
     assert ("medium_ratio", "") in lines
     assert lines.count("object.second_life_level_make") == 3
     level = bpy.data.objects.new("ball_LOD2", ball.data.copy())

@@ -215,7 +215,7 @@ def test_panels_draw_without_trouble(lodge, clean_blender):
         region=SimpleNamespace(width=240),
     )
     shown = [panel for panel in timbermesh_panel.CLASSES if panel.poll(context)]
-    assert [panel.bl_label for panel in shown] == ["Timbermesh", "Object", "Kept from the File", "Clip", "Collection"]
+    assert [panel.bl_label for panel in shown] == ["Timbermesh", "Object", "File Data", "Clip", "Collection"]
     for panel in shown:
         panel.draw(SimpleNamespace(layout=MagicMock()), context)
     assert timbermesh_panel.actions_of(roof)[0].name == "Turn"
