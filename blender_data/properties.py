@@ -20,6 +20,26 @@ from .compat import BLEND_RELATIVE_PATHS
 from .exporting.export_options import MERGING, PHYSICS_SHAPE
 
 
+class MeshferryFile(bpy.types.PropertyGroup):
+    """The file that a data block last went to or came from."""
+
+    path: StringProperty(name="File", description="The file that it last went to or came from")
+    format: StringProperty(name="Format", description="Format of the file")
+    digest: StringProperty(name="Digest", description="SHA-256 of the file's content when it was read or written")
+    options: StringProperty(name="Options", description="Options of the export as JSON; empty: the file was imported")
+    given: StringProperty(
+        name="Given Options", description="Names of options that override choices of the import, as JSON"
+    )
+    owner: StringProperty(name="Owner", description="Name of the data block that the file belongs to, not to a copy")
+    is_confirmed: BoolProperty(name="Confirmed", description="The user agreed to replace the file", default=False)
+
+
+class MeshferryKnownFile(bpy.types.PropertyGroup):
+    """A file that was read or written since Blender was started."""
+
+    digest: StringProperty(name="Digest", description="SHA-256 of the file's content")
+
+
 class MeshferryBone(bpy.types.PropertyGroup):
     """What a bone is in its file: a joint, whose transform may have a scale that Blender's bones lack."""
 
@@ -175,6 +195,7 @@ class MeshferryImportChoice(bpy.types.PropertyGroup):
 class MeshferryObject(bpy.types.PropertyGroup):
     """What an object was in its file, and will be in the next."""
 
+    file: PointerProperty(type=MeshferryFile, name="File", description="The file that the object last went to")
     is_root: BoolProperty(
         name="Root of the File",
         description="Export this object as a root of the file rather than below a root named like the collection",
@@ -339,6 +360,9 @@ class MeshferryAction(bpy.types.PropertyGroup):
 class MeshferryCollection(bpy.types.PropertyGroup):
     """A collection as a file."""
 
+    file: PointerProperty(
+        type=MeshferryFile, name="File", description="The file that the collection last went to or came from"
+    )
     from_file: BoolProperty(
         name="Came from a File",
         description="The collection was made by importing a file, "
@@ -419,6 +443,8 @@ class MeshferryMesh(bpy.types.PropertyGroup):
 
 
 CLASSES = (
+    MeshferryFile,
+    MeshferryKnownFile,
     MeshferryBone,
     MeshferrySurfaceShape,
     MeshferrySurface,
@@ -451,10 +477,12 @@ def register():
         owner.meshferry = PointerProperty(
             type=group, name="Meshferry", description="What Meshferry keeps about this data block"
         )
+    bpy.types.WindowManager.meshferry_files = CollectionProperty(type=MeshferryKnownFile, options={"SKIP_SAVE"})
 
 
 def unregister():
     """Take everything off again, in reverse."""
+    del bpy.types.WindowManager.meshferry_files
     for owner, _group in reversed(OWNERS):
         del owner.meshferry
     for cls in reversed(CLASSES):

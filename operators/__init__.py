@@ -5,6 +5,7 @@ def _modules():
     from . import (
         add_avatar,
         clip_choice,
+        export_again,
         export_mesh_serializer,
         export_refusal,
         export_second_life,
@@ -44,6 +45,7 @@ def _modules():
         export_second_life,
         import_mesh_serializer,
         export_mesh_serializer,
+        export_again,
         add_avatar,
         mesh_normals,
         surfaces,

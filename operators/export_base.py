@@ -12,11 +12,19 @@ from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
-from ..blender_data import import_choices
+from ..blender_data import file_records, import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN
-from ..blender_data.exporting.object_selection import automatic_source, has_surface, listed, select, source_objects
+from ..blender_data.exporting.object_selection import (
+    automatic_source,
+    candidates_of,
+    has_surface,
+    listed,
+    select,
+    source_objects,
+)
+from ..blender_data.file_records import FileRecord, digest_of
 from ..blender_data.names import file_name as name_of
 from ..blender_data.steps import Steps, finish, scaled, without_bpy
 from ..io_formats.capabilities import losses
@@ -247,6 +255,7 @@ class ExportScene(LongWork, ExportHelper):
                 start, end = (0.8 + 0.2 * done / len(paths) for done in (number, number + 1))
                 ready.append((path, scene, (yield from scaled(encoding, start, end, name))))
         written: list[Scene] = []
+        places: list[tuple[Path, Scene]] = []
         replaced = 0
         for path, scene, encoded in ready:
             with messages.outcome(str(path)) as name:
@@ -255,6 +264,9 @@ class ExportScene(LongWork, ExportHelper):
                 messages.warn(name, dict.fromkeys(said if several else parts.lost + said))
                 written.append(scene)
                 replaced += existed
+                places.append((path, scene))
+        if places:
+            self.remember(context, source, places, values)
         messages.notes = parts.made if written else []
         phrases = (
             *self.summary_parts(written),
@@ -304,6 +316,26 @@ class ExportScene(LongWork, ExportHelper):
     def values(self) -> dict[str, Any]:
         """Return the values of the options."""
         return option_values(self, self.option_table)
+
+    @staticmethod
+    def adjusted(values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of options as the export uses them."""
+        return values
+
+    def remember(
+        self, context: Any, source: exporter.Source, written: Sequence[tuple[Path, Scene]], values: dict[str, Any]
+    ) -> None:
+        """Store on what was exported which file it went to, for the next export to it."""
+        objects = source.objects or candidates_of(context, source)
+        for path, scene in written:
+            record = FileRecord(path, self.format.name, digest_of(path), values, tuple(self.given()), is_confirmed=True)
+            if len(written) == 1 and source.collection is not None:
+                file_records.clear(objects)
+                file_records.write(context, [source.collection], record)
+                continue
+            names = {node.name for node in scene.nodes}
+            owners = [item for item in objects if len(written) == 1 or name_of(item) in names]
+            file_records.write(context, owners, record)
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary."""

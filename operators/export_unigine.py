@@ -57,7 +57,12 @@ class EXPORT_SCENE_OT_unigine_mesh(ExportFiles, bpy.types.Operator):
 
     def values(self) -> dict[str, Any]:
         """Return the values of the options; animations are only read where they go into the mesh."""
-        return without_needless_clips(super().values())
+        return self.adjusted(super().values())
+
+    @staticmethod
+    def adjusted(values: dict[str, Any]) -> dict[str, Any]:
+        """Return options with which no animation is read that goes nowhere."""
+        return without_needless_clips(values)
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the objects that become files; coarser levels of detail go with the finest."""

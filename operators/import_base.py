@@ -8,8 +8,9 @@ import bpy
 from bpy.props import BoolProperty, CollectionProperty, StringProperty
 from bpy_extras.io_utils import ImportHelper
 
-from ..blender_data import import_choices
+from ..blender_data import file_records, import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
+from ..blender_data.file_records import FileRecord, digest_of
 from ..blender_data.importing import armature_matching, importer, side_by_side
 from ..blender_data.importing.import_options import ARMATURE, IMPORT_OPTIONS
 from ..blender_data.importing.selection import Selection
@@ -187,7 +188,11 @@ def _import_file(
     if armature is None and general[ARMATURE.name] == "AUTO":
         scene.warnings += armature_matching.mismatches(context, scene, armatures)
     building = importer.import_steps(context, scene, general, path, armature=armature)
-    return (yield from scaled(building, 0.3, 1.0))
+    result = yield from scaled(building, 0.3, 1.0)
+    if result.objects:
+        record = FileRecord(Path(path).absolute(), str(scene.properties.get("format", "")), digest_of(Path(path)))
+        file_records.write(context, [result.collection], record)
+    return result
 
 
 def may_hold_meshes(path: str) -> bool:

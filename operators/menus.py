@@ -15,12 +15,15 @@ class MenuEntry:
 
     menu: str
     draw: Callable[[Any, Any], None]
+    is_first: bool = False
+    """Whether the entry is at the top of the menu."""
 
 
 def add_entries(entries: Iterable[MenuEntry]) -> None:
-    """Append the entries to their menus."""
+    """Add the entries to their menus."""
     for entry in entries:
-        getattr(bpy.types, entry.menu).append(entry.draw)
+        menu = getattr(bpy.types, entry.menu)
+        (menu.prepend if entry.is_first else menu.append)(entry.draw)
 
 
 def remove_entries(entries: Iterable[MenuEntry]) -> None:

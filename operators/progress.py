@@ -89,6 +89,8 @@ class LongWork:
     they changed.
     """
 
+    confirm_text = "Export Anyway"
+    """On the button of the dialog that asks."""
     asked = ""
     """The question that was asked, which ``draw`` shows in place of the options."""
     _work: Work | None = None
@@ -113,7 +115,7 @@ class LongWork:
             self.asked = self.question(context)
             if self.asked:  # the dialog calls this method again
                 return manager.invoke_props_dialog(
-                    self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=rpt_("Export Anyway")
+                    self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=iface_(self.confirm_text)
                 )
         work = Work(self.steps(context))
         manager.progress_begin(0, 100)

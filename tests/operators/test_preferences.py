@@ -24,7 +24,8 @@ def settings(clean_blender):
 def _entries(bpy):
     """Return the operators that the add-on's functions draw in Blender's menus."""
     layout = MagicMock()
-    context = SimpleNamespace(selected_ids=[], id=None, collection=bpy.context.scene.collection)
+    collection, active = bpy.context.scene.collection, bpy.context.object
+    context = SimpleNamespace(selected_ids=[], id=None, collection=collection, object=active)
     for menu in ("TOPBAR_MT_file_import", "TOPBAR_MT_file_export", "OUTLINER_MT_collection", "VIEW3D_MT_armature_add"):
         for draw in getattr(bpy.types, menu).draw._draw_funcs:
             if draw.__module__.startswith("meshferry"):

@@ -1,0 +1,218 @@
+"""What differs between two scenes, in a few phrases: for the summary after a file was written again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .scene import AnyArray, Clip, FloatArray, IntArray, Mesh, Node, Scene
+from .vertices import weld_map
+from .wording import counted, listed
+
+_NORMAL, _UV, _COLOR, _WEIGHT = 0.05, 2e-3, 6e-3, 6e-3
+"""Largest differences that are taken for rounding: editable normals come back within 0.02, bytes within 1/255."""
+
+_MOST_NODES = 3
+"""Changed nodes that are described; the others are counted."""
+
+
+def differences(old: Scene, new: Scene) -> list[str]:
+    """Return the differences as phrases such as "1 surface added ('Glass')"; empty if nothing differs.
+
+    Nodes, surfaces, bones and animations are compared by name.
+    """
+    found = [
+        *_members("object", "objects", [node.name for node in old.nodes], [node.name for node in new.nodes]),
+        *_changed_nodes(old, new),
+        *_members("bone", "bones", _joints(old), _joints(new)),
+        *_members("animation", "animations", [clip.name for clip in old.clips], [clip.name for clip in new.clips]),
+    ]
+    clips = {clip.name: clip for clip in old.clips}
+    changed = [clip.name for clip in new.clips if clip.name in clips and not _same_clip(clips[clip.name], clip)]
+    if changed:
+        found.append(f"{counted(len(changed), 'animation', 'animations')} changed ({listed(changed)})")
+    return found
+
+
+def _members(one: str, many: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    """Yield what was added and removed; equal names count as often as they occur."""
+    added, removed = _without(new, old), _without(old, new)
+    if added:
+        yield f"{counted(len(added), one, many)} added ({listed(added)})"
+    if removed:
+        yield f"{counted(len(removed), one, many)} removed ({listed(removed)})"
+
+
+def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    rest = list(others)
+    found = []
+    for name in names:
+        if name in rest:
+            rest.remove(name)
+        else:
+            found.append(name)
+    return found
+
+
+def _joints(scene: Scene) -> list[str]:
+    return [joint.name for skeleton in scene.skeletons for joint in skeleton.joints]
+
+
+def _changed_nodes(old: Scene, new: Scene) -> Iterator[str]:
+    """Yield the differences of nodes that both scenes have, with the name where a scene has several nodes."""
+    before = {node.name: node for node in old.nodes}
+    changed = [
+        (node.name, texts) for node in new.nodes if node.name in before and (texts := _node(before[node.name], node))
+    ]
+    for name, texts in changed[:_MOST_NODES]:
+        for text in texts:
+            yield text if len(new.nodes) == 1 else f"'{name}': {text}"
+    rest = len(changed) - _MOST_NODES
+    if rest > 0:
+        yield f"{counted(rest, 'more object', 'more objects')} changed"
+
+
+def _node(old: Node, new: Node) -> list[str]:
+    found = []
+    transforms = [(*node.translation, *node.rotation, *node.scale) for node in (old, new)]
+    if not np.allclose(transforms[0], transforms[1], rtol=0, atol=1e-6):
+        found.append("moved")
+    if old.mesh is not None and new.mesh is not None:
+        found += _mesh(old.mesh, new.mesh)
+    elif old.mesh is not new.mesh:
+        found.append("mesh added" if old.mesh is None else "mesh removed")
+    return found
+
+
+def _mesh(old: Mesh, new: Mesh) -> list[str]:
+    """Return the differences of two meshes, whatever the order of vertices and triangles in the files.
+
+    Vertices are counted by place, not as seams split them. Moved ones are counted where the triangles are the same.
+    """
+    found = list(_members("surface", "surfaces", _surfaces(old), _surfaces(new)))
+    found += _members(
+        "shape key", "shape keys", [key.name for key in old.shape_keys], [key.name for key in new.shape_keys]
+    )
+    before, after = _topology(old), _topology(new)
+    in_order = np.array_equal(before.corners, after.corners)
+    if in_order:
+        moved = int(np.count_nonzero((before.points != after.points).any(axis=1)))
+        if moved:
+            found.append(f"{counted(moved, 'vertex', 'vertices')} moved")
+    else:
+        added, removed = _triangle_changes(old, new)
+        if added:
+            found.append(f"{counted(added, 'triangle', 'triangles')} added")
+        if removed:
+            found.append(f"{counted(removed, 'triangle', 'triangles')} removed")
+    if in_order:
+        found += _changed_layers(old, new)
+    return found
+
+
+@dataclass(frozen=True)
+class _Topology:
+    """Triangles by the places of their corners, numbered as they are first used."""
+
+    corners: IntArray
+    points: FloatArray
+    """(n, 3) the places."""
+
+
+def _topology(mesh: Mesh) -> _Topology:
+    points = mesh.points + np.float32(0)  # -0 is 0
+    place, _first = weld_map([points])
+    used, first, corners = np.unique(place[mesh.corner_point], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(len(used), np.int32)
+    number[order] = np.arange(len(used), dtype=np.int32)
+    return _Topology(number[corners.reshape(-1)], points[mesh.corner_point[np.sort(first)]])
+
+
+def _triangle_changes(old: Mesh, new: Mesh) -> tuple[int, int]:
+    """Return how many triangles were added and removed; those with the same places are the same."""
+    rows = [_triangle_rows(mesh) for mesh in (old, new)]
+    _, number = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    counts = [np.bincount(part, minlength=number.max(initial=-1) + 1) for part in np.split(number, [len(rows[0])])]
+    more = counts[1] - counts[0]
+    return int(more[more > 0].sum()), int(-more[more < 0].sum())
+
+
+def _triangle_rows(mesh: Mesh) -> FloatArray:
+    """Return the coordinates of each triangle's corners, (T, 9), from its least corner on."""
+    corners = (mesh.points + np.float32(0))[mesh.corner_point].reshape(-1, 3, 3)
+    start = np.zeros(len(corners), np.int64)
+    rows = np.arange(len(corners))
+    for corner in (1, 2):
+        least, other = corners[rows, start], corners[:, corner]
+        differs = other != least
+        axis = np.argmax(differs, axis=1)
+        is_less = differs.any(axis=1) & (other[rows, axis] < least[rows, axis])
+        start = np.where(is_less, corner, start)
+    turned = corners[rows[:, None], (start[:, None] + np.arange(3)) % 3]
+    return np.ascontiguousarray(turned.reshape(-1, 9))
+
+
+def _changed_layers(old: Mesh, new: Mesh) -> Iterator[str]:
+    """Yield which layers of two meshes with the same triangles differ by more than a rounding in a file."""
+    if _surfaces(old) == _surfaces(new) and not np.array_equal(old.material_index, new.material_index):
+        yield "triangles assigned to other surfaces"
+    for name, before, after, tolerance in (
+        ("normals", [old.normal] if old.normal else [], [new.normal] if new.normal else [], _NORMAL),
+        ("UVs", old.uvs, new.uvs, _UV),
+        ("colours", old.colors, new.colors, _COLOR),
+    ):
+        pairs = zip(before, after, strict=False)
+        if len(before) != len(after) or not all(
+            _same(a.at_corners(old.corner_point), b.at_corners(new.corner_point), tolerance) for a, b in pairs
+        ):
+            yield f"{name} changed"
+    if old.joint_weights is not None and new.joint_weights is not None:
+        sums = [_weights(mesh) for mesh in (old, new)]
+        if not _same(sums[0], sums[1], _WEIGHT):
+            yield "weights changed"
+    elif old.joint_weights is not new.joint_weights:
+        yield "weights changed"
+
+
+def _weights(mesh: Mesh) -> FloatArray:
+    """Return the weights of each corner's vertex in falling order; which bones they are of is not compared."""
+    if mesh.joint_weights is None:
+        return np.empty((0, 0), np.float32)
+    weights: FloatArray = -np.sort(-mesh.joint_weights, axis=1)[mesh.corner_point]
+    return weights
+
+
+def _surfaces(mesh: Mesh) -> list[str]:
+    return [surface.name for surface in mesh.surfaces] or list(mesh.materials)
+
+
+def _same(old: AnyArray | None, new: AnyArray | None, tolerance: float = 1e-4) -> bool:
+    if old is None or new is None:
+        return old is new
+    return old.shape == new.shape and bool(np.allclose(old, new, rtol=0, atol=tolerance, equal_nan=True))
+
+
+def _same_clip(old: Clip, new: Clip) -> bool:
+    """Return whether two animations have the same length, rate and tracks."""
+    if (old.frame_count, len(old.transforms), len(old.vertices)) != (
+        new.frame_count,
+        len(new.transforms),
+        len(new.vertices),
+    ):
+        return False
+    tracks = zip(old.transforms, new.transforms, strict=True)
+    return (
+        abs(old.fps - new.fps) < 1e-3
+        and all(
+            a.target == b.target
+            and _same(a.translation, b.translation)
+            and _same(a.rotation, b.rotation)
+            and _same(a.scale, b.scale)
+            for a, b in tracks
+        )
+        and all(_same(a.points, b.points) for a, b in zip(old.vertices, new.vertices, strict=True))
+    )

@@ -1,0 +1,233 @@
+"""File > Export > Re-export: to the file that the active object last went to or came from, with the same options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.app.translations import pgettext_iface as iface_
+from bpy.app.translations import pgettext_rpt as rpt_
+
+from ..blender_data import file_records
+from ..blender_data.exporting import exporter
+from ..blender_data.file_records import FileRecord
+from ..blender_data.steps import Steps, scaled, without_bpy
+from ..io_formats.comparison import differences
+from ..io_formats.errors import ExportError, FormatError
+from ..io_formats.files import load, replace_file, scene_name, write_outputs
+from ..io_formats.formats import Format
+from ..io_formats.options import resolve
+from ..io_formats.output_files import OutputFile
+from .export_base import encode_steps, part_steps
+from .export_mesh_serializer import EXPORT_SCENE_OT_mesh_serializer
+from .export_second_life import EXPORTERS as SECOND_LIFE_EXPORTERS
+from .export_timbermesh import EXPORT_SCENE_OT_timbermesh
+from .export_unigine import EXPORT_SCENE_OT_unigine_anim, EXPORT_SCENE_OT_unigine_mesh
+from .menus import MenuEntry, registration
+from .preferences import is_used
+from .progress import DIALOG_WIDTH, LongWork
+from .reporting import Messages, conclude
+from .sidebar import Sidebar, draw_wrapped, homes_of
+
+EXPORTERS: dict[str, Any] = {
+    cls.format.name: cls
+    for cls in (
+        EXPORT_SCENE_OT_timbermesh,
+        EXPORT_SCENE_OT_unigine_mesh,
+        EXPORT_SCENE_OT_unigine_anim,
+        *SECOND_LIFE_EXPORTERS,
+        EXPORT_SCENE_OT_mesh_serializer,
+    )
+}
+BACKUP = ".bak"
+"""Added to the name of the file that is replaced."""
+
+
+class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
+    """Write a file again."""
+
+    bl_idname = "export_scene.meshferry_again"
+    bl_label = "Re-export"
+    bl_description = (
+        "Export to the file that the active object last went to or came from, with the same options. The file that is "
+        f"replaced is kept beside it as {BACKUP}"
+    )
+
+    confirm_text = "Replace"
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need an object with a file."""
+        if found_file(context) is None:
+            cls.poll_message_set("The active object neither came from a file nor was exported to one")
+            return False
+        return True
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Start at once; the first time for each file, the user is asked."""
+        return self.execute(context)
+
+    def question(self, context: Any) -> str:
+        """Ask the first time before a file is replaced."""
+        found = found_file(context)
+        if found is None or found[0].is_confirmed or not found[0].path.exists():
+            return ""
+        record = found[0]
+        text = rpt_("Replace {} ({})? The old file is kept as {}. You are asked once for each file.")
+        label = EXPORTERS[record.format].format.label
+        return text.format(record.path, label, record.path.name + BACKUP)
+
+    def draw(self, context: Any) -> None:
+        """Draw the question."""
+        draw_wrapped(self.layout.column(align=True), context, self.asked, "QUESTION", width=DIALOG_WIDTH)
+
+    def steps(self, context: Any) -> Steps[set[str]]:
+        """Write the file, and tell what is different in it."""
+        messages = Messages()
+        changes: list[str] = []
+        found = found_file(context)
+        if found is None:
+            self.report({"ERROR"}, rpt_("The active object neither came from a file nor was exported to one"))
+            return {"CANCELLED"}
+        record, owners, source = found
+        path = record.path
+        target, values = EXPORTERS[record.format].format, values_of(record)
+        encoded = None
+        with messages.attempt(str(path)):
+            refuse_changed(context, record)
+            name = source.collection.name if source.collection is not None else scene_name(path)
+            parts = yield from scaled(part_steps(context, source, name, target, values), 0.0, 0.7)
+            if len(parts.scenes) != 1:
+                text = rpt_("{} files would be written; choose File > Export")
+                raise ExportError(text.format(len(parts.scenes)))
+            encoding = encode_steps(parts.scenes[0], path, target, values, given=record.given)
+            encoded = yield from scaled(encoding, 0.7, 0.9)
+            comparing = without_bpy("Comparing", changes_of, path, target, encoded.outputs)
+            changes = yield from scaled(comparing, 0.9, 1.0)
+        if encoded is not None:
+            with messages.outcome(str(path)) as name:
+                refuse_changed(context, record)  # meanwhile, too
+                keep_old_files(path, encoded.outputs)
+                messages.warn(
+                    name, dict.fromkeys([*parts.lost, *encoded.warnings, *write_outputs(path, encoded.outputs)])
+                )
+                digest = file_records.digest_of(path)
+                file_records.write(context, owners, replace(record, digest=digest, is_confirmed=True))
+            messages.notes = parts.made
+        return conclude(self, messages, changes, "Exported")
+
+
+def found_file(context: Any) -> tuple[FileRecord, list[Any], exporter.Source] | None:
+    """Return the file of the active object or its collection, the data blocks that it belongs to, and what it holds."""
+    item = context.object
+    if item is not None:
+        record = file_records.read(item)
+        if record is not None and record.format in EXPORTERS:
+            others = [other for other in context.scene.objects if other.meshferry.file.path == str(record.path)]
+            objects = [other for other in others if file_records.read(other) is not None]
+            return record, objects, exporter.Source("OBJECTS", objects=tuple(objects))
+    for collection in homes_of(item) if item is not None else [context.collection]:
+        record = file_records.read(collection)
+        if record is not None and record.format in EXPORTERS:
+            return record, [collection], exporter.Source("COLLECTION", collection)
+    return None
+
+
+def shown_file(context: Any) -> FileRecord | None:
+    """Return the file that menu and sidebar show: one of a format that the preferences do not hide."""
+    found = found_file(context)
+    if found is None or not is_used(EXPORTERS[found[0].format].format.package.partition(".")[0]):
+        return None
+    return found[0]
+
+
+def values_of(record: FileRecord) -> dict[str, Any]:
+    """Return the options of the last export to a file; of an import, the defaults in the window."""
+    cls = EXPORTERS[record.format]
+    if record.options is not None:
+        return dict(record.options)
+    values: dict[str, Any] = cls.adjusted(resolve(cls.option_table, headless=False))
+    return values
+
+
+def refuse_changed(context: Any, record: FileRecord) -> None:
+    """Refuse to replace a file that is not as it was.
+
+    Raises
+    ------
+    ExportError
+        Another program changed the file, or its folder is gone.
+    """
+    if not record.path.parent.is_dir():
+        raise ExportError(rpt_("The folder '{}' does not exist").format(record.path.parent))
+    if not file_records.is_unchanged(context, record):
+        text = rpt_("The file was changed since Blender last read or wrote it; choose File > Export to replace it")
+        raise ExportError(text)
+
+
+def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> list[str]:
+    """Return what a new file has in place of the old one, in phrases for the summary."""
+    if not path.exists():
+        return ["new file"]
+    if not target.is_read:
+        return ["replaced"]  # such files are never read
+    try:
+        old = load(path)
+        new = target.read(outputs[-1].data)
+        stem = scene_name(path)
+        return differences(old.format.to_scene(old.document, stem), target.to_scene(new, stem)) or ["nothing changed"]
+    except FormatError:
+        return ["replaced"]
+
+
+def keep_old_files(path: Path, outputs: Sequence[OutputFile]) -> None:
+    """Copy the files that will be replaced, each to one of its name with ``.bak``.
+
+    Raises
+    ------
+    ExportError
+        A copy cannot be written.
+    """
+    for place in (path, *(path.with_name(output.name) for output in outputs[:-1] if output.copy_of is None)):
+        if place.is_file():
+            replace_file(place.with_name(place.name + BACKUP), place.read_bytes())
+
+
+class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
+    """The file that the active object last went to or came from."""
+
+    bl_label = "File"
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need an object with a file of a format in use."""
+        return shown_file(context) is not None
+
+    def draw(self, context: Any) -> None:
+        """Draw the button."""
+        draw_button(self.layout, context)
+
+
+def draw_button(layout: Any, context: Any) -> bool:
+    """Draw the button or menu entry with the name of the file; return whether there is a file."""
+    record = shown_file(context)
+    if record is None:
+        return False
+    text = iface_("Re-export to {}").format(record.path.name)
+    layout.operator(EXPORT_SCENE_OT_meshferry_again.bl_idname, text=text, icon="FILE_REFRESH", translate=False)
+    return True
+
+
+def draw_export_entry(self: Any, context: Any) -> None:
+    """Draw the entry at the top of File > Export."""
+    if draw_button(self.layout, context):
+        self.layout.separator()
+
+
+CLASSES = (EXPORT_SCENE_OT_meshferry_again, MESHFERRY_PT_file)
+ENTRIES = (MenuEntry("TOPBAR_MT_file_export", draw_export_entry, is_first=True),)
+
+register, unregister = registration(CLASSES, ENTRIES)

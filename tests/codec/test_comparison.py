@@ -1,0 +1,119 @@
+"""What is said of the differences between two scenes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from meshferry.io_formats.comparison import differences
+from meshferry.io_formats.scene import Clip, Layer, Mesh, Node, Scene
+
+SQUARE = np.array([(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)], np.float32)
+CORNERS = np.array([0, 1, 2, 0, 2, 3], np.int32)
+
+
+def square() -> Mesh:
+    """Return two triangles with UVs and normals."""
+    uvs = Layer("UV", np.ascontiguousarray(SQUARE[:, :2]))
+    normals = Layer("normal", np.tile(np.float32((0, 0, 1)), (4, 1)))
+    return Mesh(SQUARE.copy(), CORNERS.copy(), np.zeros(2, np.int32), ["Wood"], normal=normals, uvs=[uvs])
+
+
+def scene(mesh: Mesh, *others: Node) -> Scene:
+    """Return a scene with a node for the mesh."""
+    made = Scene("lamp")
+    made.nodes = [Node("lamp", mesh=mesh), *others]
+    return made
+
+
+def split_and_reordered(mesh: Mesh) -> Mesh:
+    """Return the same triangles with a vertex for each corner, in another order."""
+    order = np.array([5, 3, 4, 2, 0, 1])
+    points = mesh.points[mesh.corner_point][order]
+    place = np.empty(6, np.int32)
+    place[order] = np.arange(6)
+    return replace(mesh, points=points, corner_point=place, normal=None, uvs=[])
+
+
+def test_vertices_split_in_another_way_are_the_same() -> None:
+    bare = replace(square(), normal=None, uvs=[])
+    assert differences(scene(bare), scene(split_and_reordered(square()))) == []
+
+
+def test_triangles_in_another_order_are_the_same() -> None:
+    bare = replace(square(), normal=None, uvs=[])
+    turned = replace(bare, corner_point=np.array([2, 3, 0, 1, 2, 0], np.int32))
+    assert differences(scene(bare), scene(turned)) == []
+
+
+def moved(mesh: Mesh) -> None:
+    mesh.points[2, 2] += 1e-3
+
+
+def two_slots(mesh: Mesh) -> None:
+    mesh.materials = ["Wood", "Glass"]
+    mesh.material_index = np.array([0, 1], np.int32)
+
+
+def one_less(mesh: Mesh) -> None:
+    mesh.corner_point = mesh.corner_point[:3]
+    mesh.material_index = mesh.material_index[:1]
+    mesh.normal, mesh.uvs = None, []
+
+
+def flipped(mesh: Mesh) -> None:
+    mesh.corner_point = mesh.corner_point.reshape(-1, 3)[:, ::-1].reshape(-1)
+
+
+def other_uvs(mesh: Mesh) -> None:
+    mesh.uvs[0].values[0, 0] += 0.01
+
+
+def rounded(mesh: Mesh) -> None:
+    mesh.normal = Layer("normal", mesh.normal.values + np.float32(0.01)) if mesh.normal else None
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda mesh: None, []),
+        (rounded, []),
+        (moved, ["1 vertex moved"]),
+        (two_slots, ["1 surface added ('Glass')"]),
+        (one_less, ["1 triangle removed"]),
+        (flipped, ["2 triangles added", "2 triangles removed"]),
+        (other_uvs, ["UVs changed"]),
+    ],
+)
+def test_changes_of_a_mesh(change: Callable[[Mesh], None], expected: list[str]) -> None:
+    new = square()
+    change(new)
+    assert differences(scene(square()), scene(new)) == expected
+
+
+def test_objects_and_animations_are_named() -> None:
+    old, new = scene(square(), Node("shade")), scene(square(), Node("bulb"))
+    old.clips, new.clips = [Clip("nod", 30, 10), Clip("idle", 30, 10)], [Clip("nod", 30, 12)]
+    assert differences(old, new) == [
+        "1 object added ('bulb')",
+        "1 object removed ('shade')",
+        "1 animation removed ('idle')",
+        "1 animation changed ('nod')",
+    ]
+
+
+def test_changes_of_many_objects_are_counted() -> None:
+    names = [f"part {number}" for number in range(6)]
+    old, new = Scene("lamp"), Scene("lamp")
+    old.nodes = [Node(name, mesh=square()) for name in names]
+    new.nodes = [Node(name, mesh=square()) for name in names]
+    for node in new.nodes:
+        moved(node.mesh)
+    assert differences(old, new) == [
+        "'part 0': 1 vertex moved",
+        "'part 1': 1 vertex moved",
+        "'part 2': 1 vertex moved",
+        "3 more objects changed",
+    ]

@@ -1,0 +1,142 @@
+"""Re-export: to the file that an object last went to or came from."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.needs_bpy
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+FORMATS = [
+    ("lamp.mesh", "unigine"),
+    ("windmill.timbermesh", "timbermesh"),
+    ("tunic.llmesh", "second_life"),
+    ("vase.data", "mesh_serializer"),
+]
+
+
+def imported(bpy: Any, folder: Path, name: str = "lamp.mesh", operator: str = "unigine") -> Path:
+    """Import a copy of an example; return the copy."""
+    path = Path(shutil.copy(EXAMPLES / name, folder))
+    assert getattr(bpy.ops.import_scene, operator)(filepath=str(path)) == {"FINISHED"}
+    return path
+
+
+def mesh_of(bpy: Any) -> Any:
+    """Make the largest mesh of the scene active; return it."""
+    found = max((item for item in bpy.data.objects if item.type == "MESH"), key=lambda item: len(item.data.vertices))
+    bpy.context.view_layer.objects.active = found
+    return found
+
+
+@pytest.mark.parametrize(("name", "operator"), FORMATS)
+def test_an_untouched_import_goes_back_to_its_file(clean_blender, tmp_path, capfd, name, operator):
+    path = imported(clean_blender, tmp_path, name, operator)
+    assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert f"{name}: nothing changed" in capfd.readouterr().out
+    assert {item.name for item in tmp_path.iterdir()} == {name, f"{name}.bak"}
+    assert path.with_name(f"{name}.bak").read_bytes() == (EXAMPLES / name).read_bytes()
+
+
+def test_the_summary_says_what_is_different_in_the_file(clean_blender, tmp_path, capfd):
+    bpy = clean_blender
+    imported(bpy, tmp_path)
+    lamp = mesh_of(bpy)
+    lamp.shape_key_clear()
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert "shape key" in capfd.readouterr().out
+    for vertex in list(lamp.data.vertices)[:12]:
+        vertex.co.z += 0.5
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert "lamp.mesh: 12 vertices moved" in capfd.readouterr().out
+    lamp.data.materials.append(bpy.data.materials.new("Glass"))
+    for polygon in list(lamp.data.polygons)[:5]:
+        polygon.material_index = len(lamp.data.materials) - 1
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert "lamp.mesh: 1 surface added ('Glass')" in capfd.readouterr().out
+
+
+def test_a_file_that_another_program_changed_stays(clean_blender, tmp_path):
+    bpy = clean_blender
+    path = imported(bpy, tmp_path)
+    changed = path.read_bytes() + b"\0"
+    path.write_bytes(changed)
+    with pytest.raises(RuntimeError, match=r"lamp\.mesh: The file was changed since Blender last read or wrote it"):
+        bpy.ops.export_scene.meshferry_again()
+    assert path.read_bytes() == changed
+    assert [item.name for item in tmp_path.iterdir()] == ["lamp.mesh"]
+
+
+def test_a_file_whose_folder_is_an_archive_or_gone_is_refused(clean_blender, tmp_path):
+    from meshferry.blender_data import file_records
+
+    bpy = clean_blender
+    imported(bpy, tmp_path)
+    (tmp_path / "pack.zip").write_bytes(b"PK")
+    collection = mesh_of(bpy).users_collection[0]
+    collection.meshferry.file.path = str(tmp_path / "pack.zip" / "lamp.mesh")
+    assert file_records.read(collection) is not None
+    with pytest.raises(RuntimeError, match="does not exist"):
+        bpy.ops.export_scene.meshferry_again()
+    assert (tmp_path / "pack.zip").read_bytes() == b"PK"
+
+
+def test_the_options_of_the_last_export_are_used_again(clean_blender, tmp_path, capfd):
+    from meshferry.io_formats.files import read_scene
+
+    bpy = clean_blender
+    bpy.ops.mesh.primitive_cube_add()
+    cube = bpy.context.object
+    cube.modifiers.new("Subdivision", "SUBSURF").levels = 1
+    path = tmp_path / "box.mesh"
+    assert not bpy.ops.export_scene.meshferry_again.poll()
+    bpy.ops.export_scene.unigine_mesh(filepath=str(path), use_modifiers=False, scope="SELECTION")
+    bpy.ops.mesh.primitive_cube_add()  # another object, which did not go to the file
+    assert not bpy.ops.export_scene.meshferry_again.poll()
+    bpy.context.view_layer.objects.active = cube
+    bpy.ops.object.select_all(action="DESELECT")
+    cube.data.vertices[0].co.z -= 1
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert read_scene(path).triangle_count == 12
+    assert "box.mesh: 1 vertex moved" in capfd.readouterr().out
+
+
+def test_a_copy_of_an_object_does_not_replace_its_file(clean_blender, tmp_path):
+    bpy = clean_blender
+    bpy.ops.mesh.primitive_cube_add()
+    cube = bpy.context.object
+    bpy.ops.export_scene.unigine_mesh(filepath=str(tmp_path / "box.mesh"), scope="SELECTION")
+    bpy.ops.object.duplicate()
+    assert not bpy.ops.export_scene.meshferry_again.poll()
+    bpy.context.view_layer.objects.active = cube
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    cube.name = "Box"
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+
+
+def test_the_user_is_asked_once_for_each_file(clean_blender, tmp_path):
+    from meshferry.operators.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+
+    bpy = clean_blender
+    path = imported(bpy, tmp_path)
+    question = operator.question(None, bpy.context)
+    assert str(path) in question
+    assert "lamp.mesh.bak" in question
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert operator.question(None, bpy.context) == ""
+
+
+def test_undo_takes_nothing_from_what_is_known_of_files(clean_blender, tmp_path):
+    bpy = clean_blender
+    imported(bpy, tmp_path)
+    bpy.ops.ed.undo_push(message="import")
+    mesh_of(bpy).data.vertices[0].co.z += 1
+    bpy.ops.export_scene.meshferry_again()
+    bpy.ops.ed.undo_push(message="move")
+    bpy.ops.ed.undo()
+    mesh_of(bpy)
+    assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
