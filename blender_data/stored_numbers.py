@@ -12,10 +12,16 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ..io_formats.scene import IntArray, Layer, Mesh
+from ..io_formats.scene import FloatArray, IntArray, Layer, Mesh
 
 ATTRIBUTES = {"normal": "file_normal", "tangent": "file_tangent"}
 """Layer of a mesh, and the attribute with its stored numbers: four of 8 bits in one whole number, the first lowest."""
+
+COLOR_ATTRIBUTE = "file_color"
+"""Attribute with the sRGB-encoded red, green and blue of a file whose colours are not multiples of 1/255.
+
+Blender's colours are linear; decoding is not exactly reversible in single precision.
+"""
 
 _BYTES = 4
 
@@ -31,6 +37,29 @@ def write(built: bpy.types.Mesh, mesh: Mesh) -> None:
         on_corners = layer.index is not None or layer.per_corner
         attribute = built.attributes.new(name, "INT", "CORNER" if on_corners else "POINT")
         attribute.data.foreach_set("value", numbers if layer.index is None else numbers[layer.index])
+
+
+def write_colors(built: bpy.types.Mesh, mesh: Mesh) -> None:
+    """Keep the encoded values of the first colour layer, where there are any."""
+    layer = mesh.colors[0] if mesh.colors else None
+    if layer is None or layer.stored is None or layer.stored.dtype != np.float32:
+        return
+    if len(layer.stored) != len(layer.values) or not len(layer.stored):
+        return
+    values = layer.stored if layer.index is None else layer.stored[layer.index]
+    on_corners = layer.index is not None or layer.per_corner
+    attribute = built.attributes.new(COLOR_ATTRIBUTE, "FLOAT_VECTOR", "CORNER" if on_corners else "POINT")
+    attribute.data.foreach_set("vector", np.ascontiguousarray(values).reshape(-1))
+
+
+def colors_of(data: bpy.types.Mesh, color: bpy.types.Attribute) -> FloatArray | None:
+    """Return the encoded values that a mesh keeps for a float colour attribute, (N, 3) in its domain."""
+    attribute = data.attributes.get(COLOR_ATTRIBUTE)
+    if attribute is None or attribute.data_type != "FLOAT_VECTOR" or attribute.domain != color.domain:
+        return None
+    values = np.empty(3 * len(attribute.data), np.float32)
+    attribute.data.foreach_get("vector", values)
+    return values.reshape(-1, 3)
 
 
 def with_stored(

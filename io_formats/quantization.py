@@ -27,19 +27,25 @@ def from_unorm(values: npt.NDArray[np.generic], highest: int = 255) -> npt.NDArr
     return values.astype(np.float32) / np.float32(highest)
 
 
-def linear_to_srgb(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Encode linear colours (n, 4) float32 as sRGB (IEC 61966-2-1); alpha stays linear."""
+def linear_to_srgb(values: npt.NDArray[np.float32], *, keep_negative: bool = False) -> npt.NDArray[np.float32]:
+    """Encode linear colours (n, 4) float32 as sRGB (IEC 61966-2-1); alpha stays linear.
+
+    Negative values become 0, or with ``keep_negative`` continue the linear part of the curve.
+    """
     encoded = values.astype(np.float32, copy=True)
-    linear = np.clip(values[:, :3], 0.0, None)
+    linear = values[:, :3] if keep_negative else np.clip(values[:, :3], 0.0, None)
     with np.errstate(over="ignore", invalid="ignore"):
         encoded[:, :3] = np.where(linear <= 0.0031308, linear * 12.92, 1.055 * np.power(linear, 1 / 2.4) - 0.055)
     return encoded
 
 
-def srgb_to_linear(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Decode sRGB colours (n, 3 or 4) float32 (IEC 61966-2-1); alpha stays linear."""
+def srgb_to_linear(values: npt.NDArray[np.float32], *, keep_negative: bool = False) -> npt.NDArray[np.float32]:
+    """Decode sRGB colours (n, 3 or 4) float32 (IEC 61966-2-1); alpha stays linear.
+
+    Negative values become 0, or with ``keep_negative`` continue the linear part of the curve.
+    """
     linear = values.astype(np.float32, copy=True)
-    encoded = np.clip(values[:, :3], 0.0, None)
+    encoded = values[:, :3] if keep_negative else np.clip(values[:, :3], 0.0, None)
     with np.errstate(over="ignore", invalid="ignore"):
         linear[:, :3] = np.where(encoded <= 0.04045, encoded / 12.92, np.power((encoded + 0.055) / 1.055, 2.4))
     return linear

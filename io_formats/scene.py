@@ -61,8 +61,9 @@ class Layer:
     per_corner: bool = False
     stored: AnyArray | None = None
     """(N, m) uint8: the numbers that a file rounded the values to, where the values, which are of unit length, do not
-    give them back. Whoever rounds alike writes them again where they still mean the same; all others need not care,
-    and who sorts or changes values need not keep them."""
+    give them back; of float colours (N, 3) float32, the sRGB-encoded values of the file. A writer with the same
+    quantisation writes them again where they still mean the same; others ignore them. Passes that sort or change
+    values may discard them."""
 
     def at_corners(self, corner_point: IntArray) -> AnyArray:
         """Return the values of all corners, (C, k)."""

@@ -21,14 +21,19 @@ from ...io_formats.scene import (
     TransformTrack,
     VertexTrack,
 )
-from .. import compat, names, surfaces
+from .. import compat, names, stored_numbers, surfaces
 from ..importing.meshes import FILE_VERTEX
 from .animated_blocks import dependencies
 from .clip_sources import ClipSource, find_clips, scene_rate
 from .export_options import CLIP_FILTER, CLIPS, FRAME_RATE
 from .object_selection import MESHABLE, armature_of
 
-_BUILT_IN = frozenset({"position", "material_index", "custom_normal", "sharp_edge", "sharp_face", FILE_VERTEX})
+_BUILT_IN = frozenset(
+    {
+        *("position", "material_index", "custom_normal", "sharp_edge", "sharp_face", FILE_VERTEX),
+        *(*stored_numbers.ATTRIBUTES.values(), stored_numbers.COLOR_ATTRIBUTE),
+    }
+)
 _CREASES = ("crease_", "bevel_weight_")
 
 

@@ -236,7 +236,10 @@ class MeshReader:
             )
 
     def _colors(self, thing: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
-        """Return the colour layers as 8 bits, sRGB-encoded; the one marked for rendering first."""
+        """Return the colour layers as 8 bits, sRGB-encoded; the one marked for rendering first.
+
+        Float colours of a file that keeps them as such are returned as linear floats.
+        """
         found = list(data.color_attributes)
         chosen = data.color_attributes.render_color_index
         if 0 <= chosen < len(found):
@@ -246,7 +249,7 @@ class MeshReader:
             beyond = f"colour attributes beyond the {self.color_layers} that the file holds"
             which = beyond if self.color_layers else "colour attributes, of which the file holds none,"
             self.notice(f"{thing.name}: {which} were left out: {extra}")
-        return [_color(attribute, loops) for attribute in found[: self.color_layers]]
+        return [_color(attribute, data, loops) for attribute in found[: self.color_layers]]
 
 
 def points_of(data: bpy.types.Mesh) -> FloatArray:
@@ -325,17 +328,24 @@ def _uv(layer: bpy.types.MeshUVLoopLayer, loops: IntArray | None) -> Layer:
     return Layer(layer.name, _of_loops(values.reshape(-1, 2), loops), per_corner=True)
 
 
-def _color(attribute: bpy.types.Attribute, loops: IntArray | None) -> Layer:
+def _color(attribute: bpy.types.Attribute, data: bpy.types.Mesh, loops: IntArray | None) -> Layer:
+    stored: FloatArray | None = None
+    encoded: AnyArray
     values = np.empty(len(attribute.data) * 4, np.float32)
     if attribute.data_type == "BYTE_COLOR":
         attribute.data.foreach_get("color_srgb", values)
         encoded = to_unorm(values.reshape(-1, 4))
     else:
         attribute.data.foreach_get("color", values)
-        encoded = to_unorm(linear_to_srgb(values.reshape(-1, 4)))
+        encoded = values.reshape(-1, 4)
+        stored = stored_numbers.colors_of(data, attribute)
+        if stored is None:
+            encoded = to_unorm(linear_to_srgb(encoded))
     if attribute.domain == "CORNER":
-        return Layer(attribute.name, _of_loops(encoded, loops), per_corner=True)
-    return Layer(attribute.name, encoded)
+        if stored is not None:
+            stored = _of_loops(stored, loops)
+        return Layer(attribute.name, _of_loops(encoded, loops), per_corner=True, stored=stored)
+    return Layer(attribute.name, encoded, stored=stored)
 
 
 def _custom_layers(thing: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:

@@ -319,6 +319,7 @@ class _Import:
         found = [self.materials.find(name, colors) for name in materials]
         built = meshes.build_mesh(node.name, mesh, found, self.keep, weights)
         stored_numbers.write(built, mesh)
+        stored_numbers.write_colors(built, mesh)
         self.normals(index, mesh, built, is_skinned=weights is not None)
         return mesh, built
 

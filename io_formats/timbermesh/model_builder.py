@@ -12,9 +12,9 @@ import numpy.typing as npt
 from .. import normals as normal_repair
 from ..errors import ExportError
 from ..options import resolve
-from ..quantization import from_unorm, linear_to_srgb, to_unorm
+from ..quantization import from_unorm, linear_to_srgb, srgb_to_linear, to_unorm
 from ..quaternions import matrices_to_quaternions
-from ..scene import Clip, Mesh, Node, Scene, TransformTrack, VertexTrack
+from ..scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ..tangents import any_perpendicular, vertex_tangents
 from ..vertices import Split, layer_keys, points_first, split
 from . import document as doc
@@ -23,6 +23,8 @@ from .space import BLENDER_TO_FILE, UV_NAMES
 
 FloatArray = npt.NDArray[np.float32]
 
+_SAME_COLOR = 1e-5
+"""Relative difference of linear colours that is the rounding of different versions of the same function."""
 _SUFFIX = re.compile(r"\.\d{3,}$")
 
 
@@ -96,7 +98,7 @@ class ModelBuilder:
         ]
         if mesh.colors:
             properties.append(
-                doc.VertexProperty.of("color", _encoded_colors(mesh.colors[0].at_vertices(corner, point)))
+                doc.VertexProperty.of("color", _encoded_colors(mesh.colors[0].on_vertices(corner, point)))
             )
         properties += [
             doc.VertexProperty.of(name, values.astype(np.float32, copy=False))
@@ -247,11 +249,23 @@ def frame_rotations(normals: FloatArray, tangents: FloatArray) -> FloatArray:
     return np.column_stack((x, -z, y, w)).astype(np.float32)
 
 
-def _encoded_colors(values: npt.NDArray[Any]) -> FloatArray:
-    """Return colours as the file holds them: sRGB-encoded multiples of 1/255 in float32."""
-    if values.dtype == np.uint8:
-        return from_unorm(values)
-    return from_unorm(to_unorm(linear_to_srgb(values)))
+def _encoded_colors(layer: Layer) -> FloatArray:
+    """Return colours as the file holds them: sRGB-encoded float32.
+
+    They are multiples of 1/255, except for colours of a file that holds others. Those that have not changed since are
+    exactly the file's.
+    """
+    if layer.values.dtype == np.uint8:
+        return from_unorm(layer.values)
+    if layer.stored is None or layer.stored.dtype != np.float32:
+        return from_unorm(to_unorm(linear_to_srgb(layer.values)))
+    encoded = linear_to_srgb(layer.values, keep_negative=True)
+    with np.errstate(over="ignore"):
+        meant = srgb_to_linear(layer.stored, keep_negative=True)
+    limit = np.finfo(np.float32).max
+    unchanged = np.isclose(np.clip(meant, -limit, limit), layer.values[:, :3], rtol=_SAME_COLOR, atol=0)
+    encoded[:, :3] = np.where(unchanged, layer.stored, encoded[:, :3])
+    return encoded
 
 
 def _vector(values: npt.NDArray[np.floating]) -> doc.Vector3:

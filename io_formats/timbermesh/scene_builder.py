@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .. import normals as normal_repair
 from ..axes import flip_winding
-from ..quantization import from_unorm, to_unorm
+from ..quantization import from_unorm, srgb_to_linear, to_unorm
 from ..quaternions import continuous, rotated_xyzw, unit_quaternions
 from ..scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from . import document as doc
@@ -110,7 +110,7 @@ class SceneBuilder:
             mesh.tangent = Layer("tangent", mapped)
         colors = self.property_values(node, "color", count)
         if colors is not None:
-            mesh.colors.append(Layer("color", self.byte_colors(node, colors)))
+            mesh.colors.append(self.colors(node, colors))
         for name in UV_NAMES:
             values = self.property_values(node, name, count)
             if values is not None:
@@ -166,13 +166,19 @@ class SceneBuilder:
             self.warn(node, f"{count} normals were zero or no numbers; computed from the faces")
         return Layer("normal", mended)
 
-    def byte_colors(self, node: doc.Node, colors: FloatArray) -> npt.NDArray[np.uint8]:
+    def colors(self, node: doc.Node, colors: FloatArray) -> Layer:
+        """Return colours as bytes where they are multiples of 1/255, otherwise as linear floats."""
+        finite = np.isfinite(colors)
+        if not finite.all():
+            self.warn(node, f"{int((~finite).sum())} colour values are NaN or infinite; replaced by 0")
+            colors = np.where(finite, colors, np.float32(0))
         rounded = to_unorm(colors)
-        with np.errstate(invalid="ignore", over="ignore"):
-            moved = np.abs(colors * np.float32(255) - rounded) > 0.01
-        if moved.any():
-            self.warn(node, "its colours are no multiples of 1/255; rounded, as the game does")
-        return rounded
+        if np.array_equal(from_unorm(rounded), colors):
+            return Layer("color", rounded)
+        with np.errstate(over="ignore"):
+            linear = srgb_to_linear(colors, keep_negative=True)
+        limit = np.finfo(np.float32).max
+        return Layer("color", np.clip(linear, -limit, limit), stored=np.ascontiguousarray(colors[:, :3]))
 
     def finite_uv(self, node: doc.Node, name: str, values: FloatArray) -> FloatArray:
         finite = np.isfinite(values)

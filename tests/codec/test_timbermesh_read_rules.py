@@ -351,11 +351,20 @@ def test_colours_are_bytes() -> None:
     mesh = mesh_of(with_values(mesh_node(), "color", np.float32(values)))
     assert mesh.colors[0].values.dtype == np.uint8
     assert mesh.colors[0].values.tolist() == [[0, 255, 188, 128], [255] * 4, [0] * 4, [3, 0, 0, 255]]
-    odd = np.array([[0.3, 2, -1, NAN]] + [[1, 1, 1, 1]] * 3)
-    scene = to_scene(with_values(mesh_node(), "color", odd))
-    assert scene.warnings == ["Root: its colours are no multiples of 1/255; rounded, as the game does"]
+
+
+def test_other_colours_are_linear_floats() -> None:
+    values = np.float32([[0.5, 2, -1, 0.3]] + [[1, 1, 1, 1]] * 3)
+    scene = to_scene(with_values(mesh_node(), "color", values))
+    assert scene.warnings == []
     assert scene.nodes[0].mesh is not None
-    assert scene.nodes[0].mesh.colors[0].values[0].tolist() == [76, 255, 0, 0]
+    (layer,) = scene.nodes[0].mesh.colors
+    linear = [((0.5 + 0.055) / 1.055) ** 2.4, ((2 + 0.055) / 1.055) ** 2.4, -1 / 12.92, np.float32(0.3)]
+    assert layer.values[0].tolist() == pytest.approx(linear, rel=1e-6)
+    assert layer.values[1:].tolist() == [[1, 1, 1, 1]] * 3
+    broken = np.float32([[0.5, np.inf, -1, NAN]] + [[1, 1, 1, 1]] * 3)
+    scene = to_scene(with_values(mesh_node(), "color", broken))
+    assert scene.warnings == ["Root: 2 colour values are NaN or infinite; replaced by 0"]
 
 
 def test_tangents_keep_their_sign() -> None:
