@@ -101,6 +101,7 @@ def object_names(owner: Any, context: Any, source: Any) -> list[str]:
 def draw_file_names(layout: Any, context: Any, names: list[str]) -> None:
     """List files that will be written; those that exist are red."""
     column = layout.column(align=True)
+    column.scale_y = 0.8
     folder = browsed_folder(context)
     for name in names[:MOST_NAMES]:
         row = column.row()

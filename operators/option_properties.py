@@ -233,9 +233,12 @@ def draw_options(
                     continue  # drawn with the option that it is about
                 if imported is not None and option.name in imported:
                     row = body.row()
-                    row.use_property_split = not imported[option.name]  # the text needs the whole width
+                    row.use_property_split = False  # the texts need the whole width
                     row.prop(owner, IMPORT_CHOICES.name, **_text(imported[option.name]))
                     if imported[option.name]:
+                        continue
+                    if isinstance(option.default, bool):
+                        row.prop(owner, option.name)
                         continue
                 body.prop(owner, option.name, placeholder="Path" if option.is_path else "")
                 _draw_notes(body, option.name, values)
