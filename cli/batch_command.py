@@ -116,9 +116,9 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     if not arguments.paths and not arguments.lists:
         raise MeshferryError("There is nothing to convert: name files, folders or archives, or a --list of them")
     if arguments.to is None:
-        raise MeshferryError("Say with --to EXTENSION what kind of file to write")
+        raise MeshferryError("Give the kind of file to write with --to EXTENSION")
     if arguments.output is None:
-        raise MeshferryError("Say with -o FOLDER where to write")
+        raise MeshferryError("Give the folder to write into with -o FOLDER")
     settings_of(arguments)
     from .batch import running  # rich, which it needs, is there
 

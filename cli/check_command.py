@@ -17,7 +17,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         "check",
         parents=parents,
         allow_abbrev=False,
-        help="tell what the program that will load a file makes of it",
+        help="check files against the rules of the program that will load them",
         description="Apply the rules of the program that will load each file: an error means that it fails there, "
         "a warning that it surprises. Exit status 1 if there is any error.",
     )

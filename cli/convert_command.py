@@ -43,7 +43,7 @@ Convert files between the formats, and to and from .blend, .glb, .gltf, .fbx, .o
 
 A folder gives whatever can become the target: meshes where meshes are written, and animations where those are; a mesh
 and the animation of its name become one .blend file, or one of Blender's other formats. --to takes a format's name,
-too. What the target cannot hold is said. Conversions between the formats of Meshferry need no Blender.
+too. What the target cannot hold is reported. Conversions between the formats of Meshferry need no Blender.
 Files of the same name are replaced, inputs never. A bad file does not stop the rest.
 Exit status: 0 all converted, 1 any failed, 2 refused before anything was written; after Ctrl+C 130, after SIGTERM 143,
 after SIGHUP 129.
@@ -73,7 +73,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="read everything and say what would be written and lost, but write nothing, not even folders",
+        help="read everything and report what would be written and lost, but write nothing, not even folders",
     )
     parser.set_defaults(run=run)
 

@@ -123,5 +123,5 @@ def _shared_arguments() -> argparse.ArgumentParser:
     shared.add_argument(
         "-q", "--quiet", action="store_true", help="print what was asked for and failures, nothing else"
     )
-    shared.add_argument("--debug", action="store_true", help="print where errors happened, and what Blender says")
+    shared.add_argument("--debug", action="store_true", help="print where errors happened, and Blender's own output")
     return shared

@@ -24,7 +24,7 @@ _STARTS = (
     (b"\x00\x10[Serializer_v", "an OGRE skeleton"),
     (b"\x10\x00[Serializer_v", "an OGRE skeleton"),
     (b"@@b@", "a Paradox mesh or animation (Clausewitz engine)"),
-    (b"<? LLSD/Binary ?>", "a Second Life file, but no mesh"),
+    (b"<? LLSD/Binary ?>", "a Second Life file, but not a mesh"),
 )
 _KINDS = (
     (b"\x89PNG", "a PNG image"),
@@ -100,7 +100,7 @@ def _unigine_version(head: bytes) -> str:
     kind = _UNIGINE_KINDS.get(head[:2])
     if kind is None or not re.match(rb"..\d\d(?![0-9A-Za-z])", head[:5] + b" ", re.DOTALL):
         return ""
-    return f"This looks like a UNIGINE {kind} of version {head[:4].decode('ascii')}, which is not known"
+    return f"This looks like a UNIGINE {kind} of version {head[:4].decode('ascii')}, which is not supported"
 
 
 def _text(head: bytes) -> str:
@@ -139,7 +139,7 @@ def _unity_class(head: bytes) -> str:
 def _second_life_data(head: bytes) -> str:
     """Recognise an LLSD map that is none of the files that are read: a number of keys, and the first key."""
     if head[:3] == b"{\x00\x00" and head[5:8] == b"k\x00\x00":
-        return "This is a Second Life file, but no mesh"
+        return "This is a Second Life file, but not a mesh"
     if _VIEWER_CACHE.match(head):
         return "This is a mesh in the cache of a Second Life viewer, where parts of it may be missing"
     return ""

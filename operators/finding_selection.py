@@ -19,7 +19,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
     """Lead from a finding to its objects."""
 
     bl_idname = "object.meshferry_finding_select"
-    bl_label = "Select What Was Found"
+    bl_label = "Select the Finding"
     bl_options = {"INTERNAL", "UNDO"}
 
     index: IntProperty(name="Finding", description="Number of the finding in the list", min=0)
@@ -85,7 +85,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         numbers = [int(number) for number in members]
         by_faces = finding.kind == "triangles"
         if not element_selection.is_as_read(context, owner, most=max(numbers, default=0), triangles=by_faces):
-            text = rpt_("'{}' is selected as a whole: what modifiers make, or what has changed, cannot be pointed at")
+            text = rpt_("'{}' is selected as a whole: what modifiers make, or what has changed, cannot be selected")
             self.report({"INFO"}, text.format(owner.name))
             return {"FINISHED"}
         choose = element_selection.select_triangles if by_faces else element_selection.select_points

@@ -46,7 +46,7 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
         """Draw the sections."""
         models = chosen_models(context)
         if not models:
-            self.layout.label(text="No mesh hangs on this armature", icon="INFO")
+            self.layout.label(text="This armature deforms no mesh", icon="INFO")
             return
         for title, draw_section in SECTIONS.items():
             header, body = self.layout.panel(f"SECOND_LIFE_{title.lower()}", default_closed=False)

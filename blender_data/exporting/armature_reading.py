@@ -77,7 +77,7 @@ def read_skeleton(
     joints, sheared = binds.joints()
     if sheared:
         notice(
-            f"{thing.name}: {len(sheared)} bones (such as '{sheared[0]}') hang on joints of unequal scale, which "
+            f"{thing.name}: {len(sheared)} bones (such as '{sheared[0]}') have parent joints of unequal scale, which "
             "would shear them; the nearest joints without shear were exported"
         )
     skeleton = Skeleton(names.file_name(thing), joints, choices=import_choices.read(thing))

@@ -98,7 +98,7 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
             notices.append(f"{thing.name}: modifiers left out, since the mesh has shape keys: {names}")
             continue
         if any(one.type in _POINT_CACHES for one in shown):
-            notices.append(f"{thing.name}: its point cache is not carried over; the mesh stands as it does now")
+            notices.append(f"{thing.name}: its point cache is not carried over; the mesh keeps its present shape")
         waiting.append(thing)
     armatures = [one for thing in waiting for one in thing.modifiers if one.type == "ARMATURE" and one.show_viewport]
     for modifier in armatures:

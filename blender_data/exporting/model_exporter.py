@@ -145,7 +145,7 @@ class ModelExport(SceneExport):
             if thing.parent_type == "BONE" or (thing.parent in exported and thing.meshferry.lod_of is None)
         ]
         if lost:
-            self.notice(f"{listed(lost)}: hanging on another object or on a bone is not carried over")
+            self.notice(f"{listed(lost)}: the parent (an object or a bone) is not carried over")
 
     def _read_instances(self, instances: NodeMeshes, objects: list[bpy.types.Object]) -> None:
         if self.options["use_instances"]:

@@ -167,7 +167,7 @@ class PlacedExport(SceneExport):
         read = self._part(finest, armature)
         if read is None:
             if finest.type not in MESHABLE:
-                self.notices.append(f"{finest.name}: none of what it instances is a model of its own; left out")
+                self.notices.append(f"{finest.name}: nothing that it instances is a model; left out")
             return None
         self._say_lost_parent(finest, read)
         transform = self._transform(finest, armature if read.is_bound else None, read.place)
@@ -321,7 +321,7 @@ class PlacedExport(SceneExport):
 
     def _say_lost_parent(self, thing: bpy.types.Object, read: _Part) -> None:
         if thing.parent is not None and thing.parent_type == "BONE" and not read.is_bound:
-            self.notices.append(f"{thing.name}: hanging on a bone is not carried over; give it weights of that bone")
+            self.notices.append(f"{thing.name}: its parent bone is not carried over; give it weights of that bone")
 
     def _name_apart(self, models: list[PlacedModel]) -> None:
         """Give models of one name the names that Blender tells their objects apart by."""

@@ -171,7 +171,7 @@ def _require_finite(skeleton: Skeleton, world: Array) -> None:
     absurd = np.flatnonzero(~(np.abs(world).reshape(-1, 16).max(axis=1, initial=0.0) < _MOST))
     if len(absurd):
         raise MeshferryError(
-            f"Bone '{skeleton.joints[absurd[0]].name}' of '{skeleton.name}' lies, or is scaled, beyond any measure"
+            f"Bone '{skeleton.joints[absurd[0]].name}' of '{skeleton.name}' has coordinates or a scale too large to use"
         )
 
 

@@ -433,7 +433,7 @@ class _Import:
     def cache(self, owner: bpy.types.Object, clip: Clip, timing: ClipTiming, track: VertexTrack) -> None:
         """Write a point cache beside the source file and play it."""
         if not self.source_path:
-            raise MeshferryError("A mesh cache needs a file to lie beside")
+            raise MeshferryError("A mesh cache is written beside the imported file, and there is none")
         if any(modifier.type == "MESH_CACHE" for modifier in owner.modifiers):
             self.warnings.append(
                 f"{owner.name}: only one vertex animation can play from a cache; '{clip.name}' is left out"

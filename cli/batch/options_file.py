@@ -89,7 +89,7 @@ def _content(path: str | Path) -> Mapping[str, Any]:
     except FormatError as problem:
         raise MeshferryError(str(problem)) from None
     except UnicodeDecodeError:
-        raise MeshferryError(f"{path}: this is no text in UTF-8") from None
+        raise MeshferryError(f"{path}: this is not UTF-8 text") from None
     except (json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as problem:
         raise MeshferryError(f"{path}: this is neither TOML nor JSON: {problem}") from None
     if not isinstance(found, dict):

@@ -53,7 +53,7 @@ def add_conversion_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=parse_renaming,
         metavar="OLD=NEW",
-        help="give an animation another name (repeatable); it is an error where there is none of the old name",
+        help="give an animation another name (repeatable); an error if no animation has the old name",
     )
     add_arguments(parser, [table for table, _ in _tables()])
 

@@ -82,9 +82,9 @@ def make_plan(
     elif extension is None and folder is None:
         jobs, problems = _file_job(paths, embeds=embeds, warn=warn)
     elif folder is None:
-        raise MeshferryError("--to says what kind of file to write; say with -o FOLDER where")
+        raise MeshferryError("--to needs -o FOLDER, the folder to write into")
     else:
-        raise MeshferryError("-o says where to write; say with --to EXTENSION what kind of file")
+        raise MeshferryError("-o needs --to EXTENSION, the kind of file to write")
     return Plan(tuple(jobs), _taken(jobs, also_read), problems)
 
 
@@ -166,12 +166,12 @@ def renamed(relative: Path, extension: str) -> Path:
 
 def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs:
     if len(paths) < 2:
-        raise MeshferryError(f"{paths[0]} shall become what? Name the file to write, or say --to EXTENSION -o FOLDER")
+        raise MeshferryError(f"No output given for {paths[0]}: name the file to write, or use --to EXTENSION -o FOLDER")
     target = Path(paths[-1])
     if os.path.isdir(target):
-        raise MeshferryError(f"{target} is a folder; say --to EXTENSION -o {target} to convert into it")
+        raise MeshferryError(f"{target} is a folder; use --to EXTENSION -o {target} to convert into it")
     if not target.suffix:
-        raise MeshferryError(f"{target} has no extension that says what to write; known are {', '.join(_writable())}")
+        raise MeshferryError(f"{target} has no known extension; known are {', '.join(_writable())}")
     extension, format_ = known_kind(target.suffix)
     if not target.parent.is_dir():
         raise MeshferryError(f"{target}: the folder does not exist: {target.parent}; nothing was written")
@@ -186,7 +186,7 @@ def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs
 
 def _embedded(sources: Sequence[Path], extension: str, target: Format, *, embeds: bool) -> list[Path]:
     """Return several files that become one: a mesh, and the animations that go into it."""
-    refusal = f"{len(sources)} files cannot become one {extension} file; say --to {extension.lstrip('.')} -o FOLDER"
+    refusal = f"{len(sources)} files cannot become one {extension} file; use --to {extension.lstrip('.')} -o FOLDER"
     meshes = [source for source in sources if not inputs.is_animation(source)]
     holds = target.capabilities.meshes and target.capabilities.joint_clips
     if not holds or len(meshes) != 1 or inputs.is_blend(meshes[0]):

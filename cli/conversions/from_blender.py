@@ -74,7 +74,7 @@ class FromBlender:
         parts = self._session.parts(self._settings.collections, several=job.in_folder)
         if len(parts) > 1 and not job.in_folder:
             raise ExportError(
-                f"{len(parts)} collections cannot become one file; say --to EXTENSION -o FOLDER to write one for each"
+                f"{len(parts)} collections cannot become one file; use --to EXTENSION -o FOLDER to write one for each"
             )
         return parts
 

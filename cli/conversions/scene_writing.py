@@ -190,9 +190,9 @@ def _too_many(parts: Sequence[Scene], job: Job, target: Format, *, joinable: boo
     some = ", ".join(f"'{part.name}'" for part in parts[:5]) + (" …" if len(parts) > 5 else "")
     folder = f"--to {job.target.suffix.lstrip('.').lower()} -o FOLDER to write a file for each"
     if target.capabilities.meshes:
-        way = f"say --mesh-files joined to join them, or {folder}" if joinable else f"say {folder}"
+        way = f"use --mesh-files joined to join them, or {folder}" if joinable else f"use {folder}"
         return f"{len(parts)} {'objects' if joinable else 'meshes'} ({some}) cannot become one file; {way}"
-    return f"{len(parts)} animations ({some}) cannot become one file; choose one with --clip-names, or say {folder}"
+    return f"{len(parts)} animations ({some}) cannot become one file; choose one with --clip-names, or use {folder}"
 
 
 def make_folder(job: Job) -> None:

@@ -60,7 +60,7 @@ def _directions(document: Document) -> list[str]:
         sides = document.tangents[:, 3]
         odd = int(np.count_nonzero((sides != 1) & (sides != 255)))
         if odd:
-            found.append(f"{counted(odd, 'tangent does', 'tangents do')} not say on which side the bitangent is")
+            found.append(f"{counted(odd, 'tangent does', 'tangents do')} not define the side of the bitangent")
     return found
 
 

@@ -107,7 +107,7 @@ class DocumentBuilder:
             domain[0] = np.where(flat, np.minimum(below, np.nextafter(domain[0], -infinity)), domain[0])
             domain[1] = np.where(flat, np.maximum(above, np.nextafter(domain[1], infinity)), domain[1])
             if not np.isfinite(domain[1] - domain[0]).all():
-                raise ExportError(f"{self.node.name}: {what} further than numbers of the file do; mend it")
+                raise ExportError(f"{self.node.name}: {what} further than the numbers of the file; make it smaller")
         return domain
 
     def finite_uvs(self) -> FloatArray:

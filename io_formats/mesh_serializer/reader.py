@@ -31,7 +31,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Document:
     head = data[:_HEAD_SIZE]
     variant = variant_of(head, len(data))
     if variant is None:
-        raise UnsupportedFormatError(likeness(head, len(data)) or "This is no mesh of Unity's MeshSerializer2")
+        raise UnsupportedFormatError(likeness(head, len(data)) or "This is not a mesh of Unity's MeshSerializer2")
     if variant is Variant.FIRST_TEXT:
         decoded = layout.decode_text(data)
         if decoded is None:
@@ -90,7 +90,9 @@ def _bounds(stream: ByteStream, axes: int, what: str) -> AnyArray:
     for axis, (least, most) in enumerate(bounds.reshape(-1, 2).tolist()):
         label = ("U", "V")[axis] if axes == 2 else _AXES[axis]
         if not (np.isfinite(least) and np.isfinite(most)):
-            raise stream.error(f"The file is damaged: the bounds of the {what} are no numbers in {label}", offset=start)
+            raise stream.error(
+                f"The file is damaged: the bounds of the {what} are NaN or infinite in {label}", offset=start
+            )
         if most < least:
             raise stream.error(
                 f"The file is damaged: the bounds of the {what} go from {least:g} down to {most:g} in {label}",

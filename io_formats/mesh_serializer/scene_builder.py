@@ -101,7 +101,7 @@ class SceneBuilder:
         finite = np.isfinite(values).all(axis=1)
         if not finite.all():
             number = counted(int(np.count_nonzero(~finite)), f"{one} has", f"{many} have")
-            self.warn(f"{number} no place (coordinates that are no numbers); moved to 0")
+            self.warn(f"{number} NaN or infinite coordinates; moved to 0")
             values[~finite] = 0
         return values
 

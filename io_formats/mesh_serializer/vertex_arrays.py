@@ -46,7 +46,7 @@ def split_by_vertices(
     if not mesh.triangle_count:
         raise ExportError(f"'{name}' has no faces; a file of points alone is of no use. Leave it out of the export")
     if not np.isfinite(mesh.points[mesh.corner_point]).all():
-        raise ExportError(f"'{name}' has vertices whose coordinates are no numbers; delete them")
+        raise ExportError(f"'{name}' has vertices with NaN or infinite coordinates; delete them")
     used = np.zeros(len(mesh.points), bool)
     used[mesh.corner_point] = True
     loose = int(np.count_nonzero(~used))

@@ -135,14 +135,14 @@ def _refuse_what_is_no_number(mesh: Mesh, name: str) -> None:
     broken = 0 if finite.all() else int(np.count_nonzero(~finite[mesh.corner_point].all(axis=1)))
     if broken:
         raise ExportError(
-            f"{owner}{counted(broken, 'corner has', 'corners have')} no place (coordinates that are no numbers); "
-            "delete or mend these vertices"
+            f"{owner}{counted(broken, 'corner has', 'corners have')} NaN or infinite coordinates; "
+            "delete or correct these vertices"
         )
     if mesh.uvs and not np.isfinite(mesh.uvs[0].values).all():
         broken = int(np.count_nonzero(~np.isfinite(mesh.uvs[0].values).all(axis=1)))
         if broken:
             raise ExportError(
-                f"{owner}{counted(broken, 'UV is', 'UVs are')} no number in '{mesh.uvs[0].name}'; "
+                f"{owner}{counted(broken, 'UV is', 'UVs are')} NaN or infinite in '{mesh.uvs[0].name}'; "
                 "unwrap these faces anew"
             )
 
@@ -242,7 +242,7 @@ def strongest(
     usable = (weights >= 0) & (weights < 1e9)
     if not usable.all():
         number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
-        warn(f"{number} that are negative or no numbers; left out")
+        warn(f"{number} that are negative, NaN or infinite; left out")
         weights = np.where(usable, weights, np.float32(0))
     if weights.shape[1] < MOST_INFLUENCES:
         missing = ((0, 0), (0, MOST_INFLUENCES - weights.shape[1]))

@@ -96,7 +96,9 @@ def settled(model: Model, turn: Matrix | None = None) -> Model:
     finest = model.finest
     world = matrix_of(finest)
     if not np.isfinite(world).all() or min(abs(factor) for factor in finest.scale) < 1e-9:
-        raise ExportError(f"{model.name}: its scale is 0 or its place is no number; give it a size along each axis")
+        raise ExportError(
+            f"{model.name}: its scale is 0, or its location is NaN or infinite; give it a size along each axis"
+        )
     if turn is not None:
         change = turn @ world
         return _changed(

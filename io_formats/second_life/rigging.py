@@ -203,7 +203,8 @@ def rig_of(
         positions.append(_relative(known[number], heads[number], place_of))
     if len(joint_names) > MOST_INDICES:
         raise ExportError(
-            f"The mesh hangs on {len(joint_names)} joints, at most {MOST_JOINTS} are possible; limit its vertex groups"
+            f"The mesh is bound to {len(joint_names)} joints; at most {MOST_JOINTS} are possible, so limit its "
+            "vertex groups"
         )
     rest = np.array(rests).reshape(-1, 4, 4)
     return Rig(

@@ -170,23 +170,23 @@ class _Rules:
         """Look for what is no number."""
         finest = self.model.finest
         if not np.isfinite([*finest.translation, *finest.rotation, *finest.scale]).all():
-            yield error(self.item(), "its place, rotation or scale is no number")
+            yield error(self.item(), "its location, rotation or scale is NaN or infinite")
         skin = finest.skin
         if skin is not None and not (np.isfinite(skin.inverse_bind).all() and np.isfinite(skin.bind_shape).all()):
-            yield error(self.item(), "a matrix of its binding to the armature holds what is no number")
+            yield error(self.item(), "a matrix of its binding to the armature holds NaN or infinite values")
         for node in nodes_of(self.model):
             mesh = node.mesh
             if mesh is None or (node is not finest and "source" in node.properties):
                 continue  # what was made of the finest has what that has
             for what, layer in (
-                ("a place", Layer("", mesh.points)),
+                ("a position", Layer("", mesh.points)),
                 ("a normal", mesh.normal),
                 ("UVs", mesh.uvs[0] if mesh.uvs else None),
             ):
                 broken = _broken_points(mesh, layer)
                 if broken.any():
                     number = counted(int(broken.sum()), "vertex has", "vertices have")
-                    text = f"{number} {what} with coordinates that are no numbers; delete or mend them"
+                    text = f"{number} {what} with NaN or infinite coordinates; delete or correct them"
                     yield error(self.item(node), text, self.elements("vertices", node, broken))
 
     def extents(self) -> Iterator[Finding]:
@@ -333,8 +333,8 @@ class _Rules:
         if bad.any():
             number = counted(int(bad.sum()), "triangle is", "triangles are")
             text = (
-                f"{number} too thin or too small for physics; the uploader refuses the physics mesh: mend it, choose "
-                "a simpler object, or let a convex hull stand in"
+                f"{number} too thin or too small for physics; the uploader refuses the physics mesh: correct it, "
+                "choose a simpler object, or let a convex hull stand in"
             )
             yield error(self.item(shape), text, self.elements("triangles", shape, bad))
 
@@ -385,8 +385,11 @@ class _Rules:
             if not self.stored:
                 torn = used & _disagreeing(mesh)
                 if torn.any():
-                    number = counted(int(torn.sum()), "vertex stands", "vertices stand")
-                    text = f"{number} where others do that have other weights; the uploader gives all the last one's"
+                    number = counted(int(torn.sum()), "vertex is", "vertices are")
+                    text = (
+                        f"{number} in the same place as others with other weights; the uploader gives all of them the "
+                        "last one's"
+                    )
                     yield warning(self.item(node), text, self.elements("vertices", node, torn))
 
 

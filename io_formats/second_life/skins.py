@@ -78,7 +78,7 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
         rests[broken] = expected.get(known[broken] or "", np.identity(4))
     place = common @ bind_shape
     if not (np.abs(rests).max() < _FURTHEST and np.abs(place).max() < _FURTHEST):
-        warn("the rig is left out: its joints lie further away than any place")
+        warn("the rig is left out: the coordinates of its joints are too large to use")
         return None
     joints = [BoundJoint(name, rest) for name, rest in zip(block.joint_names, rests, strict=True)]
     _say_turned(joints, known, warn)
@@ -156,7 +156,7 @@ def _common(
         if np.count_nonzero(np.linalg.norm(shift - middle, axis=1) <= _AWAY) * 2 >= len(chosen):
             common[:3, 3] = middle
             away = float(np.linalg.norm(middle))
-            warn(f"its rig lies {away:.3g} m off the avatar; brought onto it, as the viewer shows it")
+            warn(f"its rig lies {away:.3g} m off the avatar; moved onto it, as the viewer shows it")
     return common
 
 

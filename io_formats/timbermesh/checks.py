@@ -56,11 +56,11 @@ def _check_transform(item: str, node: doc.Node) -> list[Finding]:
         if value is None:
             findings.append(error(item, f"its {what} is missing"))
         elif not np.isfinite(value).all():
-            findings.append(error(item, f"its {what} is no number"))
+            findings.append(error(item, f"its {what} is NaN or infinite"))
     if node.scale is not None and not all(node.scale):
         findings.append(error(item, "its scale is zero, so nothing of it is shown"))
     if node.rotation is not None and not any(node.rotation):
-        findings.append(error(item, "its rotation is all zero, which is no rotation"))
+        findings.append(error(item, "its rotation is all zero"))
     return findings
 
 
@@ -70,7 +70,7 @@ def _check_mesh(item: str, node: doc.Node) -> list[Finding]:
     for mesh in node.meshes:
         where = f"{item}, material '{mesh.material}'"
         if len(mesh.indices) % 3:
-            findings.append(error(where, f"{len(mesh.indices)} indices are no multiple of 3"))
+            findings.append(error(where, f"{len(mesh.indices)} indices are not a multiple of 3"))
         elif not len(mesh.indices):
             findings.append(warning(where, "it has no triangles"))
         if len(mesh.indices) and (int(mesh.indices.min()) < 0 or int(mesh.indices.max()) >= count):
@@ -101,7 +101,7 @@ def _check_properties(item: str, node: doc.Node) -> list[Finding]:
                 error(item, f"vertex property '{found.name}' is not {needed} × float32; the game reads garbage")
             )
         elif found.name == "position" and not np.isfinite(np.frombuffer(found.data, "<f4", count * 3)).all():
-            findings.append(error(item, "some vertices have no position (no number)"))
+            findings.append(error(item, "some vertices have NaN or infinite positions"))
     if count and "position" not in seen:
         findings.append(error(item, "its vertices have no position"))
     if count and "normal" not in seen:
@@ -131,7 +131,7 @@ def _check_animations(item: str, node: doc.Node) -> list[Finding]:
                 error(f"{item}, animation '{animation.name}'", "frames without position, rotation or scale")
             )
         if not all(np.isfinite(rows).all() for rows in (animation.positions, animation.rotations, animation.scales)):
-            findings.append(error(f"{item}, animation '{animation.name}'", "some frames hold what is no number"))
+            findings.append(error(f"{item}, animation '{animation.name}'", "some frames hold NaN or infinite values"))
     for moved in node.vertex_animations:
         findings += _check_vertex_animation(f"{item}, vertex animation '{moved.name}'", node, moved)
     return findings
@@ -149,7 +149,7 @@ def _check_vertex_animation(where: str, node: doc.Node, animation: doc.VertexAni
             findings.append(error(where, f"a frame lacks offset or rotation for its {count} vertices"))
             break
         if count > 0 and not np.isfinite(np.frombuffer(offset, "<f4", count * 3)).all():
-            findings.append(error(where, "some frames hold what is no number"))
+            findings.append(error(where, "some frames hold NaN or infinite values"))
             break
     if count > MOST_ANIMATED or len(animation.frames) > MOST_ANIMATED:
         findings.append(

@@ -78,7 +78,7 @@ class ModelBuilder:
     def fill_mesh(self, index: int, node: Node, mesh: Mesh, mapped: doc.Node) -> None:
         """Split corners into vertices and write their properties and one submesh a material."""
         if not np.isfinite(mesh.points).all():
-            raise ExportError(f"'{node.name}' has vertices whose coordinates are no numbers; delete them")
+            raise ExportError(f"'{node.name}' has vertices with NaN or infinite coordinates; delete them")
         vertices = self.split(index, mesh)
         corner = vertices.vertex_corner
         point = mesh.corner_point[corner]
@@ -127,7 +127,7 @@ class ModelBuilder:
         finite = np.isfinite(values)
         if finite.all():
             return values
-        self.scene.warnings.append(f"{node.name}: UVs that are no numbers were written as 0")
+        self.scene.warnings.append(f"{node.name}: NaN or infinite UVs were written as 0")
         return np.where(finite, values, np.float32(0))
 
     def vertex_normals(self, mesh: Mesh, corner: npt.NDArray[np.intp], point: npt.NDArray[np.int32]) -> FloatArray:

@@ -57,7 +57,7 @@ class SceneBuilder:
         if value is None:
             return default
         if not all(map(math.isfinite, value)):
-            self.warn(node, f"its {what} holds what is no number; taken as {default}")
+            self.warn(node, f"its {what} holds NaN or infinite values; taken as {default}")
             return default
         return _triple(FILE_TO_BLENDER.vectors(np.asarray(value)))
 
@@ -66,7 +66,7 @@ class SceneBuilder:
             return (1.0, 0.0, 0.0, 0.0)
         turned, odd = unit_quaternions(FILE_TO_BLENDER.quaternions_from_xyzw(np.asarray([node.rotation])))
         if odd:
-            self.warn(node, "its rotation is no unit quaternion; normalised")
+            self.warn(node, "its rotation is not a unit quaternion; normalised")
         w, x, y, z = turned[0].tolist()
         return (w, x, y, z)
 
@@ -75,7 +75,7 @@ class SceneBuilder:
             self.warn(node, "it has no scale; taken as 1")
             return (1.0, 1.0, 1.0)
         if not all(map(math.isfinite, node.scale)):
-            self.warn(node, "its scale holds what is no number; taken as 1")
+            self.warn(node, "its scale holds NaN or infinite values; taken as 1")
             return (1.0, 1.0, 1.0)
         if not all(node.scale):
             self.warn(node, "its scale is zero; the game shows nothing of it")
@@ -96,7 +96,9 @@ class SceneBuilder:
             return None
         finite = np.asarray(np.isfinite(positions).all(axis=1))
         if not finite.all():
-            self.warn(node, f"{np.count_nonzero(~finite)} vertices lie nowhere (no number); moved to the origin")
+            self.warn(
+                node, f"{np.count_nonzero(~finite)} vertices have NaN or infinite coordinates; moved to the origin"
+            )
             positions = np.where(finite[:, None], positions, np.float32(0))
         corner_point, material_index, materials = self.triangles(node, count)
         points = FILE_TO_BLENDER.vectors(positions)
@@ -163,7 +165,7 @@ class SceneBuilder:
             return None
         mended, count = normal_repair.repair(FILE_TO_BLENDER.vectors(values), mesh.points, mesh.corner_point)
         if count:
-            self.warn(node, f"{count} normals were zero or no numbers; computed from the faces")
+            self.warn(node, f"{count} normals were zero, NaN or infinite; computed from the faces")
         return Layer("normal", mended)
 
     def colors(self, node: doc.Node, colors: FloatArray) -> Layer:
@@ -184,7 +186,7 @@ class SceneBuilder:
         finite = np.isfinite(values)
         if finite.all():
             return values
-        self.warn(node, f"its UV layer '{name}' holds what is no number; taken as 0")
+        self.warn(node, f"its UV layer '{name}' holds NaN or infinite values; taken as 0")
         return np.where(finite, values, np.float32(0))
 
     def custom_layers(self, node: doc.Node, count: int) -> list[Layer]:
@@ -273,10 +275,10 @@ class SceneBuilder:
             all_finite &= bool(finite.all())
             values[~(finite & present[:, column])] = default
         if not all_finite:
-            self.warn(node, f"animation '{animation.name}' holds what is no number; taken from the rest pose")
+            self.warn(node, f"animation '{animation.name}' holds NaN or infinite values; taken from the rest pose")
         if odd and present[:, 1].all():
             self.warn(
-                node, f"animation '{animation.name}' has {odd} rotations that are no unit quaternions; normalised"
+                node, f"animation '{animation.name}' has {odd} rotations that are not unit quaternions; normalised"
             )
         return TransformTrack(index, translation, continuous(rotation), scale)
 

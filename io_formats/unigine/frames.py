@@ -119,7 +119,7 @@ def read_quantized_frames(stream: ByteStream, bone_count: int) -> DeltaFrames:
         with np.errstate(over="ignore", invalid="ignore"):
             whole = np.isfinite(pair).all(axis=0) & np.isfinite(pair[0] + pair[1])
         if not whole[animated].all():
-            raise stream.error(f"The range of the {what} is no number")
+            raise stream.error(f"The range of the {what} is NaN or infinite")
     return frames
 
 
@@ -295,7 +295,7 @@ def _check_finite(stream: ByteStream, values: AnyArray, what: str) -> None:
     # What is no number spreads to minimum and maximum.
     if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
         frame, bone = np.argwhere(~np.isfinite(values).all(axis=-1))[0].tolist()
-        raise stream.error(f"Frame {frame}, animated bone {bone}: its {what} is no number")
+        raise stream.error(f"Frame {frame}, animated bone {bone}: its {what} is NaN or infinite")
 
 
 def _encode_delta(frames: DeltaFrames, layout: RecordLayout) -> bytes:

@@ -225,7 +225,7 @@ def _samples(clip: Clip, skeleton: Skeleton) -> _Samples:
                 message = f"{len(values):,} frames instead of {clip.frame_count:,}"
                 raise ExportError(f"Animation '{clip.name}', bone '{name}': {message}")
             if not np.isfinite(values).all():
-                raise ExportError(f"Animation '{clip.name}', bone '{name}': some frames hold what is no number")
+                raise ExportError(f"Animation '{clip.name}', bone '{name}': some frames hold NaN or infinite values")
 
     def side_by_side(arrays: list[FloatArray], width: int) -> FloatArray:
         if not arrays:

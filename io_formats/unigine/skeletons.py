@@ -43,5 +43,5 @@ def from_skeleton(skeleton: Skeleton) -> tuple[list[Bone], FloatArray]:
     broken = ~np.isfinite(transforms).all(axis=1)
     if broken.any():
         name = skeleton.joints[int(np.flatnonzero(broken)[0])].name
-        raise ExportError(f"Bone '{name}' of '{skeleton.name}': its rest transform holds what is no number")
+        raise ExportError(f"Bone '{name}' of '{skeleton.name}': its rest transform holds NaN or infinite values")
     return [Bone(joint.name, joint.parent) for joint in skeleton.joints], transforms

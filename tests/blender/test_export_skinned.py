@@ -368,7 +368,7 @@ def test_lost_parents_are_said(clean_blender: Any) -> None:
     assert not any("hanging" in text for text in scene_of(source=[held]).warnings)
     held.parent_type, held.parent_bone = "BONE", "Upper"
     said = [text for text in scene_of().warnings if "hanging" in text]
-    assert said == ["'Below', 'Held': hanging on another object or on a bone is not carried over"]
+    assert said == ["'Below', 'Held': the parent (an object or a bone) is not carried over"]
 
 
 def test_slots_of_one_material_stay_apart(clean_blender: Any) -> None:

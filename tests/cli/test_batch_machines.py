@@ -184,7 +184,7 @@ def test_without_dask_it_says_how_to_get_it(tmp_path, meshferry, monkeypatch):
     [
         (FileNotFoundError(2, "No such file"), "A dask worker has no command 'mf --x': install Meshferry there"),
         (subprocess.CalledProcessError(2, "mf", b"", b"one\nno plan here.\n"), "could not begin: no plan here. The"),
-        (subprocess.CalledProcessError(1, "mf", b"", b""), "could not begin: it said nothing. The"),
+        (subprocess.CalledProcessError(1, "mf", b"", b""), "could not begin: it printed nothing. The"),
         (PermissionError(13, "Permission denied"), "could not start a shard: PermissionError: .*Permission denied"),
     ],
 )
@@ -307,13 +307,13 @@ def test_a_job_is_of_what_is_still_to_do(tmp_path, meshferry):
     meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--jobs", 1)
     (tmp_path / "job" / "template.json").unlink()
     done = meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "job")
-    assert "there is no job" in done.out and not (tmp_path / "job" / "template.json").exists()
+    assert "no job was written" in done.out and not (tmp_path / "job" / "template.json").exists()
 
 
 def test_a_folder_with_something_else_is_no_place_for_a_job(tmp_path, meshferry):
     write_library(tmp_path / "lib", 1)
     done = meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "lib")
-    assert done.status == 2 and "holds 'part0', which is no part of a job" in done.err
+    assert done.status == 2 and "holds 'part0', which does not belong to a job" in done.err
 
 
 def plan_of(tmp_path, roots, count):

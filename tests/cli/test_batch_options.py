@@ -67,7 +67,7 @@ def test_options_out_of_a_file(tmp_path: Path, language: str) -> None:
         ("to = ", "this is neither TOML nor JSON"),
         ('{"to": }', "this is neither TOML nor JSON"),
         ('{"a":' * 100_000, "this is neither TOML nor JSON"),
-        ("\udcff", "this is no text in UTF-8"),
+        ("\udcff", "this is not UTF-8 text"),
     ],
 )
 def test_options_that_are_none(tmp_path: Path, text: str, refusal: str) -> None:

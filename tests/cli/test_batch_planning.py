@@ -80,7 +80,7 @@ def test_clashes_are_refused_with_names(plan: Callable[..., Plan], tmp_path: Pat
         "/lib/sub/Y.mesh and /lib/sub/y.mesh would both become sub/Y.blend",
         "/lib/z.mesh and /lib/z.anim would both become z.blend",
         "and 1 more",
-        "say --clashes number to number them",
+        "use --clashes number to number them",
         "nothing was written",
     ]
     assert str(caught.value) == "; ".join(said)

@@ -103,7 +103,7 @@ def test_a_crash_costs_its_file_alone(make_pool):
     assert "batch_odd_worker.py, line" in crash.error and "Meshferry " in crash.error
     assert (left.ended, left.attempts) == (Ended.CRASHED, 2)
     assert left.error.startswith(
-        "The process ended with status 7; it said last: first words | I have had enough (Meshferry"
+        "The process ended with status 7; its last output: first words | I have had enough (Meshferry"
     )
 
 
@@ -114,7 +114,7 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(make_pool, tmp_pa
         results = list(pool.run(tasks_of("fine", "hang", "slow", "slow", "slow")))
     assert [result.ended for result in results] == [Ended.DONE, Ended.TIMED_OUT, *[Ended.DONE] * 3]
     hang = results[1]
-    assert hang.error == "It took longer than 1 seconds; said last: still here"
+    assert hang.error == "It took longer than 1 seconds; last output: still here"
     assert 1 <= hang.seconds < 5 and hang.attempts == 1
     pids = [int(pid) for pid in (tmp_path / "hang").read_text().split()]
     wait_until(lambda: not any(is_running(pid) for pid in pids))

@@ -215,7 +215,7 @@ def test_another_machine_may_see_the_folders_elsewhere(library, tmp_path, meshfe
         (["--plan", "{out}", "--range", "1", "--root", "a", "--root", "b"], "1 folders of sources, not 2"),
         (["--plan", "{out}", "--range", "1", "{lib}"], "makes no sense with --plan"),
         (["--range", "1", "{lib}", "--to", "mesh", "-o", "{out}"], "--range belongs to a plan"),
-        (["--plan", "{out}/../job/plan", "--range", "1"], "say with -o"),
+        (["--plan", "{out}/../job/plan", "--range", "1"], "give one with -o"),
     ],
 )
 def test_what_makes_no_sense_is_refused(library, meshferry, arguments, said):

@@ -188,9 +188,9 @@ def test_lists_are_streamed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_lists_that_are_none(tree: Path, find: Callable[..., list[Source]]) -> None:
     for data, text in {
-        b"lib/b.mesh\nx\0y\n": "line 2 is no path",
-        b"x" * 300_000: "line 1 is no path",
-        b"\xff\xfeab\n": "this is no text",
+        b"lib/b.mesh\nx\0y\n": "line 2 is not a path",
+        b"x" * 300_000: "line 1 is not a path",
+        b"\xff\xfeab\n": "this is not text",
     }.items():
         (tree / "list.txt").write_bytes(data)
         with pytest.raises(MeshferryError, match=f"^list.txt: {text}"):

@@ -90,12 +90,12 @@ def test_two_inputs_for_one_output_are_refused_before_anything_is_written(meshfe
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["windmill.timbermesh"], "shall become what?"),
+        (["windmill.timbermesh"], "No output given for"),
         (["windmill.timbermesh", "out.stl"], "Nothing here writes '.stl' files"),
-        (["windmill.timbermesh", "out"], "has no extension"),
+        (["windmill.timbermesh", "out"], "has no known extension"),
         (["windmill.timbermesh", "."], "is a folder"),
-        (["windmill.timbermesh", "--to", "blend"], "say with -o FOLDER where"),
-        (["windmill.timbermesh", "-o", "out"], "say with --to"),
+        (["windmill.timbermesh", "--to", "blend"], "--to needs -o FOLDER"),
+        (["windmill.timbermesh", "-o", "out"], "-o needs --to EXTENSION"),
         (["windmill.timbermesh", "--to", "stl", "-o", "out"], "Nothing here writes"),
         (["windmill.timbermesh", "--to", "meshy", "-o", "windmill.timbermesh"], "is a file, not a folder"),
         (["windmill.timbermesh", "b.timbermesh", "out.meshy"], "2 files cannot become one"),

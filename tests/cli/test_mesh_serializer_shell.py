@@ -209,4 +209,4 @@ def test_a_split_is_said_once(meshferry: Any, tmp_path: Path) -> None:
     assert done.err.count("split into 2 files") == 1
     one = meshferry("convert", tmp_path / "s.timbermesh", tmp_path / "one.data", "--large-meshes", "split")
     assert one.status == 1
-    assert "2 meshes ('s_1', 's_2') cannot become one file; say --to data -o FOLDER" in one.err
+    assert "2 meshes ('s_1', 's_2') cannot become one file; use --to data -o FOLDER" in one.err

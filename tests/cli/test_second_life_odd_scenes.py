@@ -291,8 +291,8 @@ def edges_alone(bpy):
 @pytest.mark.parametrize(
     ("fill", "words"),
     [
-        (not_a_number, "'Box'.*no numbers"),
-        (physics_not_a_number, "'Box_PHYS'.*no numbers"),
+        (not_a_number, "'Box'.*NaN"),
+        (physics_not_a_number, "'Box_PHYS'.*NaN"),
         (unknown_bone, "'Box'.*'wing.L'"),
         (zero_scale, "'Box'.*zero scale"),
         (giant, "'Box'.*1000"),

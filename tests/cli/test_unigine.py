@@ -236,7 +236,7 @@ def test_a_mesh_for_a_format_without_bones(meshferry, moving, tmp_path):
 def test_nodes_of_a_tree_stand_where_they_stood(meshferry, windmill, tmp_path):
     done = meshferry("convert", windmill, tmp_path / "out.mesh")
     assert done.status == 1
-    assert "2 objects ('windmill', '#Sails') cannot become one file; say --mesh-files joined" in done.err
+    assert "2 objects ('windmill', '#Sails') cannot become one file; use --mesh-files joined" in done.err
     assert meshferry("convert", windmill, tmp_path / "out.mesh", "--mesh-files", "joined").status == 0
     points = scene_of(tmp_path / "out.mesh").nodes[0].mesh.points
     assert np.array_equal(points.max(0), [1, 1, 4])  # the sails stand 3 m up, 1 m in front

@@ -129,7 +129,7 @@ def test_several_objects_become_several_files_or_one_joined(meshferry, tmp_path)
     bpy.ops.wm.save_as_mainfile(filepath=str(source), check_existing=False)
     done = meshferry("convert", source, tmp_path / "house.mesh")
     assert done.status == 1
-    assert "cannot become one file; say --mesh-files joined to join them, or --to mesh -o FOLDER" in done.err
+    assert "cannot become one file; use --mesh-files joined to join them, or --to mesh -o FOLDER" in done.err
     assert meshferry("convert", source, "--to", "mesh", "-o", tmp_path / "out").status == 0
     assert names_in(tmp_path / "out") == ["Roof.mesh", "Wall.mesh"]
     joined = ["--mesh-files", "joined", "--space", "world"]

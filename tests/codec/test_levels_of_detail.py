@@ -174,7 +174,7 @@ def test_levels_on_different_armatures_are_refused() -> None:
     scene = sc.Scene("x", [level("a", 0, "s"), level("b", 1, "s")], [sc.Skeleton("One"), sc.Skeleton("Two")])
     scene.nodes[0].skeleton, scene.nodes[1].skeleton = 0, 1
     with pytest.raises(
-        ExportError, match=r"levels of detail hang on different armatures .*'a' on 'One' and 'b' on 'Two'"
+        ExportError, match=r"levels of detail are deformed by different armatures .*'a' on 'One' and 'b' on 'Two'"
     ):
         UNIGINE_MESH.files_of(scene, {})
     scene.nodes[1].skeleton = None

@@ -144,8 +144,8 @@ def test_changed_bytes_are_read_or_refused(name: str) -> None:
         (made.first(triangles=((0, 1, -1),)), "1 triangle names vertices that do not exist; there are 5"),
         (made.first(triangles=((0, 1, 5),)), "1 triangle names vertices that do not exist"),
         (made.current(bounds=(2, 1, 0, 1, 0, 1)), "the bounds of the positions go from 2 down to 1 in X"),
-        (made.current(bounds=(0, 1, 0, 1, 0, np.nan)), "the bounds of the positions are no numbers in Z"),
-        (made.current(bounds=(0, 1, -np.inf, 1, 0, 1)), "the bounds of the positions are no numbers in Y"),
+        (made.current(bounds=(0, 1, 0, 1, 0, np.nan)), "the bounds of the positions are NaN or infinite in Z"),
+        (made.current(bounds=(0, 1, -np.inf, 1, 0, 1)), "the bounds of the positions are NaN or infinite in Y"),
         (made.current(uv_bounds=(0, 1, 1, 0)), "the bounds of the UVs go from 1 down to 0 in V"),
     ],
 )

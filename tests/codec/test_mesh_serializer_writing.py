@@ -101,7 +101,7 @@ def test_what_no_file_can_hold_is_refused() -> None:
     for value in (math.nan, math.inf):
         broken = grid(3, 3)
         broken.points[4, 1] = value
-        with pytest.raises(ExportError, match="'Part1' has vertices whose coordinates are no numbers; delete them"):
+        with pytest.raises(ExportError, match="'Part1' has vertices with NaN or infinite coordinates; delete them"):
             written(scene_of(broken))
     endless = grid(3, 3)
     endless.points[:, 0] = np.linspace(-3e38, 3e38, 9)

@@ -463,7 +463,7 @@ def test_places_with_two_answers() -> None:
     assert check_scene(scene) == []
     mesh.joint_weights[11] = [0.5, 0.5, 0, 0]
     mesh.joint_indices[13] = [1, 2, 3, 3]
-    found = breaks(scene, "warning", "Object 'body'", "4 vertices stand")
+    found = breaks(scene, "warning", "Object 'body'", "4 vertices are")
     assert found == Elements("vertices", "body", (3, 5, 11, 13))
 
 

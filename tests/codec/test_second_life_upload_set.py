@@ -190,7 +190,7 @@ def test_what_is_no_number_is_refused(what: str) -> None:
     mesh = scene.nodes[0].mesh
     assert mesh is not None
     (mesh.points if what == "points" else mesh.uvs[0].values)[1] = np.nan
-    with pytest.raises(ExportError, match=r"garden_hut: 1 (vertex|UV) has coordinates that are no numbers"):
+    with pytest.raises(ExportError, match=r"garden_hut: 1 (vertex|UV) has coordinates that are NaN or infinite"):
         written(scene)
 
 

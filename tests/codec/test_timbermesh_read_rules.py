@@ -101,9 +101,9 @@ def test_roots_names_and_model_name() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"position": (NAN, 0.0, 0.0)}, "position holds what is no number"),
-        ({"position": (0.0, np.inf, 0.0)}, "position holds what is no number"),
-        ({"scale": (1.0, NAN, 1.0)}, "scale holds what is no number"),
+        ({"position": (NAN, 0.0, 0.0)}, "position holds NaN or infinite values"),
+        ({"position": (0.0, np.inf, 0.0)}, "position holds NaN or infinite values"),
+        ({"scale": (1.0, NAN, 1.0)}, "scale holds NaN or infinite values"),
         ({"scale": None}, "no scale; taken as 1"),
         ({"scale": (1.0, 0.0, 1.0)}, "scale is zero"),
         ({"rotation": (0.0, 0.0, 0.0, 0.0)}, "no unit quaternion"),
@@ -225,7 +225,7 @@ def test_normals_that_are_zero_or_no_numbers_are_computed() -> None:
     normals[2] = (0, 3e-39, 0)
     normals[3] = (3.4e38, -1.46, 0)
     scene = to_scene(with_values(mesh_node(), "normal", normals))
-    assert scene.warnings == ["Root: 4 normals were zero or no numbers; computed from the faces"]
+    assert scene.warnings == ["Root: 4 normals were zero, NaN or infinite; computed from the faces"]
     mesh = scene.nodes[0].mesh
     assert mesh is not None
     assert mesh.normal is not None
@@ -341,7 +341,7 @@ def test_other_properties_that_do_not_fit_are_told(fields: dict[str, Any]) -> No
 def test_uvs_that_are_no_numbers() -> None:
     values = np.array([[0, NAN], [np.inf, 1], [150, -150], [0.5, 0.5]])
     scene = to_scene(with_values(mesh_node(), "uv0", values))
-    assert scene.warnings == ["Root: its UV layer 'uv0' holds what is no number; taken as 0"]
+    assert scene.warnings == ["Root: its UV layer 'uv0' holds NaN or infinite values; taken as 0"]
     assert scene.nodes[0].mesh is not None
     assert scene.nodes[0].mesh.uvs[0].values.tolist() == [[0, 0], [0, 1], [150, -150], [0.5, 0.5]]
 
@@ -401,10 +401,10 @@ def test_mesh_without_triangles() -> None:
         ([node_animation(framerate=-24.0)], "frame rate of -24; left out"),
         ([node_animation(), node_animation(5)], "a second animation 'Default' is left out"),
         ([node_animation(present=np.array([[True, False, True]] * 3))], "without position, rotation or scale"),
-        ([node_animation(rotations=np.full((3, 4), 0.1, np.float32))], "3 rotations that are no unit quaternions"),
+        ([node_animation(rotations=np.full((3, 4), 0.1, np.float32))], "3 rotations that are not unit quaternions"),
         (
             [node_animation(scales=np.array([[1, 1, 1], [NAN, 1, 1], [1, 1, 1]], np.float32))],
-            "holds what is no number; taken from the rest pose",
+            "holds NaN or infinite values; taken from the rest pose",
         ),
     ],
 )

@@ -150,7 +150,7 @@ def test_oddities_of_samples_are_told(folder: Path) -> None:
     pipe = warnings_of(folder, "heyderpd__")
     assert len(pipe) == 1
     # The README's 5 or 6 count finite garbage too, which is only scaled to unit length.
-    assert "2 normals were zero or no numbers" in pipe[0]
+    assert "2 normals were zero, NaN or infinite" in pipe[0]
     assert warnings_of(folder, "calloatti__") == []  # its colours are not multiples of 1/255
 
 

@@ -426,13 +426,13 @@ def test_coordinates_that_are_no_numbers_are_refused() -> None:
     for bad in (np.nan, np.inf):
         mesh = models.grid_mesh()
         mesh.points[3, 1] = bad
-        with pytest.raises(ExportError, match=r"^'Lodge' has vertices whose coordinates are no numbers"):
+        with pytest.raises(ExportError, match=r"^'Lodge' has vertices with NaN or infinite coordinates"):
             TIMBERMESH.from_scene(scene_of(mesh))
 
 
 def test_transforms_that_the_game_refuses_are_refused() -> None:
     for fields, said in (
-        ({"translation": (np.nan, 0, 0)}, "position is no number"),
+        ({"translation": (np.nan, 0, 0)}, "position is NaN or infinite"),
         ({"scale": (0.0, 1.0, 1.0)}, "scale is zero"),
         ({"rotation": (0.0, 0.0, 0.0, 0.0)}, "rotation is all zero"),
     ):

@@ -161,8 +161,8 @@ REFUSED = {
         changed(made.FLAGGED, made.FLAGGED_FRAMES, b"\xbf\xff\xff\xff\x07" + made.FLAGGED_FRAMES[1:]),
         "do not fit|claims",
     ),
-    "no number": (changed(made.FLAGGED, FIRST_FLAGS, b"\x07" + made.floats(1, float("nan"), 3)), "no number"),
-    "infinity": (changed(made.FLAGGED, FIRST_FLAGS, b"\x07" + made.floats(1, float("inf"), 3)), "no number"),
+    "no number": (changed(made.FLAGGED, FIRST_FLAGS, b"\x07" + made.floats(1, float("nan"), 3)), "NaN or infinite"),
+    "infinity": (changed(made.FLAGGED, FIRST_FLAGS, b"\x07" + made.floats(1, float("inf"), 3)), "NaN or infinite"),
     "a range without end": (
         changed(made.QUANTIZED, made.floats(3, 1, 65535), made.floats(3, float("inf"), 65535)),
         "range of the translation",

@@ -321,7 +321,7 @@ def test_a_file_for_each_clip_and_skeleton() -> None:
 def test_what_cannot_be_written_is_refused(version: str) -> None:
     rest = track(0, [(0, 0, 0)], [REST], [(1, 1, 1)])
     cases = [
-        (scene_of(track(0, [(0, float("nan"), 0)], [REST], [(1, 1, 1)])), "no number"),
+        (scene_of(track(0, [(0, float("nan"), 0)], [REST], [(1, 1, 1)])), "NaN or infinite"),
         (scene_of(rest, rest), "twice"),
         (scene_of(rest, track(1, [(0, 0, 0)] * 2, [REST] * 2, [(1, 1, 1)] * 2)), "2 frames instead of 1"),
         (scene_of(track(9, [(0, 0, 0)], [REST], [(1, 1, 1)])), "lacks"),

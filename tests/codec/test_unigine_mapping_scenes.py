@@ -439,7 +439,7 @@ def test_weights_that_are_nothing() -> None:
     assert stored_weights([0, 1], [0, 1])[:2] == ([1], [65535])
     bones, values, said = stored_weights([0, 1], [np.nan, 1])
     assert (bones, values) == ([1], [65535])
-    assert said == ["Thing: 4 vertices had weights that are negative or no numbers; left out"]
+    assert said == ["Thing: 4 vertices had weights that are negative, NaN or infinite; left out"]
     assert stored_weights([0, 9], [1, 0])[:2] == ([0], [65535])  # an unused slot may name anything
 
 
@@ -552,8 +552,8 @@ RIGGED_SCENE = lambda: made.scene_of(made.weighted(made.quad(), [0], [1]), joint
         (RIGGED_SCENE, "mr02", "has an armature, which mr02 cannot hold"),
         (lambda: with_shape_key(STATIC_SCENE()), "ms15", "has shape keys, which ms15 cannot hold"),
         (lambda: with_shape_key(RIGGED_SCENE()), "mr02", "an armature and shape keys, .* or remove them"),
-        (lambda: with_nan(STATIC_SCENE()), "ms13", "coordinates are no numbers; delete them"),
-        (lambda: with_infinite_key(STATIC_SCENE()), "ms13", "coordinates are no numbers; delete them"),
+        (lambda: with_nan(STATIC_SCENE()), "ms13", "with NaN or infinite coordinates; delete them"),
+        (lambda: with_infinite_key(STATIC_SCENE()), "ms13", "with NaN or infinite coordinates; delete them"),
         (lambda: with_far_point(STATIC_SCENE()), "ms13", "too far away to have bounds; delete them"),
         (lambda: with_long_name(STATIC_SCENE()), "ms13", "too long for the file; 4,095 bytes at most"),
         (lambda: with_many_slots(STATIC_SCENE()), "ms13", "32,768 material slots; UNIGINE takes 32,767"),

@@ -155,7 +155,7 @@ SMILE = b"".join(by_hand.f32(*point) for point in by_hand.SMILE_POSITIONS)
             changed(MS12, by_hand.TIP_TRANSFORM, NAN + by_hand.TIP_TRANSFORM[4:]),
             "bone 'Tip' holds a number that is not",
         ),
-        (changed(MS12, SMILE, SMILE[:-4] + INFINITY), "Face.*vertex 3 of target 1 is no number"),
+        (changed(MS12, SMILE, SMILE[:-4] + INFINITY), "Face.*vertex 3 of target 1 is NaN or infinite"),
         (changed(MS12, b"\x04" + SMILE, b"\x03" + SMILE[:-12]), "Morph target 1 'Smile' has 3 vertices"),
         (changed(MS12, b"\x04" + SMILE, b"\xbf\xff\xff\xff\x0f" + SMILE), "2,147,483,647 vertices"),
         (
@@ -192,7 +192,7 @@ SMILE = b"".join(by_hand.f32(*point) for point in by_hand.SMILE_POSITIONS)
             "34,359,738,336 bytes are due",
         ),
         (changed(by_hand.MR02_TRIANGLE, by_hand.i32(1), by_hand.i32(-1)), "-1 surfaces"),
-        (changed(by_hand.MR02_TRIANGLE, by_hand.f32(1.0), NAN, 1), "wall.*is no number"),
+        (changed(by_hand.MR02_TRIANGLE, by_hand.f32(1.0), NAN, 1), "wall.*is NaN or infinite"),
         (
             changed(by_hand.SK10_TWO_TARGETS, by_hand.i32(2) + by_hand.ROOT_TRANSFORM, by_hand.i32(1)),
             "1 bind transforms",
@@ -279,7 +279,7 @@ def test_oddities_are_warned_of_and_read() -> None:
     def no_uv(document: MeshFile) -> None:
         document.surfaces[0].uv0[2, 1] = np.inf
 
-    assert warnings_after(no_uv) == ["1 surface has UV coordinates that are no numbers: 'Face'"]
+    assert warnings_after(no_uv) == ["1 surface has UV coordinates that are NaN or infinite: 'Face'"]
 
 
 def test_a_wrong_table_of_offsets_is_warned_of() -> None:
@@ -304,7 +304,7 @@ def square(**changes: Any) -> MeshFile:
         ({"t_indices": np.array([0, 1, 2])}, "are not triangles"),
         ({"uv0": np.zeros((4, 2), np.float32)}, "UV0"),
         ({"colors": np.zeros((5, 3), np.uint8)}, "colours"),
-        ({"targets": [Target("", np.full((4, 3), np.nan, np.float32), np.zeros((5, 4), np.int16))]}, "no number"),
+        ({"targets": [Target("", np.full((4, 3), np.nan, np.float32), np.zeros((5, 4), np.int16))]}, "NaN or infinite"),
         ({"weights": Weights(np.ones(4, np.uint8), np.zeros(4, np.int16), np.zeros(4, np.uint16))}, "does not exist"),
         ({"weights": Weights(np.ones(3, np.uint8), np.zeros(3, np.int16), np.zeros(3, np.uint16))}, "its weights"),
         ({"weights": Weights(np.ones(4, np.uint8), np.zeros(4, np.int16), np.zeros(3, np.uint16))}, "its weights"),

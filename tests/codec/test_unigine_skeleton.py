@@ -87,7 +87,7 @@ def test_checks() -> None:
     [
         (made.integer(2) + made.floats(0.75), made.integer(3) + made.floats(0.75), "mode 3"),
         (made.floats(0.75), made.floats(float("nan")), "length nan"),
-        (made.floats(1, 0.25), made.floats(1, float("inf")), "no number"),
+        (made.floats(1, 0.25), made.floats(1, float("inf")), "NaN or infinite"),
         (made.integer(2) + made.floats(1, 0.25), made.integer(-1) + made.floats(1, 0.25), "claims -1"),
         (made.integer(2) + made.floats(1, 0.25), made.integer(2**31 - 1) + made.floats(1, 0.25), "claims"),
         (b"base\0\xff\xff", b"base\0\x05\x00", "bone 5"),

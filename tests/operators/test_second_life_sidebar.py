@@ -330,7 +330,7 @@ def test_the_tab_is_for_what_may_go_to_second_life(clean_blender):
     bpy.context.view_layer.objects.active = empty
     assert _draw(bpy) is None
     bpy.ops.object.second_life_avatar_add()
-    assert _draw(bpy) == ["No mesh hangs on this armature"]
+    assert _draw(bpy) == ["This armature deforms no mesh"]
     layer = bpy.context.view_layer
     layer.active_layer_collection = layer.layer_collection
     bpy.ops.mesh.primitive_cube_add()

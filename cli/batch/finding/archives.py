@@ -262,7 +262,7 @@ def _why_not(info: tarfile.TarInfo, seen: set[int]) -> str:
     if info.issym() or info.islnk():
         return "it is a link"
     if not info.isreg() or info.issparse():
-        return "it is no plain file"
+        return "it is not a regular file"
     if not 0 <= info.size <= LARGEST_MEMBER:
         return f"its {info.size:,} bytes are more than the {LARGEST_MEMBER:,} that a mesh may have"
     return "it comes again, and the first counts" if hash(info.name) in seen else ""

@@ -40,14 +40,14 @@ def lines(name: str) -> Iterator[str]:
                 if not line:
                     return
                 if "\0" in line or len(line) >= _LONGEST_LINE:
-                    raise MeshferryError(f"{_called(name)}: line {number:,} is no path; a list has one path a line")
+                    raise MeshferryError(f"{_called(name)}: line {number:,} is not a path; a list has one path a line")
                 path = line.rstrip("\r\n")
                 if len(path) > 1 and path[0] == path[-1] == '"':
                     path = path[1:-1]
                 if path.strip() and not path.startswith("#"):
                     yield path
         except UnicodeDecodeError:
-            raise MeshferryError(f"{_called(name)}: this is no text") from None
+            raise MeshferryError(f"{_called(name)}: this is not text") from None
         except OSError as problem:
             raise MeshferryError(f"{_called(name)}: the list cannot be read: {refusal(problem)}") from None
 

@@ -260,7 +260,7 @@ def shard_size(count: int, threads: int) -> int:
 
 def _last_words(problem: subprocess.CalledProcessError) -> str:
     said = (problem.stderr or b"").decode("utf-8", "replace").strip().splitlines()
-    return one_line(said[-1])[-_LAST_WORDS:].rstrip(".") if said else "it said nothing"
+    return one_line(said[-1])[-_LAST_WORDS:].rstrip(".") if said else "it printed nothing"
 
 
 def _library() -> Any:

@@ -47,7 +47,7 @@ def write_job(arguments: argparse.Namespace, plan: Plan, journal: Journal, repor
         template, values = folder / openjd_bundle.TEMPLATE_FILE, folder / openjd_bundle.PARAMETERS_FILE
         reporter.say(shlex.join(["openjd", "run", str(template), "-p", f"file://{values}"]))
     else:
-        reporter.say(f"Nothing is to do for {counted(plan.count, 'file')}, so there is no job")
+        reporter.say(f"There is nothing to do for {counted(plan.count, 'file')}, so no job was written")
     return 0
 
 

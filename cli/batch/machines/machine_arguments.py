@@ -82,16 +82,16 @@ def require_sense(arguments: argparse.Namespace) -> None:
     if arguments.plan is None:
         for flag in ("range", "root", "collect"):
             if getattr(arguments, flag):
-                raise MeshferryError(f"--{flag} belongs to a plan; say with --plan FOLDER to which")
+                raise MeshferryError(f"--{flag} needs a plan: give its folder with --plan FOLDER")
         if arguments.scheduler is not None and arguments.openjd is not None:
             raise MeshferryError("--scheduler converts now and --openjd writes a job for later; choose one")
         return
     for flag in ("paths", "lists", "to", "scheduler", "openjd"):
         if getattr(arguments, flag):
             name = {"paths": "A SOURCE", "lists": "--list"}.get(flag, f"--{flag}")
-            raise MeshferryError(f"{name} makes no sense with --plan, which says what to convert")
+            raise MeshferryError(f"{name} cannot be combined with --plan, which defines what to convert")
     if (arguments.range is None) == (not arguments.collect):
-        raise MeshferryError("Say with --range which lines of the plan to do, or --collect when all are done")
+        raise MeshferryError("Give the lines of the plan with --range, or use --collect when all are done")
 
 
 def _count(text: str) -> int:

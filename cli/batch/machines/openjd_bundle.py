@@ -119,7 +119,7 @@ def _require_own(folder: Path) -> None:
     except OSError as problem:
         raise MeshferryError(f"{folder}: {refusal(problem)}") from None
     if strange:
-        raise MeshferryError(f"{folder} holds '{strange[0]}', which is no part of a job; name another folder")
+        raise MeshferryError(f"{folder} holds '{strange[0]}', which does not belong to a job; name another folder")
 
 
 class _Roots:
@@ -230,7 +230,7 @@ def _values(job: Job, batch: BatchFile) -> dict[str, str]:
         if len(value) > _LONGEST_VALUE:
             raise MeshferryError(f"{value}: a job takes paths of {_LONGEST_VALUE:,} characters, not {len(value):,}")
         if not _is_text(value):
-            raise MeshferryError(f"{value}: the name of this folder is no text, and a job is; rename it")
+            raise MeshferryError(f"{value}: the folder name is not valid UTF-8; rename it")
     return values
 
 

@@ -42,12 +42,12 @@ def parse(text: str, count: int) -> list[range]:
     for part in text.split(","):
         match = _ELEMENT.fullmatch(part)
         if match is None or any(len(number or "") > _DIGITS for number in match.groups()):
-            raise MeshferryError(f"'{text}' is no range: write numbers from 1, such as 1-10, 1-9:2 or 1,5,7-9")
+            raise MeshferryError(f"'{text}' is not a range: write numbers from 1, such as 1-10, 1-9:2 or 1,5,7-9")
         first = int(match[1])
         last = first if match[2] is None else int(match[2])
         step = 1 if match[3] is None else int(match[3])
         if step == 0:
-            raise MeshferryError(f"'{text}' is no range: steps of 0 lead nowhere")
+            raise MeshferryError(f"'{text}' is not a range: the step must not be 0")
         # The first number is always among them, also where the last lies on its other side.
         values = range(first, last + (1 if step > 0 else -1), step) or range(first, first + 1)
         found.append(values if step > 0 else values[::-1])

@@ -142,7 +142,7 @@ def output_of(plan: Plan, given: Path | None) -> Path:
     if given is not None:
         return given.absolute()
     if plan.folder.name != STATE_FOLDER:
-        raise MeshferryError(f"{plan.folder} is not in an output folder; say with -o where to write")
+        raise MeshferryError(f"{plan.folder} is not in an output folder; give one with -o")
     return plan.folder.absolute().parent
 
 

@@ -185,7 +185,7 @@ class Draft:
             for first, line in zip(firsts, named.tolist(), strict=True)
         ]
         raise MeshferryError(
-            f"{_and_more(said, len(self._numbered))}; say --clashes number to number them; nothing was written"
+            f"{_and_more(said, len(self._numbered))}; use --clashes number to number them; nothing was written"
         )
 
     def _works(self, numbers: Collection[int]) -> dict[int, Work]:

@@ -293,7 +293,7 @@ class Pool:
         self._again.extendleft(reversed(others))
         first.attempts += 1
         words = worker.process.last_words()
-        reason = f"It took longer than {self._time_limit:g} seconds" + (f"; said last: {words}" if words else "")
+        reason = f"It took longer than {self._time_limit:g} seconds" + (f"; last output: {words}" if words else "")
         yield _ended(first, Ended.TIMED_OUT, reason, seconds)
 
     def _dismiss(self, worker: PoolWorker) -> None:

@@ -218,7 +218,7 @@ def death(status: int | None) -> str:
 
 
 def _after(words: str) -> str:
-    return f"; it said last: {words}" if words else ""
+    return f"; its last output: {words}" if words else ""
 
 
 def _last_words(text: str) -> str:

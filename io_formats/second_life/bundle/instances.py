@@ -50,7 +50,7 @@ def instances_of(bundle: Bundle, warnings: list[str]) -> list[Instance]:
             warnings.append(f"Only the first {_MOST:,} objects are read")
             break
         if not isinstance(value, dict):
-            warnings.append(f"Object {number} is left out: it is no map")
+            warnings.append(f"Object {number} is left out: it is not a map")
             continue
         label = _text(value.get("label")) or f"object {number}"
         mesh = as_integer(value.get("mesh_id"))
@@ -59,7 +59,7 @@ def instances_of(bundle: Bundle, warnings: list[str]) -> list[Instance]:
             warnings.append(f"'{label}' is left out: it names a mesh that is not in the file")
             continue
         if matrix is None or not _is_place(matrix):
-            warnings.append(f"'{label}' is left out: its place is no matrix of numbers")
+            warnings.append(f"'{label}' is left out: its transform is not a matrix of numbers")
             continue
         found.append(Instance(mesh, label, matrix.reshape(4, 4).T, _materials(value.get("material"))))
     return found

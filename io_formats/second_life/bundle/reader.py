@@ -53,7 +53,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bundle:
 def _map(data: bytes) -> tuple[dict[str, Any], int]:
     values, end = read_value(data, allowance=Allowance(2 * MOST_VALUES), item="the model bundle")
     if not isinstance(values, dict):
-        raise FormatError("The file is no model bundle: it does not hold a map", offset=0)
+        raise FormatError("The file is not a model bundle: it does not hold a map", offset=0)
     return values, end
 
 
@@ -71,7 +71,7 @@ def _raw(asset: Any, item: str) -> bytes:
         return encoded(asset)
     if isinstance(asset, bytes):
         return bytes(asset)
-    raise FormatError("The model bundle is damaged: this is no mesh asset", item=item)
+    raise FormatError("The model bundle is damaged: this is not a mesh asset", item=item)
 
 
 def same_content(one: bytes, other: bytes) -> bool:

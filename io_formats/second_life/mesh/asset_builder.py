@@ -170,7 +170,7 @@ class _Builder:
         with np.errstate(over="ignore", invalid="ignore"):
             finite = all(np.isfinite(np.asarray(matrix, np.float32)).all() for matrix in matrices)
         if not finite:
-            raise ExportError(f"{self.name}: its rig has places that are no numbers; mend its armature")
+            raise ExportError(f"{self.name}: its rig has NaN or infinite positions; correct its armature")
         return skin_block.SkinBlock(
             rig.joint_names,
             rows_of(rig.inverse_bind),
@@ -204,7 +204,7 @@ class _Builder:
     def hull_points(self, node: Node) -> FloatArray:
         points = self.placement.normalised(node.mesh.points if node.mesh is not None else np.zeros((0, 3)))
         if not np.isfinite(points).all():
-            raise ExportError(f"{node.name}: it has points that are no numbers; delete or mend them")
+            raise ExportError(f"{node.name}: it has points that are NaN or infinite; delete or correct them")
         if self.as_imported and len(points) <= hull_points.MOST_POINTS:
             return points
         different = len(np.unique(points, axis=0))

@@ -51,12 +51,12 @@ def take_apart(data: bytes, *, item: str = "") -> Parts:
             problem.message += "; a header has at most 1 MiB"
         raise
     if not isinstance(header, dict):
-        raise FormatError("The file is no Second Life mesh: it does not start with a map", offset=prefix, item=item)
+        raise FormatError("The file is not a Second Life mesh: it does not start with a map", offset=prefix, item=item)
     if "404" in header:
         raise FormatError("There is no mesh in the file: it says that the server had none (404)", item=item)
     version = as_integer(header.get("version", 1))
     if version is not None and version > _NEWEST_VERSION:
-        raise UnsupportedFormatError(f"The mesh is of version {version:,}, which nobody knows", item=item)
+        raise UnsupportedFormatError(f"The mesh is of version {version:,}, which is not supported", item=item)
     parts = Parts(header, end - prefix, prefix)
     if prefix:
         parts.warnings.append("The old text in front of the header is not written again: no viewer takes it now")

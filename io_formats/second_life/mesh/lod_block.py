@@ -83,7 +83,7 @@ def faces_of(value: Any, *, where: str, warnings: list[str]) -> list[Face]:
         The block is no list of faces, or has far more than any mesh can.
     """
     if not isinstance(value, list):
-        raise FormatError("The data is damaged: it is no list of faces", item=where)
+        raise FormatError("The data is damaged: it is not a list of faces", item=where)
     if len(value) > _MOST_FACES_READ:
         raise FormatError(f"The data is damaged: it has {len(value):,} faces; a mesh has at most 8", item=where)
     if len(value) > MOST_FACES:
@@ -107,7 +107,7 @@ def _face(value: Any, where: str, warnings: list[str]) -> Face:
     try:
         domain = domain_of(value.get("PositionDomain"), 3)
     except NoNumber:
-        return empty("the range of its positions is no number")
+        return empty("the range of its positions is NaN or infinite")
     if domain is None:
         domain = _UNIT
         warnings.append(f"{where}: the range of its positions is missing, taken as -0.5 to 0.5")
@@ -152,7 +152,7 @@ def _set_uv_domain(face: Face, value: Any, where: str, warnings: list[str]) -> N
         face.uv_domain = domain_of(value, 2)
     except NoNumber:
         face.uvs = None
-        warnings.append(f"{where}: the range of its UV coordinates is no number; they are left out")
+        warnings.append(f"{where}: the range of its UV coordinates is NaN or infinite; they are left out")
         return
     if face.uv_domain is None:
         face.uv_domain = np.array(((0.0, 0.0), (1.0, 1.0)))
@@ -168,7 +168,7 @@ def _set_size(face: Face, value: Any, where: str, warnings: list[str]) -> None:
     if usable:
         face.normalized_scale = (float(size[0]), float(size[1]), float(size[2]))
     else:
-        warnings.append(f"{where}: its size is no positive number and is left out")
+        warnings.append(f"{where}: its size is not a positive number and is left out")
 
 
 def _triangles(value: Any, vertices: int, where: str, warnings: list[str]) -> Integers:

@@ -44,7 +44,7 @@ def hulls_of(value: Any, warnings: list[str] | None = None) -> Hulls:
     try:
         domain = domain_of(value, 3)
     except NoNumber:
-        said.append("Physics hulls: the range of their points is no number, they are left out")
+        said.append("Physics hulls: the range of their points is NaN or infinite, they are left out")
         return found
     found.domain = _UNIT.copy() if domain is None else domain
     base = _points(value.get("BoundingVerts"))

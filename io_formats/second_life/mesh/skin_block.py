@@ -56,7 +56,7 @@ def skin_of(value: Any, warnings: list[str]) -> SkinBlock | None:
         return None
     bind_shape = _matrices([value.get("bind_shape_matrix")])
     if bind_shape is None or not _usable(bind_shape)[0]:
-        warnings.append(_useless("its bind shape is no matrix that can be used"))
+        warnings.append(_useless("its bind shape matrix cannot be used"))
         return None
     usable = _usable(inverse_bind)
     if not usable.all():
@@ -92,7 +92,7 @@ def _set_overrides(block: SkinBlock, value: dict[str, Any], warnings: list[str])
     if offset is not None and abs(offset) < np.finfo(np.float32).max:
         block.pelvis_offset = offset
     else:
-        warnings.append("Rig: the height of the pelvis is no number and is ignored")
+        warnings.append("Rig: the height of the pelvis is NaN or infinite and is ignored")
 
 
 def _matrices(value: Any) -> Reals | None:

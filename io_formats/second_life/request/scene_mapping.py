@@ -135,5 +135,5 @@ class _Looks:
         if self._other_kinds:
             names = listed(list(dict.fromkeys(self._other_kinds)))
             self._scene.warnings.append(
-                f"Textures that are no JPEG 2000 files (.j2c, .jp2) are left out: {names}; upload them by themselves"
+                f"Textures that are not JPEG 2000 files (.j2c, .jp2) are left out: {names}; upload them by themselves"
             )

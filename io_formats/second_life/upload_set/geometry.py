@@ -86,7 +86,9 @@ def box_of(least: FloatArray, most: FloatArray) -> Mesh:
 def _refuse_what_is_no_number(values: FloatArray, name: str, one: str, many: str, what: str) -> None:
     broken = int(np.count_nonzero(~np.isfinite(values).all(axis=1)))
     if broken:
-        raise ExportError(f"{name}: {counted(broken, one, many)} {what} that are no numbers; delete or mend them")
+        raise ExportError(
+            f"{name}: {counted(broken, one, many)} {what} that are NaN or infinite; delete or correct them"
+        )
 
 
 def _shared(layer: Layer, points: Points, corner_position: IntArray) -> tuple[AnyArray, IntArray]:

@@ -122,7 +122,7 @@ class SetBuilder:
         boxes = "'Include joint positions'" + (" and 'Lock scale if joint position defined'" if rig.lock_scale else "")
         warn(f"tick {boxes} in the upload window, or the avatar keeps its own joint positions")
         if rig.pelvis_offset:
-            warn(f"set 'Z offset' in the upload window to {rig.pelvis_offset:.4g}; Collada files cannot say so")
+            warn(f"set 'Z offset' in the upload window to {rig.pelvis_offset:.4g}; Collada files cannot store it")
 
     # -- files ----------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
     elif version in VERSIONS:
         document = _read_referring(stream, version)
     else:
-        raise UnsupportedFormatError(f"It is no UNIGINE animation of {', '.join(VERSIONS)}: it starts with {magic!r}")
+        raise UnsupportedFormatError(f"Not a UNIGINE animation of {', '.join(VERSIONS)}: it starts with {magic!r}")
     stream.expect(magic, "the magic at the end")
     stream.expect_end()
     document.warnings += bones.oddities(document.bones, document.transforms)

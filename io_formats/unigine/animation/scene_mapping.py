@@ -131,10 +131,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
             )
         if clip.fps > 0 and scene.properties.get("version") in SKELETON_VERSIONS:
             scene.warnings.append(
-                f"Animation '{clip.name}' has {clip.fps:g} frames a second, which {version} does not say; an13 does"
+                f"Animation '{clip.name}' has {clip.fps:g} frames a second, which {version} cannot store; an13 can"
             )
         if clip.properties.get("root_motion"):
-            scene.warnings.append(f"Animation '{clip.name}' has root motion, which {version} does not say; an13 does")
+            scene.warnings.append(f"Animation '{clip.name}' has root motion, which {version} cannot store; an13 can")
     if version == "an10":
         document.name = clip.name
         document.bounds = bounds.empty()

@@ -27,7 +27,7 @@ WEIGHT_SUM_TOLERANCE = 3
 _KINDS = {
     "bounds": ("surface has bounds", "surfaces have bounds", "that disagree with the vertices"),
     "tangents": ("tangent is", "tangents are", "not of unit length"),
-    "uvs": ("surface has UV coordinates", "surfaces have UV coordinates", "that are no numbers"),
+    "uvs": ("surface has UV coordinates", "surfaces have UV coordinates", "that are NaN or infinite"),
     "weights": ("vertex has weights", "vertices have weights", "that do not sum to 1"),
 }
 

@@ -59,7 +59,7 @@ def of_mesh(mesh: Mesh, bone_count: int) -> PointWeights | None:
     usable = (weights >= 0) & (weights < 1e9)
     if not usable.all():
         number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
-        said.append(f"{number} that are negative or no numbers; left out")
+        said.append(f"{number} that are negative, NaN or infinite; left out")
         weights = np.where(usable, weights, np.float32(0))
     bones, weights = _strongest(bones, weights)
     lost = (weights > 0) & ((bones < 0) | (bones >= bone_count))

@@ -46,7 +46,7 @@ def check_surface(surface: Surface, bones: int) -> None:
         if target.positions.shape != (vertices, 3) or target.tangents.shape != (triangle_vertices, 4):
             raise ExportError(f"{label}: morph target '{target.name}' has another number of vertices than the base")
         if vertices and not np.isfinite(array_checks.box_of(target.positions)).all():
-            raise ExportError(f"{label}: the position of a vertex is no number")
+            raise ExportError(f"{label}: the position of a vertex is NaN or infinite")
     for values, width, what in ((surface.uv0, 2, "UV0"), (surface.uv1, 2, "UV1"), (surface.colors, 4, "colours")):
         if values is not None and values.shape != (triangle_vertices, width):
             raise ExportError(f"{label}: its {what} are not those of its {triangle_vertices:,} triangle vertices")
@@ -74,4 +74,4 @@ def _check_weights(weights: Weights, vertices: int, bones: int, label: str) -> N
     if len(counts) and int(counts.max()) > surface_arrays.MOST_WEIGHTS:
         raise ExportError(f"{label}: a vertex has more than {surface_arrays.MOST_WEIGHTS} bones")
     if len(used) and array_checks.highest(used) >= bones:
-        raise ExportError(f"{label}: a vertex hangs on a bone that does not exist")
+        raise ExportError(f"{label}: a vertex is weighted to a bone that does not exist")

@@ -56,7 +56,9 @@ def _common_skeleton(scene: Scene, nodes: Sequence[Node], what: str) -> int | No
             found.setdefault(node.skeleton, node.name)
     if len(found) > 1:
         named = " and ".join(f"'{name}' on '{scene.skeletons[number].name}'" for number, name in found.items())
-        raise ExportError(f"The {what} hang on different armatures ({named}); a file holds one. Export them one by one")
+        raise ExportError(
+            f"The {what} are deformed by different armatures ({named}); a file holds one. Export them one by one"
+        )
     return next(iter(found), None)
 
 

@@ -87,7 +87,7 @@ def _read_soup(stream: ByteStream, document: MeshFile) -> None:
         document.soup.append(soup)
         stream.item = f"surface '{soup_name(soup)}'"
         if not np.isfinite(soup.vertices[:, :3]).all():
-            raise stream.error("The position of a vertex is no number", offset=start + 4)
+            raise stream.error("The position of a vertex is NaN or infinite", offset=start + 4)
 
 
 def _check_bounds(document: MeshFile) -> None:

@@ -48,7 +48,7 @@ def refuse(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) 
     for points in (mesh.points, *(key.points for key in mesh.shape_keys)):
         # NaN and infinity pass through minimum and maximum, which are cheaper than a test of each number.
         if points.size and not (np.isfinite(points.min()) and np.isfinite(points.max())):
-            raise ExportError(f"'{node.name}' has vertices whose coordinates are no numbers; delete them")
+            raise ExportError(f"'{node.name}' has vertices with NaN or infinite coordinates; delete them")
         if points.size and max(-points.min(), points.max()) > _FARTHEST:
             raise ExportError(f"'{node.name}' has vertices too far away to have bounds; delete them")
     if len(mesh.materials) > MOST_SURFACES:

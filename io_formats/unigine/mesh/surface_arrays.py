@@ -81,7 +81,7 @@ def read_weights(stream: ByteStream, vertices: int, bones: int) -> Weights | Non
     if len(weights.bones) and array_checks.highest(weights.bones) >= bones:
         wrong = int(np.flatnonzero(weights.bones.view(np.uint16) >= bones)[0])
         raise stream.error(
-            f"A vertex hangs on bone {weights.bones[wrong]}, but the file has {bones:,} bones, counted from 0",
+            f"A vertex is weighted to bone {weights.bones[wrong]}, but the file has {bones:,} bones, counted from 0",
             offset=first,
         )
     return weights
@@ -158,7 +158,7 @@ def check_surface(stream: ByteStream, surface: Surface, tally: array_checks.Tall
         box = array_checks.box_of(target.positions)
         if not np.isfinite(box).all():
             vertex = int(np.flatnonzero(~np.isfinite(target.positions).all(1))[0])
-            raise stream.error(f"The position of vertex {vertex:,} of target {number} is no number")
+            raise stream.error(f"The position of vertex {vertex:,} of target {number} is NaN or infinite")
         if not number and array_checks.boxes_disagree(surface.bounds[:6], box):
             tally.add("bounds", surface.name)
     bent = array_checks.bent_short_tangents if short_tangents else array_checks.bent_tangents

@@ -57,7 +57,7 @@ def _soup_parts(document: MeshFile) -> list[Part]:
         if len(soup.name) > _SOUP_NAME or len(soup.vertices) % 3 or soup.vertices.shape[1:] != (8,):
             raise ExportError(f"Surface {soup.name!r} is no triangle soup with a name of at most {_SOUP_NAME} bytes")
         if not np.isfinite(soup.vertices[:, :3]).all():
-            raise ExportError(f"Surface {soup.name!r}: the position of a vertex is no number")
+            raise ExportError(f"Surface {soup.name!r}: the position of a vertex is NaN or infinite")
         parts.append(soup.name.ljust(_SOUP_NAME, b"\0"))
         parts += (len(soup.vertices).to_bytes(4, "little"), _raw(soup.vertices, "<f4"))
     return parts

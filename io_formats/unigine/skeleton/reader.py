@@ -65,7 +65,7 @@ def _read_profiles(stream: ByteStream, what: str) -> list[Profile]:
         start = stream.position
         values = stream.array(np.float32, count, f"the values of {what} '{name}'").copy()
         if not np.isfinite(values).all():
-            raise stream.error(f"A value of {what} '{name}' is no number", offset=start)
+            raise stream.error(f"A value of {what} '{name}' is NaN or infinite", offset=start)
         profiles.append(Profile(name, values))
     return profiles
 
