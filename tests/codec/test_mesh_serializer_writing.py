@@ -105,7 +105,7 @@ def test_what_no_file_can_hold_is_refused() -> None:
             written(scene_of(broken))
     endless = grid(3, 3)
     endless.points[:, 0] = np.linspace(-3e38, 3e38, 9)
-    with pytest.raises(ExportError, match="Part1: it reaches further than numbers of the file do"):
+    with pytest.raises(ExportError, match="Part1: it reaches further than the numbers of the file"):
         written(scene_of(endless))
 
 

@@ -391,7 +391,7 @@ def test_more_than_eight_faces() -> None:
 
 @pytest.mark.parametrize("value", [None, {}, 5, b"bytes"])
 def test_a_level_that_is_no_list(value: Any) -> None:
-    with pytest.raises(FormatError, match="no list"):
+    with pytest.raises(FormatError, match="not a list"):
         lod_block.faces_of(value, where="High", warnings=[])
 
 
@@ -640,5 +640,5 @@ def test_the_size_for_the_download_weight() -> None:
 def test_a_damaged_level_is_one_error() -> None:
     level = struct.pack(">I", 1)
     data = sl.asset(FOUR_LEVELS, stored={"low_lod": zlib.compress(b"{" + level + b"k\0\0\0\x01a!}", 9)})
-    with pytest.raises(FormatError, match="no list of faces"):
+    with pytest.raises(FormatError, match="not a list of faces"):
         SECOND_LIFE_MESH.facts(reader.read(data))

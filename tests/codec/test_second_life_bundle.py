@@ -82,7 +82,7 @@ def test_recognised_by_content(data: bytes) -> None:
         (sl.bundle([MESH], [sl.instance()], version="3"), "no version"),
         (sl.bundle([], [sl.instance()]), "no mesh"),
         (sl.binary({"mesh": 5, "instance": [], "version": 3}), "no mesh"),
-        (sl.binary({"mesh": [5], "instance": [], "version": 3}), "no mesh asset"),
+        (sl.binary({"mesh": [5], "instance": [], "version": 3}), "not a mesh asset"),
         (sl.binary({"mesh": ["text"], "version": 3}), "no list of instances"),
         (sl.bundle([b"nothing"], [sl.instance()]), "mesh 1"),
         (sl.bundle([MESH, MESH[:-60]], [sl.instance()]), ""),
@@ -131,10 +131,10 @@ def test_instances() -> None:
         ({"mesh_id": 1}, "not in the file"),
         ({"mesh_id": -1}, "not in the file"),
         ({"mesh_id": "0"}, "not in the file"),
-        ({"transform": sl.reals(*[float("nan")] * 16)}, "no matrix"),
-        ({"transform": sl.reals(*[1e39] * 16)}, "no matrix"),
-        ({"transform": sl.IDENTITY[:12]}, "no matrix"),
-        ({"transform": None}, "no matrix"),
+        ({"transform": sl.reals(*[float("nan")] * 16)}, "not a matrix"),
+        ({"transform": sl.reals(*[1e39] * 16)}, "not a matrix"),
+        ({"transform": sl.IDENTITY[:12]}, "not a matrix"),
+        ({"transform": None}, "not a matrix"),
     ],
 )
 def test_instances_that_are_left_out(changes: dict[str, Any], said: str) -> None:

@@ -253,7 +253,7 @@ def test_a_texture_of_two_materials_is_sent_once() -> None:
 @pytest.mark.parametrize(
     ("texture", "said"),
     [
-        (sc.Texture("wood.png", data=b"\x89PNG"), "no JPEG 2000 files (.j2c, .jp2) are left out: 'wood.png'"),
+        (sc.Texture("wood.png", data=b"\x89PNG"), "not JPEG 2000 files (.j2c, .jp2) are left out: 'wood.png'"),
         (sc.Texture("new"), "Texture 'new' was never saved, nor is it packed; left out"),
         (sc.Texture("gone", "/nowhere/gone.j2c"), "Texture 'gone' is left out: /nowhere/gone.j2c: The file cannot"),
         (sc.Texture("odd", "a\0b"), "Texture 'odd' is left out"),

@@ -105,7 +105,7 @@ def test_a_model_without_triangles() -> None:
 def test_places_that_are_no_numbers(number: int, value: float) -> None:
     scene = crate()
     of(scene, number).points[5, 1] = value
-    found = breaks(scene, "error", f"Object '{scene.nodes[number].name}'", "1 vertex has a place")
+    found = breaks(scene, "error", f"Object '{scene.nodes[number].name}'", "1 vertex has a position")
     assert found == Elements("vertices", scene.nodes[number].name, (5,))
 
 
@@ -135,7 +135,7 @@ def test_normals_and_uvs_that_are_no_numbers() -> None:
 
 
 def test_transforms_and_matrices_that_are_no_numbers() -> None:
-    breaks(crate(translation=(0.0, np.nan, 0.0)), "error", "Object 'crate'", "place, rotation or scale")
+    breaks(crate(translation=(0.0, np.nan, 0.0)), "error", "Object 'crate'", "location, rotation or scale")
     scene = rigged()
     scene.nodes[0].skin = sc.Skin(["mPelvis"], np.full((1, 4, 4), np.inf), np.identity(4))
     breaks(scene, "error", "Object 'body'", "matrix of its binding")

@@ -120,7 +120,11 @@ ERRORS: list[tuple[str, doc.Node, str]] = [
         mesh_node(meshes=[doc.Mesh(np.array([0, 1, -1], np.int32), "Dirt")]),
         "vertices that do not exist",
     ),
-    ("no triangle list", mesh_node(meshes=[doc.Mesh(np.array([0, 1], np.int32), "Dirt")]), "2 indices are no multiple"),
+    (
+        "no triangle list",
+        mesh_node(meshes=[doc.Mesh(np.array([0, 1], np.int32), "Dirt")]),
+        "2 indices are not a multiple",
+    ),
     ("parent beyond", mesh_node(parent=1), "its parent 1 does not exist"),
     ("parent below", mesh_node(parent=-2), "its parent -2 does not exist"),
     ("no position message", mesh_node(position=None), "its position is missing"),

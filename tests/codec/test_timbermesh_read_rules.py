@@ -106,9 +106,9 @@ def test_roots_names_and_model_name() -> None:
         ({"scale": (1.0, NAN, 1.0)}, "scale holds NaN or infinite values"),
         ({"scale": None}, "no scale; taken as 1"),
         ({"scale": (1.0, 0.0, 1.0)}, "scale is zero"),
-        ({"rotation": (0.0, 0.0, 0.0, 0.0)}, "no unit quaternion"),
-        ({"rotation": (0.0, 1.0, 0.0, 1.0)}, "no unit quaternion"),
-        ({"rotation": (NAN, 0.0, 0.0, 1.0)}, "no unit quaternion"),
+        ({"rotation": (0.0, 0.0, 0.0, 0.0)}, "not a unit quaternion"),
+        ({"rotation": (0.0, 1.0, 0.0, 1.0)}, "not a unit quaternion"),
+        ({"rotation": (NAN, 0.0, 0.0, 1.0)}, "not a unit quaternion"),
     ],
 )
 def test_odd_transforms_are_mended_and_told(fields: dict[str, Any], said: str) -> None:
@@ -211,7 +211,7 @@ def test_positions_that_are_no_numbers() -> None:
     values[1, 2] = NAN
     values[3] = np.inf
     scene = to_scene(with_values(mesh_node(), "position", values))
-    assert any("2 vertices lie nowhere" in text for text in scene.warnings)
+    assert any("2 vertices have NaN or infinite coordinates" in text for text in scene.warnings)
     mesh = scene.nodes[0].mesh
     assert mesh is not None
     assert mesh.points[[1, 3]].tolist() == [[0, 0, 0], [0, 0, 0]]

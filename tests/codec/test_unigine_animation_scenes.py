@@ -296,7 +296,7 @@ def test_a_missing_bind_pose_is_said() -> None:
 def test_a_rate_that_the_source_states_is_not_lost_silently(version: str) -> None:
     scene = UNIGINE_ANIMATION.to_scene(UNIGINE_ANIMATION.read(made.AN12), "walk")
     document_of(scene, version)
-    assert f"Animation 'walk' has 24 frames a second, which {version.lower()} does not say; an13 does" in scene.warnings
+    assert f"Animation 'walk' has 24 frames a second, which {version.lower()} cannot store; an13 can" in scene.warnings
 
 
 def test_a_file_for_each_clip_and_skeleton() -> None:
