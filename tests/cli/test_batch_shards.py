@@ -65,7 +65,7 @@ def test_neighbours_are_spelt_as_one():
 
 @pytest.mark.parametrize("text", ["", "a", "1-", "1-3:0", "1,,2", "1-2-3", "1;2", "9" * 5000])
 def test_what_is_no_range_is_refused(text):
-    with pytest.raises(MeshferryError, match="is no range"):
+    with pytest.raises(MeshferryError, match="is not a range"):
         expanded(text)
 
 
@@ -210,11 +210,11 @@ def test_another_machine_may_see_the_folders_elsewhere(library, tmp_path, meshfe
         (["--plan", "{out}"], "--range"),
         (["--plan", "{out}", "--range", "1-2", "--collect"], "--range"),
         (["--plan", "{out}", "--range", "1-99"], "goes past the plan, whose lines are 1-7"),
-        (["--plan", "{out}", "--range", "x"], "is no range"),
+        (["--plan", "{out}", "--range", "x"], "is not a range"),
         (["--plan", "{lib}", "--range", "1"], "no plan"),
         (["--plan", "{out}", "--range", "1", "--root", "a", "--root", "b"], "1 folders of sources, not 2"),
-        (["--plan", "{out}", "--range", "1", "{lib}"], "makes no sense with --plan"),
-        (["--range", "1", "{lib}", "--to", "mesh", "-o", "{out}"], "--range belongs to a plan"),
+        (["--plan", "{out}", "--range", "1", "{lib}"], "cannot be combined with --plan"),
+        (["--range", "1", "{lib}", "--to", "mesh", "-o", "{out}"], "--range needs a plan"),
         (["--plan", "{out}/../job/plan", "--range", "1"], "give one with -o"),
     ],
 )
