@@ -163,7 +163,7 @@ SMILE = b"".join(by_hand.f32(*point) for point in by_hand.SMILE_POSITIONS)
             "3 vertices with weights, where 0 or 4",
         ),
         (changed(MS12, b"\x04\x01\x00\x00\xff\xff", b"\x04\x05\x00\x00\xff\xff"), "at most 4 bones"),
-        (changed(MS12, b"\x01\x01\x00\xff\xff", b"\x01\x02\x00\xff\xff"), "is weighted to bone 2, but the file has 2 bones"),
+        (changed(MS12, b"\x01\x01\x00\xff\xff", b"\x01\x02\x00\xff\xff"), "bone 2, but the file has 2 bones"),
         (changed(MS12, b"\x01\x01\x00\xff\xff", b"\x01\xff\xff\xff\xff"), "is weighted to bone -1"),
         (changed(MS12, LAST_INDICES, b"\x03\0\1\2\x06" + bytes(by_hand.T_INDICES)), "3 corners have a position and 6"),
         (changed(MS12, LAST_INDICES, b"\x02\0\1\x02\0\1"), "2 corners are not triangles"),
