@@ -152,7 +152,7 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
     picked.alert = getattr(finest.meshferry, PICKERS[key]) is not None
     makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
     if makes and options is not None:
-        split = picked.split(factor=0.68, align=True)
+        split = picked.split(factor=0.74, align=True)
         split.prop(finest.meshferry, PICKERS[key], text="", placeholder="Generated")
         split.prop(options, RATIOS[key], text="")
     else:
