@@ -21,6 +21,8 @@ from .object_selection import MESHABLE, enabled_objects, listed
 _OWN = "meshferry"
 _HOMES = {"MESH": "meshes", "ARMATURE": "armatures", "CURVE": "curves", "CAMERA": "cameras", "LIGHT": "lights"}
 """Where data of objects is, by type of object."""
+_SHARP = 0.05
+"""Difference of two normals of a vertex, per component, that is an edge one sees."""
 _POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
 
 
@@ -136,6 +138,29 @@ def count_faces(context: bpy.types.Context, objects: Iterable[bpy.types.Object],
         corners += len(mesh.loops)
         evaluated.to_mesh_clear()
     return corners - 2 * faces if triangulated else faces
+
+
+def sharp_objects(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[str]:
+    """Return the names of objects with vertices whose corners have different normals."""
+    depsgraph = context.evaluated_depsgraph_get()
+    names: list[str] = []
+    for obj in objects:
+        if obj.type not in MESHABLE:
+            continue
+        evaluated = obj.evaluated_get(depsgraph)
+        mesh = evaluated.to_mesh()
+        if len(mesh.loops):
+            normals = np.empty(3 * len(mesh.loops), np.float32)
+            mesh.corner_normals.foreach_get("vector", normals)
+            normals = normals.reshape(-1, 3)
+            vertices = np.empty(len(mesh.loops), np.int32)
+            mesh.attributes[".corner_vert"].data.foreach_get("value", vertices)
+            last = np.empty((len(mesh.vertices), 3), np.float32)
+            last[vertices] = normals
+            if np.abs(last[vertices] - normals).max() > _SHARP:
+                names.append(obj.name)
+        evaluated.to_mesh_clear()
+    return names
 
 
 def name_data_after_objects(objects: Sequence[bpy.types.Object]) -> None:

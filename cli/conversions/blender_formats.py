@@ -54,6 +54,8 @@ class BlenderFormat:
     """Whether an animation in which nothing moves is one that its author made, not one that exporters add."""
     has_fixed_decimals: bool = False
     """Whether exporters write coordinates with a fixed number of decimals, too few for small objects."""
+    averages_normals: bool = False
+    """Whether exporters write one normal a vertex, the mean of those of its corners."""
     drops_held_poses: bool = False
     """Whether importers find no animation where a value never changes, since exporters leave out all but its first."""
     times_are_frames: bool = False
@@ -279,6 +281,7 @@ PLY = BlenderFormat(
     reading={"forward_axis": "Y", "up_axis": "Z", "merge_verts": False},
     writing={"export_selected_objects": True, "forward_axis": "Y", "up_axis": "Z", "export_normals": True},
     drops_duplicates=True,
+    averages_normals=True,
 )
 USD = BlenderFormat(
     name="usd",

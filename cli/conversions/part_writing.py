@@ -129,6 +129,8 @@ class PartWriter:
         if not target.capabilities.skeletons and not any(thing.type in MESHABLE for thing in objects):
             raise ExportError(f"There is no mesh to write; {target.label} files hold nothing else")
         blender_exchange.require_writer(self._session, target)
+        if target.averages_normals and target.capabilities_in(self._session.bpy.app.version).normals:
+            self._report_sharp_edges(objects, outcome)
         if target.drops_held_poses:
             self._report_held_poses(objects, outcome)
         if self._settings.dry_run:
@@ -138,6 +140,16 @@ class PartWriter:
             outcome.facts = {**(outcome.facts or {}), "missing_faces": written.missing_faces}
         outcome.tell([*outcome.warnings, *written.lost, *written.notices], written.lost, strict=self._settings.strict)
         self._writer.put(outcome, job, written.outputs)
+
+    def _report_sharp_edges(self, objects: list[Any], outcome: Outcome) -> None:
+        """Report objects whose edges become smooth, since the file has one normal a vertex."""
+        from ...blender_data.exporting.foreign_export import sharp_objects
+
+        sharp = sharp_objects(self._session.bpy.context, objects)
+        if sharp:
+            what = counted(len(sharp), "object's sharp edges", "objects' sharp edges")
+            lost = f"{what} not carried over, since the file has one normal a vertex: {listed(sharp)}"
+            outcome.tell([*outcome.warnings, lost], [lost], strict=self._settings.strict)
 
     def _report_held_poses(self, objects: list[Any], outcome: Outcome) -> None:
         """Report objects whose keys hold one pose, which such files keep without the animation."""

@@ -131,6 +131,23 @@ def test_an_obj_says_the_same_in_text(meshferry, model, tmp_path):
     assert sorted(map(tuple, found.round(3))) == sorted(map(tuple, wanted.round(3) + 0.0))
 
 
+def test_sharp_edges_that_a_ply_makes_smooth_are_reported(meshferry, tmp_path):
+    import bpy
+
+    sharp = {}
+    for name in ("sharp", "smooth"):
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+        bpy.ops.mesh.primitive_cube_add()
+        if name == "smooth":
+            bpy.context.object.data.shade_smooth()
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / f"{name}.blend"))
+        (entry,) = meshferry("convert", "--json", tmp_path / f"{name}.blend", tmp_path / f"{name}.ply").entries
+        sharp[name] = [text for text in entry["warnings"] if "sharp" in text]
+    is_told = bpy.app.version >= (4, 5)  # before, files have no normals at all, which is another warning
+    text = "1 object's sharp edges not carried over, since the file has one normal a vertex: 'Cube'"
+    assert sharp == {"sharp": [text] if is_told else [], "smooth": []}
+
+
 @pytest.mark.parametrize("size", [1.0, 5e-3, 68e-6])
 def test_coordinates_of_small_objects_in_an_obj(meshferry, tmp_path, size):
     """Blender writes six decimals, whatever the size."""
