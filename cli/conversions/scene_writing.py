@@ -18,7 +18,6 @@ from ...io_formats.output_files import OutputFile
 from ...io_formats.scene import Scene
 from ..inputs import file_key
 from ..scene_facts import scene_facts
-from . import blender_formats
 from .convert_plan import Job
 from .file_naming import FileNames
 from .outcomes import Outcome, Settings
@@ -140,8 +139,8 @@ class SceneWriter:
     ) -> list[Path]:
         """Name the files that one source becomes, so that none is written twice in a run.
 
-        A single file is named after its source, several after what they hold; so is an animation that the user gave
-        a name, or that comes out of a .blend file, which holds more than one.
+        A single file has the name of its source. Several have the names of what they hold, and so has an animation
+        that the user chose or renamed.
         """
         base = outcome.target
         if not job.in_folder:
@@ -149,9 +148,7 @@ class SceneWriter:
                 raise ExportError(_too_many(parts, job, target, joinable=joinable))
             return [base]
         names_clips = not target.capabilities.meshes and any(
-            blender_formats.by_path(outcome.source) is not None or self._settings.clips.is_renamed(clip.name)
-            for part in parts
-            for clip in part.clips
+            self._settings.clips.is_chosen(clip.name) for part in parts for clip in part.clips
         )
         targets = [base]
         if len(parts) > 1 or names_clips:

@@ -110,6 +110,15 @@ def test_back_to_animations(meshferry, blend, tmp_path):
     assert scene_of(tmp_path / "out" / "Raise.anim").clips[0].transforms[-1].translation[-1, 2] == pytest.approx(3)
 
 
+def test_the_only_animation_has_the_name_of_its_source(meshferry, blend, tmp_path):
+    to_folder = ["--to", "anim", "-o", tmp_path / "out"]
+    assert meshferry("convert", blend, *to_folder).status == 0
+    assert names_in(tmp_path / "out") == [f"{blend.stem}.anim"]
+    chosen = ["--clips", "actions", "--clip-names", "swing"]
+    assert meshferry("convert", blend, *to_folder, *chosen).status == 0
+    assert names_in(tmp_path / "out") == sorted([f"{blend.stem}.anim", "swing.anim"])
+
+
 def test_back_into_one_mesh_with_its_animations(meshferry, blend, tmp_path):
     target = tmp_path / "back.mesh"
     inside = ["--clips", "actions", "--mesh-version", "ms12", "--embedded-animation"]
