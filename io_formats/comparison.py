@@ -14,6 +14,9 @@ from .wording import counted, listed
 _NORMAL, _UV, _COLOR, _WEIGHT = 0.05, 2e-3, 6e-3, 6e-3
 """Largest differences that are taken for rounding: editable normals come back within 0.02, bytes within 1/255."""
 
+_MOVED = 2e-5
+"""Distance along an axis, as a share of the mesh's size, up to which a vertex stays: files round to 16-bit steps."""
+
 _MOST_NODES = 3
 """Changed nodes that are described; the others are counted."""
 
@@ -98,7 +101,8 @@ def _mesh(old: Mesh, new: Mesh) -> list[str]:
     before, after = _topology(old), _topology(new)
     in_order = np.array_equal(before.corners, after.corners)
     if in_order:
-        moved = int(np.count_nonzero((before.points != after.points).any(axis=1)))
+        size = float(np.ptp(before.points, axis=0).max(initial=0)) if len(before.points) else 0.0
+        moved = int(np.count_nonzero((np.abs(after.points - before.points) > _MOVED * size).any(axis=1)))
         if moved:
             found.append(f"{counted(moved, 'vertex', 'vertices')} moved")
     else:

@@ -52,6 +52,10 @@ def moved(mesh: Mesh) -> None:
     mesh.points[2, 2] += 1e-3
 
 
+def quantised(mesh: Mesh) -> None:
+    mesh.points[2, 2] += 1 / 65535
+
+
 def two_slots(mesh: Mesh) -> None:
     mesh.materials = ["Wood", "Glass"]
     mesh.material_index = np.array([0, 1], np.int32)
@@ -81,6 +85,7 @@ def rounded(mesh: Mesh) -> None:
         (lambda mesh: None, []),
         (rounded, []),
         (moved, ["1 vertex moved"]),
+        (quantised, []),
         (two_slots, ["1 surface added ('Glass')"]),
         (one_less, ["1 triangle removed"]),
         (flipped, ["2 triangles added", "2 triangles removed"]),
