@@ -42,8 +42,8 @@ class WM_OT_meshferry_refused_export(bpy.types.Operator):
 
     def execute(self, context: Any) -> set[str]:
         """Run the export again."""
-        module, _, name = self.export.partition(".")
-        export = getattr(getattr(bpy.ops, module), name)
+        module, _, name = self.export.partition("_OT_")  # an operator's own bl_idname is that of its type
+        export = getattr(getattr(bpy.ops, module.lower()), name)
         try:
             return export("EXEC_DEFAULT", **json.loads(self.arguments))
         except RuntimeError:  # its own report says why

@@ -207,3 +207,13 @@ def test_objects_of_zero_scale_are_named_together(box: Any, clean_blender: Any, 
     with pytest.raises(RuntimeError, match=r"'#Flat' has zero scale on Z.*'#Thin' has zero scale on Z"):
         bpy.ops.export_scene.timbermesh(filepath=str(tmp_path / "a.timbermesh"), scope="SCENE")
     assert len(bpy.context.window_manager.meshferry_check.findings) == 2
+
+
+def test_the_dialog_exports_again(box: Any, clean_blender: Any, tmp_path: Any) -> None:
+    import json
+
+    path = tmp_path / "a.timbermesh"
+    arguments = json.dumps({"filepath": str(path), "use_blender_names": True})
+    export = clean_blender.types.EXPORT_SCENE_OT_timbermesh.__name__
+    assert clean_blender.ops.wm.meshferry_refused_export(export=export, arguments=arguments) == {"FINISHED"}
+    assert path.exists()
