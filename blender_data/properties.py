@@ -18,6 +18,7 @@ from bpy.props import (
 
 from .compat import BLEND_RELATIVE_PATHS
 from .exporting.export_options import MERGING, PHYSICS_SHAPE
+from .translation_context import add_context
 
 
 class MeshferryFile(bpy.types.PropertyGroup):
@@ -472,6 +473,7 @@ OWNERS = (
 def register():
     """Register the groups and hang them on the data blocks as ``.meshferry``."""
     for cls in CLASSES:
+        add_context(cls)
         bpy.utils.register_class(cls)
     for owner, group in OWNERS:
         owner.meshferry = PointerProperty(

@@ -30,11 +30,13 @@ def _modules():
         timbermesh_check,
         timbermesh_objects,
         timbermesh_panel,
+        translations,
         unigine_check,
         unigine_panel,
     )
 
     return (
+        translations,
         preferences,
         import_timbermesh,
         export_timbermesh,

@@ -10,6 +10,7 @@ from ..io_formats.second_life import skeletons
 from .import_base import leave_edit_mode
 from .menus import MenuEntry, registration
 from .preferences import drawn_for
+from .translations import CONTEXT
 
 NAME = "Avatar"
 
@@ -59,7 +60,10 @@ class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
 def draw_add_entry(self: Any, _context: Any) -> None:
     """Draw the entry in Add > Armature."""
     self.layout.operator(
-        OBJECT_OT_second_life_avatar_add.bl_idname, text="Second Life Avatar", icon="OUTLINER_OB_ARMATURE"
+        OBJECT_OT_second_life_avatar_add.bl_idname,
+        text="Second Life Avatar",
+        text_ctxt=CONTEXT,
+        icon="OUTLINER_OB_ARMATURE",
     )
 
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from bpy.app.translations import pgettext_rpt as rpt_
-
 from ..blender_data.exporting import exporter
 from ..io_formats.findings import Finding, Severity, error, warning, with_allowed
 from ..io_formats.formats import Format
@@ -13,6 +11,7 @@ from .export_base import parts_of, read_scene
 from .finding_list import keep_findings
 from .option_properties import option_values, values_for
 from .reporting import Messages, counted, report_lines
+from .translations import rpt_
 
 
 class CheckScene:

@@ -7,6 +7,8 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
+from .translations import CONTEXT, classes_factory
+
 
 class MESHFERRY_UL_actions(bpy.types.UIList):
     """Names of actions with their switch *Export as a Clip*; the list's own filter searches them."""
@@ -57,10 +59,10 @@ def draw_actions_list(layout: Any, owner: Any) -> None:
     layout.use_property_split = False
     row = layout.row(align=True)
     for text, use_export in (("All", True), ("None", False)):
-        button = row.operator(ACTION_OT_meshferry_choose.bl_idname, text=text)
+        button = row.operator(ACTION_OT_meshferry_choose.bl_idname, text=text, text_ctxt=CONTEXT)
         button.use_export, button.names = use_export, names
     rows = min(max(3, len(listed)), 8)
     layout.template_list("MESHFERRY_UL_actions", "", owner, "listed_actions", owner, "active_listed_action", rows=rows)
 
 
-register, unregister = bpy.utils.register_classes_factory((MESHFERRY_UL_actions, ACTION_OT_meshferry_choose))
+register, unregister = classes_factory((MESHFERRY_UL_actions, ACTION_OT_meshferry_choose))

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..blender_data import file_records
 from ..blender_data.exporting import exporter
@@ -31,6 +29,7 @@ from .preferences import is_used
 from .progress import DIALOG_WIDTH, LongWork
 from .reporting import Messages, conclude
 from .sidebar import Sidebar, draw_wrapped, homes_of
+from .translations import iface_, rpt_
 
 EXPORTERS: dict[str, Any] = {
     cls.format.name: cls

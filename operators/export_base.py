@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
@@ -44,6 +43,7 @@ from .option_properties import SECTIONS, draw_options, option_values, values_for
 from .progress import DIALOG_WIDTH, LongWork
 from .reporting import Messages, conclude, counted
 from .sidebar import draw_wrapped
+from .translations import rpt_
 
 AUTOMATIC = (
     "AUTO",

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from bpy.app.translations import pgettext_iface as iface_
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty
 
 from ..blender_data.exporting.export_options import HIDDEN, INSTANCES
@@ -19,6 +17,7 @@ from .file_names import file_name
 from .option_properties import section_body
 from .reporting import counted
 from .sidebar import draw_wrapped
+from .translations import iface_, rpt_
 
 MOST_NAMES = 20
 """Names of files that are listed; of the rest, the number is told."""
@@ -108,7 +107,7 @@ def draw_file_names(layout: Any, context: Any, names: list[str]) -> None:
         row.alert = folder is not None and (folder / name).exists()
         row.label(text=name, icon="FILE_REFRESH" if row.alert else "FILE", translate=False)
     if len(names) > MOST_NAMES:
-        column.label(text=iface_("and {} more").format(len(names) - MOST_NAMES))
+        column.label(text=iface_("and {} more").format(len(names) - MOST_NAMES), translate=False)
 
 
 def browsed_folder(context: Any) -> Path | None:

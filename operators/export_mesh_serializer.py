@@ -22,6 +22,7 @@ from .menus import MenuEntry, collection_under_pointer, registration
 from .option_properties import export_table, values_for, with_options
 from .preferences import FAMILIES, drawn_for
 from .reporting import counted
+from .translations import CONTEXT
 
 OPTIONS = tuple(sorted(export_table(MESH_SERIALIZER), key=lambda option: option not in MESH_SERIALIZER.export_options))
 """What a file holds is asked more often than how objects are read."""
@@ -131,7 +132,7 @@ def agreed(path: str, chosen: str, shown: str) -> tuple[str, str]:
 def draw_export_entry(self: Any, _context: Any) -> None:
     """Draw the entry in File > Export."""
     text = f"{FAMILIES['mesh_serializer'].label} ({MESH_SERIALIZER.extensions[0]})"
-    self.layout.operator(EXPORT_SCENE_OT_mesh_serializer.bl_idname, text=text)
+    self.layout.operator(EXPORT_SCENE_OT_mesh_serializer.bl_idname, text=text, text_ctxt=CONTEXT)
 
 
 @drawn_for("mesh_serializer")
@@ -140,7 +141,9 @@ def draw_collection_entry(self: Any, context: Any) -> None:
     collection = collection_under_pointer(context)
     if collection is not None:
         self.layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
-        entry = self.layout.operator(EXPORT_SCENE_OT_mesh_serializer.bl_idname, text="Export Unity MeshSerializer2…")
+        entry = self.layout.operator(
+            EXPORT_SCENE_OT_mesh_serializer.bl_idname, text="Export Unity MeshSerializer2…", text_ctxt=CONTEXT
+        )
         entry.collection = collection.name
 
 

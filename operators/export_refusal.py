@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import StringProperty
 
 from .finding_list import draw_list
 from .reporting import counted
+from .translations import CONTEXT, classes_factory, rpt_
 
 _WIDTH = 500
 """Pixels of the dialog, at a resolution scale of 1."""
@@ -35,9 +35,11 @@ class WM_OT_meshferry_refused_export(bpy.types.Operator):
         findings = context.window_manager.meshferry_check.findings
         errors = sum(finding.is_error for finding in findings)
         if errors:
-            self.layout.label(text=counted(errors, "{} error stops the export", "{} errors stop the export"))
+            self.layout.label(
+                text=counted(errors, "{} error stops the export", "{} errors stop the export"), translate=False
+            )
         else:
-            self.layout.label(text="All errors are fixed", icon="CHECKMARK")
+            self.layout.label(text="All errors are fixed", text_ctxt=CONTEXT, icon="CHECKMARK")
         draw_list(self.layout, context, _WIDTH)
 
     def execute(self, context: Any) -> set[str]:
@@ -66,4 +68,4 @@ def show_refusal(operator: Any) -> bool:
 
 CLASSES = (WM_OT_meshferry_refused_export,)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

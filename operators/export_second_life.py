@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ..blender_data.exporting import exporter
@@ -38,6 +36,7 @@ from .preferences import drawn_for
 from .reporting import counted
 from .second_life_objects import chosen_models
 from .sidebar import draw_wrapped
+from .translations import CONTEXT, iface_, rpt_
 
 SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "File")
 """What decides about the weight of an object in the world comes first."""
@@ -230,7 +229,7 @@ class EXPORT_SCENE_OT_second_life_upload(ExportSet, bpy.types.Operator):
     def draw_notes(self, layout: Any, context: Any) -> None:
         """Say that the textures come, too."""
         if self.use_textures:
-            layout.label(text="and the textures", icon="TEXTURE")
+            layout.label(text="and the textures", text_ctxt=CONTEXT, icon="TEXTURE")
 
 
 @with_options(MESH_OPTIONS)
@@ -344,7 +343,7 @@ def draw_collection_entry(self: Any, context: Any) -> None:
     if collection is not None:
         self.layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
         entry = self.layout.operator(
-            EXPORT_SCENE_OT_second_life_upload.bl_idname, text="Export Second Life Upload Set…"
+            EXPORT_SCENE_OT_second_life_upload.bl_idname, text="Export Second Life Upload Set…", text_ctxt=CONTEXT
         )
         entry.collection = collection.name
 

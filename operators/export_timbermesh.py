@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, StringProperty
 
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
@@ -24,6 +23,7 @@ from .option_properties import draw_options, export_table, option_values, sectio
 from .preferences import drawn_for
 from .progress import LongWork
 from .reporting import Messages, conclude, counted
+from .translations import CONTEXT, rpt_
 
 OPTIONS = export_table(TIMBERMESH)
 
@@ -183,10 +183,10 @@ def draw_collection_entries(self: Any, context: Any) -> None:
     layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
     collection = collection_under_pointer(context)
     if collection is not None:
-        entry = layout.operator(EXPORT_SCENE_OT_timbermesh.bl_idname, text="Export Timbermesh…")
+        entry = layout.operator(EXPORT_SCENE_OT_timbermesh.bl_idname, text="Export Timbermesh…", text_ctxt=CONTEXT)
         entry.collection = collection.name
     if len(selected_collections(context)) > 1:
-        layout.operator(EXPORT_SCENE_OT_timbermesh_batch.bl_idname, text="Batch Export Timbermesh…")
+        layout.operator(EXPORT_SCENE_OT_timbermesh_batch.bl_idname, text="Batch Export Timbermesh…", text_ctxt=CONTEXT)
 
 
 CLASSES = (EXPORT_SCENE_OT_timbermesh, EXPORT_SCENE_OT_timbermesh_batch)

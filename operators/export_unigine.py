@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import CollectionProperty, EnumProperty, IntProperty, StringProperty
 
 from ..blender_data.exporting import exporter
@@ -24,6 +23,7 @@ from .menus import MenuEntry, collection_under_pointer, registration
 from .option_properties import export_table, section_body, values_for, with_options
 from .preferences import drawn_for
 from .reporting import counted
+from .translations import CONTEXT, rpt_
 
 MESH_OPTIONS = tuple(sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION))
 """What stands first in its section decides whether the rest of that is shown."""
@@ -204,7 +204,9 @@ def draw_collection_entry(self: Any, context: Any) -> None:
     collection = collection_under_pointer(context)
     if collection is not None:
         self.layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
-        entry = self.layout.operator(EXPORT_SCENE_OT_unigine_mesh.bl_idname, text="Export UNIGINE Mesh…")
+        entry = self.layout.operator(
+            EXPORT_SCENE_OT_unigine_mesh.bl_idname, text="Export UNIGINE Mesh…", text_ctxt=CONTEXT
+        )
         entry.collection = collection.name
 
 

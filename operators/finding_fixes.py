@@ -6,7 +6,6 @@ from typing import Any
 
 import bpy
 import numpy as np
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import IntProperty
 
 from ..blender_data import vertex_weights
@@ -19,6 +18,7 @@ from ..io_formats.timbermesh.checks import without_suffix
 from .import_base import leave_edit_mode
 from .reporting import report
 from .timbermesh_objects import MARK, set_own_node
+from .translations import classes_factory, rpt_
 
 DESCRIPTIONS = {
     Fix.STRIP_SUFFIX: "Take the number suffix off the name of the material, or use the material of that name instead",
@@ -202,4 +202,4 @@ _OF_MESHES = {Fix.LIMIT_WEIGHTS, Fix.ADD_UV_MAP, Fix.APPLY_SCALE}
 
 CLASSES = (OBJECT_OT_meshferry_finding_fix,)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

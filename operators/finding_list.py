@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
 
 from ..io_formats.findings import Finding, Severity
@@ -13,6 +12,7 @@ from ..io_formats.formats import Format
 from .finding_fixes import can_fix
 from .reporting import MOST_WARNINGS, REPORT_TEXT, readable
 from .sidebar import draw_wrapped
+from .translations import CONTEXT, classes_factory, iface_
 
 MOST_MEMBERS = 10_000
 """Elements that a finding keeps; more cannot be mended by hand."""
@@ -67,7 +67,7 @@ def draw_findings(layout: Any, context: Any, target: Format, subject: str) -> No
     if not subject or (check.format, check.subject) != (target.name, subject):
         return
     if not check.findings:
-        layout.label(text="No problems found", icon="CHECKMARK")
+        layout.label(text="No problems found", text_ctxt=CONTEXT, icon="CHECKMARK")
     draw_list(layout, context)
 
 
@@ -75,7 +75,9 @@ def draw_list(layout: Any, context: Any, width: int = 0) -> None:
     """Draw all findings of the last check, each with its buttons; ``width`` is that of a dialog."""
     findings = context.window_manager.meshferry_check.findings
     if sum(bool(finding.fix) for finding in findings) > 1:
-        layout.operator("object.meshferry_finding_fix", text="Fix All", icon="TOOL_SETTINGS").index = -1
+        layout.operator(
+            "object.meshferry_finding_fix", text="Fix All", text_ctxt=CONTEXT, icon="TOOL_SETTINGS"
+        ).index = -1
     for index, finding in enumerate(findings[:MOST_WARNINGS]):
         column = layout.box().column(align=True)
         title = finding.item or iface_("Error" if finding.is_error else "Warning")
@@ -85,11 +87,11 @@ def draw_list(layout: Any, context: Any, width: int = 0) -> None:
         icon = "CANCEL" if finding.is_error else "ERROR"
         select.operator("object.meshferry_finding_select", text=title, icon=icon, translate=False).index = index
         if finding.fix:
-            row.operator("object.meshferry_finding_fix", text="Fix").index = index
+            row.operator("object.meshferry_finding_fix", text="Fix", text_ctxt=CONTEXT).index = index
         draw_wrapped(column, context, finding.message, width=width)
     rest = len(findings) - MOST_WARNINGS
     if rest > 0:
-        layout.label(text=iface_("and {} more in the text '{}'").format(rest, REPORT_TEXT))
+        layout.label(text=iface_("and {} more in the text '{}'").format(rest, REPORT_TEXT), translate=False)
 
 
 def members_text(members: Sequence[int] | Sequence[str]) -> str:
@@ -118,7 +120,7 @@ def members_of(text: str) -> list[int] | list[str]:
 
 CLASSES = (MeshferryFinding, MeshferryCheck)
 
-register_classes, unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+register_classes, unregister_classes = classes_factory(CLASSES)
 
 
 def register() -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import IntProperty
 
 from ..blender_data import element_selection, level_objects, surfaces
@@ -13,6 +12,7 @@ from ..blender_data.exporting.object_selection import armature_of
 from .finding_fixes import names_of
 from .finding_list import MeshferryFinding, members_of
 from .import_base import leave_edit_mode, select_only
+from .translations import classes_factory, rpt_
 
 
 class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
@@ -168,4 +168,4 @@ def _action_names(item: Any) -> Iterator[str]:
 
 CLASSES = (OBJECT_OT_meshferry_finding_select,)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

@@ -11,6 +11,7 @@ from .import_base import ImportAnyName, are_all_of
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options
 from .preferences import FAMILIES, drawn_for
+from .translations import CONTEXT
 
 OPTIONS = import_table(MESH_SERIALIZER)
 USUAL_NAMES = ";".join(f"*{extension}" for extension in MESH_SERIALIZER.extensions)
@@ -59,7 +60,7 @@ class IO_FH_mesh_serializer(bpy.types.FileHandler):
 def draw_import_entry(self: Any, _context: Any) -> None:
     """Draw the entry in File > Import."""
     text = f"{FAMILIES['mesh_serializer'].label} ({MESH_SERIALIZER.extensions[0]})"
-    self.layout.operator(IMPORT_SCENE_OT_mesh_serializer.bl_idname, text=text)
+    self.layout.operator(IMPORT_SCENE_OT_mesh_serializer.bl_idname, text=text, text_ctxt=CONTEXT)
 
 
 CLASSES = (IMPORT_SCENE_OT_mesh_serializer, IO_FH_mesh_serializer)

@@ -12,6 +12,7 @@ from .import_base import ImportFiles, are_all_of
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options
 from .preferences import drawn_for
+from .translations import CONTEXT
 
 FORMATS = (UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON)
 OPTIONS = import_table(*FORMATS)
@@ -71,7 +72,7 @@ class IO_FH_unigine(bpy.types.FileHandler):
 @drawn_for("unigine")
 def draw_import_entry(self: Any, _context: Any) -> None:
     """Draw the entry in File > Import."""
-    self.layout.operator(IMPORT_SCENE_OT_unigine.bl_idname, text="UNIGINE (.mesh, .anim)")
+    self.layout.operator(IMPORT_SCENE_OT_unigine.bl_idname, text="UNIGINE (.mesh, .anim)", text_ctxt=CONTEXT)
 
 
 CLASSES = (IMPORT_SCENE_OT_unigine, IO_FH_unigine)

@@ -8,6 +8,8 @@ from typing import Any
 
 import bpy
 
+from .translations import classes_factory
+
 
 @dataclass(frozen=True)
 class MenuEntry:
@@ -36,7 +38,7 @@ def registration(
     classes: Sequence[type], entries: Sequence[MenuEntry]
 ) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return what registers a module's classes and menu entries, and what takes them off again in reverse."""
-    register_classes, unregister_classes = bpy.utils.register_classes_factory(classes)
+    register_classes, unregister_classes = classes_factory(classes)
 
     def register() -> None:
         register_classes()

@@ -8,10 +8,10 @@ from typing import Any
 
 import bpy
 import numpy as np
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..blender_data import compat
 from .reporting import counted
+from .translations import classes_factory, rpt_
 
 FREE_NORMALS = "custom_normal"
 
@@ -81,4 +81,4 @@ def _meshes(context: Any) -> list[Any]:
 
 CLASSES = (MESH_OT_meshferry_editable_normals,)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

@@ -5,6 +5,7 @@ import bpy
 from ..io_formats.formats import MESH_SERIALIZER
 from .checks import CheckObject
 from .export_mesh_serializer import OPTIONS, EXPORT_SCENE_OT_mesh_serializer
+from .translations import classes_factory
 
 
 class EXPORT_SCENE_OT_mesh_serializer_check(CheckObject, bpy.types.Operator):
@@ -21,4 +22,4 @@ class EXPORT_SCENE_OT_mesh_serializer_check(CheckObject, bpy.types.Operator):
 
 CLASSES = (EXPORT_SCENE_OT_mesh_serializer_check,)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

@@ -9,6 +9,7 @@ from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
 from .preferences import FAMILIES
 from .sidebar import Sidebar, concerns, with_closed_copies
+from .translations import CONTEXT, classes_factory
 
 
 class MESH_SERIALIZER_PT_sidebar(Sidebar, bpy.types.Panel):
@@ -29,8 +30,8 @@ class MESH_SERIALIZER_PT_sidebar(Sidebar, bpy.types.Panel):
         if has_free_normals(item.data):
             layout.operator("mesh.meshferry_editable_normals", icon="NORMALS_VERTEX_FACE")
         row = layout.row(align=True)
-        row.operator("export_scene.mesh_serializer_check", text="Check", icon="CHECKMARK")
-        row.operator("export_scene.mesh_serializer", text="Export…", icon="EXPORT")
+        row.operator("export_scene.mesh_serializer_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
+        row.operator("export_scene.mesh_serializer", text="Export…", text_ctxt=CONTEXT, icon="EXPORT")
         draw_findings(layout, context, MESH_SERIALIZER, item.name)
 
 
@@ -52,7 +53,7 @@ class MESH_SERIALIZER_PT_kept(Sidebar, bpy.types.Panel):
         layout.use_property_split = True
         layout.use_property_decorate = False
         kept = kept_of(context.object)
-        layout.prop(kept, "has_domains", text="Use Ranges")
+        layout.prop(kept, "has_domains", text="Use Ranges", text_ctxt=CONTEXT)
         column = layout.column()
         column.active = kept.has_domains
         column.prop(kept, "position_domain")
@@ -67,4 +68,4 @@ def kept_of(item: Any) -> Any | None:
 
 CLASSES = with_closed_copies((MESH_SERIALIZER_PT_sidebar, MESH_SERIALIZER_PT_kept))
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

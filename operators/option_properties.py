@@ -12,7 +12,6 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
 from ..blender_data.exporting import export_options
@@ -23,6 +22,7 @@ from ..io_formats.formats import Format
 from ..io_formats.options import Option, resolve
 from ..io_formats.second_life import options as second_life_options
 from ..io_formats.unigine.mesh import options as unigine_mesh_options
+from .translations import CONTEXT, iface_
 
 Values = Mapping[str, Any]
 Rule = Callable[[Values], bool]
@@ -281,7 +281,7 @@ def _text(text: str) -> dict[str, Any]:
 def section_body(layout: Any, identifier: str, title: str, *, closed: bool = False) -> Any | None:
     """Open a foldable section; return the layout of its body, or None while it is folded."""
     header, body = layout.panel(identifier, default_closed=closed)
-    header.label(text=title or "Options")
+    header.label(text=title or "Options", text_ctxt=CONTEXT)
     if body is not None:
         body.use_property_split = True
         body.use_property_decorate = False
@@ -295,4 +295,4 @@ def _always(_values: Values) -> bool:
 def _draw_notes(layout: Any, name: str, values: Values) -> None:
     for noted, has_to_be_said, text in NOTES:
         if noted == name and has_to_be_said(values):
-            layout.label(text=text, icon="INFO")
+            layout.label(text=text, text_ctxt=CONTEXT, icon="INFO")

@@ -22,6 +22,7 @@ from ..io_formats.formats import (
     UNIGINE_SKELETON,
     Format,
 )
+from .translations import CONTEXT, classes_factory
 
 PACKAGE = __package__.rpartition(".")[0]
 """Name of the add-on: that of the extension, or of the folder."""
@@ -65,16 +66,16 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
     def draw(self, context: Any) -> None:
         """Draw a switch and a guide for each family, and the other guides."""
         column = self.layout.column(align=True)
-        column.label(text="Formats in Use")
+        column.label(text="Formats in Use", text_ctxt=CONTEXT)
         for key, family in FAMILIES.items():
             row = column.split(factor=0.6)
             row.prop(self, f"use_{key}")
             draw_guide(row, "Guide", family.guide)
         column = self.layout.column(align=True)
-        column.label(text="Command Line")
+        column.label(text="Command Line", text_ctxt=CONTEXT)
         for text, name in OTHER_GUIDES.items():
             row = column.split(factor=0.6)
-            row.label(text=text)
+            row.label(text=text, text_ctxt=CONTEXT)
             draw_guide(row, "Guide", name)
 
 
@@ -82,7 +83,7 @@ def draw_guide(layout: Any, text: str, name: str) -> None:
     """Draw a button that opens a guide of the package; packages without guides have none."""
     path = GUIDES / name
     if path.is_file():
-        layout.operator("wm.path_open", text=text, icon="HELP").filepath = str(path)
+        layout.operator("wm.path_open", text=text, text_ctxt=CONTEXT, icon="HELP").filepath = str(path)
 
 
 def preferences() -> Any | None:
@@ -110,4 +111,4 @@ def drawn_for(family: str) -> Callable[[Draw], Draw]:
     return decorate
 
 
-register, unregister = bpy.utils.register_classes_factory((MeshferryPreferences,))
+register, unregister = classes_factory((MeshferryPreferences,))

@@ -11,10 +11,9 @@ from concurrent.futures import wait as wait_for
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..blender_data.steps import Step, Steps
+from .translations import iface_, rpt_
 
 PATIENCE = 0.5
 """Seconds that an operator works at once; what takes longer goes on with progress and Esc."""

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..io_formats.errors import MeshferryError
 from ..io_formats.files import MOST_ERRORS
 from ..io_formats.findings import Finding, errors_of
+from .translations import rpt_
 
 MOST_WARNINGS = 20
 """Warnings that are reported one by one; the rest stand in a text of the .blend."""

@@ -10,6 +10,7 @@ from ..io_formats.formats import SECOND_LIFE_UPLOAD
 from .checks import CheckScene
 from .export_second_life import UPLOAD_OPTIONS, EXPORT_SCENE_OT_second_life_upload
 from .second_life_objects import chosen_models, subject_of
+from .translations import classes_factory
 
 
 class EXPORT_SCENE_OT_second_life_check(CheckScene, bpy.types.Operator):
@@ -49,4 +50,4 @@ class EXPORT_SCENE_OT_second_life_check(CheckScene, bpy.types.Operator):
 
 CLASSES = (EXPORT_SCENE_OT_second_life_check,)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

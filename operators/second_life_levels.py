@@ -3,7 +3,6 @@
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import EnumProperty
 
 from ..blender_data import level_objects
@@ -19,6 +18,7 @@ from .import_base import leave_edit_mode, select_only
 from .option_properties import values_for
 from .reporting import Messages, counted, report_lines
 from .second_life_objects import LEVELS, PHYSICS, PICKERS, chosen_models, parts_of
+from .translations import classes_factory, rpt_
 
 LEVEL_ITEMS = tuple(
     (key, label, f"The {label.lower()} level of detail") for key, label in zip(LEVELS, LEVEL_LABELS, strict=True)
@@ -154,4 +154,4 @@ def make_level(context: Any, finest: Any, level: int) -> Any:
 
 CLASSES = (OBJECT_OT_second_life_level_show, OBJECT_OT_second_life_level_make)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..blender_data.exporting.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
 from ..blender_data.exporting.object_selection import MESHABLE, armature_of
 from ..io_formats.formats import SECOND_LIFE_MESH
 from ..io_formats.second_life.models import LEVEL_LABELS
 from .sidebar import concerns, homes_of
+from .translations import rpt_
 
 LEVELS = tuple(label.upper() for label in LEVEL_LABELS)
 PHYSICS = "PHYSICS"

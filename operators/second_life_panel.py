@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 
 from ..blender_data.exporting.export_options import LOW_RATIO, LOWEST_RATIO, MEDIUM_RATIO, MISSING_LEVELS
 from ..blender_data.exporting.model_objects import ModelObjects
@@ -17,6 +16,7 @@ from .option_properties import draw_options
 from .second_life_objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
 from .second_life_weights import stamp_of
 from .sidebar import Sidebar, draw_wrapped
+from .translations import CONTEXT, classes_factory, iface_
 
 MOST_MODELS = 20
 """Objects whose figures are listed one by one."""
@@ -46,11 +46,11 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
         """Draw the sections."""
         models = chosen_models(context)
         if not models:
-            self.layout.label(text="This armature deforms no mesh", icon="INFO")
+            self.layout.label(text="This armature deforms no mesh", text_ctxt=CONTEXT, icon="INFO")
             return
         for title, draw_section in SECTIONS.items():
             header, body = self.layout.panel(f"SECOND_LIFE_{title.lower()}", default_closed=False)
-            header.label(text=title)
+            header.label(text=title, text_ctxt=CONTEXT)
             if body is not None:
                 draw_section(body, context, models)
 
@@ -71,12 +71,12 @@ def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> Non
 
 def draw_weight(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
     """Draw the button, the figures of all together as they were last computed, and those of each."""
-    layout.operator("object.second_life_weigh", text="Compute", icon="FILE_REFRESH")
+    layout.operator("object.second_life_weigh", text="Compute", text_ctxt=CONTEXT, icon="FILE_REFRESH")
     kept = context.window_manager.meshferry_weights
     if not kept.models or kept.subject != subject_of(models):
         return
     if kept.stamp != stamp_of(context, models):
-        layout.label(text="Changed since; compute again", icon="TIME")
+        layout.label(text="Changed since; compute again", text_ctxt=CONTEXT, icon="TIME")
     draw_total(layout, kept)
     for number, entry in enumerate(kept.models[:MOST_MODELS]):
         header, body = layout.panel(f"SECOND_LIFE_weight_{number}", default_closed=len(kept.models) > 1)
@@ -89,7 +89,7 @@ def draw_weight(layout: Any, context: Any, models: Sequence[ModelObjects]) -> No
 
 def draw_checks(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
     """Draw the button and what the last check found."""
-    layout.operator("export_scene.second_life_check", text="Check", icon="CHECKMARK")
+    layout.operator("export_scene.second_life_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
     draw_findings(layout, context, SECOND_LIFE_UPLOAD, subject_of(models))
 
 
@@ -101,6 +101,7 @@ def draw_upload(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> N
     button = row.operator(
         EXPORT_SCENE_OT_second_life_upload.bl_idname,
         text="Export Upload Set" if folder is not None else "Export Upload Set…",
+        text_ctxt=CONTEXT,
         icon="EXPORT",
     )
     button.scope, button.use_last_folder = "SELECTION", True
@@ -109,7 +110,7 @@ def draw_upload(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> N
         asking.scope = "SELECTION"
         draw_wrapped(layout.column(align=True), context, iface_("Into {}").format(folder))
     header, body = layout.panel("SECOND_LIFE_upload_options", default_closed=True)
-    header.label(text="Options")
+    header.label(text="Options", text_ctxt=CONTEXT)
     options = last_options(context)
     if body is not None and options is not None:
         draw_options(body, options, UPLOAD_OPTIONS, "SECOND_LIFE_sidebar", SECTION_ORDER)
@@ -132,7 +133,7 @@ def last_options(context: Any) -> Any | None:
 def split_row(layout: Any, label: str) -> Any:
     """Draw a label; return the row beside it."""
     split = layout.split(factor=0.25, align=True)
-    split.label(text=label)
+    split.label(text=label, text_ctxt=CONTEXT)
     return split.row(align=True)
 
 
@@ -153,10 +154,10 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
     makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
     if makes and options is not None:
         split = picked.split(factor=0.74, align=True)
-        split.prop(finest.meshferry, PICKERS[key], text="", placeholder="Generated")
+        split.prop(finest.meshferry, PICKERS[key], text="", placeholder=iface_("Generated"))
         split.prop(options, RATIOS[key], text="")
     else:
-        picked.prop(finest.meshferry, PICKERS[key], text="", placeholder="Same as finer")
+        picked.prop(finest.meshferry, PICKERS[key], text="", placeholder=iface_("Same as finer"))
     row.operator("object.second_life_level_make", text="", icon="MOD_DECIM").part = key
 
 
@@ -182,7 +183,7 @@ def draw_total(layout: Any, kept: Any) -> None:
     about = "" if kept.is_exact else iface_("about ")
     box = layout.box().column(align=True)
     row = box.row()
-    row.label(text="Land Impact")
+    row.label(text="Land Impact", text_ctxt=CONTEXT)
     value = row.row()
     value.alignment = "RIGHT"
     value.label(text=f"{about}{kept.land_impact}", translate=False)
@@ -201,7 +202,7 @@ def draw_model_weight(layout: Any, entry: Any) -> None:
     draw_right(grid, iface_("Triangles"))
     draw_right(grid, iface_("Bytes"))
     for label, level in zip(LEVEL_LABELS, entry.levels, strict=True):
-        grid.label(text=label)
+        grid.label(text=label, text_ctxt=CONTEXT)
         draw_right(grid, f"{level.triangles:,}" if level.size else "–")
         draw_right(grid, f"{level.size:,}" if level.size else "–")
     column = layout.column(align=True)
@@ -215,7 +216,7 @@ def draw_model_weight(layout: Any, entry: Any) -> None:
 def draw_number(layout: Any, label: str, text: str) -> None:
     """Draw a label, and a figure at the right."""
     row = layout.row()
-    row.label(text=label)
+    row.label(text=label, text_ctxt=CONTEXT)
     draw_right(row, text)
 
 
@@ -228,4 +229,4 @@ def draw_right(layout: Any, text: str) -> None:
 
 CLASSES = (SECOND_LIFE_PT_sidebar,)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

@@ -19,6 +19,7 @@ from .export_second_life import last_upload_values
 from .option_properties import values_for
 from .reporting import Messages, conclude, counted
 from .second_life_objects import chosen_models, imported_from, parts_of, subject_of
+from .translations import classes_factory
 
 MOST_WATCHED = 100
 """Models whose changes the sidebar notices; it looks at them whenever it is drawn."""
@@ -170,7 +171,7 @@ def land_impact_text(kept: Any) -> str:
 
 CLASSES = (MeshferryLevelWeight, MeshferryModelWeight, MeshferryWeights, OBJECT_OT_second_life_weigh)
 
-register_classes, unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+register_classes, unregister_classes = classes_factory(CLASSES)
 
 
 def register() -> None:

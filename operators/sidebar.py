@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_iface as iface_
 
 from ..blender_data.exporting.clip_sources import scene_rate
 from .option_properties import draw_automatic_rate
 from .preferences import FAMILIES, is_used
+from .translations import CONTEXT, iface_
 
 OWN = "_own"
 """Suffix of the names of panels for objects that were not imported."""
@@ -88,17 +88,17 @@ def draw_actions(layout: Any, actions: Iterable[Any], *, root_motion: bool = Fal
         box = layout.box().column()
         box.label(text=action.name, icon="ACTION", translate=False)
         clip = action.meshferry
-        box.prop(clip, "use_export", text="Export")
+        box.prop(clip, "use_export", text="Export", text_ctxt=CONTEXT)
         rest = box.column()
         rest.active = clip.use_export
-        rest.prop(clip, "clip_name", text="Name")
+        rest.prop(clip, "clip_name", text="Name", text_ctxt=CONTEXT)
         rest.prop(clip, "fps")
         if not clip.fps:
             draw_automatic_rate(rest, scene_rate(bpy.context.scene))
         if root_motion:
             rest.prop(clip, "root_motion")
         if clip.frame_count:
-            rest.label(text=iface_("{} frames in the file").format(clip.frame_count))
+            rest.label(text=iface_("{} frames in the file").format(clip.frame_count), translate=False)
 
 
 def is_renamed(item: Any) -> bool:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..blender_data.names import file_name
 from ..blender_data.surfaces import matched, slotless, written
 from .reporting import counted
+from .translations import classes_factory, rpt_
 
 NEW_SURFACE = "surface"
 """Name of a surface without material."""
@@ -169,4 +169,4 @@ CLASSES = (
     OBJECT_OT_meshferry_surface_remove,
 )
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

@@ -10,6 +10,7 @@ from ..io_formats.formats import TIMBERMESH
 from .checks import CheckScene
 from .export_base import named_collection
 from .export_timbermesh import OPTIONS, EXPORT_SCENE_OT_timbermesh
+from .translations import classes_factory
 
 
 class EXPORT_SCENE_OT_timbermesh_check(CheckScene, bpy.types.Operator):
@@ -44,4 +45,4 @@ class EXPORT_SCENE_OT_timbermesh_check(CheckScene, bpy.types.Operator):
 
 CLASSES = (EXPORT_SCENE_OT_timbermesh_check,)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

@@ -3,12 +3,12 @@
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 from mathutils import Matrix
 
 from ..io_formats.timbermesh.known_names import SLOT_KEYWORDS
 from .import_base import select_only
+from .translations import classes_factory, rpt_
 
 MARK = "#"
 """A name that begins so makes an object a node of its own; an empty without it is deleted by the game."""
@@ -205,4 +205,4 @@ CLASSES = (
     OBJECT_OT_timbermesh_own_node,
 )
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

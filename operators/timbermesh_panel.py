@@ -9,6 +9,7 @@ from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
 from .sidebar import Sidebar, actions_of, concerns, draw_actions, is_renamed, with_closed_copies
 from .timbermesh_objects import MARK
+from .translations import CONTEXT, classes_factory
 
 
 class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
@@ -24,8 +25,12 @@ class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
     def draw(self, context: Any) -> None:
         """Draw what can be added."""
         column = self.layout.column(align=True)
-        column.operator("object.timbermesh_attachment_add", text="Add Attachment Point…", icon="EMPTY_ARROWS")
-        column.operator_menu_enum("object.timbermesh_slot_add", "keyword", text="Add Slot", icon="USER")
+        column.operator(
+            "object.timbermesh_attachment_add", text="Add Attachment Point…", text_ctxt=CONTEXT, icon="EMPTY_ARROWS"
+        )
+        column.operator_menu_enum(
+            "object.timbermesh_slot_add", "keyword", text="Add Slot", text_ctxt=CONTEXT, icon="USER"
+        )
 
 
 class TIMBERMESH_PT_object(Sidebar, bpy.types.Panel):
@@ -48,6 +53,7 @@ class TIMBERMESH_PT_object(Sidebar, bpy.types.Panel):
         layout.operator(
             "object.timbermesh_own_node",
             text="Node of Its Own (#)",
+            text_ctxt=CONTEXT,
             icon="CHECKBOX_HLT" if is_own else "CHECKBOX_DEHLT",
             depress=is_own,
         )
@@ -126,8 +132,10 @@ class TIMBERMESH_PT_collection(Sidebar, bpy.types.Panel):
             if settings.from_file:
                 layout.prop(settings, "source_path")
         row = layout.row(align=True)
-        row.operator("export_scene.timbermesh_check", text="Check", icon="CHECKMARK")
-        row.operator("export_scene.timbermesh", text="Export…", icon="EXPORT").collection = collection.name
+        row.operator("export_scene.timbermesh_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
+        row.operator(
+            "export_scene.timbermesh", text="Export…", text_ctxt=CONTEXT, icon="EXPORT"
+        ).collection = collection.name
         draw_findings(layout, context, TIMBERMESH, collection.name)
 
 
@@ -146,4 +154,4 @@ CLASSES = with_closed_copies(
     )
 )
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

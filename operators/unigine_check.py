@@ -7,6 +7,7 @@ import bpy
 from ..io_formats.formats import UNIGINE_MESH
 from .checks import CheckObject
 from .export_unigine import MESH_OPTIONS, EXPORT_SCENE_OT_unigine_mesh, without_needless_clips
+from .translations import classes_factory
 
 
 class EXPORT_SCENE_OT_unigine_mesh_check(CheckObject, bpy.types.Operator):
@@ -27,4 +28,4 @@ class EXPORT_SCENE_OT_unigine_mesh_check(CheckObject, bpy.types.Operator):
 
 CLASSES = (EXPORT_SCENE_OT_unigine_mesh_check,)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import bpy
-from bpy.app.translations import pgettext_rpt as rpt_
 
 from ..blender_data import surfaces
 from ..blender_data.names import file_name
@@ -12,6 +11,7 @@ from .export_unigine import rig_of
 from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
 from .sidebar import Sidebar, actions_of, concerns, draw_actions, draw_wrapped, with_closed_copies
+from .translations import CONTEXT, classes_factory, rpt_
 
 
 class UNIGINE_UL_surfaces(bpy.types.UIList):
@@ -52,8 +52,8 @@ class UNIGINE_PT_sidebar(Sidebar, bpy.types.Panel):
             if has_free_normals(item.data):
                 layout.operator("mesh.meshferry_editable_normals", icon="NORMALS_VERTEX_FACE")
             row = layout.row(align=True)
-            row.operator("export_scene.unigine_mesh_check", text="Check", icon="CHECKMARK")
-            row.operator("export_scene.unigine_mesh", text="Export…", icon="EXPORT")
+            row.operator("export_scene.unigine_mesh_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
+            row.operator("export_scene.unigine_mesh", text="Export…", text_ctxt=CONTEXT, icon="EXPORT")
             draw_findings(layout, context, UNIGINE_MESH, item.name)
 
 
@@ -85,7 +85,7 @@ class UNIGINE_PT_surfaces(Sidebar, bpy.types.Panel):
             for surface in listed:
                 draw_written(box, surface, item, None)
             if not listed:
-                box.label(text="No faces")
+                box.label(text="No faces", text_ctxt=CONTEXT)
         buttons = row.column(align=True)
         buttons.operator("object.meshferry_surface_add", text="", icon="ADD")
         buttons.operator("object.meshferry_surface_remove", text="", icon="REMOVE")
@@ -115,10 +115,10 @@ class UNIGINE_PT_level_of_detail(Sidebar, bpy.types.Panel):
         layout.use_property_split = True
         layout.use_property_decorate = False
         kept = context.object.meshferry
-        layout.prop(kept, "lod_of", text="LOD of")
+        layout.prop(kept, "lod_of", text="LOD of", text_ctxt=CONTEXT)
         row = layout.row()
         row.active = kept.lod_of is not None
-        row.prop(kept, "lod", text="Level")
+        row.prop(kept, "lod", text="Level", text_ctxt=CONTEXT)
 
 
 class UNIGINE_PT_armature(Sidebar, bpy.types.Panel):
@@ -140,7 +140,7 @@ class UNIGINE_PT_armature(Sidebar, bpy.types.Panel):
         rig = rig_of(context.object)
         if rig != context.object:
             layout.label(text=rig.name, icon="OUTLINER_OB_ARMATURE", translate=False)
-        layout.operator("export_scene.unigine_anim", text="Export…", icon="EXPORT")
+        layout.operator("export_scene.unigine_anim", text="Export…", text_ctxt=CONTEXT, icon="EXPORT")
         draw_actions(layout, actions_of(rig), root_motion=True)
         column = layout.column()
         column.prop(rig.meshferry, "skeleton_guid")
@@ -180,16 +180,16 @@ def draw_surface(layout: Any, surface: surfaces.WrittenSurface, item: Any) -> No
     column.use_property_split = True
     column.use_property_decorate = False
     if len(item.material_slots):
-        column.prop(item.material_slots[item.active_material_index], "material", text="Material")
+        column.prop(item.material_slots[item.active_material_index], "material", text="Material", text_ctxt=CONTEXT)
     entry = surface.entry
     if entry is None:
-        column.label(text="Exported with defaults", icon="INFO")
+        column.label(text="Exported with defaults", text_ctxt=CONTEXT, icon="INFO")
         column.operator("object.meshferry_surface_add", icon="ADD")
         return
     column.prop(entry, "lightmap_channel")
     column.prop(entry, "lightmap_resolution")
     holds = layout.column(align=True)
-    holds.label(text="Stored Data")
+    holds.label(text="Stored Data", text_ctxt=CONTEXT)
     uv_layers = len(item.data.uv_layers)
     has_colors, has_weights = len(item.data.color_attributes) > 0, len(item.vertex_groups) > 0
     for pair in (
@@ -203,7 +203,7 @@ def draw_surface(layout: Any, surface: surfaces.WrittenSurface, item: Any) -> No
             button.prop(entry, name, toggle=True)
     if len(entry.shapes):
         shapes = layout.column(align=True)
-        shapes.label(text="Shapes")
+        shapes.label(text="Shapes", text_ctxt=CONTEXT)
         for shape in entry.shapes:
             shapes.label(text=shape.name, icon="SHAPEKEY_DATA", translate=False)
 
@@ -220,4 +220,4 @@ CLASSES = (
     ),
 )
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+register, unregister = classes_factory(CLASSES)

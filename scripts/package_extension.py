@@ -44,6 +44,7 @@ SHIPPED = {
     "examples",
     "io_formats",
     "operators",
+    "translations",
     "wheels",
 }
 """What may stand at the top of a package; anything else is a stray file that the manifest does not exclude yet."""

@@ -401,7 +401,9 @@ def test_actions_are_chosen_from_a_list_in_the_dialog(clean_blender, make_unigin
         assert [item.name for item in owner.listed_actions] == ["idle", "jump", "run"]
         buttons = {}
         layout = MagicMock()
-        layout.column().row().operator.side_effect = lambda _name, text: buttons.setdefault(text, SimpleNamespace())
+        layout.column().row().operator.side_effect = lambda _name, text, **_: buttons.setdefault(
+            text, SimpleNamespace()
+        )
         clip_choice.draw_actions_list(layout, owner)
         assert bpy.ops.action.meshferry_choose(**vars(buttons[text])) == {"FINISHED"}
 

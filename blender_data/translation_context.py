@@ -1,0 +1,29 @@
+"""The context in which the texts of the add-on are translated.
+
+In Blender's default context common words ("Scale", "Geometry") have translations of their own, which would make a
+dialog half translated.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import bpy
+
+CONTEXT = "Meshferry"
+_PACKAGE = __package__.rpartition(".")[0]
+
+
+def declared_properties(cls: type) -> list[dict[str, object]]:
+    """Return the keyword arguments of the properties that a class and its bases in this package declare."""
+    bases = [base for base in cls.__mro__ if base.__module__.startswith(f"{_PACKAGE}.")]
+    declared = [value for base in bases for value in inspect.get_annotations(base).values()]
+    return [value.keywords for value in declared if hasattr(value, "keywords")]
+
+
+def add_context(cls: type) -> None:
+    """Let the names of a class and of its properties be translated in :data:`CONTEXT`. Call it before registration."""
+    if issubclass(cls, bpy.types.Operator | bpy.types.Panel | bpy.types.Menu):
+        cls.bl_translation_context = CONTEXT
+    for keywords in declared_properties(cls):
+        keywords.setdefault("translation_context", CONTEXT)

@@ -1,0 +1,65 @@
+"""Translations of the window's texts.
+
+A dialog is wholly in a language that has a file in ``translations/``, or wholly in English; see
+:mod:`..blender_data.translation_context`. ``translations/template.json`` lists all texts. A translation is a copy of it
+under the name of its locale (``de_DE.json``) with a translated value for each key, and
+``tests/examples/translation_template.py`` renews the template.
+
+Texts about the content of files (warnings, findings, causes of failures) are English in every language.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import bpy
+from bpy.app.translations import pgettext_iface, pgettext_rpt
+
+from ..blender_data.translation_context import CONTEXT, add_context
+
+FOLDER = Path(__file__).resolve().parent.parent / "translations"
+TEMPLATE = "template.json"
+_DEFAULT_CONTEXT = "*"
+_PACKAGE = __package__.rpartition(".")[0]
+
+
+def iface_(text: str) -> str:
+    """Return a text of the interface in the language of Blender's window."""
+    return pgettext_iface(text, CONTEXT)
+
+
+def rpt_(text: str) -> str:
+    """Return a text of a report in the language of Blender's window."""
+    return pgettext_rpt(text, CONTEXT)
+
+
+def classes_factory(classes: Sequence[type]) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Return functions that register and unregister classes, whose names are translated in :data:`CONTEXT`."""
+    for cls in classes:
+        add_context(cls)
+    return bpy.utils.register_classes_factory(classes)
+
+
+def load(folder: Path = FOLDER) -> dict[str, dict[tuple[str, str], str]]:
+    """Return the translations in a folder: locale, then context and English text, then the translated text."""
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        if path.name != TEMPLATE:
+            texts = json.loads(path.read_text("utf-8"))
+            # Blender looks up tooltips in the default context.
+            found[path.stem] = {
+                (context, english): text for english, text in texts.items() for context in (CONTEXT, _DEFAULT_CONTEXT)
+            }
+    return found
+
+
+def register() -> None:
+    """Make the translations known to Blender."""
+    bpy.app.translations.register(_PACKAGE, load())
+
+
+def unregister() -> None:
+    """Remove the translations."""
+    bpy.app.translations.unregister(_PACKAGE)
