@@ -47,8 +47,8 @@ fuzz: setup ## Feed broken files to the readers for FUZZ_SECONDS (120) or with F
 
 coverage: setup ## Measure the branches of io_formats that the codec tests and a short fuzzer run reach
 	@rm -rf build/coverage && mkdir -p build/coverage
-	@MESHFERRY_SAMPLES=build/no-samples timeout 1800 $(PYTHON) -m coverage run -m pytest -q -r f -m "not slow" \
-	  tests/codec tests/fuzz/test_fuzz_smoke.py
+	@MESHFERRY_SAMPLES=build/no-samples timeout 1800 $(PYTHON) -m coverage run -m pytest -q -r f -m "not slow and not needs_bpy" \
+	  tests/codec tests/fuzz/test_fuzz_smoke.py tests/cli/test_special_files.py
 	@$(PYTHON) -m coverage combine --quiet
 	@$(PYTHON) scripts/report_coverage.py build/coverage/data
 

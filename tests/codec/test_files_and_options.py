@@ -294,6 +294,7 @@ def test_given_values_win() -> None:
         ({"kind": "C"}, "Option 'kind' cannot be 'C'; it is one of A, B"),
         ({"kind": None}, "Option 'kind' cannot be 'None'"),
         ({"kind": ["A"]}, "Option 'kind' cannot be"),
+        ({"level": 10}, "Option 'level' cannot be 10; it goes from 0 to 9"),
     ],
 )
 def test_wrong_options(given: dict[str, Any], said: str) -> None:
