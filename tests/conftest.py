@@ -23,6 +23,13 @@ from types import ModuleType
 import pytest
 from load_package import SAMPLES, load_package
 
+if importlib.util.find_spec("hypothesis") is not None:
+    from hypothesis import HealthCheck, settings
+
+    # Neither a deadline nor a judgement of slow generation: no test depends on how busy the machine is.
+    settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("untimed")
+
 HAS_BPY = importlib.util.find_spec("bpy") is not None
 
 

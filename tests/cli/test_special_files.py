@@ -155,6 +155,15 @@ def test_a_batch_refuses_one_that_is_named(meshferry: Callable, folder: Path) ->
     assert (folder / "out" / "lamp.timbermesh").exists()
 
 
+def test_blender_is_never_given_a_device() -> None:
+    from meshferry.io_formats.errors import FormatError
+    from meshferry.io_formats.special_files import require_regular
+
+    require_regular(LAMP)
+    with pytest.raises(FormatError, match="Blender reads regular files only"):
+        require_regular("/dev/zero")
+
+
 @pytest.mark.needs_bpy
 def test_an_operator_reports_one(clean_blender: object, tmp_path: Path) -> None:
     import bpy
