@@ -129,6 +129,13 @@ def test_the_old_name_of_the_physics_mesh() -> None:
     assert "TriangleList" in asset.blocks["physics_mesh"][0]
     assert list(asset.opaque) == ["physics_shape"]
     assert inflated(writer.write(asset)) == inflated(both)
+    outside = sl.asset(
+        {"high_lod": [sl.square()], "physics_shape": [sl.square()]},
+        header={"physics_mesh": {"offset": 3, "size": 2**31 - 1}},
+    )
+    written = writer.write(reader.read(outside))
+    assert "TriangleList" in reader.read(outside).blocks["physics_mesh"][0], "the old name counts if the new is cut off"
+    assert writer.write(reader.read(written)) == written
 
 
 @pytest.mark.parametrize("entry", [{"offset": -1, "size": 5}, {"offset": 0, "size": 0}, {"offset": 3, "size": -1}])

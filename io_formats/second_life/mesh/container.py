@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,12 @@ class Parts:
     """The compressed bytes of each block by its key in the header, in their order on disk; opaque ones among them."""
     trailing: bytes = b""
     warnings: list[str] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+    """Keys of blocks that reach beyond the end of the file."""
+
+    def block_of(self, key: str) -> str:
+        """Return the block that a key stands for, as :func:`block_of_key`; an old name if the new one is cut off."""
+        return block_of_key(self.header.keys() - self.missing, key)
 
 
 def take_apart(data: bytes, *, item: str = "") -> Parts:
@@ -83,6 +89,7 @@ def _cut(data: bytes, start: int, parts: Parts) -> None:
             continue
         if start + offset + size > len(data):
             parts.warnings.append(f"The file is cut off: block '{key}' is missing, it reaches beyond the end")
+            parts.missing.add(key)
             continue
         places.append((offset, key, size))
         last = max(last, start + offset + size)
@@ -100,7 +107,7 @@ def block_entries(header: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
                 yield key, offset, size
 
 
-def block_of_key(header: dict[str, Any], key: str) -> str:
+def block_of_key(header: Collection[str], key: str) -> str:
     """Return which block a key of the header stands for: ``physics_mesh`` had another name; empty: none we know."""
     if key == OLD_PHYSICS_MESH and BLOCKS[-1] not in header:
         return BLOCKS[-1]

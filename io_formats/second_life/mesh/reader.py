@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import FormatError
 from ..models import LEVELS
-from .container import Inflater, Parts, block_of_key, inflater, take_apart
+from .container import Inflater, Parts, inflater, take_apart
 from .document import Asset
 
 BLOCK_LABELS = {
@@ -50,7 +50,7 @@ def read_within(data: bytes, inflating: Inflater, *, item: str = "") -> Asset:
         warnings=parts.warnings,
     )
     for key, stored in parts.stored.items():
-        block = block_of_key(parts.header, key)
+        block = parts.block_of(key)
         if block:
             label = BLOCK_LABELS[block]
             asset.blocks[block] = inflating.value(stored, f"{item}, {label}" if item else label)
@@ -93,7 +93,7 @@ def contents_of(data: bytes) -> tuple[Any, ...]:
 
 def _content(parts: Parts, key: str, inflating: Inflater) -> bytes:
     stored = parts.stored[key]
-    return inflating.inflate(stored, key) if block_of_key(parts.header, key) else stored
+    return inflating.inflate(stored, key) if parts.block_of(key) else stored
 
 
 def _without_place(entry: dict[str, Any]) -> list[str]:
