@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...io_formats.name_keys import PathTable
+from ...io_formats.name_keys import PathTable, cautious_key
+from ..inputs import file_key
 
 
 class FileNames:
@@ -19,13 +20,45 @@ class FileNames:
 
     def __init__(self, taken: PathTable[Any]) -> None:
         self._taken = taken
+        self._given: set[str] = set()
 
-    def of_part(self, target: Path, name: str) -> Path:
-        """Return where one of several files goes that a source becomes instead of ``target``.
+    def of_part(self, own: Path, target: Path, name: str) -> Path:
+        """Return the path of one of several files that a source becomes, such as ``crate.lid.mesh``, and take it.
 
-        ``name`` is that of what the file holds, without characters that a system refuses.
+        Parameters
+        ----------
+        own:
+            The path of the file that the source would become if it were the only one.
+        target:
+            The same, or a path from here of which the file is a part.
+        name:
+            What the file holds, without characters that a system refuses. Its dots become underscores, so that no two
+            sources have the same names. The name of a file that belongs to others gets a number.
         """
-        return target.with_name(name + target.suffix)
+        before = target.stem[len(own.stem) + 1 :]
+        part = (f"{before}_{name}" if before else name).replace(".", "_")
+        plain, number = f"{own.stem}.{part}", 2
+        path = own.with_name(plain + own.suffix)
+        while cautious_key(str(path)) in self._given or self.is_taken(path):
+            path = own.with_name(f"{plain}_{number}{own.suffix}")
+            number += 1
+        return self._give(path)
+
+    def of_clip(self, own: Path, target: Path, name: str) -> Path:
+        """Return the path of an animation that the user selected or renamed, such as ``walk.anim``, and take it.
+
+        If the file belongs to others, the path is that of :meth:`of_part`.
+        """
+        path = own.with_name(name + own.suffix)
+        is_own = file_key(path) == file_key(own)
+        if cautious_key(str(path)) in self._given or (not is_own and self.is_taken(path)):
+            return self.of_part(own, target, name)
+        return self._give(path)
+
+    def _give(self, path: Path) -> Path:
+        self._given.add(cautious_key(str(path)))
+        self.take(path)
+        return path
 
     def is_taken(self, path: Path) -> bool:
         """Tell whether a file belongs to others."""

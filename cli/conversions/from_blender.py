@@ -61,7 +61,7 @@ class FromBlender:
         for part in parts:
             path = job.target
             if len(parts) > 1:
-                path = self._names.of_part(path, files.file_name(part.name))
+                path = self._names.of_part(job.target, path, files.file_name(part.name))
             outcome = Outcome(job.sources[0], path, collection=part.name)
             if isinstance(job.format, BlenderFormat):
                 yield self._part_writer.write(part, outcome, job, job.format)

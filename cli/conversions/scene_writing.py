@@ -139,8 +139,8 @@ class SceneWriter:
     ) -> list[Path]:
         """Name the files that one source becomes, so that none is written twice in a run.
 
-        A single file has the name of its source. Several have the names of what they hold, and so has an animation
-        that the user chose or renamed.
+        A single file has the name of its source, to which several add the names of what they hold. An animation that
+        the user selected or renamed has its own name.
         """
         base = outcome.target
         if not job.in_folder:
@@ -150,18 +150,10 @@ class SceneWriter:
         names_clips = not target.capabilities.meshes and any(
             self._settings.clips.is_chosen(clip.name) for part in parts for clip in part.clips
         )
-        targets = [base]
-        if len(parts) > 1 or names_clips:
-            targets = [self._names.of_part(base, name) for name in files.file_names(parts)]
-        for path in targets:
-            if path != job.target:
-                if file_key(path) != file_key(job.target) and self._names.is_taken(path):
-                    way = (
-                        f"rename the collection '{outcome.collection}'" if outcome.collection else "rename one of them"
-                    )
-                    raise ExportError(f"{path} belongs to another input; {way}")
-                self._names.take(path)
-        return targets
+        if len(parts) == 1 and not names_clips:
+            return [base]
+        path_of = self._names.of_clip if names_clips else self._names.of_part
+        return [path_of(job.target, base, name) for name in files.file_names(parts)]
 
 
 def _path_beside(target: Path, output: OutputFile) -> Path:

@@ -195,8 +195,8 @@ def test_a_full_disk_is_no_failure_of_each_file(meshferry, library, pretend, tmp
     ("arguments", "said"),
     [
         (["--to", "blend", "-o", "OUT"], "There is nothing to convert: name files"),
-        (["LIBRARY", "-o", "OUT"], "Say with --to EXTENSION"),
-        (["LIBRARY", "--to", "blend"], "Say with -o FOLDER"),
+        (["LIBRARY", "-o", "OUT"], "Give the kind of file to write with --to EXTENSION"),
+        (["LIBRARY", "--to", "blend"], "Give the folder to write into with -o FOLDER"),
         (["LIBRARY", "--to", "gif", "-o", "OUT"], "Nothing here writes '.gif' files"),
         (["LIBRARY", "--to", "blend", "-o", "FILE"], "the journal cannot be written"),
         (["LIBRARY", "LIBRARY/../other", "--to", "blend", "-o", "OUT"], "a.timbermesh"),

@@ -68,7 +68,7 @@ def no_common_drive(*_):
 def test_files_on_another_drive_are_not_below_the_output_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(os.path, "relpath", no_common_drive)
     names = PartNames(tmp_path / "crate.mesh", tmp_path, frozenset())
-    assert names.of_part(tmp_path / "crate.mesh", "lid") == tmp_path / "crate.lid.mesh"
+    assert names.of_part(tmp_path / "crate.mesh", tmp_path / "crate.mesh", "lid") == tmp_path / "crate.lid.mesh"
     assert Links(tmp_path, Path("page.html")).to("a.png") == tmp_path.as_uri() + "/a.png"
 
 

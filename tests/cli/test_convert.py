@@ -208,3 +208,20 @@ def test_names_that_no_console_can_show(meshferry, write_windmill, tmp_path):
     assert done.status == 0
     assert done.out.isascii()
     assert done.entries[0]["input"] == str(path)
+
+
+@pytest.mark.parametrize("command", [("convert",), ("batch", "--jobs", "1")], ids=lambda command: command[0])
+def test_both_commands_name_files_alike(meshferry, write_windmill, tmp_path, command):
+    for name in ("mill", "mill.#Sails", "deep/mill"):  # the file of the second is called as a part of the first
+        write_windmill(f"in/{name}.timbermesh")
+    given = [tmp_path / "in", "--to", "data", "-o", tmp_path / "out", *command[1:]]
+    for _again in range(2):
+        assert meshferry(command[0], *given).status == 0
+    assert sorted(path.relative_to(tmp_path / "out").as_posix() for path in tmp_path.glob("out/**/*.data")) == [
+        "deep/mill.#Sails.data",
+        "deep/mill.mill.data",
+        "mill.#Sails.#Sails.data",
+        "mill.#Sails.mill_#Sails.data",
+        "mill.#Sails_2.data",
+        "mill.mill.data",
+    ]

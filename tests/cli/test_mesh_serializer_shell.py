@@ -145,7 +145,7 @@ def test_a_blend_file_of_several_objects(meshferry: Any, tmp_path: Path) -> None
     assert len(made.unpack((tmp_path / "joined.data").read_bytes()).triangles) == 24
     done = meshferry("convert", tmp_path / "yard.blend", "--to", "bytes", "-o", tmp_path / "each")
     assert done.status == 0, done.err
-    assert names_in(tmp_path / "each") == ["Crate_2.bytes", "Wall.bytes"]
+    assert names_in(tmp_path / "each") == ["yard.Crate_2.bytes", "yard.Wall.bytes"]
 
 
 def three_objects(path: Path, material: str) -> Path:
@@ -177,9 +177,13 @@ def test_what_one_file_lost_is_said_of_it_alone(meshferry: Any, tmp_path: Path) 
     options = ("--to", "data", "-o", tmp_path / "out", "--mesh-tangents", "always")
     done = meshferry("convert", "--json", source, *options)
     said = {Path(entry["output"]).stem: entry["warnings"] for entry in done.entries}
-    assert {name: len(texts) for name, texts in said.items()} == {"Bare": 2, "Loose": 1, "Whole": 0}, said
-    assert said["Bare"][0] == "material 'Steel' of object 'Bare' and 2 more not carried over"
-    assert "no UV map" in said["Bare"][1] and "1 vertex belongs to no triangle" in said["Loose"][0]
+    assert {name: len(texts) for name, texts in said.items()} == {
+        "parts.Bare": 2,
+        "parts.Loose": 1,
+        "parts.Whole": 0,
+    }, said
+    assert said["parts.Bare"][0] == "material 'Steel' of object 'Bare' and 2 more not carried over"
+    assert "no UV map" in said["parts.Bare"][1] and "1 vertex belongs to no triangle" in said["parts.Loose"][0]
     assert [entry["facts"]["materials"] for entry in done.entries] == [0, 0, 0]
     assert [entry["facts"]["uv_layers"] for entry in done.entries] == [0, 1, 1]
 
@@ -189,7 +193,7 @@ def test_a_strict_conversion_writes_what_lost_nothing(meshferry: Any, tmp_path: 
     source = three_objects(tmp_path / "parts.blend", "")
     options = ("--strict", "--to", "data", "-o", tmp_path / "out", "--mesh-tangents", "always")
     assert meshferry("convert", source, *options).status == 1
-    assert names_in(tmp_path / "out") == ["Whole.data"]
+    assert names_in(tmp_path / "out") == ["parts.Whole.data"]
 
 
 def test_a_split_is_said_once(meshferry: Any, tmp_path: Path) -> None:
@@ -205,7 +209,7 @@ def test_a_split_is_said_once(meshferry: Any, tmp_path: Path) -> None:
         "convert", tmp_path / "s.timbermesh", "--to", "data", "-o", tmp_path / "out", "--large-meshes", "split"
     )
     assert done.status == 0
-    assert names_in(tmp_path / "out") == ["s_1.data", "s_2.data"]
+    assert names_in(tmp_path / "out") == ["s.s_1.data", "s.s_2.data"]
     assert done.err.count("split into 2 files") == 1
     one = meshferry("convert", tmp_path / "s.timbermesh", tmp_path / "one.data", "--large-meshes", "split")
     assert one.status == 1

@@ -76,7 +76,7 @@ def test_what_is_only_written_is_not_searched_for(meshferry, tmp_path):
     (tmp_path / "box.dae").write_text("<COLLADA/>")
     (tmp_path / "box.llsd").write_text("<llsd/>")
     done = meshferry("inspect", tmp_path)
-    assert done.status == 2
+    assert done.status == 1
     assert ".llmesh" in done.err
     assert ".dae" not in done.err
     done = meshferry("inspect", tmp_path / "box.dae")

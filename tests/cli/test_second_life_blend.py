@@ -137,7 +137,7 @@ def test_several_objects_are_one_bundle_and_several_assets(meshferry, scene, tmp
     assert "--mesh-files" not in done.err
     done = meshferry("convert", "--json", blend, "--to", "llmesh", "-o", tmp_path / "out")
     assert done.status == 0, done.err
-    assert files_below(tmp_path / "out") == ["One.llmesh", "Two.llmesh"]
+    assert files_below(tmp_path / "out") == [f"{blend.stem}.One.llmesh", f"{blend.stem}.Two.llmesh"]
 
 
 def test_errors_of_the_rules_stop_a_set_and_write_nothing(meshferry, scene, tmp_path):

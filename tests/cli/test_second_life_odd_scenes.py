@@ -221,7 +221,7 @@ def test_twelve_materials_are_two_objects_in_one_box(convert):
 
     done, paths = convert(fill, "llmesh")
     assert done.status == 0, done.err
-    assert [path.name for path in paths] == ["Many.llmesh", "Many_b.llmesh"]
+    assert [path.name for path in paths] == ["odd.Many.llmesh", "odd.Many_b.llmesh"]
     one, other = (oracle.decode(path.read_bytes()) for path in paths)
     assert [len(part.levels["high_lod"]) for part in (one, other)] == [8, 4]
     assert (one.header.get("submodel_id"), other.header["submodel_id"]) == (None, 1)

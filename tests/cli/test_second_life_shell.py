@@ -34,8 +34,8 @@ def test_every_real_asset_comes_back_through_the_shell(run_script, samples: Path
         within = judge.EXACT if exact else judge.EDITABLE
         print(name, judge.same_asset(before, after, normals=within, except_doubtful=not exact))
     # The three models of the bundle, one of them a further part of another, and its materials' names.
-    parts = sorted(path.name for path in (tmp_path / "back" / "synthetic").glob("*.llmesh") if "synth" not in path.name)
-    assert parts == ["crate.llmesh", "many.llmesh", "manyb.llmesh"]
+    parts = sorted(path.name for path in (tmp_path / "back" / "synthetic").glob("synth_scene.*"))
+    assert parts == [f"synth_scene.{name}.llmesh" for name in ("crate", "many", "manyb")]
 
 
 def test_every_real_asset_becomes_an_upload_set_or_says_why_not(run_script, samples: Path, tmp_path: Path) -> None:

@@ -113,10 +113,10 @@ def test_an_animation_of_another_version(meshferry, idle, tmp_path):
 def test_animations_out_of_a_mesh(meshferry, moving, tmp_path):
     done = meshferry("convert", "--strict", moving, "--to", "anim", "-o", tmp_path / "out")
     assert (done.status, done.err) == (0, ""), done.err
-    assert names_in(tmp_path / "out") == ["lift.anim", "swing.anim"]
+    assert names_in(tmp_path / "out") == [f"{moving.stem}.lift.anim", f"{moving.stem}.swing.anim"]
     assert "1 animation ('swing', 7 frames)" in done.out
     assert "triangle" not in done.out
-    assert rise_of(tmp_path / "out" / "swing.anim") == 6
+    assert rise_of(tmp_path / "out" / f"{moving.stem}.swing.anim") == 6
 
 
 def test_several_animations_do_not_become_one_file(meshferry, moving, tmp_path):
@@ -141,6 +141,13 @@ def test_a_new_name_of_an_animation_is_that_of_its_file(meshferry, moving, tmp_p
     one = ["--clip-names", "swing", "--rename-clip", "swing=turn"]
     assert meshferry("convert", moving, "--to", "anim", "-o", tmp_path / "other", *one).status == 0
     assert names_in(tmp_path / "other") == ["turn.anim"]
+
+
+def test_a_selected_animation_keeps_its_name_where_that_is_free(meshferry, tmp_path):
+    sources = [rigs.write_mesh(tmp_path / f"{name}.mesh", [rigs.make_clip("walk", 3)]) for name in ("one", "two")]
+    done = meshferry("convert", *sources, "--to", "anim", "-o", tmp_path / "out", "--clip-names", "walk")
+    assert (done.status, done.err) == (0, "")
+    assert names_in(tmp_path / "out") == ["two.walk.anim", "walk.anim"]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +249,7 @@ def test_nodes_of_a_tree_stand_where_they_stood(meshferry, windmill, tmp_path):
     assert np.array_equal(points.max(0), [1, 1, 4])  # the sails stand 3 m up, 1 m in front
     assert np.array_equal(points.min(0), [-1, -2, -1])
     assert meshferry("convert", windmill, "--to", "unigine_mesh", "-o", tmp_path / "out").status == 0
-    assert names_in(tmp_path / "out") == ["#Sails.mesh", "windmill.mesh"]
+    assert names_in(tmp_path / "out") == ["windmill.#Sails.mesh", "windmill.windmill.mesh"]
 
 
 def test_what_holds_nothing_of_the_kind(meshferry, mesh, idle, tmp_path):

@@ -140,7 +140,7 @@ def test_several_objects_become_several_files_or_one_joined(meshferry, tmp_path)
     assert done.status == 1
     assert "cannot become one file; use --mesh-files joined to join them, or --to mesh -o FOLDER" in done.err
     assert meshferry("convert", source, "--to", "mesh", "-o", tmp_path / "out").status == 0
-    assert names_in(tmp_path / "out") == ["Roof.mesh", "Wall.mesh"]
+    assert names_in(tmp_path / "out") == ["house.Roof.mesh", "house.Wall.mesh"]
     joined = ["--mesh-files", "joined", "--space", "world"]
     assert meshferry("convert", source, tmp_path / "house.mesh", *joined).status == 0
     (node,) = scene_of(tmp_path / "house.mesh").nodes
