@@ -182,10 +182,10 @@ def test_several_animations(meshferry, tmp_path, kind):
     assert back.status == 0, back.err
     assert not [text for entry in back.entries for text in entry["warnings"]]
     found = {path.stem: measure.measured_file(path) for path in (tmp_path / "out").iterdir()}
-    assert set(found) == ({"model"} if kind == "usd" else {"Far", "Move"})
-    assert found["model" if kind == "usd" else "Move"].posed["mPelvis"] == pytest.approx([0.5, 0, 0], abs=1e-4)
+    assert set(found) == ({"model"} if kind == "usd" else {"model.Far", "model.Move"})
+    assert found["model" if kind == "usd" else "model.Move"].posed["mPelvis"] == pytest.approx([0.5, 0, 0], abs=1e-4)
     if kind != "usd":
-        assert found["Far"].posed["mPelvis"] == pytest.approx([1, 0, 0], abs=1e-4)
+        assert found["model.Far"].posed["mPelvis"] == pytest.approx([1, 0, 0], abs=1e-4)
 
 
 def test_another_rate_comes_back(meshferry, tmp_path):
@@ -458,8 +458,10 @@ def test_collections_of_a_blend_file_become_files(meshferry, tmp_path):
     assert meshferry("convert", first, second, tmp_path / "both.blend").status == 0
     done = meshferry("convert", tmp_path / "both.blend", "--to", "glb", "-o", tmp_path / "out", "--json")
     assert done.status == 0
-    assert names_in(tmp_path / "out") == ["first.glb", "second.glb"]
-    assert [len(glb_content(tmp_path / "out" / f"{name}.glb")[0]["nodes"]) for name in ("first", "second")] == [3, 3]
+    assert names_in(tmp_path / "out") == ["both.first.glb", "both.second.glb"]
+    assert [
+        len(glb_content(tmp_path / "out" / f"{name}.glb")[0]["nodes"]) for name in ("both.first", "both.second")
+    ] == [3, 3]
     assert meshferry("convert", first, second, tmp_path / "both.glb").status == 0
     assert len(glb_content(tmp_path / "both.glb")[0]["nodes"]) == 6
 
