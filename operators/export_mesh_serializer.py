@@ -36,7 +36,7 @@ class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
     """Write MeshSerializer2 files, one for each object or one of all."""
 
     bl_idname = "export_scene.mesh_serializer"
-    bl_label = "Export Unity MeshSerializer2"
+    bl_label = "Export Unity Mesh"
     bl_description = "Export objects to files that scripts of Unity projects load with MeshSerializer2"
 
     format = MESH_SERIALIZER

@@ -178,7 +178,7 @@ class EXPORT_SCENE_OT_second_life_upload(ExportSet, bpy.types.Operator):
     """Write the files that the viewer's upload window takes."""
 
     bl_idname = "export_scene.second_life_upload"
-    bl_label = "Export Second Life Upload Set"
+    bl_label = "Export SL Upload"
     bl_description = (
         "Export objects to what the viewer's upload window takes: a Collada file for each level of detail and for "
         "the physics, with the textures beside them"
@@ -237,7 +237,7 @@ class EXPORT_SCENE_OT_second_life_mesh(ExportSecondLife, bpy.types.Operator):
     """Write mesh assets, one for each object."""
 
     bl_idname = "export_scene.second_life_mesh"
-    bl_label = "Export Second Life Mesh"
+    bl_label = "Export SL Mesh"
     bl_description = (
         "Export each object, with levels of detail, physics and rig, to a mesh asset as the grid stores it: for "
         "OpenSim archives and tools. The viewer's upload window does not take it"
@@ -256,7 +256,7 @@ class EXPORT_SCENE_OT_second_life_bundle(ExportSet, bpy.types.Operator):
     """Write a model bundle with its companion."""
 
     bl_idname = "export_scene.second_life_bundle"
-    bl_label = "Export Second Life Model Bundle"
+    bl_label = "Export SL Bundle"
     bl_description = (
         "For experts: export to a model as the viewer's upload window saves it. Set MeshImportUseSLM to TRUE in the "
         "viewer's debug settings, then choose the .dae beside it: the viewer opens the bundle in its place"
@@ -284,7 +284,7 @@ class EXPORT_SCENE_OT_second_life_request(ExportSet, bpy.types.Operator):
     """Write the bodies of an upload request."""
 
     bl_idname = "export_scene.second_life_request"
-    bl_label = "Export Second Life Upload Request"
+    bl_label = "Export SL Request"
     bl_description = (
         "Export objects to what a tool posts to the NewFileAgentInventory capability of a grid: the question for the "
         "fee, and the upload itself"

@@ -57,7 +57,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
     """Write a Timbermesh file for each of several collections."""
 
     bl_idname = "export_scene.timbermesh_batch"
-    bl_label = "Batch Export Timbermesh"
+    bl_label = "Batch Timbermesh"
     bl_description = "Export each of several collections to a Timbermesh file of its own"
     bl_options = {"PRESET"}
 

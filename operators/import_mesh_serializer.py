@@ -22,7 +22,7 @@ class IMPORT_SCENE_OT_mesh_serializer(ImportAnyName, bpy.types.Operator):
     """Read MeshSerializer2 files and their relatives."""
 
     bl_idname = "import_scene.mesh_serializer"
-    bl_label = "Import Unity MeshSerializer2"
+    bl_label = "Import Unity Mesh"
     bl_description = "Import meshes that Unity projects keep in files of MeshSerializer2 and its relatives"
 
     panel_prefix = "MESH_SERIALIZER"

@@ -28,7 +28,7 @@ class IMPORT_SCENE_OT_second_life(ImportAnyName, bpy.types.Operator):
     """Read Second Life and OpenSim mesh assets and model bundles, in any mixture."""
 
     bl_idname = "import_scene.second_life"
-    bl_label = "Import Second Life Mesh"
+    bl_label = "Import SL Mesh"
     bl_description = (
         "Import mesh assets and model bundles of Second Life and OpenSim, with levels of detail, physics and rig"
     )

@@ -30,6 +30,9 @@ Rule = Callable[[Values], bool]
 SECTIONS = ("Objects", "Geometry", "Armature", "Animation", "Materials", "File")
 """Order of the sections of a dialog; sections of other names come last."""
 
+LONGEST_LABEL = 16
+"""Letters that fit beside the value of an option, in a file dialog of 1280 pixels; longer labels stand above it."""
+
 _EMBEDDED = unigine_mesh_options.EMBED_ANIMATION.name
 _HOLD_ANIMATIONS = frozenset({"MS10", "MS11", "MS12"})
 
@@ -240,7 +243,11 @@ def draw_options(
                     if isinstance(option.default, bool):
                         row.prop(owner, option.name)
                         continue
-                body.prop(owner, option.name, placeholder="Path" if option.is_path else "")
+                if len(option.label) > LONGEST_LABEL and not isinstance(option.default, bool):
+                    body.label(text=option.label, text_ctxt=CONTEXT)
+                    body.prop(owner, option.name, text="")
+                else:
+                    body.prop(owner, option.name, placeholder="Path" if option.is_path else "")
                 _draw_notes(body, option.name, values)
                 if option.name in _RATES and not values[option.name]:
                     draw_automatic_rate(body, _RATES[option.name]())

@@ -216,7 +216,7 @@ def test_a_note_says_which_versions_hold_animations(clean_blender):
         return layout.sections["PREFIX_animation"].labels
 
     assert any("ms12" in label for label in noted("MS13"))
-    assert noted("MS12") == []
+    assert noted("MS12") == ["Repeat Last Frame"]
 
 
 def test_paths_are_absolute_and_without_quotes(clean_blender):

@@ -87,15 +87,15 @@ def test_no_two_file_handlers_share_an_extension(clean_blender):
         ("import_scene.timbermesh", "Import Timbermesh"),
         ("export_scene.timbermesh", "Export Timbermesh"),
         ("import_scene.unigine", "Import UNIGINE"),
-        ("export_scene.unigine_mesh", "Export UNIGINE Mesh"),
-        ("export_scene.unigine_anim", "Export UNIGINE Animation"),
-        ("import_scene.second_life", "Import Second Life Mesh"),
-        ("export_scene.second_life_upload", "Export Second Life Upload Set"),
-        ("export_scene.second_life_mesh", "Export Second Life Mesh"),
-        ("export_scene.second_life_bundle", "Export Second Life Model Bundle"),
-        ("export_scene.second_life_request", "Export Second Life Upload Request"),
-        ("import_scene.mesh_serializer", "Import Unity MeshSerializer2"),
-        ("export_scene.mesh_serializer", "Export Unity MeshSerializer2"),
+        ("export_scene.unigine_mesh", "Save UNIGINE Mesh"),
+        ("export_scene.unigine_anim", "Save UNIGINE Anim"),
+        ("import_scene.second_life", "Import SL Mesh"),
+        ("export_scene.second_life_upload", "Export SL Upload"),
+        ("export_scene.second_life_mesh", "Export SL Mesh"),
+        ("export_scene.second_life_bundle", "Export SL Bundle"),
+        ("export_scene.second_life_request", "Export SL Request"),
+        ("import_scene.mesh_serializer", "Import Unity Mesh"),
+        ("export_scene.mesh_serializer", "Export Unity Mesh"),
         ("export_scene.mesh_serializer_check", "Check Unity MeshSerializer2"),
         ("object.second_life_avatar_add", "Add Second Life Avatar"),
     ],
@@ -103,6 +103,19 @@ def test_no_two_file_handlers_share_an_extension(clean_blender):
 def test_search_finds_operators_by_their_format(clean_blender, operator, label):
     module, name = operator.split(".")
     assert getattr(getattr(clean_blender.ops, module), name).get_rna_type().name == label
+
+
+def test_labels_fit_the_button_of_the_file_dialog(clean_blender):
+    """Longer labels end in "…" there at 1280 pixels, such as "Export UNIGINE Mesh"."""
+    found = [
+        getattr(module, name).get_rna_type()
+        for module in (clean_blender.ops.import_scene, clean_blender.ops.export_scene)
+        for name in dir(module)
+        if name.startswith(("timbermesh", "unigine", "second_life", "mesh_serializer"))
+    ]
+    labels = [kind.name for kind in found if "filter_glob" in kind.properties]
+    assert len(labels) >= 10
+    assert not [label for label in labels if len(label) > 17]
 
 
 @pytest.mark.parametrize("group", ["Object", "Collection", "Action", "Material", "Mesh", "Bone"])
