@@ -106,6 +106,15 @@ def test_several_become_collections_of_one_file_and_files_again(meshferry, write
     assert triangles(tmp_path / "only.timbermesh") == 24
 
 
+def test_files_of_similar_names_do_not_collide_on_their_way_through_one_file(meshferry, write_windmill, tmp_path):
+    sources = [write_windmill(f"{name}.timbermesh") for name in ("a.b", "a_b", "A.B c")]
+    assert meshferry("convert", *sources, tmp_path / "all.blend").status == 0
+    done = meshferry("convert", tmp_path / "all.blend", "--to", "timbermesh", "-o", tmp_path / "out")
+    assert (done.status, done.err) == (0, "")
+    names = ["all.A_B c.timbermesh", "all.a_b.timbermesh", "all.a_b_2.timbermesh"]
+    assert files_in(tmp_path / "out") == names
+
+
 def test_a_collection_that_is_not_there(meshferry, tmp_path):
     save_scene(tmp_path / "scene.blend", {"Barn": ["Wall"]})
     done = meshferry("convert", tmp_path / "scene.blend", tmp_path / "out.timbermesh", "--collection", "Bran")
