@@ -1,4 +1,4 @@
-"""Bones that deform nothing and are longer than the model, which would fill the view with lines: hidden, not removed.
+"""Hide bones that deform nothing and reach out of the model or through it, which would fill the view with lines.
 
 A cat of 6 cm has 289 bones, of which 52 deform it; controls and mechanism bones reach up to 12 cm.
 """
@@ -14,6 +14,8 @@ from ...io_formats.scene import Node, Scene
 from .armatures import BoneMap
 
 COLLECTION = "Helper Bones"
+LONG, OUTSIDE = 0.25, 0.1
+"""Smallest length of helper bones, and how far shorter ones reach out of the model, in parts of its largest side."""
 
 
 def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types.Object]) -> None:
@@ -31,20 +33,20 @@ def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types
     for armature in made:
         deforming: set[str] = set()
         others: set[str] = set()
-        size = 0.0
+        nodes: list[Node] = []
         for number, found in enumerate(bones):
             if found is None or found.armature != armature:
                 continue
             bound = [node for node in scene.nodes if node.skeleton == number]
             weighted = _weighted_joints(bound)
-            size = max(size, size_of(bound))
+            nodes += bound
             for joint, name in enumerate(found.bones):
                 if name is not None and joint in weighted:
                     deforming.add(name)
                 elif name is not None and scene.skeletons[number].joints[joint].tail is None:
                     others.add(name)
-        if deforming and size > 0:
-            _hide_longer(armature.data, sorted(others - deforming), size)
+        if deforming and size_of(nodes) > 0:
+            _hide_far(armature.data, sorted(others - deforming), deforming, nodes)
 
 
 def size_of(nodes: Sequence[Node]) -> float:
@@ -62,8 +64,18 @@ def _weighted_joints(nodes: Sequence[Node]) -> set[int]:
     return found
 
 
-def _hide_longer(data: bpy.types.Armature, names: Sequence[str], size: float) -> None:
-    found = [data.bones[name] for name in names if data.bones[name].length > size]
+def _hide_far(data: bpy.types.Armature, names: Sequence[str], deforming: set[str], nodes: Sequence[Node]) -> None:
+    points = np.concatenate([node.mesh.points for node in nodes if node.mesh])
+    low, high, size = points.min(axis=0), points.max(axis=0), size_of(nodes)
+
+    def is_far(bone: bpy.types.Bone) -> bool:
+        ends = np.array([bone.head_local, bone.tail_local])
+        if max((low - ends).max(), (ends - high).max()) > OUTSIDE * size:
+            return True
+        leads_to_model = any(child.name in deforming for child in bone.children_recursive)
+        return bone.length > (1 if leads_to_model else LONG) * size
+
+    found = [data.bones[name] for name in names if is_far(data.bones[name])]
     if found:
         collection = data.collections.new(COLLECTION)
         collection.is_visible = False
