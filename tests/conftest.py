@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,12 @@ HAS_BPY = importlib.util.find_spec("bpy") is not None
 
 
 load_package()
+
+# Shells start jobs in the background with SIGINT ignored, nohup with SIGHUP; processes of the tests would inherit that.
+for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
+    number = getattr(signal, name, None)
+    if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 
 _exit_status = pytest.StashKey[int]()

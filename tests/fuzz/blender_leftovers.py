@@ -48,8 +48,10 @@ _PICTURE = base64.b64decode(
 )
 """A PNG of one pixel."""
 
-_NO_WORK = re.compile(r"try:|finally:|return \w+|self\.made \+= .+")
-"""Lines between the making of a block and its noting, and the noting."""
+_NO_WORK = re.compile(
+    r"try:|finally:|return \w+|self\.made \+= .+|except StopIteration as \w+:|result: T = .+|steps\.close\(\)"
+)
+"""Lines between the making of a block and its noting, the noting, and what closes a generator that has ended."""
 
 
 class Broken(Exception):
