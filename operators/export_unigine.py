@@ -43,7 +43,7 @@ class EXPORT_SCENE_OT_unigine_mesh(ExportFiles, bpy.types.Operator):
     """Write UNIGINE meshes, one for each object or one of all."""
 
     bl_idname = "export_scene.unigine_mesh"
-    bl_label = "Save UNIGINE Mesh"
+    bl_label = "Export UNIGINE"
     bl_description = "Export objects, with armature and shape keys, to meshes of the UNIGINE engine"
 
     format = UNIGINE_MESH
@@ -86,7 +86,7 @@ class EXPORT_SCENE_OT_unigine_anim(ExportFiles, bpy.types.Operator):
     """Write UNIGINE animations, one for each clip."""
 
     bl_idname = "export_scene.unigine_anim"
-    bl_label = "Save UNIGINE Anim"
+    bl_label = "Export .anim"
     bl_description = "Export the actions or NLA strips of armatures to animations of the UNIGINE engine"
 
     format = UNIGINE_ANIMATION

@@ -189,9 +189,13 @@ def _import_file(
         scene.warnings += armature_matching.mismatches(context, scene, armatures)
     building = importer.import_steps(context, scene, general, path, armature=armature)
     result = yield from scaled(building, 0.3, 1.0)
-    if result.objects:
-        record = FileRecord(Path(path).absolute(), str(scene.properties.get("format", "")), digest_of(Path(path)))
-        file_records.write(context, [result.collection], record)
+    try:
+        if result.objects:
+            record = FileRecord(Path(path).absolute(), str(scene.properties.get("format", "")), digest_of(Path(path)))
+            file_records.write(context, [result.collection], record)
+    except BaseException:
+        result.undo()
+        raise
     return result
 
 
