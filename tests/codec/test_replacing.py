@@ -36,6 +36,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     monkeypatch.setattr(replacing.os, "replace", windows_replace)
     monkeypatch.setattr(replacing.os, "unlink", windows_unlink)
     monkeypatch.setattr(replacing.time, "sleep", lambda _: None)
+    monkeypatch.setattr(replacing.shutil, "_use_fd_functions", False)  # as on Windows
     monkeypatch.setattr(file_sets, "lock", lambda _: True)  # msvcrt exists on Windows only
     return violations
 
