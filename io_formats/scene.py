@@ -336,6 +336,8 @@ class Clip:
     vertices: list[VertexTrack] = field(default_factory=list)
     properties: dict[str, Any] = field(default_factory=dict)
     """``root_motion`` (bool), …"""
+    has_own_rate: bool = False
+    """Whether ``fps`` was read from a file, so that a format without frame rates loses it."""
 
 
 @dataclass

@@ -64,7 +64,7 @@ class ClipSampler:
                     del deforming[index]
                 else:
                     shapes[index].append(shape)
-        clip = Clip(source.name, source.fps, len(poses))
+        clip = Clip(source.name, source.fps, len(poses), has_own_rate=source.has_own_rate)
         if kind != "VERTEX":
             clip.transforms = [
                 track

@@ -36,6 +36,8 @@ class ClipSource:
     strips: set[str] = field(default_factory=set)
     """Names of the NLA strips to play alone."""
     root_motion: bool = False
+    has_own_rate: bool = False
+    """Whether the frame rate came from a file."""
     is_empty: bool = False
     """Whether it came from a file without a single frame."""
 
@@ -108,7 +110,7 @@ def find_clips(
         clip.is_empty &= for_joints
     if options["frame_rate"]:
         for clip in clips:
-            clip.fps = float(options["frame_rate"])
+            clip.fps, clip.has_own_rate = float(options["frame_rate"]), False
     return clips
 
 
@@ -156,12 +158,13 @@ def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool,
 def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSource:
     """Describe the clip that some actions make up together."""
     first = actions[0] if actions else None
-    fps = next((action.meshferry.fps for action in actions if action.meshferry.fps > 0), 0.0) or scene_rate(scene)
+    own_rate = next((action.meshferry.fps for action in actions if action.meshferry.fps > 0), 0.0)
     return ClipSource(
         name=clip_name(first) if first else DEFAULT_CLIP,
         start=min((action.frame_range[0] for action in actions), default=float(scene.frame_start)),
         end=max((action.frame_range[1] for action in actions), default=float(scene.frame_end)),
-        fps=fps,
+        fps=own_rate or scene_rate(scene),
+        has_own_rate=own_rate > 0,
         is_cyclic=bool(actions) and all(action.use_frame_range and action.use_cyclic for action in actions),
         from_file=any(action.meshferry.frame_count > 0 for action in actions),
         root_motion=any(action.meshferry.root_motion for action in actions),

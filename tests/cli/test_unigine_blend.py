@@ -1,7 +1,11 @@
 """UNIGINE's meshes and animations to and from .blend files."""
 
+from pathlib import Path
+
 import pytest
 import rigs
+
+ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -108,6 +112,17 @@ def test_back_to_animations(meshferry, blend, tmp_path):
     assert names_in(tmp_path / "out") == ["Raise.anim", "swing.anim"]
     assert scene_of(tmp_path / "out" / "swing.anim").clips[0].frame_count == 7
     assert scene_of(tmp_path / "out" / "Raise.anim").clips[0].transforms[-1].translation[-1, 2] == pytest.approx(3)
+
+
+@pytest.mark.parametrize("version", ["an11", "an13"])
+def test_a_frame_rate_that_came_from_a_file_is_lost_with_a_warning(meshferry, tmp_path, version):
+    """Only an13 holds a rate: one of an11 is the scene's, whose loss is not worth a warning."""
+    example = ROOT / "examples" / "lamp_nod.anim"
+    source, blend = tmp_path / "nod.anim", tmp_path / "nod.blend"
+    assert meshferry("convert", example, source, "--animation-version", version).status == 0
+    assert meshferry("convert", source, blend).status == 0
+    done = meshferry("convert", blend, tmp_path / "back.anim", "--animation-version", "an11")
+    assert ("frames a second, which an11 cannot store" in done.err) == (version == "an13")
 
 
 def test_the_only_animation_has_the_name_of_its_source(meshferry, blend, tmp_path):

@@ -48,7 +48,7 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
             if value:
                 skeleton.properties[key] = value
         if document.fps > 0:
-            clip.fps = float(document.fps)
+            clip.fps, clip.has_own_rate = float(document.fps), True
         else:
             scene.warnings.append(f"Its frame rate is {document.fps}, which is none")
     scene.skeletons.append(skeleton)
@@ -129,7 +129,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
             scene.warnings.append(
                 f"'{skeleton.name}' came without a bind pose; {version} holds the first frame in its place"
             )
-        if clip.fps > 0 and scene.properties.get("version") in SKELETON_VERSIONS:
+        if clip.has_own_rate:
             scene.warnings.append(
                 f"Animation '{clip.name}' has {clip.fps:g} frames a second, which {version} cannot store; an13 can"
             )
