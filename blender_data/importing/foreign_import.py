@@ -70,6 +70,8 @@ def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool)
         Keep the keys of animations in which nothing moves at all.
     """
     held = _held_actions(objects) if keeps_clips else set()
+    for action in held:  # marks them as read from a file, so that exporters keep them where they equal the rest pose
+        action.meshferry.frame_count = round(action.frame_range[1] - action.frame_range[0]) + 1
     for action in bpy.data.actions:
         if action in held:
             continue

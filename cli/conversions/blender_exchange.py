@@ -22,6 +22,9 @@ from .usd_rate import frames_per_second
 _NEAR_A_RATE = 1e-2
 """Frames a second by which keys may miss a whole rate: their times are kept in single precision."""
 _HIGHEST_RATE = 480
+_COMMON_RATES = (24, 25, 30, 50, 60)
+"""Rates to try where keys are several frames apart: glTF files have two keys where nothing moves."""
+_NEAR_A_FRAME = 1e-3
 _SMALL = 0.1
 """Size of an object, in metres, of which the sixth decimal is more than 1e-5."""
 _HIGHEST_EXPONENT = 4
@@ -136,7 +139,10 @@ def _rate_of_keys(session: BlendSession, scene: Any) -> int:
         return 0
     rate = _rate_of(scene) / interval
     nearest = round(rate)
-    return nearest if 1 <= nearest <= _HIGHEST_RATE and abs(rate - nearest) < _NEAR_A_RATE else 0
+    if 1 <= nearest <= _HIGHEST_RATE and abs(rate - nearest) < _NEAR_A_RATE:
+        return nearest
+    gaps = {common: common / rate for common in _COMMON_RATES}
+    return next((common for common, gap in gaps.items() if gap > 1.5 and abs(gap - round(gap)) < _NEAR_A_FRAME), 0)
 
 
 def write_objects(

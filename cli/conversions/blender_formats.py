@@ -58,6 +58,11 @@ class BlenderFormat:
     """Whether exporters write one normal a vertex, the mean of those of its corners."""
     drops_held_poses: bool = False
     """Whether importers find no animation where a value never changes, since exporters leave out all but its first."""
+    drops_held_objects: bool = False
+    """Whether still animations of objects and shape keys are dropped on import, as exporters add them to all objects.
+
+    Poses of bones are kept, and with them the length of the animation.
+    """
     times_are_frames: bool = False
     """Whether importers take the file's times for frames, whatever the rate of either."""
     scaffolding: tuple[str, ...] = ()
@@ -229,6 +234,7 @@ FBX = BlenderFormat(
     importers=("wm.fbx_import", "import_scene.fbx"),
     exporters=("export_scene.fbx",),
     reading={"use_anim": True, "use_custom_normals": True, "validate_meshes": False, "anim_offset": 1.0},
+    drops_held_objects=True,
     writing={
         "use_selection": True,
         "object_types": {"EMPTY", "CAMERA", "LIGHT", "ARMATURE", "MESH", "OTHER"},

@@ -131,8 +131,8 @@ class PartWriter:
         blender_exchange.require_writer(self._session, target)
         if target.averages_normals and target.capabilities_in(self._session.bpy.app.version).normals:
             self._report_sharp_edges(objects, outcome)
-        if target.drops_held_poses:
-            self._report_held_poses(objects, outcome)
+        if target.drops_held_poses or (target.drops_held_objects and len(clips) < 2):
+            self._report_held_poses(objects, outcome, target)
         if self._settings.dry_run:
             return
         written = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
@@ -151,13 +151,16 @@ class PartWriter:
             lost = f"{what} not carried over, since the file has one normal a vertex: {listed(sharp)}"
             outcome.tell([*outcome.warnings, lost], [lost], strict=self._settings.strict)
 
-    def _report_held_poses(self, objects: list[Any], outcome: Outcome) -> None:
+    def _report_held_poses(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
         """Report objects whose keys hold one pose, which such files keep without the animation."""
         from ...blender_data.importing.foreign_import import held_blocks
 
         held, has_movement = held_blocks(objects)
+        rigs = [block for block in held if getattr(block, "type", "") == "ARMATURE"]
+        if target.drops_held_objects:
+            has_movement, rigs = has_movement or bool(rigs), []
         if has_movement:  # the others keep the length of the animation, and objects stand as they do in it
-            held = [block for block in held if getattr(block, "type", "") == "ARMATURE"]
+            held = rigs
         elif held:
             outcome.facts = {**(outcome.facts or {}), "clips": []}
         if held:
