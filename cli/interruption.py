@@ -77,8 +77,9 @@ def handled(*, is_process: bool = False) -> Iterator[None]:
         yield
     finally:
         for number, handler in taken.items():
-            # None is a handler in C, Blender's own, which Python cannot restore.
-            signal.signal(number, signal.SIG_IGN if is_process or handler is None else handler)
+            # None is a handler in C, Blender's own of SIGINT, which Python cannot restore.
+            restored = signal.default_int_handler if handler is None else handler
+            signal.signal(number, signal.SIG_IGN if is_process else restored)
 
 
 def _numbers() -> list[int]:

@@ -36,6 +36,9 @@ HAS_BPY = importlib.util.find_spec("bpy") is not None
 
 load_package()
 
+IN_BLENDER = bool(getattr(getattr(sys.modules.get("bpy"), "app", None), "binary_path", ""))
+"""Whether the tests run inside a Blender application, not with Blender as a module."""
+
 # Shells start jobs in the background with SIGINT ignored, nohup with SIGHUP; processes of the tests would inherit that.
 for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
     number = getattr(signal, name, None)
@@ -101,6 +104,8 @@ def clean_blender(registered_addon: ModuleType) -> ModuleType:
 @pytest.fixture(autouse=True)
 def _blender_for_marked_tests(request: pytest.FixtureRequest) -> None:
     """Give tests marked ``needs_bpy`` a clean Blender, or skip them where there is no Blender."""
+    if request.node.get_closest_marker("needs_workers") is not None and IN_BLENDER:
+        pytest.skip("this Blender's own Python lacks libraries, so that no worker can start there")
     if request.node.get_closest_marker("needs_bpy") is None:
         return
     if not HAS_BPY:

@@ -210,7 +210,11 @@ def test_names_that_no_console_can_show(meshferry, write_windmill, tmp_path):
     assert done.entries[0]["input"] == str(path)
 
 
-@pytest.mark.parametrize("command", [("convert",), ("batch", "--jobs", "1")], ids=lambda command: command[0])
+@pytest.mark.parametrize(
+    "command",
+    [("convert",), pytest.param(("batch", "--jobs", "1"), marks=pytest.mark.needs_workers)],
+    ids=lambda command: command[0],
+)
 def test_both_commands_name_files_alike(meshferry, write_windmill, tmp_path, command):
     for name in ("mill", "mill.#Sails", "deep/mill"):  # the file of the second is called as a part of the first
         write_windmill(f"in/{name}.timbermesh")

@@ -99,7 +99,7 @@ def test_folders_and_patterns(meshferry, write_windmill, tmp_path):
         ("inspect",),
         ("check",),
         ("convert", "--to", "meshy", "-o", "out"),
-        pytest.param(("batch", "--to", "meshy", "-o", "out"), marks=pytest.mark.slow),
+        pytest.param(("batch", "--to", "meshy", "-o", "out"), marks=[pytest.mark.slow, pytest.mark.needs_workers]),
     ],
     ids=lambda command: command[0],
 )

@@ -175,6 +175,7 @@ def test_script_in_a_real_blender_has_a_true_exit_status(blender, broken, tmp_pa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes streams")
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+@pytest.mark.needs_workers
 def test_closed_streams_change_nothing(windmill, tmp_path, closed):
     """Blender prints to the first and second file descriptor, which must not be those of other files."""
     pytest.importorskip("bpy", reason="Blender is absent")

@@ -71,9 +71,13 @@ def feed(fifo: Path, data: bytes) -> threading.Thread:
         ("inspect", "in"),
         ("check", "in"),
         ("convert", "in", "--to", "timbermesh", "-o", "out"),
-        ("batch", "in", "--to", "timbermesh", "-o", "out", "--jobs", "1"),
+        pytest.param(
+            ("batch", "in", "--to", "timbermesh", "-o", "out", "--jobs", "1"), marks=pytest.mark.needs_workers
+        ),
         ("inspect", "in/*"),
-        ("batch", "in/*", "--to", "timbermesh", "-o", "out", "--jobs", "1"),
+        pytest.param(
+            ("batch", "in/*", "--to", "timbermesh", "-o", "out", "--jobs", "1"), marks=pytest.mark.needs_workers
+        ),
     ],
     ids=" ".join,
 )
@@ -149,6 +153,7 @@ def test_a_fifo_without_a_writer_is_one_error(meshferry: Callable, tmp_path: Pat
     assert done.status == 1 and done.err.count("alone") == 1
 
 
+@pytest.mark.needs_workers
 def test_a_batch_refuses_one_that_is_named(meshferry: Callable, folder: Path) -> None:
     done = meshferry("batch", folder / "pipe.mesh", LAMP, "--to", "timbermesh", "-o", folder / "out", "--jobs", "1")
     assert done.status == 1 and "pipe.mesh: This is a FIFO; batches read regular files only" in done.err
@@ -184,6 +189,7 @@ def test_a_material_library_is_a_regular_file(meshferry: Callable, tmp_path: Pat
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="process substitution is a feature of bash")
+@pytest.mark.needs_workers
 def test_process_substitution_works(tmp_path: Path) -> None:
     program = f"'{sys.executable}' -m meshferry inspect <(cat '{LAMP}')"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False)

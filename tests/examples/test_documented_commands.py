@@ -97,6 +97,7 @@ def require_options(line: str) -> None:
 @pytest.mark.needs_bpy
 @pytest.mark.skipif(sys.platform == "win32", reason="the blocks are written for POSIX shells")
 @pytest.mark.parametrize("page", pages())
+@pytest.mark.needs_workers
 def test_the_commands_of_a_page_can_be_run_in_order(
     page: Path, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
