@@ -42,7 +42,8 @@ IN_BLENDER = bool(getattr(getattr(sys.modules.get("bpy"), "app", None), "binary_
 # Shells start jobs in the background with SIGINT ignored, nohup with SIGHUP; processes of the tests would inherit that.
 for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
     number = getattr(signal, name, None)
-    if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+    # None is a handler in C, Blender's own of SIGINT.
+    if number is not None and signal.getsignal(number) in (signal.SIG_IGN, None):
         signal.signal(number, handler)
 
 
