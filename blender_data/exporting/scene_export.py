@@ -44,7 +44,7 @@ class SceneExport:
         self.scene.findings.append(finding)
 
     def steps(self) -> Steps[Scene]:
-        """Read the scene in steps; its ``warnings`` hold what to tell the user.
+        """Read the scene in steps; its ``warnings`` are for the user.
 
         Raises
         ------

@@ -22,8 +22,6 @@ from meshferry.cli.batch.work import Ended, Result, TaskKind, Work
 from meshferry.cli.conversions import conversion_arguments
 from meshferry.io_formats.errors import MeshferryError
 
-IN_BLENDER = bool(getattr(getattr(sys.modules.get("bpy"), "app", None), "binary_path", ""))
-
 pytest.importorskip("rich")
 
 
@@ -402,7 +400,7 @@ def test_long_lists_are_cut_in_words(tmp_path):
     assert "Converted 0 of 60 files in 20.0 s, 3.0 files a second; 1 min 1 s in all\n" in text
 
 
-@pytest.mark.skipif(IN_BLENDER, reason="this Blender's own Python lacks libraries, so that no worker can start there")
+@pytest.mark.needs_workers
 def test_a_real_batch_goes_on_with_what_is_new_changed_or_failed(meshferry, write_windmill, tmp_path):
     library, out = tmp_path / "library", tmp_path / "out"
     for number in range(18):
