@@ -40,9 +40,9 @@ class OddConverter(converting.Converter):
             print("first words\nI have had enough", flush=True)
             os._exit(7)
         if name.startswith("hang"):
+            print("still here", flush=True)
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
             mark.write_text(f"{os.getpid()} {child.pid}")
-            print("still here", flush=True)
             time.sleep(600)
         if name.startswith("slow"):
             mark.touch()
