@@ -136,7 +136,6 @@ class PoolWorker:
     def _begin(self) -> None:
         if self.is_ready:
             self._since = time.monotonic()
-            self.process.forget()
 
     def _send(self) -> None:
         """Send the task that it is to be at, and the next where it need not be read at once."""

@@ -29,6 +29,8 @@ _HELD_FILE = "driver.lock"
 """In the folder of a worker's temporary files; held as long as the driver lives."""
 _ABANDONED_AGE = 86400.0
 """Seconds after which such a folder that nobody holds is removed: where files cannot be held, it may be in use."""
+TASK_MARK = b"\x1e\n"
+"""Written by a worker to stderr before each task: the driver may read a result only after the next task has printed."""
 _KEPT = 16 * 1024
 """Bytes of a worker's last output that are kept."""
 _OWN_GROUP = 0x08000200
@@ -150,17 +152,13 @@ class WorkerProcess:
                     stream.close()
         return True
 
-    def forget(self) -> None:
-        """Forget what was said: the file that it was about is done."""
-        self._said.clear()
-
     def how_it_ended(self) -> str:
         """Say in a few words what the process died of, and what it said last."""
         return f"{death(self._process.returncode)}{_after(self.last_words())}"
 
     def last_words(self) -> str:
-        """Return in one line what the process said last."""
-        return _last_words(bytes(self._said).decode("utf-8", "replace"))
+        """Return the end of the output since the process began with its task, in one line."""
+        return _last_words(bytes(self._said).rpartition(TASK_MARK)[2].decode("utf-8", "replace"))
 
     def _remove_folder(self) -> None:
         if self._held is not None:

@@ -25,7 +25,7 @@ from . import messages
 from .converting import Converter
 from .memory import peak_memory
 from .messages import Greeting
-from .starting import FOLDER_PREFIX
+from .starting import FOLDER_PREFIX, TASK_MARK
 
 _STANDARD_INPUT = 0
 _ORPHANED = 4
@@ -94,6 +94,7 @@ def _serve(connection: Connection, greeting: Greeting, stopping: threading.Event
         with contextlib.suppress(OSError, EOFError):  # the driver has closed the line: there is nothing more to do
             while not stopping.is_set():
                 task = messages.receive_task(connection)
+                os.write(2, TASK_MARK)
                 with _time_limit(greeting.time_limit):
                     result = converter.convert(task)
                 messages.send(connection, messages.result_message(result) | {"memory": peak_memory()})
