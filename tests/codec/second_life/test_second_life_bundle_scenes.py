@@ -237,7 +237,7 @@ def test_without_a_mesh_there_is_no_bundle() -> None:
 
 
 def test_objects_that_are_bound_alike_share_a_skeleton() -> None:
-    asset = files.load(Path(__file__).resolve().parents[2] / "examples" / "tunic.llmesh").document
+    asset = files.load(Path(__file__).resolve().parents[3] / "examples" / "tunic.llmesh").document
     places = [Instance(0, f"tunic {number}", np.identity(4), []) for number in range(3)]
     scene = SECOND_LIFE_BUNDLE.to_scene(bundle_of("wardrobe", [asset], places), "wardrobe")
     assert len(scene.skeletons) == 1

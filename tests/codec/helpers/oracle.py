@@ -81,7 +81,7 @@ def floats(number_of_first: int, values: Sequence[float]) -> bytes:
 def environment(**more: str) -> dict[str, str]:
     """Return the environment in which an interpreter finds the tests' modules and what MESHFERRY_SITE brings."""
     kept = {name: value for name, value in os.environ.items() if name != "MESHFERRY_SITE"}
-    tests = Path(__file__).resolve().parents[1]
+    tests = Path(__file__).resolve().parents[2]
     folders = [str(tests), str(tests / "oracles"), os.environ.get("MESHFERRY_SITE", "")]
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
     kept["PYTHONDONTWRITEBYTECODE"] = "1"

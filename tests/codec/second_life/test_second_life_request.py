@@ -368,7 +368,7 @@ except MissingLibraryError as problem:
 
 
 def test_without_the_library() -> None:
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT],
         check=True,

@@ -81,7 +81,7 @@ def test_a_folder_is_probed_only_where_it_matters(monkeypatch: pytest.MonkeyPatc
 def test_conversions_keep_names_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from meshferry.cli.main import main
 
-    lamp = (Path(__file__).resolve().parents[2] / "examples" / "lamp.mesh").read_bytes()
+    lamp = (Path(__file__).resolve().parents[3] / "examples" / "lamp.mesh").read_bytes()
     monkeypatch.chdir(tmp_path)
     names = [name for pair in PAIRS.values() for name in pair]
     Path("in").mkdir()

@@ -15,8 +15,8 @@ import oracle
 import pytest
 from meshferry.io_formats.formats import TIMBERMESH
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = Path(__file__).with_name("coexistence_program.py")
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = ROOT / "tests" / "codec" / "helpers" / "coexistence_program.py"
 OLD = "4.21.7"
 OLD_SITE = ROOT / "build" / f"protobuf-{OLD}"
 SAMPLES = ("mechanistry__ShantySpeaker.IronTeeth.Model", "datvm__Crane.Folktails.Model")

@@ -21,7 +21,7 @@ from meshferry.io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH
 
 STREAMED = ("ms10", "ms11", "ms12", "ms13")
 VERSIONS = (*STREAMED, "ms14", "ms15")
-LAMP = Path(__file__).resolve().parents[2] / "examples" / "lamp.mesh"
+LAMP = Path(__file__).resolve().parents[3] / "examples" / "lamp.mesh"
 SIZES = [(4, 5), (3, 3), (6, 4), (2, 9)]
 UVS = [(True, True), (True, False), (False, True), (False, False)]
 COLORS = [True, False, True, False]

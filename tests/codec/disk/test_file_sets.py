@@ -17,7 +17,7 @@ from meshferry.io_formats import file_sets, files
 from meshferry.io_formats.errors import ExportError
 from meshferry.io_formats.output_files import OutputFile
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 POSIX = os.name == "posix"
 NAMES = ("hut_LOD2.dae", "hut_PHYS.dae", "hut.dae")
 
