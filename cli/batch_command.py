@@ -13,7 +13,7 @@ from ..io_formats.errors import MeshferryError, MissingLibraryError
 from . import environment
 from .batch.finding import sources
 from .batch.machines import machine_arguments
-from .batch.work import REPORT_FILE, STATE_FOLDER
+from .batch.tasks import REPORT_FILE, STATE_FOLDER
 from .batch.workers.pool import RECYCLE_AFTER, TIME_LIMIT
 from .conversions.conversion_arguments import add_conversion_arguments, settings_of
 from .reporting import Reporter

@@ -20,8 +20,8 @@ from .finding.archives import ArchiveReader
 from .journal.journal import Journal
 from .plan.plan_file import Plan
 from .report.picture_files import PictureRun
+from .tasks import LoadedTask, Result, Status, Task, TaskKind
 from .totals import Totals
-from .work import Ended, Result, Task, TaskKind, Work
 
 _FULL = 1 << 20
 """Bytes left on a disk that counts as full once a file failed there."""
@@ -30,7 +30,7 @@ _FULL = 1 << 20
 class Workers(Protocol):
     """Whoever does tasks: :class:`.workers.pool.Pool`."""
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
+    def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
         """Do all tasks, taken in this thread a few ahead; yield what became of each as it ends."""
 
 
@@ -40,7 +40,7 @@ class Listener(Protocol):
     def begin(self, what: str, count: int) -> None:
         """Tell what is done from now on, in a word, and to how many works."""
 
-    def skipped(self, work: Work) -> None:
+    def skipped(self, task: Task) -> None:
         """Tell of a work that there is nothing to do for."""
 
     def ended(self, result: Result) -> None:
@@ -58,7 +58,7 @@ def run(
     *,
     output: Path,
     progress: Listener,
-    works: Iterable[Work] | None = None,
+    tasks: Iterable[Task] | None = None,
     count: int | None = None,
     checksum: bool = False,
 ) -> Totals:
@@ -81,7 +81,7 @@ def run(
         The run cannot go on: the disk is full, or no worker starts. What was done stands in the journal, and in the
         :attr:`Run.totals` of who made a :class:`Run` to look at them nevertheless.
     """
-    return Run(plan, journal, output=output, progress=progress, checksum=checksum).convert(pool, works, count)
+    return Run(plan, journal, output=output, progress=progress, checksum=checksum).convert(pool, tasks, count)
 
 
 class Run:
@@ -104,13 +104,13 @@ class Run:
         self._checksum = checksum
         self._archives = _Archives(plan)
 
-    def convert(self, pool: Workers, works: Iterable[Work] | None = None, count: int | None = None) -> Totals:
+    def convert(self, pool: Workers, tasks: Iterable[Task] | None = None, count: int | None = None) -> Totals:
         """Do what is to do of some works, or of all; return :attr:`totals`."""
         self._progress.begin("converting", self._plan.count if count is None else count)
-        tasks = self._tasks(self._plan.works() if works is None else works)
+        loading = self._load_tasks(self._plan.tasks() if tasks is None else tasks)
         started = time.monotonic()
         try:
-            with self._archives, closing(_results(pool, tasks)) as results:
+            with self._archives, closing(_results(pool, loading)) as results:
                 for result in results:
                     self._settle(result)
         finally:
@@ -133,38 +133,38 @@ class Run:
                 self._progress.ended(result)
         return pictures.problem
 
-    def _tasks(self, works: Iterable[Work]) -> Generator[Task, None, None]:
-        for work in works:
-            known = self._journal.known(work)
+    def _load_tasks(self, tasks: Iterable[Task]) -> Generator[LoadedTask, None, None]:
+        for task in tasks:
+            known = self._journal.known(task)
             if known is not None and known.is_same and not self._checksum:
                 self.totals.skipped += 1
-                self._progress.skipped(work)
+                self._progress.skipped(task)
                 continue
             try:
-                content = self._archives.content(work)
+                content = self._archives.content(task)
             except MeshferryError as problem:
-                self._settle(Result(work, Ended.FAILED, error=cause(problem)))
+                self._settle(Result(task, Status.FAILED, error=cause(problem)))
                 continue
-            yield Task(work, known_hash=known.hash if known is not None else "", content=content)
+            yield LoadedTask(task, known_hash=known.hash if known is not None else "", content=content)
 
-    def _pictures_to_draw(self, pictures: PictureRun) -> Generator[Task, None, None]:
-        for result in self._journal.results(self._plan.works()):
+    def _pictures_to_draw(self, pictures: PictureRun) -> Generator[LoadedTask, None, None]:
+        for result in self._journal.results(self._plan.tasks()):
             if not pictures.wants(result):
-                self._progress.skipped(result.work)
+                self._progress.skipped(result.task)
                 continue
             try:
-                content = self._archives.content(result.work)
+                content = self._archives.content(result.task)
             except MeshferryError:
-                self._progress.skipped(result.work)
+                self._progress.skipped(result.task)
                 continue
-            yield Task(result.work, TaskKind.PICTURE, known_hash=result.hash, content=content)
+            yield LoadedTask(result.task, TaskKind.PICTURE, known_hash=result.hash, content=content)
 
     def _settle(self, result: Result) -> None:
         """Keep what became of a work."""
         self._journal.append(result)
         self.totals.add(result)
         self._progress.ended(result)
-        if result.ended is Ended.FAILED and _is_full(self._output, result.error):
+        if result.status is Status.FAILED and _is_full(self._output, result.error):
             raise DiskFullError(f"{self._output}: the disk is full; make room and run the same command again")
 
 
@@ -182,7 +182,7 @@ class _Archives:
     def __exit__(self, *_problem: object) -> None:
         self._close()
 
-    def content(self, work: Work) -> bytes | None:
+    def content(self, task: Task) -> bytes | None:
         """Return what is in the source of a work where it is inside an archive.
 
         Raises
@@ -190,14 +190,14 @@ class _Archives:
         FormatError
             The archive, or this place in it, cannot be read.
         """
-        if not work.member:
+        if not task.member:
             return None
-        path = self._plan.path_of(work)
+        path = self._plan.path_of(task)
         if path != self._path or self._reader is None:
             self._close()
             self._path, self._reader = path, ArchiveReader(path)
             self._reader.__enter__()
-        return self._reader.content(work.member)
+        return self._reader.content(task.member)
 
     def _close(self) -> None:
         if self._reader is not None:
@@ -205,10 +205,10 @@ class _Archives:
         self._path = self._reader = None
 
 
-def _results(pool: Workers, tasks: Generator[Task, None, None]) -> Generator[Result, None, None]:
+def _results(pool: Workers, loading: Generator[LoadedTask, None, None]) -> Generator[Result, None, None]:
     """Pass on what a pool says, with both ends closed at once when the run is over or broken off."""
-    with closing(tasks):
-        yield from pool.run(tasks)
+    with closing(loading):
+        yield from pool.run(loading)
 
 
 def _is_full(output: Path, error: str) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from ...io_formats import locks
 from ...io_formats.file_sets import remove_abandoned
 from ...io_formats.replacing import OWN_MARK, remove_file
-from .work import SHARDS_FOLDER, STATE_FOLDER
+from .tasks import SHARDS_FOLDER, STATE_FOLDER
 
 _TEMPORARY = re.compile(rf"(?P<lock>\.(.+\.)?{OWN_MARK}[a-z0-9_]{{8}}\.part)(\.[a-z0-9]+@?)?")
 """``@`` is Blender's own mark of an unfinished file."""

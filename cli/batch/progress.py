@@ -14,7 +14,7 @@ from ...io_formats.errors import MeshferryError
 from .. import interruption
 from ..reporting import Reporter, counted
 from .plan.plan_file import Plan
-from .work import Result, Source, TaskKind, Work
+from .tasks import Result, Source, Task, TaskKind
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -93,35 +93,35 @@ class Progress:
             yield thing
             self._step()
 
-    def skipped(self, work: Work) -> None:
+    def skipped(self, task: Task) -> None:
         """Tell of a work that there is nothing to do for."""
         if self._reporter.as_json and self._what == "converting":
-            self._reporter.record(self._record(work) | {"result": "skipped"})
+            self._reporter.record(self._record(task) | {"result": "skipped"})
         self._step()
 
     def ended(self, result: Result) -> None:
         """Tell how a task ended."""
         if result.kind is TaskKind.CONVERT:
-            if not result.ended.is_good:
+            if not result.status.is_good:
                 self._failed += 1
-                self._reporter.fail(self._source(result.work), MeshferryError(result.error or result.ended.value))
+                self._reporter.fail(self._source(result.task), MeshferryError(result.error or result.status.value))
             if self._reporter.as_json:
-                self._reporter.record(self._record(result.work) | self._told(result))
+                self._reporter.record(self._record(result.task) | self._told(result))
         self._step()
 
-    def _source(self, work: Work) -> str:
+    def _source(self, task: Task) -> str:
         if self._plan is None:
-            return work.source
-        path = str(self._plan.path_of(work))
-        return f"{path}: {work.member}" if work.member else path
+            return task.source
+        path = str(self._plan.path_of(task))
+        return f"{path}: {task.member}" if task.member else path
 
-    def _record(self, work: Work) -> dict[str, Any]:
+    def _record(self, task: Task) -> dict[str, Any]:
         """Return what programs are told of a work, whatever became of it."""
-        return {"input": self._source(work), "output": str(self._output / work.target)}
+        return {"input": self._source(task), "output": str(self._output / task.target)}
 
     def _told(self, result: Result) -> dict[str, Any]:
         """Return what programs are told of a work that was handed out."""
-        told: dict[str, Any] = {"result": result.ended.value}
+        told: dict[str, Any] = {"result": result.status.value}
         if result.outputs:
             told["files"] = [str(self._output / name) for name in result.outputs]
         if result.facts:

@@ -32,7 +32,7 @@ from .plan.target_index import TargetIndex
 from .progress import Progress
 from .report.report import About, write
 from .summary import Ending
-from .work import REPORT_FILE, STATE_FOLDER, Source
+from .tasks import REPORT_FILE, STATE_FOLDER, Source
 from .workers.converting import Setup
 from .workers.cores import available_cores
 from .workers.pool import Pool
@@ -82,7 +82,7 @@ def _unknown_clips(arguments: argparse.Namespace, plan: Plan, journal: Journal) 
     unknown = {new: old for old, new in arguments.rename_clip}
     if not unknown or not known_kind(arguments.to)[1].capabilities.clips:
         return []
-    for result in journal.results(plan.works()):
+    for result in journal.results(plan.tasks()):
         for clip in result.facts.get("clips", ()):
             unknown.pop(clip["name"], None)
     return list(unknown.values())
@@ -228,7 +228,7 @@ def written_report(way: Run, arguments: argparse.Namespace, plan: Plan, journal:
     )
     to = arguments.report if arguments.report.name else journal.output / STATE_FOLDER / REPORT_FILE
     progress.begin("reporting", plan.count)
-    results = progress.shown(journal.results(plan.works()))
+    results = progress.shown(journal.results(plan.tasks()))
     return write(results, about, journal.output, to.absolute())
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..reporting import counted, one_line, printable
 from .progress import rate_text, time_text
+from .tasks import Status
 from .totals import Totals
-from .work import Ended
 
 _CAUSES_SHOWN = 10
 _QUARANTINED_SHOWN = 20
@@ -22,11 +22,11 @@ _MOMENT = 1.0
 _WIDTH = 1000
 """Columns where there is no terminal: nothing is broken over lines."""
 _WORDS = {
-    Ended.DONE: ("done", ""),
-    Ended.UNCHANGED: ("unchanged", "another date, the same content"),
-    Ended.FAILED: ("failed", ""),
-    Ended.CRASHED: ("crashed", "in quarantine"),
-    Ended.TIMED_OUT: ("timed out", "in quarantine"),
+    Status.DONE: ("done", ""),
+    Status.UNCHANGED: ("unchanged", "another date, the same content"),
+    Status.FAILED: ("failed", ""),
+    Status.CRASHED: ("crashed", "in quarantine"),
+    Status.TIMED_OUT: ("timed out", "in quarantine"),
 }
 
 
@@ -60,7 +60,7 @@ class Ending:
         return {
             "summary": {
                 "files": self.planned,
-                **{ended.value: totals.ended[ended] for ended in Ended},
+                **{status.value: totals.by_status[status] for status in Status},
                 "skipped": totals.skipped,
                 "left": self.left,
                 "with warnings": totals.warned,
@@ -129,7 +129,7 @@ class Ending:
     def _tables(self) -> Iterator[tuple[str, list[Sequence[str]]]]:
         """Yield titles and rows of three cells."""
         totals = self.totals
-        counts = [(totals.ended[ended], *words) for ended, words in _WORDS.items()]
+        counts = [(totals.by_status[status], *words) for status, words in _WORDS.items()]
         counts.insert(2, (totals.skipped, "skipped", "done before, and as it was"))
         counts += [
             (totals.retried, "went well alone", "at the second try, in a process without other files before"),

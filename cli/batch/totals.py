@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .work import Ended, Result
+from .tasks import Result, Status
 
 SLOWEST_KEPT = 10
 QUARANTINED_KEPT = 100
@@ -35,7 +35,7 @@ class Totals:
     """Done by an earlier run, and as they were."""
     seconds: float = 0.0
     """How long it took to convert them, without what comes before and after; 0: nobody looked."""
-    ended: Counter[Ended] = field(default_factory=Counter)
+    by_status: Counter[Status] = field(default_factory=Counter)
     warned: int = 0
     """Files with warnings."""
     retried: int = 0
@@ -50,31 +50,31 @@ class Totals:
     @property
     def converted(self) -> int:
         """How many works were handed out and ended."""
-        return self.ended.total()
+        return self.by_status.total()
 
     @property
     def failed(self) -> int:
         """How many did not become what they should, quarantined ones among them."""
-        return sum(count for ended, count in self.ended.items() if not ended.is_good)
+        return sum(count for status, count in self.by_status.items() if not status.is_good)
 
     @property
     def in_quarantine(self) -> int:
-        return sum(count for ended, count in self.ended.items() if ended.is_quarantined)
+        return sum(count for status, count in self.by_status.items() if status.is_quarantined)
 
     def add(self, result: Result) -> None:
         """Count a work that ended."""
-        self.ended[result.ended] += 1
+        self.by_status[result.status] += 1
         self.warned += bool(result.warnings)
         if len(self.slowest) < SLOWEST_KEPT:
-            heapq.heappush(self.slowest, (result.seconds, result.work.source))
+            heapq.heappush(self.slowest, (result.seconds, result.task.source))
         elif result.seconds > self.slowest[0][0]:
-            heapq.heapreplace(self.slowest, (result.seconds, result.work.source))
-        if result.ended.is_good:
+            heapq.heapreplace(self.slowest, (result.seconds, result.task.source))
+        if result.status.is_good:
             self.retried += result.attempts > 1
-        elif not result.ended.is_quarantined:
-            self._add_cause(result.error, result.work.source)
+        elif not result.status.is_quarantined:
+            self._add_cause(result.error, result.task.source)
         elif len(self.quarantined) < QUARANTINED_KEPT:
-            self.quarantined.append((result.work.source, result.error))
+            self.quarantined.append((result.task.source, result.error))
 
     def slowest_first(self) -> list[tuple[float, str]]:
         return sorted(self.slowest, reverse=True)

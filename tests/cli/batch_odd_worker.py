@@ -16,7 +16,7 @@ from load_package import load_package
 
 load_package()
 
-from meshferry.cli.batch.work import Ended, Result  # noqa: E402
+from meshferry.cli.batch.tasks import Result, Status  # noqa: E402
 from meshferry.cli.batch.workers import converting, worker  # noqa: E402
 from meshferry.io_formats.errors import MissingLibraryError  # noqa: E402
 
@@ -28,9 +28,9 @@ class OddConverter(converting.Converter):
         if self._extension == ".anim":
             raise MissingLibraryError("There is no Blender")
 
-    def convert(self, task):
+    def convert(self, loaded):
         self.done += 1
-        name = task.work.path
+        name = loaded.task.path
         mark = self._output / name
         if name.startswith("crash") or (name.startswith("once") and not mark.exists()):
             mark.touch()
@@ -48,8 +48,8 @@ class OddConverter(converting.Converter):
             mark.touch()
             time.sleep(0.5)
             mark.write_text("done")
-        size = len(task.content) if task.content is not None else -1
-        return Result(task.work, Ended.DONE, facts={"pid": os.getpid(), "nth": self.done, "size": size})
+        size = len(loaded.content) if loaded.content is not None else -1
+        return Result(loaded.task, Status.DONE, facts={"pid": os.getpid(), "nth": self.done, "size": size})
 
 
 worker.Converter = OddConverter

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 
-def make_work(number: int, target: str = "", **values: Any) -> Any:
+def make_task(number: int, target: str = "", **values: Any) -> Any:
     """Return a work; of the fields that are left out, those of file number ``number``."""
-    from meshferry.cli.batch.work import Work
+    from meshferry.cli.batch.tasks import Task
 
     name = target or f"file{number}.blend"
     fields = {"root": 0, "path": f"file{number}.mesh", "member": "", "target": name, "size": 100, "modified": 1000}
-    return Work(number=number, **(fields | values))
+    return Task(number=number, **(fields | values))
 
 
 @dataclass
@@ -29,11 +29,11 @@ class PlanInMemory:
     def count(self) -> int:
         return len(self.made)
 
-    def works(self) -> Iterator[Any]:
+    def tasks(self) -> Iterator[Any]:
         yield from self.made
 
-    def path_of(self, work: Any) -> Path:
-        return self.root / work.path
+    def path_of(self, task: Any) -> Path:
+        return self.root / task.path
 
 
 @dataclass
@@ -41,46 +41,46 @@ class PretendedWorkers:
     """Write a small file for each task; ``fate`` may say something else of a work, or raise."""
 
     output: Path
-    fate: Callable[[Any], Any] = lambda task: None
+    fate: Callable[[Any], Any] = lambda loaded: None
     asked: list[Any] = field(default_factory=list)
     ahead: int = 2
 
     def run(self, tasks: Iterable[Any]) -> Iterator[Any]:
         waiting: list[Any] = []
-        for task in tasks:
-            waiting.append(task)
+        for loaded in tasks:
+            waiting.append(loaded)
             if len(waiting) > self.ahead:
                 yield self._done(waiting.pop(0))
-        for task in waiting:
-            yield self._done(task)
+        for loaded in waiting:
+            yield self._done(loaded)
 
-    def _done(self, task: Any) -> Any:
-        from meshferry.cli.batch.work import Ended, Result
+    def _done(self, loaded: Any) -> Any:
+        from meshferry.cli.batch.tasks import Result, Status
 
-        self.asked.append(task)
-        fated = self.fate(task)
+        self.asked.append(loaded)
+        fated = self.fate(loaded)
         if fated is not None:
             return fated
-        hashed = content_hash(task.work)
-        if task.known_hash == hashed:
-            return Result(task.work, Ended.UNCHANGED, hash=hashed)
-        place = self.output / task.work.target
+        hashed = content_hash(loaded.task)
+        if loaded.known_hash == hashed:
+            return Result(loaded.task, Status.UNCHANGED, hash=hashed)
+        place = self.output / loaded.task.target
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(b"made of " + task.work.source.encode("utf-8", "surrogateescape"))
+        place.write_bytes(b"made of " + loaded.task.source.encode("utf-8", "surrogateescape"))
         return Result(
-            task.work,
-            Ended.DONE,
+            loaded.task,
+            Status.DONE,
             hash=hashed,
-            outputs=[task.work.target],
+            outputs=[loaded.task.target],
             warnings=["Roof: no UV layer"],
             facts={"triangles": 12},
             seconds=0.5,
         )
 
 
-def content_hash(work: Any) -> str:
+def content_hash(task: Any) -> str:
     """Return what stands for the content of a source: its path and its size, not its date."""
-    told = f"{work.path}{work.member}{work.size}"
+    told = f"{task.path}{task.member}{task.size}"
     return hashlib.blake2b(told.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
@@ -95,8 +95,8 @@ class Heard:
     def begin(self, what: str, count: int) -> None:
         self.begun.append((what, count))
 
-    def skipped(self, work: Any) -> None:
-        self.left_alone.append(work.target)
+    def skipped(self, task: Any) -> None:
+        self.left_alone.append(task.target)
 
     def ended(self, result: Any) -> None:
         self.results.append(result)

@@ -17,8 +17,8 @@ from batch_stand_ins import PretendedWorkers
 from meshferry.cli.batch import progress, running
 from meshferry.cli.batch.journal.journal import Journal
 from meshferry.cli.batch.summary import Ending
+from meshferry.cli.batch.tasks import Result, Status, Task, TaskKind
 from meshferry.cli.batch.totals import Totals
-from meshferry.cli.batch.work import Ended, Result, TaskKind, Work
 from meshferry.cli.conversions import conversion_arguments
 from meshferry.io_formats.errors import MeshferryError
 
@@ -46,14 +46,14 @@ def pretend(monkeypatch):
     """Let pretended workers do the work; return what decides the fate of tasks, by the name of the source."""
     fates = {}
 
-    def fate(task):
-        found = fates.get(task.work.path.rpartition("/")[2])
+    def fate(loaded):
+        found = fates.get(loaded.task.path.rpartition("/")[2])
         if isinstance(found, BaseException):
             raise found
         if isinstance(found, Result):
-            return dataclasses.replace(found, work=task.work, kind=task.kind)
-        if task.kind is TaskKind.PICTURE:
-            return Result(task.work, Ended.DONE, kind=task.kind)
+            return dataclasses.replace(found, task=loaded.task, kind=loaded.kind)
+        if loaded.kind is TaskKind.PICTURE:
+            return Result(loaded.task, Status.DONE, kind=loaded.kind)
         return None
 
     @contextlib.contextmanager
@@ -64,8 +64,8 @@ def pretend(monkeypatch):
     return fates
 
 
-def failed(error, ended=Ended.FAILED):
-    return Result(Work(0, 0, "", "", "", 0, 0), ended, error=error)
+def failed(error, ended=Status.FAILED):
+    return Result(Task(0, 0, "", "", "", 0, 0), ended, error=error)
 
 
 def below(folder):
@@ -107,7 +107,7 @@ def test_a_second_run_has_nothing_to_do(meshferry, library, pretend, tmp_path):
 def test_failures_are_said_at_once_and_grouped_at_the_end(meshferry, library, pretend, tmp_path):
     pretend["a.timbermesh"] = failed("It ends early (at byte 12)")
     pretend["b.timbermesh"] = failed("It ends early (at byte 1,200)")
-    pretend["c.timbermesh"] = failed("SIGSEGV, a segmentation fault", Ended.CRASHED)
+    pretend["c.timbermesh"] = failed("SIGSEGV, a segmentation fault", Status.CRASHED)
     result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
     assert result.status == 1
     assert result.err.splitlines() == [
@@ -389,9 +389,9 @@ def test_times_are_said_as_people_say_them(seconds, text):
 def test_long_lists_are_cut_in_words(tmp_path):
     totals = Totals()
     for number in range(30):
-        work = Work(number, 0, f"{number}.mesh", "", f"{number}.blend", 1, 1)
-        totals.add(Result(work, Ended.FAILED, error="Cause " + "x" * number))
-        totals.add(Result(work, Ended.TIMED_OUT, error="It took longer than 600 s"))
+        task = Task(number, 0, f"{number}.mesh", "", f"{number}.blend", 1, 1)
+        totals.add(Result(task, Status.FAILED, error="Cause " + "x" * number))
+        totals.add(Result(task, Status.TIMED_OUT, error="It took longer than 600 s"))
     text = Ending(totals, 60, 61.0, tmp_path / "journal.jsonl").text()
     assert "and 20 other causes" in text and "and 10 more files" in text
     assert "Converted 0 of 60 files in 1 min 1 s, 59.0 files a minute\n" in text

@@ -9,11 +9,11 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from batch_stand_ins import Heard, PlanInMemory, PretendedWorkers, content_hash, make_work
+from batch_stand_ins import Heard, PlanInMemory, PretendedWorkers, content_hash, make_task
 from meshferry.cli.batch import driver, leftovers
 from meshferry.cli.batch.journal.journal import Journal
+from meshferry.cli.batch.tasks import Result, Status, TaskKind
 from meshferry.cli.batch.totals import SLOWEST_KEPT, Totals
-from meshferry.cli.batch.work import Ended, Result, TaskKind
 from meshferry.cli.batch.workers.cores import available_cores
 from meshferry.io_formats import locks
 from meshferry.io_formats.errors import MeshferryError
@@ -22,11 +22,11 @@ from meshferry.io_formats.replacing import temporary_file
 OPTIONS = "options"
 
 
-def go(output, works, *, workers=None, options=OPTIONS, checksum=False, root=None):
+def go(output, tasks, *, workers=None, options=OPTIONS, checksum=False, root=None):
     """Run a plan through; return the totals, what the workers were asked and what was told."""
     workers = workers or PretendedWorkers(output)
     heard = Heard()
-    plan = PlanInMemory(works, root or output)
+    plan = PlanInMemory(tasks, root or output)
     with Journal(output) as journal:
         journal.start(options)
         totals = driver.run(plan, journal, workers, output=output, progress=heard, checksum=checksum)
@@ -34,93 +34,95 @@ def go(output, works, *, workers=None, options=OPTIONS, checksum=False, root=Non
     return totals, workers.asked, heard
 
 
-def works_of(count):
-    return [make_work(number) for number in range(count)]
+def tasks_of(count):
+    return [make_task(number) for number in range(count)]
 
 
 def numbers(asked):
-    return [task.work.number for task in asked]
+    return [loaded.task.number for loaded in asked]
 
 
 def test_everything_is_done_in_the_order_of_the_plan(tmp_path):
-    totals, asked, heard = go(tmp_path, works_of(7))
+    totals, asked, heard = go(tmp_path, tasks_of(7))
     assert numbers(asked) == list(range(7))
-    assert all(task.kind is TaskKind.CONVERT and task.known_hash == "" and task.content is None for task in asked)
-    assert totals.ended == {Ended.DONE: 7} and totals.skipped == 0 and totals.warned == 7
+    assert all(
+        loaded.kind is TaskKind.CONVERT and loaded.known_hash == "" and loaded.content is None for loaded in asked
+    )
+    assert totals.by_status == {Status.DONE: 7} and totals.skipped == 0 and totals.warned == 7
     assert heard.begun == [("converting", 7)]
-    assert [result.work.number for result in heard.results] == list(range(7))
+    assert [result.task.number for result in heard.results] == list(range(7))
 
 
 def test_a_second_run_asks_nobody(tmp_path):
-    go(tmp_path, works_of(7))
-    totals, asked, heard = go(tmp_path, works_of(7))
-    assert asked == [] and totals.skipped == 7 and not totals.ended
+    go(tmp_path, tasks_of(7))
+    totals, asked, heard = go(tmp_path, tasks_of(7))
+    assert asked == [] and totals.skipped == 7 and not totals.by_status
     assert heard.left_alone == [f"file{number}.blend" for number in range(7)]
 
 
 def test_done_again_is_what_is_new_changed_failed_or_lost(tmp_path):
-    def fate(task):
-        return Result(task.work, Ended.FAILED, error="It is broken") if task.work.number == 2 else None
+    def fate(loaded):
+        return Result(loaded.task, Status.FAILED, error="It is broken") if loaded.task.number == 2 else None
 
-    go(tmp_path, works_of(6), workers=PretendedWorkers(tmp_path, fate))
+    go(tmp_path, tasks_of(6), workers=PretendedWorkers(tmp_path, fate))
     (tmp_path / "file3.blend").unlink()
-    works = works_of(8)
-    works[1] = make_work(1, size=101, modified=2000)
-    works[4] = make_work(4, modified=2000)
-    totals, asked, _ = go(tmp_path, works)
+    tasks = tasks_of(8)
+    tasks[1] = make_task(1, size=101, modified=2000)
+    tasks[4] = make_task(4, modified=2000)
+    totals, asked, _ = go(tmp_path, tasks)
     assert numbers(asked) == [1, 2, 3, 4, 6, 7]
-    assert {task.work.number: task.known_hash for task in asked if task.known_hash} == {
-        1: content_hash(make_work(1)),
-        4: content_hash(make_work(4)),
+    assert {loaded.task.number: loaded.known_hash for loaded in asked if loaded.known_hash} == {
+        1: content_hash(make_task(1)),
+        4: content_hash(make_task(4)),
     }
-    assert totals.ended == {Ended.DONE: 5, Ended.UNCHANGED: 1} and totals.skipped == 2
-    assert go(tmp_path, works)[1] == [], "what was only touched is not read a second time"
+    assert totals.by_status == {Status.DONE: 5, Status.UNCHANGED: 1} and totals.skipped == 2
+    assert go(tmp_path, tasks)[1] == [], "what was only touched is not read a second time"
 
 
 def test_other_options_do_everything_again(tmp_path):
-    go(tmp_path, works_of(3))
-    assert numbers(go(tmp_path, works_of(3), options="others")[1]) == [0, 1, 2]
-    assert go(tmp_path, works_of(3), options="others")[1] == []
+    go(tmp_path, tasks_of(3))
+    assert numbers(go(tmp_path, tasks_of(3), options="others")[1]) == [0, 1, 2]
+    assert go(tmp_path, tasks_of(3), options="others")[1] == []
 
 
 def test_with_checksums_everything_is_looked_at_and_nothing_done(tmp_path):
-    go(tmp_path, works_of(3))
-    totals, asked, _ = go(tmp_path, works_of(3), checksum=True)
-    assert [task.known_hash for task in asked] == [content_hash(work) for work in works_of(3)]
-    assert totals.ended == {Ended.UNCHANGED: 3}
+    go(tmp_path, tasks_of(3))
+    totals, asked, _ = go(tmp_path, tasks_of(3), checksum=True)
+    assert [loaded.known_hash for loaded in asked] == [content_hash(task) for task in tasks_of(3)]
+    assert totals.by_status == {Status.UNCHANGED: 3}
 
 
 def test_bad_files_stop_nothing_and_are_counted_by_cause(tmp_path):
-    def fate(task):
-        number = task.work.number
+    def fate(loaded):
+        number = loaded.task.number
         if number % 10 == 3:
-            return Result(task.work, Ended.FAILED, error=f"'mesh {number}' ends early (at byte {number:,}00)")
+            return Result(loaded.task, Status.FAILED, error=f"'mesh {number}' ends early (at byte {number:,}00)")
         if number == 5:
-            return Result(task.work, Ended.FAILED, error="It is no mesh")
+            return Result(loaded.task, Status.FAILED, error="It is no mesh")
         if number == 7:
-            return Result(task.work, Ended.CRASHED, error="SIGSEGV", attempts=2)
+            return Result(loaded.task, Status.CRASHED, error="SIGSEGV", attempts=2)
         if number == 8:
-            return Result(task.work, Ended.TIMED_OUT, error="It took longer than 600 s")
+            return Result(loaded.task, Status.TIMED_OUT, error="It took longer than 600 s")
         return None
 
-    totals, asked, _ = go(tmp_path, works_of(40), workers=PretendedWorkers(tmp_path, fate))
+    totals, asked, _ = go(tmp_path, tasks_of(40), workers=PretendedWorkers(tmp_path, fate))
     assert len(asked) == 40
-    assert totals.ended == {Ended.DONE: 33, Ended.FAILED: 5, Ended.CRASHED: 1, Ended.TIMED_OUT: 1}
+    assert totals.by_status == {Status.DONE: 33, Status.FAILED: 5, Status.CRASHED: 1, Status.TIMED_OUT: 1}
     assert (totals.failed, totals.in_quarantine) == (7, 2)
     assert totals.quarantined == [("file7.mesh", "SIGSEGV"), ("file8.mesh", "It took longer than 600 s")]
     causes = [(cause.count, cause.text, cause.example) for cause in totals.commonest_causes()]
     assert causes == [(4, "'mesh 3' ends early (at byte 300)", "file3.mesh"), (1, "It is no mesh", "file5.mesh")]
-    assert numbers(go(tmp_path, works_of(40))[1]) == [3, 5, 7, 8, 13, 23, 33]
+    assert numbers(go(tmp_path, tasks_of(40))[1]) == [3, 5, 7, 8, 13, 23, 33]
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
-    def fate(task):
-        if task.work.number == 5:
+    def fate(loaded):
+        if loaded.task.number == 5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        go(tmp_path, works_of(9), workers=PretendedWorkers(tmp_path, fate))
-    totals, asked, _ = go(tmp_path, works_of(9))
+        go(tmp_path, tasks_of(9), workers=PretendedWorkers(tmp_path, fate))
+    totals, asked, _ = go(tmp_path, tasks_of(9))
     assert numbers(asked) == [5, 6, 7, 8] and totals.skipped == 5
 
 
@@ -128,18 +130,18 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
 def test_a_full_disk_ends_the_run_in_words(tmp_path, where):
     full = os.strerror(errno.ENOSPC)
 
-    def fate(task):
-        if task.work.number < 2:
+    def fate(loaded):
+        if loaded.task.number < 2:
             return None
         if where == "journal":
             raise MeshferryError(f"the journal cannot be written: {full}")
-        return Result(task.work, Ended.FAILED, error=f"the file cannot be written: {full}")
+        return Result(loaded.task, Status.FAILED, error=f"the file cannot be written: {full}")
 
     workers = PretendedWorkers(tmp_path, fate)
     with pytest.raises(MeshferryError, match="disk is full" if where == "output" else full):
-        go(tmp_path, works_of(9), workers=workers)
+        go(tmp_path, tasks_of(9), workers=workers)
     assert numbers(workers.asked) == [0, 1, 2]
-    assert numbers(go(tmp_path, works_of(9))[1]) == [2, 3, 4, 5, 6, 7, 8]
+    assert numbers(go(tmp_path, tasks_of(9))[1]) == [2, 3, 4, 5, 6, 7, 8]
 
 
 def archive_of(path, members):
@@ -156,8 +158,8 @@ def archive_of(path, members):
 def test_archives_are_opened_once_and_hand_over_content(tmp_path, monkeypatch):
     names = [f"assets/{number:08}-0000-0000-0000-000000000000_mesh.llmesh" for number in range(5)]
     archive_of(tmp_path / "region.oar", {name: name.encode() for name in names})
-    works = [make_work(0)]
-    works += [make_work(1 + n, f"region/{n}.blend", path="region.oar", member=name) for n, name in enumerate(names)]
+    tasks = [make_task(0)]
+    tasks += [make_task(1 + n, f"region/{n}.blend", path="region.oar", member=name) for n, name in enumerate(names)]
     opened = []
     real = driver.ArchiveReader
 
@@ -166,13 +168,13 @@ def test_archives_are_opened_once_and_hand_over_content(tmp_path, monkeypatch):
         return real(path)
 
     monkeypatch.setattr(driver, "ArchiveReader", opening)
-    totals, asked, _ = go(tmp_path, works)
-    assert [task.content for task in asked] == [None, *(name.encode() for name in names)]
-    assert opened == [tmp_path / "region.oar"] and totals.ended[Ended.DONE] == 6
+    totals, asked, _ = go(tmp_path, tasks)
+    assert [loaded.content for loaded in asked] == [None, *(name.encode() for name in names)]
+    assert opened == [tmp_path / "region.oar"] and totals.by_status[Status.DONE] == 6
     opened.clear()
-    assert go(tmp_path, works)[0].skipped == 6 and opened == [], "what is done is not even opened"
+    assert go(tmp_path, tasks)[0].skipped == 6 and opened == [], "what is done is not even opened"
     (tmp_path / "region" / "3.blend").unlink()
-    assert [task.content for task in go(tmp_path, works)[1]] == [names[3].encode()]
+    assert [loaded.content for loaded in go(tmp_path, tasks)[1]] == [names[3].encode()]
 
 
 def test_a_broken_archive_fails_what_lies_behind_the_break_and_nothing_else(tmp_path):
@@ -180,30 +182,30 @@ def test_a_broken_archive_fails_what_lies_behind_the_break_and_nothing_else(tmp_
     path = tmp_path / "region.oar"
     archive_of(path, {name: os.urandom(400_000) for name in names})
     path.write_bytes(path.read_bytes()[:1_000_000])
-    works = [make_work(n, f"region/{n}.blend", path="region.oar", member=name) for n, name in enumerate(names)]
-    totals, asked, heard = go(tmp_path, [*works, make_work(9)])
+    tasks = [make_task(n, f"region/{n}.blend", path="region.oar", member=name) for n, name in enumerate(names)]
+    totals, asked, heard = go(tmp_path, [*tasks, make_task(9)])
     assert numbers(asked) == [0, 1, 9]
-    assert totals.ended == {Ended.DONE: 3, Ended.FAILED: 2}
-    failed = [result for result in heard.results if result.ended is Ended.FAILED]
-    assert [result.work.number for result in failed] == [2, 3] and all(result.error for result in failed)
+    assert totals.by_status == {Status.DONE: 3, Status.FAILED: 2}
+    failed = [result for result in heard.results if result.status is Status.FAILED]
+    assert [result.task.number for result in failed] == [2, 3] and all(result.error for result in failed)
 
 
 def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
     from meshferry.cli.batch.report.picture_files import picture_file
 
-    works = works_of(4)
+    tasks = tasks_of(4)
     drawn = []
 
-    def draw(task):
-        if task.kind is TaskKind.CONVERT:
+    def draw(loaded):
+        if loaded.kind is TaskKind.CONVERT:
             return None
-        drawn.append(task.work.number)
-        place = picture_file(tmp_path, task.known_hash)
+        drawn.append(loaded.task.number)
+        place = picture_file(tmp_path, loaded.known_hash)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(b"RIFF\x04\x00\x00\x00WEBP")
-        return Result(task.work, Ended.DONE, hash=task.known_hash, kind=TaskKind.PICTURE)
+        return Result(loaded.task, Status.DONE, hash=loaded.known_hash, kind=TaskKind.PICTURE)
 
-    plan, workers = PlanInMemory(works, tmp_path), PretendedWorkers(tmp_path, draw)
+    plan, workers = PlanInMemory(tasks, tmp_path), PretendedWorkers(tmp_path, draw)
     with Journal(tmp_path) as journal:
         journal.start(OPTIONS)
         way = driver.Run(plan, journal, output=tmp_path, progress=Heard())
@@ -216,7 +218,7 @@ def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
         second.write_bytes(b"RIFF\x04")
         assert way.draw(workers) == "" and len(drawn) == 6, "what somebody broke is drawn anew"
         assert journal.path.read_bytes() == before, "pictures are no results of a conversion"
-    assert way.totals.ended == {Ended.DONE: 4}
+    assert way.totals.by_status == {Status.DONE: 4}
 
 
 def test_nothing_is_held_as_a_whole(tmp_path):
@@ -224,12 +226,12 @@ def test_nothing_is_held_as_a_whole(tmp_path):
         """Does nothing to a task at once."""
 
         def run(self, tasks):
-            for task in tasks:
-                yield Result(task.work, Ended.FAILED, error=f"File {task.work.number} is missing")
+            for loaded in tasks:
+                yield Result(loaded.task, Status.FAILED, error=f"File {loaded.task.number} is missing")
 
     class Endless(PlanInMemory):
-        def works(self):
-            return (make_work(number) for number in range(self.made))
+        def tasks(self):
+            return (make_task(number) for number in range(self.made))
 
     class Mute(Heard):
         def ended(self, result):
@@ -253,8 +255,8 @@ def test_totals_stay_small_however_many_causes_there_are():
     totals = Totals()
     for number in range(5000):
         word = "".join(chr(ord("a") + int(digit)) for digit in str(number))
-        totals.add(Result(make_work(number), Ended.FAILED, error=f"Cause {word}"))
-        totals.add(Result(make_work(number), Ended.CRASHED, error=f"Crash {word}"))
+        totals.add(Result(make_task(number), Status.FAILED, error=f"Cause {word}"))
+        totals.add(Result(make_task(number), Status.CRASHED, error=f"Crash {word}"))
     assert sum(cause.count for cause in totals.causes.values()) == 5000
     assert len(totals.causes) < 1100 and len(totals.quarantined) == 100 and totals.in_quarantine == 5000
 

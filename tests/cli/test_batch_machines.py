@@ -320,12 +320,12 @@ def plan_of(tmp_path, roots, count):
     """Write a plan of files that are not there, as many as asked for; return it."""
     from meshferry.cli import environment
     from meshferry.cli.batch.plan.plan_file import BatchFile, Plan, line_of
-    from meshferry.cli.batch.work import Work
+    from meshferry.cli.batch.tasks import Task
 
     folder = tmp_path / "out" / "meshferry-batch"
     folder.mkdir(parents=True)
-    works = [Work(n, n % len(roots), f"{n}.timbermesh", "", f"{n}.mesh", -1, 0) for n in range(count)]
-    (folder / "plan.jsonl").write_bytes(b"".join(map(line_of, works)))
+    tasks = [Task(n, n % len(roots), f"{n}.timbermesh", "", f"{n}.mesh", -1, 0) for n in range(count)]
+    (folder / "plan.jsonl").write_bytes(b"".join(map(line_of, tasks)))
     size = (folder / "plan.jsonl").stat().st_size
     batch = BatchFile((), TO, ".mesh", environment.version(), tuple(roots), count, size)
     (folder / "batch.json").write_text(batch.to_json(), "ascii")
@@ -336,7 +336,7 @@ def test_very_many_files_are_at_most_ten_thousand_tasks(tmp_path):
     model = pytest.importorskip("openjd.model", reason="Open Job Description is absent")
     count = 20_001
     plan = plan_of(tmp_path, [str(tmp_path)], count)
-    job = openjd_bundle.Job(plan, plan.works(), tmp_path / "out")
+    job = openjd_bundle.Job(plan, plan.tasks(), tmp_path / "out")
     assert openjd_bundle.write(job, tmp_path / "job") == count
     template = json.loads((tmp_path / "job" / "template.json").read_text("ascii"))
     read = model.decode_job_template(template=template, supported_extensions=["TASK_CHUNKING"])
@@ -359,11 +359,11 @@ def test_very_many_files_are_at_most_ten_thousand_tasks(tmp_path):
 def test_many_folders_of_sources_are_few_parameters(tmp_path):
     roots = [str(tmp_path / f"root{number}" / "deep") for number in range(60)]
     plan = plan_of(tmp_path, roots, 120)
-    assert openjd_bundle.write(openjd_bundle.Job(plan, plan.works(), tmp_path / "out"), tmp_path / "job") == 120
+    assert openjd_bundle.write(openjd_bundle.Job(plan, plan.tasks(), tmp_path / "out"), tmp_path / "job") == 120
     from meshferry.cli.batch.plan.plan_file import Plan
 
     moved = Plan.open(tmp_path / "job" / "plan")
     assert moved.roots == (str(tmp_path),)
-    assert [moved.path_of(work) for work in moved.works()] == [plan.path_of(work) for work in plan.works()]
-    assert [work.target for work in moved.works()] == [work.target for work in plan.works()]
+    assert [moved.path_of(task) for task in moved.tasks()] == [plan.path_of(task) for task in plan.tasks()]
+    assert [task.target for task in moved.tasks()] == [task.target for task in plan.tasks()]
     assert moved.batch.digest == plan.batch.digest

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from meshferry.cli.batch.plan import plan_file, planning
 from meshferry.cli.batch.plan.plan_file import BatchFile, Plan
 from meshferry.cli.batch.plan.target_index import TargetIndex
-from meshferry.cli.batch.work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source, Work
+from meshferry.cli.batch.tasks import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source, Task
 from meshferry.io_formats.errors import FormatError, MeshferryError
 from meshferry.io_formats.name_keys import CAUTIOUS, NameRules
 
@@ -40,7 +40,7 @@ def plan(tmp_path: Path) -> Callable[..., Plan]:
 
 
 def targets(plan: Plan) -> list[str]:
-    return [work.target for work in plan.works()]
+    return [task.target for task in plan.tasks()]
 
 
 def test_the_tree_is_kept(plan: Callable[..., Plan], tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_the_tree_is_kept(plan: Callable[..., Plan], tmp_path: Path) -> None:
     ]
     assert found.roots == ("/lib", "/other")
     assert found.count == 5
-    first, _, third, fourth, fifth = found.works()
-    assert first == Work(0, 0, "a/lamp.mesh", "", "a/lamp.blend", 5, 1_700_000_000_123_456_789)
+    first, _, third, fourth, fifth = found.tasks()
+    assert first == Task(0, 0, "a/lamp.mesh", "", "a/lamp.blend", 5, 1_700_000_000_123_456_789)
     assert (third.root, found.path_of(third)) == (1, Path("/other/98a6e63e"))
     assert fourth.source == "region.oar: assets/x_mesh.llmesh"
     assert fifth.size == -1
@@ -166,7 +166,7 @@ def test_each_source_counts_once(plan: Callable[..., Plan], tmp_path: Path) -> N
         found.append(source("other/x.mesh", path="x.mesh", root=str(tmp_path / "link")))
     made = plan(*found)
     assert targets(made) == ["sub/x.blend", "y.blend", "r/1.blend", "r/2.blend"]
-    assert [work.number for work in made.works()] == [0, 1, 2, 3]
+    assert [task.number for task in made.tasks()] == [0, 1, 2, 3]
     assert made.count == 4
 
 
@@ -249,13 +249,13 @@ def test_nothing_is_left_of_a_plan_that_failed(plan: Callable[..., Plan], tmp_pa
 
 def test_a_plan_of_nothing(plan: Callable[..., Plan]) -> None:
     made = plan()
-    assert (made.count, list(made.works()), made.roots) == (0, [], ())
+    assert (made.count, list(made.tasks()), made.roots) == (0, [], ())
 
 
 def test_odd_names_survive(plan: Callable[..., Plan]) -> None:
     names = ["\udcff\udcfe.mesh", 'quote".mesh', "line\nbreak.mesh", "größe 💡.mesh", "a" * 250 + ".mesh"]
     made = plan(*(source(name, root="/lib\udcff") for name in names))
-    assert [work.path for work in made.works()] == names
+    assert [task.path for task in made.tasks()] == names
     assert targets(made) == [name.replace(".mesh", ".blend") for name in names]
     assert Plan.open(made.folder).roots == ("/lib\udcff",)
     assert (made.folder / PLAN_FILE).read_bytes().isascii() and (made.folder / BATCH_FILE).read_bytes().isascii()
@@ -267,13 +267,13 @@ def test_any_part_of_a_plan(plan: Callable[..., Plan], monkeypatch: pytest.Monke
     monkeypatch.setattr(plan_file, "_STEP", 8)
     monkeypatch.setattr(plan_file, "_BLOCK", block)
     made = plan(*(source(f"{'x' * (number % 13 + 1)}/{number}.mesh") for number in range(100)))
-    every = list(made.works())
-    assert [work.number for work in every] == list(range(100))
+    every = list(made.tasks())
+    assert [task.number for task in every] == list(range(100))
     for start in range(102):
-        part = list(Plan.open(made.folder).works(start, start + 3))
+        part = list(Plan.open(made.folder).tasks(start, start + 3))
         assert part == every[start : start + 3]
-    assert list(made.works(90)) == every[90:]
-    assert list(made.works(5, 5)) == list(made.works(200, 300)) == []
+    assert list(made.tasks(90)) == every[90:]
+    assert list(made.tasks(5, 5)) == list(made.tasks(200, 300)) == []
     again = Plan.open(made.folder.parent, roots=["/mnt"])
     assert again.path_of(every[3]) == Path("/mnt/xxxx/3.mesh")
 
@@ -317,10 +317,10 @@ def test_plans_changed_by_hand(plan: Callable[..., Plan], line: str) -> None:
         Plan.open(made.folder)
     head = json.loads((made.folder / BATCH_FILE).read_text())
     (made.folder / BATCH_FILE).write_text(json.dumps(head | {"plan_size": len(data)}))
-    works = Plan.open(made.folder).works()
-    assert next(works).target == "x.blend"
+    tasks = Plan.open(made.folder).tasks()
+    assert next(tasks).target == "x.blend"
     with pytest.raises(FormatError, match=r"plan\.jsonl: Line 2 is not one of a plan"):
-        next(works)
+        next(tasks)
 
 
 @pytest.mark.parametrize(
@@ -369,11 +369,11 @@ def test_whatever_is_found(found: list[tuple[str, str]], clashes: Any) -> None:
     try:
         output = folder / "out"
         listed = [Source(root.replace("OUT", str(output)), name, "", name, 1, 2) for root, name in found]
-        outcome: list[list[Work] | str] = []
+        outcome: list[list[Task] | str] = []
         for _ in range(2):
             try:
                 outcome.append(
-                    list(planning.make_plan(iter(listed), output, ".blend", clashes, BATCH, CAUTIOUS).works())
+                    list(planning.make_plan(iter(listed), output, ".blend", clashes, BATCH, CAUTIOUS).tasks())
                 )
             except MeshferryError as problem:
                 outcome.append(str(problem))
@@ -391,18 +391,18 @@ def test_whatever_is_found(found: list[tuple[str, str]], clashes: Any) -> None:
             assert overwrites or (collides and clashes == "refuse")
             assert not output.exists()
             return
-        works = outcome[0]
+        tasks = outcome[0]
         assert not overwrites and not (collides and clashes == "refuse")
         roots = Plan.open(output).roots
-        assert [os.path.join(roots[work.root], work.path) for work in works] == once
-        made = [work.target.casefold() for work in works]
+        assert [os.path.join(roots[task.root], task.path) for task in tasks] == once
+        made = [task.target.casefold() for task in tasks]
         assert len(set(made)) == len(made)
         assert not read & set(made)
         first: set[str] = set()
-        for work, path in zip(works, once, strict=True):
+        for task, path in zip(tasks, once, strict=True):
             if plain[path].casefold() not in first:
-                assert work.target == plain[path]  # who comes first keeps the name
+                assert task.target == plain[path]  # who comes first keeps the name
             first.add(plain[path].casefold())
-            assert PurePosixPath(work.target).parent == PurePosixPath(plain[path]).parent
+            assert PurePosixPath(task.target).parent == PurePosixPath(plain[path]).parent
     finally:
         shutil.rmtree(folder)

@@ -19,9 +19,9 @@ ODD = [sys.executable, str(HERE / "batch_odd_worker.py")]
 
 
 def task_of(number, name, content=None):
-    from meshferry.cli.batch.work import Task, Work
+    from meshferry.cli.batch.tasks import LoadedTask, Task
 
-    return Task(Work(number, 0, name, "", f"{number}-{name}.mesh", 1, 1), content=content)
+    return LoadedTask(Task(number, 0, name, "", f"{number}-{name}.mesh", 1, 1), content=content)
 
 
 def tasks_of(*names):
@@ -60,14 +60,14 @@ def wait_until(is_so, seconds=10.0):
 
 
 def test_every_task_is_done_once_and_taken_only_when_somebody_is_free(make_pool):
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
 
     taken, done, ahead = [], [], []
 
     def tasks():
-        for task in tasks_of(*["fine"] * 40):
-            taken.append(task.work.number)
-            yield task
+        for loaded in tasks_of(*["fine"] * 40):
+            taken.append(loaded.task.number)
+            yield loaded
 
     with make_pool(2) as pool:
         for result in pool.run(tasks()):
@@ -75,8 +75,8 @@ def test_every_task_is_done_once_and_taken_only_when_somebody_is_free(make_pool)
             done.append(result)
         again = list(pool.run(tasks_of("fine")))
         assert list(pool.run([])) == []
-    assert sorted(result.work.number for result in done) == list(range(40))
-    assert {(result.ended, result.attempts, result.error) for result in done} == {(Ended.DONE, 1, "")}
+    assert sorted(result.task.number for result in done) == list(range(40))
+    assert {(result.status, result.attempts, result.error) for result in done} == {(Status.DONE, 1, "")}
     assert max(ahead) <= 4
     pids = {result.facts["pid"] for result in done}
     assert len(pids) == 2
@@ -85,35 +85,35 @@ def test_every_task_is_done_once_and_taken_only_when_somebody_is_free(make_pool)
 
 
 def test_a_crash_costs_its_file_alone(make_pool):
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
 
     names = ["fine"] * 5 + ["crash", "fine", "once", "fine", "leave"] + ["fine"] * 10
     with make_pool(2) as pool:
-        results = {result.work.number: result for result in pool.run(tasks_of(*names))}
+        results = {result.task.number: result for result in pool.run(tasks_of(*names))}
     assert sorted(results) == list(range(len(names)))
     for number, name in enumerate(names):
         result = results[number]
         if name == "fine":
-            assert (result.ended, result.attempts) == (Ended.DONE, 1)
-    assert (results[7].ended, results[7].attempts, results[7].facts["nth"]) == (Ended.DONE, 2, 1), "alone and fresh"
+            assert (result.status, result.attempts) == (Status.DONE, 1)
+    assert (results[7].status, results[7].attempts, results[7].facts["nth"]) == (Status.DONE, 2, 1), "alone and fresh"
     crash, left = results[5], results[9]
-    assert (crash.ended, crash.attempts) == (Ended.CRASHED, 2)
+    assert (crash.status, crash.attempts) == (Status.CRASHED, 2)
     if sys.platform != "win32":
         assert crash.error.startswith("The process died of a segmentation fault (SIGSEGV)")
     assert "batch_odd_worker.py, line" in crash.error and "Meshferry " in crash.error
-    assert (left.ended, left.attempts) == (Ended.CRASHED, 2)
+    assert (left.status, left.attempts) == (Status.CRASHED, 2)
     assert left.error.startswith(
         "The process ended with status 7; its last output: first words | I have had enough (Meshferry"
     )
 
 
 def test_what_takes_too_long_is_ended_with_all_that_it_started(make_pool, tmp_path):
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
 
     # On a busy machine it takes more than a second until the output of a process that hangs has been read.
     with make_pool(1, time_limit=4.0) as pool:
         results = list(pool.run(tasks_of("fine", "hang", "slow", "slow", "slow")))
-    assert [result.ended for result in results] == [Ended.DONE, Ended.TIMED_OUT, *[Ended.DONE] * 3]
+    assert [result.status for result in results] == [Status.DONE, Status.TIMED_OUT, *[Status.DONE] * 3]
     hang = results[1]
     assert hang.error == "It took longer than 4 seconds; last output: still here"
     assert 4 <= hang.seconds < 60 and hang.attempts == 1
@@ -147,7 +147,7 @@ def test_a_start_that_fails_once_is_tried_again(make_pool, tmp_path):
     )
     with make_pool(1, command=[sys.executable, "-c", program, str(mark), ODD[1]]) as pool:
         results = list(pool.run(tasks_of("fine", "fine", "fine")))
-    assert [result.work.number for result in results] == [0, 1, 2]
+    assert [result.task.number for result in results] == [0, 1, 2]
     assert {result.attempts for result in results} == {1}
 
 
@@ -160,7 +160,7 @@ def test_processes_that_have_grown_are_replaced(make_pool, monkeypatch):
         assert next(pool._numbers) <= 5, "three processes do it, a fourth may have been started ahead"
     counts = Counter(result.facts["pid"] for result in results)
     assert sorted(counts.values()) == [2, 4, 4]
-    assert sorted(result.work.number for result in results) == list(range(10))
+    assert sorted(result.task.number for result in results) == list(range(10))
 
 
 def test_processes_that_have_kept_their_size_stay_for_some_time(make_pool):
@@ -191,7 +191,7 @@ def test_content_arrives_and_never_waits_for_a_worker(make_pool):
         assert [result.facts["size"] for result in pool.run(tasks)] == sizes
     with make_pool(1, time_limit=1.0) as pool:  # a driver that waits for a hanging worker to read would hang, too
         results = list(pool.run([task_of(0, "hang"), task_of(1, "fine", bytes(5_000_000))]))
-    assert results[0].ended.is_quarantined and results[1].facts["size"] == 5_000_000
+    assert results[0].status.is_quarantined and results[1].facts["size"] == 5_000_000
 
 
 def test_who_leaves_early_lets_files_be_finished(make_pool, tmp_path):

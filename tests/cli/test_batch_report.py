@@ -81,13 +81,13 @@ class Page(HTMLParser):
 
 
 def make_result(number: int = 0, path: str = "props/lamp.mesh", **given: Any) -> Any:
-    from meshferry.cli.batch.work import Ended, Result, Work
+    from meshferry.cli.batch.tasks import Result, Status, Task
 
-    ended = Ended(given.pop("ended", "done"))
+    ended = Status(given.pop("ended", "done"))
     target = given.pop("target", path.rpartition(".")[0] + ".blend")
-    work = Work(number, 0, path, given.pop("member", ""), target, 1, 1)
+    task = Task(number, 0, path, given.pop("member", ""), target, 1, 1)
     given.setdefault("outputs", [target] if ended.is_good else [])
-    return Result(work, ended, **given)
+    return Result(task, ended, **given)
 
 
 def write(results: Any, output: Path, **given: Any) -> Path:

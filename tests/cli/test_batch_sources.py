@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from meshferry.cli.batch.finding import patterns, sources
-from meshferry.cli.batch.work import Source
+from meshferry.cli.batch.tasks import Source
 from meshferry.cli.conversions.convert_plan import known_kind, searched
 from meshferry.io_formats.errors import MeshferryError
 

@@ -41,9 +41,9 @@ def make_converter(library, output):
 
 
 def task_of(path, target, *, member="", known_hash="", content=None, size=100):
-    from meshferry.cli.batch.work import Task, Work
+    from meshferry.cli.batch.tasks import LoadedTask, Task
 
-    return Task(Work(0, 0, path, member, target, size, 1), known_hash=known_hash, content=content)
+    return LoadedTask(Task(0, 0, path, member, target, size, 1), known_hash=known_hash, content=content)
 
 
 def write_mesh(path, *names, material="Wood"):
@@ -63,11 +63,11 @@ def digest(data):
 
 
 def test_one_file(make_converter, library, output):
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
 
     source = write_mesh(library / "set" / "crate.mesh")
     result = make_converter("llmesh").convert(task_of("set/crate.mesh", "set/crate.llmesh"))
-    assert (result.ended, result.error, result.outputs) == (Ended.DONE, "", ["set/crate.llmesh"])
+    assert (result.status, result.error, result.outputs) == (Status.DONE, "", ["set/crate.llmesh"])
     assert result.hash == digest(source.read_bytes())
     assert result.facts["triangles"] == 12 and type(result.facts["triangles"]) is int
     assert (output / "set" / "crate.llmesh").stat().st_size > 100
@@ -75,27 +75,27 @@ def test_one_file(make_converter, library, output):
 
 
 def test_the_same_content_is_not_done_again(make_converter, library, output):
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
 
     source = write_mesh(library / "crate.mesh")
     converter = make_converter("llmesh")
     known = digest(source.read_bytes())
     result = converter.convert(task_of("crate.mesh", "crate.llmesh", known_hash=known))
-    assert (result.ended, result.outputs, result.hash) == (Ended.UNCHANGED, [], known)
+    assert (result.status, result.outputs, result.hash) == (Status.UNCHANGED, [], known)
     assert not output.exists()
     write_mesh(source, material="Steel")
     result = converter.convert(task_of("crate.mesh", "crate.llmesh", known_hash=known))
-    assert (result.ended, result.outputs) == (Ended.DONE, ["crate.llmesh"])
+    assert (result.status, result.outputs) == (Status.DONE, ["crate.llmesh"])
 
 
 def test_bad_files_are_told_in_words(make_converter, library, output):
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
 
     (library / "broken.mesh").write_bytes(b"no mesh at all")
     converter = make_converter("llmesh")
     broken = converter.convert(task_of("broken.mesh", "broken.llmesh"))
     missing = converter.convert(task_of("missing.mesh", "missing.llmesh", size=-1))
-    assert (broken.ended, missing.ended) == (Ended.FAILED, Ended.FAILED)
+    assert (broken.status, missing.status) == (Status.FAILED, Status.FAILED)
     assert "\n" not in broken.error and str(library) not in broken.error and "Traceback" not in broken.error
     assert broken.hash == digest(b"no mesh at all"), "so that a later run knows that it is the same broken file"
     assert missing.error.startswith("The file cannot be read: ")
@@ -116,8 +116,8 @@ def test_large_files_are_not_held_in_memory(make_converter, library, monkeypatch
 def test_what_is_in_an_archive(make_converter, library, output):
     content = write_mesh(library / "crate.mesh").read_bytes()
     (library / "crate.mesh").unlink()
-    task = task_of("region.oar", "region/assets/crate.llmesh", member="assets/crate.mesh", content=content)
-    result = make_converter("llmesh").convert(task)
+    loaded = task_of("region.oar", "region/assets/crate.llmesh", member="assets/crate.mesh", content=content)
+    result = make_converter("llmesh").convert(loaded)
     assert (result.error, result.outputs) == ("", ["region/assets/crate.llmesh"])
 
 
@@ -138,25 +138,25 @@ def test_parts_are_named_after_their_source_and_never_as_another_target(make_con
 
 def test_a_set_does_not_write_over_the_target_of_another(make_converter, library, output):
     from meshferry.cli.batch.plan.target_index import target_hash, write_index
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
 
     write_mesh(library / "house.mesh")
     converter = make_converter("dae")
     alone = converter.convert(task_of("house.mesh", "house.dae"))
-    assert alone.ended is Ended.DONE and alone.outputs[-1] == "house.dae"
+    assert alone.status is Status.DONE and alone.outputs[-1] == "house.dae"
     beside = alone.outputs[:-1]
     assert beside, "the levels of detail are files of their own"
     (output / "meshferry-batch").mkdir()
     write_index(output, map(target_hash, ["house.dae", beside[0]]))
     before = (output / beside[0]).read_bytes()
     refused = make_converter("dae").convert(task_of("house.mesh", "house.dae"))
-    assert refused.ended is Ended.FAILED and beside[0] in refused.error
+    assert refused.status is Status.FAILED and beside[0] in refused.error
     assert (output / beside[0]).read_bytes() == before
 
 
 def test_a_set_does_not_write_over_a_source_behind_a_link(make_converter, library, output):
     from meshferry.cli.batch.plan.target_index import target_hash, write_index
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
 
     write_mesh(library / "house.mesh")
     (output / "meshferry-batch").mkdir(parents=True)
@@ -164,7 +164,7 @@ def test_a_set_does_not_write_over_a_source_behind_a_link(make_converter, librar
     (output / "link").symlink_to("real")
     write_index(output, map(target_hash, ["link/house.dae", "real/house_PHYS.dae"]))
     refused = make_converter("dae").convert(task_of("house.mesh", "link/house.dae"))
-    assert refused.ended is Ended.FAILED and "house_PHYS.dae" in refused.error
+    assert refused.status is Status.FAILED and "house_PHYS.dae" in refused.error
     assert not any((output / "real").iterdir())
 
 
@@ -203,17 +203,17 @@ def test_what_one_file_has_seen_is_nothing_to_the_next(make_converter, library, 
 
 
 def test_losses_are_told_and_strict_is_kept(make_converter, library, output):
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
 
     pytest.importorskip("google.protobuf")
     write_mesh(library / "two.timbermesh", "one", "two")
     nothing = make_converter("anim").convert(task_of("two.timbermesh", "two.anim"))
-    assert nothing.ended is Ended.FAILED and "There is nothing in 'two'" in nothing.error
+    assert nothing.status is Status.FAILED and "There is nothing in 'two'" in nothing.error
     told = make_converter("data").convert(task_of("two.timbermesh", "two.data"))
-    assert told.ended is Ended.DONE
+    assert told.status is Status.DONE
     assert len(told.warnings) == len(set(told.warnings)) > 0
     strict = make_converter("data", "--strict").convert(task_of("two.timbermesh", "strict.data"))
-    assert strict.ended is Ended.FAILED and strict.error.startswith("Not written, since the conversion is strict: ")
+    assert strict.status is Status.FAILED and strict.error.startswith("Not written, since the conversion is strict: ")
     assert strict.outputs == []
     assert sorted(path.name for path in output.iterdir()) == sorted(told.outputs)
 
@@ -228,11 +228,11 @@ def test_options_that_nobody_knows_here(make_converter):
 
 @pytest.mark.needs_bpy
 def test_to_blend_and_back(make_converter, library, output):
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
 
     write_mesh(library / "crate.mesh")
     result = make_converter("blend").convert(task_of("crate.mesh", "crate.blend"))
-    assert (result.ended, result.outputs, result.facts["triangles"]) == (Ended.DONE, ["crate.blend"], 12)
+    assert (result.status, result.outputs, result.facts["triangles"]) == (Status.DONE, ["crate.blend"], 12)
     blend = (output / "crate.blend").read_bytes()
     (library / "crate.blend").write_bytes(blend)
     back = make_converter("llmesh").convert(task_of("crate.blend", "back.llmesh"))
@@ -244,7 +244,7 @@ def test_to_blend_and_back(make_converter, library, output):
 def test_processes_of_the_blender_that_runs_this(library, output):
     """Of the module, and in a real Blender of its own executable."""
     import bpy
-    from meshferry.cli.batch.work import Ended
+    from meshferry.cli.batch.tasks import Status
     from meshferry.cli.batch.workers.converting import Setup
     from meshferry.cli.batch.workers.pool import Pool
 
@@ -253,8 +253,8 @@ def test_processes_of_the_blender_that_runs_this(library, output):
     (library / "3.mesh").write_bytes(b"broken")
     with Pool(Setup((), "blend", str(output), (str(library),)), 2, time_limit=120) as pool:
         results = list(pool.run(task_of(f"{number}.mesh", f"{number}.blend") for number in range(4)))
-    ended = {result.work.path: result.ended for result in results}
-    assert ended == {f"{number}.mesh": Ended.DONE if number < 3 else Ended.FAILED for number in range(4)}
+    ended = {result.task.path: result.status for result in results}
+    assert ended == {f"{number}.mesh": Status.DONE if number < 3 else Status.FAILED for number in range(4)}
     for number in range(3):
         bpy.ops.wm.open_mainfile(filepath=str(output / f"{number}.blend"))
         assert sum(len(mesh.polygons) for mesh in bpy.data.meshes) == 12

@@ -18,7 +18,7 @@ from ....io_formats.replacing import refusal
 from ....io_formats.special_files import special_kind
 from ... import inputs, interruption
 from ...reporting import cause
-from ..work import STATE_FOLDER, Source
+from ..tasks import STATE_FOLDER, Source
 from . import archives, path_lists, patterns
 
 Told = Callable[[str, str], None]

@@ -20,7 +20,7 @@ from ....io_formats import locks
 from ....io_formats.errors import MeshferryError
 from ....io_formats.replacing import copy_mode, refusal, remove_file, rename_over, temporary_file
 from ... import environment
-from ..work import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Ended, Result, Work
+from ..tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Status, Task
 from .journal_entry import Entry, entry_of, file_size, parse
 from .journal_index import Index
 
@@ -108,13 +108,13 @@ class Journal:
         if line != self._index.header:
             self._write(line)
 
-    def known(self, work: Work) -> Known | None:
+    def known(self, task: Task) -> Known | None:
         """Return what earlier runs know of a work, if that still holds; results of this run do not count.
 
         The outputs have to be there, with the sizes that they were written with.
         """
-        entry = self._entry(work.target)
-        return None if entry is None else still_holds(entry, work, self.options, self.output)
+        entry = self._entry(task.target)
+        return None if entry is None else still_holds(entry, task, self.options, self.output)
 
     def append(self, result: Result) -> Entry:
         """Write down how a work ended; return what was written.
@@ -127,7 +127,7 @@ class Journal:
             The disk is full, say; the journal ends with the line before.
         """
         entry = entry_of(result, self.options, self.output)
-        before = self._entry(entry.target) if result.ended is Ended.UNCHANGED else None
+        before = self._entry(entry.target) if result.status is Status.UNCHANGED else None
         if before is not None:
             entry.hash = entry.hash or before.hash
             entry.outputs, entry.warnings, entry.facts = before.outputs, before.warnings, before.facts
@@ -135,13 +135,13 @@ class Journal:
         self._appended += 1
         return entry
 
-    def results(self, works: Iterable[Work]) -> Iterator[Result]:
+    def results(self, tasks: Iterable[Task]) -> Iterator[Result]:
         """Return what is known of each work, in their order; works that were never done are left out."""
         self._renew()
-        for work in works:
-            entry = self._entry(work.target)
+        for task in tasks:
+            entry = self._entry(task.target)
             if entry is not None:
-                yield entry.told(work)
+                yield entry.told(task)
 
     def entries(self) -> Iterator[Entry]:
         """Return the line that counts of each target, in the order in which they were written."""
@@ -283,15 +283,15 @@ class Journal:
         self._lock = None
 
 
-def still_holds(entry: Entry, work: Work, options: str, output: Path) -> Known | None:
+def still_holds(entry: Entry, task: Task, options: str, output: Path) -> Known | None:
     """Return what a line tells of a work if that still holds, see :meth:`Journal.known`."""
-    if entry.options != options or not Ended(entry.result).is_good:
+    if entry.options != options or not Status(entry.result).is_good:
         return None
-    if (entry.source, entry.member) != (work.path, work.member) or not entry.hash or not entry.outputs:
+    if (entry.source, entry.member) != (task.path, task.member) or not entry.hash or not entry.outputs:
         return None
     if any(size < 0 or file_size(output / name) != size for name, size in entry.outputs.items()):
         return None
-    return Known(entry.hash, (entry.size, entry.modified) == (work.size, work.modified), entry)
+    return Known(entry.hash, (entry.size, entry.modified) == (task.size, task.modified), entry)
 
 
 def _lock_path(journal: Path) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..work import Ended, Result, Work
+from ..tasks import Result, Status, Task
 
 _START = b'{"target":'
 """Of every line that tells of a work."""
@@ -29,12 +29,12 @@ class Entry:
     member: str
     size: int
     modified: int
-    """Size and date of the source, as in :class:`Work`."""
+    """Size and date of the source, as in :class:`Task`."""
     hash: str
     options: str
     """Digest of everything that decides what is written, but the source."""
     result: str
-    """A value of :class:`Ended`."""
+    """A value of :class:`Status`."""
     outputs: dict[str, int]
     """Files written, below the output folder, and their sizes in bytes; -1: it was gone at once."""
     warnings: list[str]
@@ -49,11 +49,11 @@ class Entry:
         """Return the line, with its end; plain ASCII, which also holds names that are no text."""
         return _encode({name: getattr(self, name) for name in self.__slots__}).encode("ascii") + b"\n"
 
-    def told(self, work: Work) -> Result:
+    def told(self, task: Task) -> Result:
         """Return the result again that this came from."""
         return Result(
-            work,
-            Ended(self.result),
+            task,
+            Status(self.result),
             hash=self.hash,
             outputs=list(self.outputs),
             warnings=self.warnings,
@@ -66,16 +66,16 @@ class Entry:
 
 def entry_of(result: Result, options: str, output: Path) -> Entry:
     """Return what the journal keeps of a result; the sizes are those of the files below the output folder now."""
-    work, folder = result.work, str(output)
+    task, folder = result.task, str(output)
     return Entry(
-        target=work.target,
-        source=work.path,
-        member=work.member,
-        size=work.size,
-        modified=work.modified,
+        target=task.target,
+        source=task.path,
+        member=task.member,
+        size=task.size,
+        modified=task.modified,
         hash=result.hash,
         options=options,
-        result=result.ended.value,
+        result=result.status.value,
         outputs={name: file_size(os.path.join(folder, name)) for name in result.outputs},
         warnings=result.warnings,
         facts=result.facts,
@@ -99,7 +99,7 @@ def parse(line: bytes) -> Entry | None:
     try:
         kept = json.loads(line)
         entry = Entry(**kept)
-        Ended(entry.result)
+        Status(entry.result)
         entry.outputs = {str(name): int(size) for name, size in entry.outputs.items()}
         entry.warnings = [str(text) for text in entry.warnings]
         entry.facts = dict(entry.facts)

@@ -30,7 +30,7 @@ from ....io_formats.errors import MeshferryError, MissingLibraryError
 from ... import environment, interruption
 from ...reporting import one_line
 from ..journal import journal_entry
-from ..work import Ended, Result, Task, Work
+from ..tasks import LoadedTask, Result, Status, Task
 from ..workers.starting import death
 from . import ranges, shard_files
 from .machine_arguments import WITH_PARENT
@@ -54,7 +54,7 @@ _GO_ON = "What was done is kept: run the same command again to go on"
 
 @dataclass(frozen=True, slots=True)
 class _Shard:
-    works: tuple[Work, ...]
+    tasks: tuple[Task, ...]
     text: str
     """Their lines of the plan, as ``--range`` takes them."""
 
@@ -120,7 +120,7 @@ class DaskPool:
         self._client = None
         self._held.close()
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
+    def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
         """Do all tasks; yield what became of each, a shard at a time, in the order in which they end.
 
         Raises
@@ -169,18 +169,18 @@ class DaskPool:
             if lonely_since is not None and time.monotonic() - lonely_since > _LONELY_SECONDS:
                 raise MeshferryError(f"All workers of the dask scheduler at {self._address} have gone away. {_GO_ON}")
 
-    def _shards(self, tasks: Iterable[Task]) -> Iterator[_Shard]:
+    def _shards(self, loading: Iterable[LoadedTask]) -> Iterator[_Shard]:
         """Put conversions together, fewer at a time where there are too few for all threads."""
-        tasks = iter(tasks)
+        loading = iter(loading)
         while True:
             threads = self._threads()
-            works = [task.work for task in itertools.islice(tasks, threads * SHARDS_A_THREAD * LONGEST_SHARD)]
-            if not works:
+            tasks = [loaded.task for loaded in itertools.islice(loading, threads * SHARDS_A_THREAD * LONGEST_SHARD)]
+            if not tasks:
                 return
-            size = shard_size(len(works), threads)
-            for start in range(0, len(works), size):
-                part = tuple(works[start : start + size])
-                yield _Shard(part, ranges.spelt(sorted(work.number + 1 for work in part)))
+            size = shard_size(len(tasks), threads)
+            for start in range(0, len(tasks), size):
+                part = tuple(tasks[start : start + size])
+                yield _Shard(part, ranges.spelt(sorted(task.number + 1 for task in part)))
 
     def _threads(self) -> int:
         """Return how many shards can run at once, now; where no worker has come yet, one."""
@@ -217,9 +217,9 @@ class DaskPool:
             reason = self._reason(problem)
             lines = shard_files.lines(self._output, shard.text)
         told = {entry.target: entry for line in lines if (entry := journal_entry.parse(line)) is not None}
-        for work in shard.works:
-            entry = told.get(work.target)
-            yield entry.told(work) if entry is not None else Result(work, Ended.CRASHED, error=reason)
+        for task in shard.tasks:
+            entry = told.get(task.target)
+            yield entry.told(task) if entry is not None else Result(task, Status.CRASHED, error=reason)
 
     def _reason(self, problem: BaseException) -> str:
         """Say why a shard died.

@@ -9,7 +9,7 @@ from pathlib import Path
 from ...reporting import Reporter, counted
 from ..journal.journal import Journal
 from ..plan.plan_file import Plan
-from ..work import Work
+from ..tasks import Task
 from . import openjd_bundle
 from .machine_arguments import shard_options, worker_command
 
@@ -34,7 +34,7 @@ def write_job(arguments: argparse.Namespace, plan: Plan, journal: Journal, repor
         collect_options.append("--report")
     job = openjd_bundle.Job(
         plan=plan,
-        works=(work for work in plan.works() if arguments.checksum or not _is_done(journal, work)),
+        tasks=(task for task in plan.tasks() if arguments.checksum or not _is_done(journal, task)),
         output=journal.output,
         command=worker_command(arguments),
         shard_options=shard_options(arguments),
@@ -51,6 +51,6 @@ def write_job(arguments: argparse.Namespace, plan: Plan, journal: Journal, repor
     return 0
 
 
-def _is_done(journal: Journal, work: Work) -> bool:
-    known = journal.known(work)
+def _is_done(journal: Journal, task: Task) -> bool:
+    known = journal.known(task)
     return known is not None and known.is_same

@@ -33,7 +33,7 @@ from ...conversions import blender_formats
 from ...reporting import counted
 from ..plan.plan_file import BatchFile, Plan, line_of
 from ..plan.target_index import TARGETS_FILE
-from ..work import BATCH_FILE, JOURNAL_FILE, PLAN_FILE, STATE_FOLDER, Work
+from ..tasks import BATCH_FILE, JOURNAL_FILE, PLAN_FILE, STATE_FOLDER, Task
 
 TEMPLATE_FILE = "template.json"
 VALUES_FILE = "parameter_values.json"
@@ -59,7 +59,7 @@ class Job:
     """What a bundle is made of."""
 
     plan: Plan
-    works: Iterable[Work]
+    tasks: Iterable[Task]
     """Those that are to be done, in the order of the plan; gone through once."""
     output: Path
     """The output folder, absolute."""
@@ -85,8 +85,8 @@ def write(job: Job, folder: Path) -> int:
         There are other files in the folder, it cannot be written to, or something is no part of a job: a path of more
         than 1,024 characters, say.
     """
-    works = iter(job.works)
-    first = next(works, None)
+    tasks = iter(job.tasks)
+    first = next(tasks, None)
     if first is None:
         return 0
     _require_own(folder)
@@ -96,7 +96,7 @@ def write(job: Job, folder: Path) -> int:
         plan_folder.mkdir(parents=True, exist_ok=True)
         # Without its template a job is none: an interrupted writing leaves nothing that looks whole.
         (folder / TEMPLATE_FILE).unlink(missing_ok=True)
-        batch = _write_plan(job.plan, itertools.chain([first], works), roots, plan_folder)
+        batch = _write_plan(job.plan, itertools.chain([first], tasks), roots, plan_folder)
         _bring_state(job.output, plan_folder)
         values = _values(job, batch)
         template = _template(job, batch, list(values))
@@ -141,25 +141,25 @@ class _Roots:
                     f"The sources lie on {len(self.new)} drives, and a job knows {_MOST_ROOTS} folders"
                 )
 
-    def moved(self, work: Work, number: int) -> Work:
+    def moved(self, task: Task, number: int) -> Task:
         """Return a work as the bundle's plan has it."""
-        place = self._place[work.root]
-        if self.new[place] == self._old[work.root]:
-            return dataclasses.replace(work, number=number)
-        path = Path(self._old[work.root], work.path).relative_to(self.new[place]).as_posix()
-        return dataclasses.replace(work, number=number, root=place, path=path)
+        place = self._place[task.root]
+        if self.new[place] == self._old[task.root]:
+            return dataclasses.replace(task, number=number)
+        path = Path(self._old[task.root], task.path).relative_to(self.new[place]).as_posix()
+        return dataclasses.replace(task, number=number, root=place, path=path)
 
 
-def _files(works: Iterable[Work], roots: Sequence[str]) -> Iterator[str]:
+def _files(tasks: Iterable[Task], roots: Sequence[str]) -> Iterator[str]:
     """Yield the paths of all files that are read: sources, archives and what lies beside sources of sets."""
     sets: dict[str, set[str]] = defaultdict(set)
     """Names of sources that are several files, by folder."""
     last = ""
-    for work in works:
-        if work.size < 0 or work.path == last:  # not there; or in the same archive
+    for task in tasks:
+        if task.size < 0 or task.path == last:  # not there; or in the same archive
             continue
-        last = work.path
-        path = os.path.join(roots[work.root], *work.path.split("/"))
+        last = task.path
+        path = os.path.join(roots[task.root], *task.path.split("/"))
         kind = blender_formats.by_extension(os.path.splitext(path)[1])
         if kind is not None and kind.is_set:
             folder, name = os.path.split(path)
@@ -185,12 +185,12 @@ def _belongs(name: str, stems: set[str]) -> bool:
     return any(name[:end] in stems for end in range(1, len(name)))
 
 
-def _write_plan(plan: Plan, works: Iterable[Work], roots: _Roots, folder: Path) -> BatchFile:
+def _write_plan(plan: Plan, tasks: Iterable[Task], roots: _Roots, folder: Path) -> BatchFile:
     """Write the bundle's plan; return its head."""
     count = size = 0
     with (folder / PLAN_FILE).open("wb") as stream:
-        for work in works:
-            moved = roots.moved(work, count)
+        for task in tasks:
+            moved = roots.moved(task, count)
             size += stream.write(line_of(moved))
             count += 1
     batch = dataclasses.replace(plan.batch, roots=roots.new, count=count, plan_size=size)
@@ -255,7 +255,7 @@ def _write_assets(path: Path, output: Path, plan: Plan) -> None:
         }
     }
     # What is no text in a name cannot be told to another machine; its conversion says that the file is not there.
-    found = itertools.chain(_files(plan.works(), plan.roots), [library] if library else [])
+    found = itertools.chain(_files(plan.tasks(), plan.roots), [library] if library else [])
     files = (json.dumps(file) for file in found if _is_text(file))
     before, after = _json(told).decode("ascii").split(json.dumps(mark), 1)
     with path.open("w", encoding="ascii") as stream:

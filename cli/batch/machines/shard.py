@@ -24,8 +24,8 @@ from ..journal.journal import HeldError, Journal, Known, still_holds
 from ..journal.journal_entry import AFTER_TARGET, Entry, parse, start_of
 from ..plan.plan_file import Plan
 from ..plan.target_index import TARGETS_FILE
+from ..tasks import JOURNAL_FILE, STATE_FOLDER, Result, Task
 from ..totals import Totals
-from ..work import JOURNAL_FILE, STATE_FOLDER, Result, Work
 from ..workers.converting import Setup
 from ..workers.pool import RECYCLE_AFTER, TIME_LIMIT, Pool
 from . import ranges, shard_files
@@ -78,7 +78,7 @@ def run(shard: Shard, reporter: Reporter, *, command: Sequence[str] | None = Non
     with ExitStack() as stack:
         journal = _entered(output, text, stack)
         journal.start(plan.batch.digest)
-        journal.remember({work.target for work in _works(plan, numbers)}, shard_files.shard_journals(output, text))
+        journal.remember({task.target for task in _read_tasks(plan, numbers)}, shard_files.shard_journals(output, text))
         pool = stack.enter_context(Pool(setup, 1, shard.time_limit, shard.recycle_after, command=command))
         totals = driver.run(
             plan,
@@ -86,12 +86,12 @@ def run(shard: Shard, reporter: Reporter, *, command: Sequence[str] | None = Non
             pool,
             output=output,
             progress=listener,
-            works=_works(plan, numbers),
+            tasks=_read_tasks(plan, numbers),
             count=len(numbers),
             checksum=shard.checksum,
         )
         if reporter.as_json:
-            for entry in journal.entries_of(_works(plan, numbers)):
+            for entry in journal.entries_of(_read_tasks(plan, numbers)):
                 reporter.record(dataclasses.asdict(entry))
     reporter.say(f"Lines {text}: {told(totals)}")
     return totals
@@ -175,12 +175,12 @@ def _lines(shard: Shard, count: int) -> list[int]:
     return list(itertools.chain.from_iterable(spans))
 
 
-def _works(plan: Plan, numbers: Sequence[int]) -> Iterator[Work]:
+def _read_tasks(plan: Plan, numbers: Sequence[int]) -> Iterator[Task]:
     """Yield the works of some lines, each run of neighbours in one go."""
     start = 0
     for end in range(1, len(numbers) + 1):
         if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:
-            yield from plan.works(numbers[start] - 1, numbers[end - 1])
+            yield from plan.tasks(numbers[start] - 1, numbers[end - 1])
             start = end
 
 
@@ -193,14 +193,14 @@ class _Listener:
     def begin(self, what: str, count: int) -> None:
         """Take no notice."""
 
-    def skipped(self, work: Work) -> None:  # noqa: ARG002 (of the protocol)
+    def skipped(self, task: Task) -> None:  # noqa: ARG002 (of the protocol)
         """End the run if the process was asked to end."""
         interruption.check()
 
     def ended(self, result: Result) -> None:
         """Tell how a task ended, if badly."""
-        if not result.ended.is_good:
-            self._reporter.fail(result.work.source, MeshferryError(result.error or result.ended.value))
+        if not result.status.is_good:
+            self._reporter.fail(result.task.source, MeshferryError(result.error or result.status.value))
         interruption.check()
 
 
@@ -234,19 +234,19 @@ class _ShardJournal(Journal):
             self._lock = None
         super()._close()
 
-    def known(self, work: Work) -> Known | None:
+    def known(self, task: Task) -> Known | None:
         """Return what is known of a work; where others did it, only if the source is as it was then."""
-        found = super().known(work)
-        if found is not None or work.target not in self._earlier:
+        found = super().known(task)
+        if found is not None or task.target not in self._earlier:
             return found
-        found = still_holds(self._earlier[work.target], work, self.options, self.output)
+        found = still_holds(self._earlier[task.target], task, self.options, self.output)
         return found if found is not None and found.is_same else None
 
-    def entries_of(self, works: Iterator[Work]) -> Iterator[Entry]:
+    def entries_of(self, tasks: Iterator[Task]) -> Iterator[Entry]:
         """Return the line that counts of each work."""
         self._renew()
-        for work in works:
-            entry = self._entry(work.target) or self._earlier.get(work.target)
+        for task in tasks:
+            entry = self._entry(task.target) or self._earlier.get(task.target)
             if entry is not None:
                 yield entry
 

@@ -16,8 +16,8 @@ from ..plan.plan_file import Plan
 from ..progress import Progress
 from ..running import written_report
 from ..summary import Ending
+from ..tasks import JOURNAL_FILE, STATE_FOLDER
 from ..totals import Totals
-from ..work import JOURNAL_FILE, STATE_FOLDER
 from . import lifeline, shard
 from .shard import Shard, open_plan, output_of
 
@@ -75,7 +75,7 @@ def collect(arguments: argparse.Namespace, reporter: Reporter) -> int:
         journal.compact()
         totals = Totals()
         seconds = 0.0
-        for result in journal.results(plan.works()):
+        for result in journal.results(plan.tasks()):
             totals.add(result)
             seconds += result.seconds
         report = None

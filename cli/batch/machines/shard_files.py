@@ -14,7 +14,7 @@ from pathlib import Path
 from ....io_formats import locks
 from ....io_formats.replacing import remove_file
 from ..journal.journal import LOCK_SUFFIX
-from ..work import SHARDS_FOLDER, STATE_FOLDER
+from ..tasks import SHARDS_FOLDER, STATE_FOLDER
 
 MOST_AT_ONCE = 9
 """Processes that may do the same shard at the same time."""

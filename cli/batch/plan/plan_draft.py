@@ -23,8 +23,8 @@ from ....io_formats.errors import MeshferryError
 from ....io_formats.name_keys import NameRules, rules_of
 from ... import inputs
 from ...conversions.convert_plan import renamed
-from ..work import Source, Work
-from .plan_file import line_of, work_of
+from ..tasks import Source, Task
+from .plan_file import line_of, task_of
 from .target_index import target_hash, text_hash
 
 _NAMED = 3
@@ -80,8 +80,8 @@ class Draft:
         if link := self._output.link(target):
             self._through.append((number, hash(link)))
         root = self.roots.setdefault(source.root, len(self.roots))
-        work = Work(number, root, source.path, source.member, target, source.size, source.modified)
-        self._stream.write(line_of(work))
+        task = Task(number, root, source.path, source.member, target, source.size, source.modified)
+        self._stream.write(line_of(task))
 
     @property
     def targets(self) -> Collection[int]:
@@ -137,7 +137,7 @@ class Draft:
         """Return a hash of the target of each of these lines, which are in order."""
         wanted = np.zeros(len(self._targets), bool)
         wanted[lines] = True
-        keys = [text_hash(rules.key(work_of(number, line).target)) for number, line in self._lines() if wanted[number]]
+        keys = [text_hash(rules.key(task_of(number, line).target)) for number, line in self._lines() if wanted[number]]
         return np.array(keys, np.uint64)
 
     def _refuse_overwriting(self, kept: _Lines, targets: _Hashes) -> None:
@@ -150,15 +150,15 @@ class Draft:
             hits = inside[found] == targets[kept]
             victims.update(zip(kept[hits].tolist(), lines[found[hits]].tolist(), strict=True))
             if len(victims) <= _CHECKED:
-                works = self._works({*victims, *victims.values()})
-                victims = {a: b for a, b in victims.items() if self._is_overwritten(works[a].target, works[b])}
+                tasks = self._read_tasks({*victims, *victims.values()})
+                victims = {a: b for a, b in victims.items() if self._is_overwritten(tasks[a].target, tasks[b])}
         if self._through:
             known = np.frombuffer(self._sources, np.int64)
             for line, file in self._through:
                 if len(read := np.flatnonzero(known == file)):
                     victims[line] = int(read[0])
         if victims:
-            lines_of = self._works({*list(victims)[:_NAMED], *list(victims.values())[:_NAMED]})
+            lines_of = self._read_tasks({*list(victims)[:_NAMED], *list(victims.values())[:_NAMED]})
             said = [
                 f"{self._shown(lines_of[line])} would overwrite "
                 + ("itself" if line == victim else f"the input {self._shown(lines_of[victim])}")
@@ -166,7 +166,7 @@ class Draft:
             ]
             raise MeshferryError(f"{_and_more(said, len(victims))}; nothing was written")
 
-    def _is_overwritten(self, target: str, source: Work) -> bool:
+    def _is_overwritten(self, target: str, source: Task) -> bool:
         """Return whether a target is a source, and not only a file whose name other systems would take for the same."""
         full = os.path.join(list(self.roots)[source.root], source.path)
         try:
@@ -179,25 +179,25 @@ class Draft:
         """Say which sources would become one file; ``names`` are hashes of the targets."""
         named = self._numbered[:_NAMED]
         firsts = [int(kept[np.argmax(names[kept] == names[line])]) for line in named]
-        works = self._works({*firsts, *named.tolist()})
+        tasks = self._read_tasks({*firsts, *named.tolist()})
         said = [
-            f"{self._shown(works[first])} and {self._shown(works[line])} would both become {works[first].target}"
+            f"{self._shown(tasks[first])} and {self._shown(tasks[line])} would both become {tasks[first].target}"
             for first, line in zip(firsts, named.tolist(), strict=True)
         ]
         raise MeshferryError(
             f"{_and_more(said, len(self._numbered))}; use --clashes number to number them; nothing was written"
         )
 
-    def _works(self, numbers: Collection[int]) -> dict[int, Work]:
+    def _read_tasks(self, numbers: Collection[int]) -> dict[int, Task]:
         """Return the works of some lines."""
-        return {number: work_of(number, line) for number, line in self._lines() if number in numbers}
+        return {number: task_of(number, line) for number, line in self._lines() if number in numbers}
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         self._stream.seek(0)
         yield from enumerate(self._stream)
 
-    def _shown(self, work: Work) -> str:
-        return os.path.join(list(self.roots)[work.root], work.source)
+    def _shown(self, task: Task) -> str:
+        return os.path.join(list(self.roots)[task.root], task.source)
 
     def copy(self, to: BinaryIO) -> None:
         """Write the lines that stay, with the numbers that their targets get."""
@@ -211,10 +211,10 @@ class Draft:
             if not numbered[number]:
                 to.write(line)
                 continue
-            work = work_of(number, line)
-            target = self._free(work.target, self._targets[number], taken)
+            task = task_of(number, line)
+            target = self._free(task.target, self._targets[number], taken)
             self._targets[number] = target_hash(target)
-            to.write(line_of(Work(number, work.root, work.path, work.member, target, work.size, work.modified)))
+            to.write(line_of(Task(number, task.root, task.path, task.member, target, task.size, task.modified)))
 
     def _free(self, target: str, hashed: int, taken: _Taken) -> str:
         """Return a target with the first number that makes it one of its own."""

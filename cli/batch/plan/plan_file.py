@@ -23,7 +23,7 @@ import numpy as np
 
 from ....io_formats.errors import FormatError
 from ....io_formats.replacing import refusal
-from ..work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Work
+from ..tasks import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Task
 
 _STEP = 1024
 """Lines from one entry of the index to the next."""
@@ -90,13 +90,13 @@ class BatchFile:
         return cls(**values)
 
 
-def line_of(work: Work) -> bytes:
+def line_of(task: Task) -> bytes:
     """Return the line of a work, with its end."""
-    values: list[Any] = [work.root, work.path, work.member, work.target, work.size, work.modified]
+    values: list[Any] = [task.root, task.path, task.member, task.target, task.size, task.modified]
     return _encode(values).encode("ascii") + b"\n"
 
 
-def work_of(number: int, line: bytes) -> Work:
+def task_of(number: int, line: bytes) -> Task:
     """Return the work of a line.
 
     Raises
@@ -110,7 +110,7 @@ def work_of(number: int, line: bytes) -> Work:
         raise ValueError from None
     if not isinstance(values, list) or [type(value) for value in values] != [int, str, str, str, int, int]:
         raise ValueError
-    return Work(number, *values)
+    return Task(number, *values)
 
 
 class Plan:
@@ -165,11 +165,11 @@ class Plan:
         """How many works there are."""
         return self.batch.count
 
-    def path_of(self, work: Work) -> Path:
+    def path_of(self, task: Task) -> Path:
         """Return where a work's source, or the archive around it, is on this machine."""
-        return Path(self.roots[work.root], work.path)
+        return Path(self.roots[task.root], task.path)
 
-    def works(self, start: int = 0, stop: int | None = None) -> Iterator[Work]:
+    def tasks(self, start: int = 0, stop: int | None = None) -> Iterator[Task]:
         """Yield the works from number ``start`` to before ``stop``; numbers begin at 0.
 
         Raises
@@ -201,11 +201,11 @@ class Plan:
         stream.seek(self._index[entry])
         return entry * _STEP
 
-    def _work(self, number: int, line: bytes) -> Work:
+    def _work(self, number: int, line: bytes) -> Task:
         try:
-            work = work_of(number, line)
-            if 0 <= work.root < len(self.roots) and _is_below(work.target):
-                return work
+            task = task_of(number, line)
+            if 0 <= task.root < len(self.roots) and _is_below(task.target):
+                return task
         except ValueError:
             pass
         raise self._error(f"Line {number + 1:,} is not one of a plan; start the batch again to make it anew")

@@ -17,7 +17,7 @@ from typing import BinaryIO, Literal
 from ....io_formats.errors import MeshferryError
 from ....io_formats.name_keys import NameRules
 from ....io_formats.replacing import copy_mode, refusal, remove_file, rename_over, replace_file, temporary_file
-from ..work import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source
+from ..tasks import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source
 from .plan_draft import Draft
 from .plan_file import BatchFile, Plan
 from .target_index import write_index

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....io_formats.name_keys import cautious_key
 from ....io_formats.replacing import replace_file
-from ..work import STATE_FOLDER
+from ..tasks import STATE_FOLDER
 
 TARGETS_FILE = "targets.u64"
 """Hashes of all these names in ascending order, eight bytes each, little endian."""

@@ -11,18 +11,18 @@ from typing import Any
 
 from ...reporting import counted, grouped
 from ..progress import time_text
-from ..work import Ended, Result
+from ..tasks import Result, Status
 from .markup import Links, escaped, name
 from .picture_files import read_picture
 
 KINDS = ("done", "unchanged", "failed", "quarantined")
 """Kinds of results that can be picked out, in the order of their buttons."""
 _SAID = {
-    Ended.DONE: "Done",
-    Ended.UNCHANGED: "Unchanged",
-    Ended.FAILED: "Failed",
-    Ended.CRASHED: "Crashed",
-    Ended.TIMED_OUT: "Timed out",
+    Status.DONE: "Done",
+    Status.UNCHANGED: "Unchanged",
+    Status.FAILED: "Failed",
+    Status.CRASHED: "Crashed",
+    Status.TIMED_OUT: "Timed out",
 }
 _COUNTS = (
     ("nodes", "object", ""),
@@ -78,7 +78,7 @@ class Sums:
 
 def kind_of(result: Result) -> str:
     """Return the one of :data:`KINDS` that a result is."""
-    return "quarantined" if result.ended.is_quarantined else result.ended.value
+    return "quarantined" if result.status.is_quarantined else result.status.value
 
 
 def fact(facts: Mapping[str, Any], key: str) -> int:
@@ -96,10 +96,10 @@ def seconds_of(result: Result) -> float:
 
 def names_of(result: Result) -> tuple[str, str]:
     """Return the name of a source and the folder that it lies in, or the archive and the folder in that."""
-    if result.work.member:
-        folder, _, last = result.work.member.rpartition("/")
-        return last, f"{result.work.path}: {folder}" if folder else result.work.path
-    folder, _, last = result.work.path.rpartition("/")
+    if result.task.member:
+        folder, _, last = result.task.member.rpartition("/")
+        return last, f"{result.task.path}: {folder}" if folder else result.task.path
+    folder, _, last = result.task.path.rpartition("/")
     return last, folder
 
 
@@ -123,7 +123,7 @@ def card(result: Result, number: int, output: Path, links: Links) -> str:
     if counts:
         said = f"{_JOINED}· ".join(count.replace(" ", _JOINED) for count in counts)
         parts.append(f'<p class="counts">{escaped(said)}</p>\n')
-    parts.append(f'<p class="result"><b>{_SAID[result.ended]}</b>{_written(result, links)}{_time(result)}</p>\n')
+    parts.append(f'<p class="result"><b>{_SAID[result.status]}</b>{_written(result, links)}{_time(result)}</p>\n')
     if result.error:
         parts.append(_error(_shortened(result.error)))
     parts += [_files(result, links), _warnings(result)]
@@ -137,7 +137,7 @@ def card(result: Result, number: int, output: Path, links: Links) -> str:
 def _picture(result: Result, output: Path) -> str:
     found = read_picture(output, result.hash)
     if found is None:
-        icon = "none" if result.ended.is_good else "broken"
+        icon = "none" if result.status.is_good else "broken"
         return f'<svg aria-hidden="true"><use href="#{icon}"/></svg>\n'
     media_type, data = found
     source = f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
@@ -146,9 +146,9 @@ def _picture(result: Result, output: Path) -> str:
 
 def _written(result: Result, links: Links) -> str:
     """Return the file that a source became, as a link."""
-    if not result.outputs or not result.ended.is_good:
+    if not result.outputs or not result.status.is_good:
         return ""
-    return f" → {_link(result.outputs[-1], links, PurePosixPath(result.work.path).parent)}"
+    return f" → {_link(result.outputs[-1], links, PurePosixPath(result.task.path).parent)}"
 
 
 def _link(path: str, links: Links, folder: PurePosixPath | None = None) -> str:

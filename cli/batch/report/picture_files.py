@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..work import PICTURES_FOLDER, STATE_FOLDER, Ended, Result
+from ..tasks import PICTURES_FOLDER, STATE_FOLDER, Result, Status
 
 SUFFIXES = (".webp", ".png")
 """Of pictures: the second where a build of Blender lacks the first."""
@@ -61,15 +61,15 @@ class PictureRun:
         """
         if self.problem or not _HASH.fullmatch(result.hash):
             return False
-        if not result.ended.is_good and not (result.facts and result.ended is Ended.FAILED):
+        if not result.status.is_good and not (result.facts and result.status is Status.FAILED):
             return False
         return read_picture(self._output, result.hash) is None
 
     def note(self, result: Result) -> None:
         """Learn how a task of the kind PICTURE ended."""
-        if result.ended.is_good:
+        if result.status.is_good:
             self._can_draw = True
-        elif result.ended.is_quarantined or result.error.startswith(CANNOT_DRAW):
+        elif result.status.is_quarantined or result.error.startswith(CANNOT_DRAW):
             self._failed += 1
             if self._failed >= _TRIALS and not self._can_draw and not self.problem:
-                self.problem = f"There are no pictures of models: {result.error or result.ended.value}. {_REMEDY}"
+                self.problem = f"There are no pictures of models: {result.error or result.status.value}. {_REMEDY}"

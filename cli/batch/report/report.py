@@ -20,7 +20,7 @@ from ....io_formats.errors import ExportError
 from ....io_formats.replacing import refusal, remove_file, replace_file
 from ...reporting import counted, printable
 from ..progress import time_text
-from ..work import Result
+from ..tasks import Result
 from .cards import KINDS, Sums, card, kind_of, names_of
 from .index_rows import IndexRows
 from .markup import Links, escaped, name
@@ -174,7 +174,7 @@ class _Report:
         """Return the line of a page in the index."""
         bad = sums.kinds["failed"] + sums.kinds["quarantined"]
         notes = f' <span class="bad">{bad:,} {_BAD}</span>' if bad else ""
-        ends = f"{name(chunk[0].work.source)} … {name(chunk[-1].work.source)}"
+        ends = f"{name(chunk[0].task.source)} … {name(chunk[-1].task.source)}"
         address = self._address(self._place(number))
         return f'<li><a href="{address}">Models {said}</a> <span>{ends}</span>{notes}</li>\n'
 

@@ -23,7 +23,7 @@ from ...conversions.convert_plan import Job, known_kind
 from ...conversions.outcomes import Outcome
 from ...reporting import cause, plain
 from ..plan.target_index import TargetIndex
-from ..work import Ended, Result, Task, TaskKind, Work
+from ..tasks import LoadedTask, Result, Status, Task, TaskKind
 from .modest_session import ModestSession
 from .part_names import PartNames
 
@@ -45,7 +45,7 @@ class Setup:
     output: str
     """The output folder."""
     roots: tuple[str, ...]
-    """The folders that ``Work.root`` counts."""
+    """The folders that ``Task.root`` counts."""
     threads: int = 0
     """How many threads Blender may have; 0: as many as it likes."""
 
@@ -82,26 +82,26 @@ class Converter:
         if isinstance(self._format, BlenderFormat):
             self._session.load()
 
-    def convert(self, task: Task) -> Result:
+    def convert(self, loaded: LoadedTask) -> Result:
         """Do one task; a bad file is a result that says so, never an exception."""
         began = time.perf_counter()
-        result = Result(task.work, Ended.FAILED, kind=task.kind)
-        work: Callable[[Task, Result], None] = self._draw if task.kind is TaskKind.PICTURE else self._convert
+        result = Result(loaded.task, Status.FAILED, kind=loaded.kind)
+        action: Callable[[LoadedTask, Result], None] = self._draw if loaded.kind is TaskKind.PICTURE else self._convert
         try:
-            work(task, result)
+            action(loaded, result)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 (scripts of importers may call exit)
-            result.ended = Ended.FAILED
+            result.status = Status.FAILED
             result.error = cause(problem)
         result.seconds = time.perf_counter() - began
         return result
 
-    def _convert(self, task: Task, result: Result) -> None:
-        source = self._source(task.work)
-        content, result.hash = _content_and_hash(source, task)
-        if task.known_hash and result.hash == task.known_hash:
-            result.ended = Ended.UNCHANGED
+    def _convert(self, loaded: LoadedTask, result: Result) -> None:
+        source = self._source(loaded.task)
+        content, result.hash = _content_and_hash(source, loaded)
+        if loaded.known_hash and result.hash == loaded.known_hash:
+            result.status = Status.UNCHANGED
             return
-        target = self._output / task.work.target
+        target = self._output / loaded.task.target
         names = PartNames(target, self._output, self._index)
         clips = self._settings.clips
         # What it has seen in one file must not decide over the names of the next one's. The journal knows the size of
@@ -111,33 +111,33 @@ class Converter:
         job = Job((source,), target, self._format, in_folder=True, content=content)
         self._tell(list(conversion.run(job)), result)
 
-    def _draw(self, task: Task, result: Result) -> None:
+    def _draw(self, loaded: LoadedTask, result: Result) -> None:
         from ..report import pictures
         from ..report.picture_files import picture_file
 
-        source = self._source(task.work)
-        content, result.hash = _content_and_hash(source, task)
+        source = self._source(loaded.task)
+        content, result.hash = _content_and_hash(source, loaded)
         to = picture_file(self._output, result.hash)
         pictures.render(self._session, source, to, content=content, read_options=self._settings.read_options)
         result.outputs = [to.relative_to(self._output).as_posix()]
-        result.ended = Ended.DONE
+        result.status = Status.DONE
 
-    def _source(self, work: Work) -> Path:
-        path = self._roots[work.root] / work.path
-        return path / work.member if work.member else path
+    def _source(self, task: Task) -> Path:
+        path = self._roots[task.root] / task.path
+        return path / task.member if task.member else path
 
     def _tell(self, outcomes: Sequence[Outcome], result: Result) -> None:
         """Put what became of a source into its result."""
         good = [outcome for outcome in outcomes if outcome.problem is None and outcome.facts is not None]
         written = [] if self._settings.dry_run else good
         paths = [path for outcome in written for path in (outcome.files or [outcome.target])]
-        paths.sort(key=lambda path: path == self._output / result.work.target)
+        paths.sort(key=lambda path: path == self._output / result.task.target)
         result.outputs = [path.relative_to(self._output).as_posix() for path in dict.fromkeys(paths)]
         result.warnings = list(dict.fromkeys(text for outcome in outcomes for text in outcome.warnings))
         result.facts = _together([plain(outcome.facts) for outcome in outcomes if outcome.facts is not None])
         problems = [cause(outcome.problem) for outcome in outcomes if outcome.problem is not None]
         result.error = "; ".join(dict.fromkeys(problems))
-        result.ended = Ended.FAILED if problems else Ended.DONE
+        result.status = Status.FAILED if problems else Status.DONE
 
 
 class _Parser(argparse.ArgumentParser):
@@ -147,7 +147,7 @@ class _Parser(argparse.ArgumentParser):
         raise MeshferryError(f"A worker refuses the options of the batch: {message}")
 
 
-def _content_and_hash(source: Path, task: Task) -> tuple[bytes | None, str]:
+def _content_and_hash(source: Path, loaded: LoadedTask) -> tuple[bytes | None, str]:
     """Return what is in a file, unless it is large or Blender opens it itself, and the hash of that.
 
     Raises
@@ -155,8 +155,8 @@ def _content_and_hash(source: Path, task: Task) -> tuple[bytes | None, str]:
     FormatError
         It cannot be read.
     """
-    content = task.content
-    if content is None and task.work.size <= _LARGE and blender_formats.by_path(source) is None:
+    content = loaded.content
+    if content is None and loaded.task.size <= _LARGE and blender_formats.by_path(source) is None:
         content = files.read_bytes(source)
     if content is not None:
         return content, hashlib.blake2b(content, digest_size=_HASH_SIZE).hexdigest()

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ..work import Ended, Result, Task, TaskKind, Work
+from ..tasks import LoadedTask, Result, Status, Task, TaskKind
 from .converting import Setup
 
-_WORK = ("number", "root", "path", "member", "target", "size", "modified")
+_TASK = ("number", "root", "path", "member", "target", "size", "modified")
 _RESULT = ("hash", "outputs", "warnings", "facts", "error", "seconds")
 
 
@@ -65,33 +65,33 @@ def receive(connection: Connection) -> dict[str, Any]:
     return message
 
 
-def send_task(connection: Connection, task: Task) -> None:
+def send_task(connection: Connection, loaded: LoadedTask) -> None:
     """Send a task, and behind it the content that it comes with."""
     message = {
-        "work": [getattr(task.work, name) for name in _WORK],
-        "kind": task.kind.value,
-        "known_hash": task.known_hash,
-        "has_content": task.content is not None,
+        "task": [getattr(loaded.task, name) for name in _TASK],
+        "kind": loaded.kind.value,
+        "known_hash": loaded.known_hash,
+        "has_content": loaded.content is not None,
     }
     send(connection, message)
-    if task.content is not None:
-        connection.send_bytes(task.content)
+    if loaded.content is not None:
+        connection.send_bytes(loaded.content)
 
 
-def receive_task(connection: Connection) -> Task:
+def receive_task(connection: Connection) -> LoadedTask:
     """Wait for a task."""
     message = receive(connection)
     content = connection.recv_bytes() if message["has_content"] else None
-    work = Work(**dict(zip(_WORK, message["work"], strict=True)))
-    return Task(work, TaskKind(message["kind"]), message["known_hash"], content)
+    task = Task(**dict(zip(_TASK, message["task"], strict=True)))
+    return LoadedTask(task, TaskKind(message["kind"]), message["known_hash"], content)
 
 
 def result_message(result: Result) -> dict[str, Any]:
     """Return the message of a result; its task is known to who waits for it."""
-    return {"ended": result.ended.value} | {name: getattr(result, name) for name in _RESULT}
+    return {"status": result.status.value} | {name: getattr(result, name) for name in _RESULT}
 
 
-def result_of(message: dict[str, Any], task: Task, attempts: int) -> Result:
+def result_of(message: dict[str, Any], loaded: LoadedTask, attempts: int) -> Result:
     """Return the result of a task out of its message."""
     kept = {name: message[name] for name in _RESULT}
-    return Result(task.work, Ended(message["ended"]), **kept, attempts=attempts, kind=task.kind)
+    return Result(loaded.task, Status(message["status"]), **kept, attempts=attempts, kind=loaded.kind)

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from ....io_formats.errors import MeshferryError, MissingLibraryError
 from ... import interruption
-from ..work import Ended, Result, Task
+from ..tasks import LoadedTask, Result, Status
 from . import messages
 from .calling import Switchboard
 from .converting import Setup
@@ -96,7 +96,7 @@ class Pool:
             self._switchboard.close()
             self._switchboard = None
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
+    def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
         """Do all tasks; yield what became of each, in the order in which they end.
 
         Tasks are taken when a worker is free for them, at most two a worker ahead. May be called again: the processes
@@ -124,7 +124,7 @@ class Pool:
                 self._dismiss(worker)
             self._again.clear()
 
-    def _hand_out(self, waiting: Iterator[Task]) -> None:
+    def _hand_out(self, waiting: Iterator[LoadedTask]) -> None:
         """Give tasks to whoever has room for them; start workers as long as there are fewer than wanted."""
         while (worker := self._free_worker()) is not None or self._lacks_workers:
             handed = self._next(waiting)
@@ -153,11 +153,11 @@ class Pool:
         worker = min(free, key=lambda worker: len(worker.handed), default=None)
         return None if worker is not None and worker.handed and self._lacks_workers else worker
 
-    def _next(self, waiting: Iterator[Task]) -> Handed | None:
+    def _next(self, waiting: Iterator[LoadedTask]) -> Handed | None:
         if self._again:
             return self._again.popleft()
-        task = next(waiting, None)
-        return Handed(task) if task is not None else None
+        loaded = next(waiting, None)
+        return Handed(loaded) if loaded is not None else None
 
     def _look_ahead(self) -> None:
         """Start a process for each that will soon be replaced: nobody then waits for it."""
@@ -242,7 +242,7 @@ class Pool:
         handed = worker.finish(message["memory"])
         if worker.is_worn and not worker.handed:
             self._dismiss(worker)
-        yield messages.result_of(message, handed.task, handed.attempts + 1)
+        yield messages.result_of(message, handed.loaded, handed.attempts + 1)
 
     def _lost(self, worker: PoolWorker) -> Iterator[Result]:
         """Replace a process that has ended by itself; what it was at is tried once more, alone in a fresh one."""
@@ -260,7 +260,7 @@ class Pool:
             self._again.appendleft(first)
             return
         reason = f"{worker.process.how_it_ended()} ({worker.described})"
-        yield _ended(first, Ended.CRASHED, reason, seconds)
+        yield _ended(first, Status.CRASHED, reason, seconds)
 
     def _not_started(self, worker: PoolWorker) -> None:
         """Give to others what waited for a process that ended at its start.
@@ -294,7 +294,7 @@ class Pool:
         first.attempts += 1
         words = worker.process.last_words()
         reason = f"It took longer than {self._time_limit:g} seconds" + (f"; last output: {words}" if words else "")
-        yield _ended(first, Ended.TIMED_OUT, reason, seconds)
+        yield _ended(first, Status.TIMED_OUT, reason, seconds)
 
     def _dismiss(self, worker: PoolWorker) -> None:
         """Let a process end by itself, after the file that it is at."""
@@ -319,6 +319,6 @@ class Pool:
         self._leaving = staying
 
 
-def _ended(handed: Handed, ended: Ended, reason: str, seconds: float) -> Result:
-    task = handed.task
-    return Result(task.work, ended, error=reason, seconds=seconds, attempts=handed.attempts, kind=task.kind)
+def _ended(handed: Handed, ended: Status, reason: str, seconds: float) -> Result:
+    loaded = handed.loaded
+    return Result(loaded.task, ended, error=reason, seconds=seconds, attempts=handed.attempts, kind=loaded.kind)

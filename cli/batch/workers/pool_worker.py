@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
-from ..work import Task
+from ..tasks import LoadedTask
 from . import messages
 from .starting import WorkerProcess
 
@@ -30,7 +30,7 @@ _SMALL = 4096
 class Handed:
     """A task that was given to a worker."""
 
-    task: Task
+    loaded: LoadedTask
     attempts: int = 0
     """How often a process has ended over it."""
     is_sent: bool = False
@@ -142,7 +142,7 @@ class PoolWorker:
         if self.connection is None or not self.is_ready:
             return
         for place, handed in enumerate(self.handed):
-            if not handed.is_sent and (place == 0 or len(handed.task.content or b"") <= _SMALL):
+            if not handed.is_sent and (place == 0 or len(handed.loaded.content or b"") <= _SMALL):
                 handed.is_sent = True
                 with contextlib.suppress(OSError):  # it has ended, which shows when it is listened to
-                    messages.send_task(self.connection, handed.task)
+                    messages.send_task(self.connection, handed.loaded)

@@ -93,10 +93,10 @@ def _serve(connection: Connection, greeting: Greeting, stopping: threading.Event
         messages.send(connection, {"ready": environment.described(), "memory": peak_memory()})
         with contextlib.suppress(OSError, EOFError):  # the driver has closed the line: there is nothing more to do
             while not stopping.is_set():
-                task = messages.receive_task(connection)
+                loaded = messages.receive_task(connection)
                 os.write(2, TASK_MARK)
                 with _time_limit(greeting.time_limit):
-                    result = converter.convert(task)
+                    result = converter.convert(loaded)
                 messages.send(connection, messages.result_message(result) | {"memory": peak_memory()})
     return 0
 

@@ -24,13 +24,13 @@ from load_package import load_package
 class EmptyPool:
     """Workers that say at once that all went well."""
 
-    def __init__(self, result: Any, ended: Any) -> None:
-        self._result, self._done = result, ended.DONE
+    def __init__(self, result: Any, status: Any) -> None:
+        self._result, self._done = result, status.DONE
 
     def run(self, tasks: Iterable[Any]) -> Iterator[Any]:
-        for task in tasks:
-            work = task.work
-            yield self._result(work, self._done, hash=f"{work.number:032x}", outputs=[work.target], seconds=0.001)
+        for loaded in tasks:
+            task = loaded.task
+            yield self._result(task, self._done, hash=f"{task.number:032x}", outputs=[task.target], seconds=0.001)
 
 
 def main(folder: Path, count: int) -> dict[str, float]:
@@ -38,7 +38,7 @@ def main(folder: Path, count: int) -> dict[str, float]:
     batch = {
         name.rpartition(".")[2]: importlib.import_module(f"{package}.cli.batch.{name}")
         for name in (
-            *("driver", "progress", "summary", "work", "workers.memory"),
+            *("driver", "progress", "summary", "tasks", "workers.memory"),
             *("finding.sources", "journal.journal", "plan.plan_file", "plan.planning"),
         )
     }
@@ -55,7 +55,7 @@ def main(folder: Path, count: int) -> dict[str, float]:
         found = batch["sources"].find([], (".mesh",), lists=[str(listed)], base=str(folder), leave_out=output)
         plan = batch["planning"].make_plan(found, output, ".blend", "refuse", asked)
         journal.start(plan.batch.digest)
-        pool = EmptyPool(batch["work"].Result, batch["work"].Ended)
+        pool = EmptyPool(batch["tasks"].Result, batch["tasks"].Status)
         totals = batch["driver"].run(plan, journal, pool, output=output, progress=bar)
         journal.compact()
         ending = batch["summary"].Ending(totals, plan.count, time.perf_counter() - begun, journal.path)

@@ -48,7 +48,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Task:
     """A line of the plan: a source and the file that it becomes."""
 
     number: int
@@ -68,8 +68,8 @@ class Work:
         return f"{self.path}: {self.member}" if self.member else self.path
 
 
-class Ended(enum.Enum):
-    """How a work ended."""
+class Status(enum.Enum):
+    """How a task ended."""
 
     DONE = "done"
     UNCHANGED = "unchanged"
@@ -82,11 +82,11 @@ class Ended(enum.Enum):
 
     @property
     def is_good(self) -> bool:
-        return self is Ended.DONE or self is Ended.UNCHANGED
+        return self is Status.DONE or self is Status.UNCHANGED
 
     @property
     def is_quarantined(self) -> bool:
-        return self is Ended.CRASHED or self is Ended.TIMED_OUT
+        return self is Status.CRASHED or self is Status.TIMED_OUT
 
 
 class TaskKind(enum.Enum):
@@ -98,10 +98,10 @@ class TaskKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class LoadedTask:
     """What is handed to a worker."""
 
-    work: Work
+    task: Task
     kind: TaskKind = TaskKind.CONVERT
     known_hash: str = ""
     """Hash of the source when it was done the last time, with the same options and its outputs still there."""
@@ -113,8 +113,8 @@ class Task:
 class Result:
     """What became of a task."""
 
-    work: Work
-    ended: Ended
+    task: Task
+    status: Status
     hash: str = ""
     """BLAKE2b (16 bytes, hex) of the source's content."""
     outputs: list[str] = field(default_factory=list)
