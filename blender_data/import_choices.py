@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import bpy
 
-from ..io_formats.scene import ImportChoice
+from ..io_formats.core.scene import ImportChoice
 
 
 def write(made: bpy.types.Object, choices: Iterable[ImportChoice]) -> None:

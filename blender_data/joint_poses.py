@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..io_formats.quaternions import continuous, matrices_to_quaternions
-from ..io_formats.scene import TransformTrack
+from ..io_formats.core.scene import TransformTrack
+from ..io_formats.geometry.quaternions import continuous, matrices_to_quaternions
 
 Array = npt.NDArray[np.float64]
 

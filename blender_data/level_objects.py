@@ -7,7 +7,7 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.scene import Mesh, Node, Scene
+from ..io_formats.core.scene import Mesh, Node, Scene
 from . import names
 from .exporting.mesh_reading import transformed
 from .importing import meshes

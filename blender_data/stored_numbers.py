@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ..io_formats.scene import FloatArray, IntArray, Layer, Mesh
+from ..io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
 
 ATTRIBUTES = {"normal": "file_normal", "tangent": "file_tangent"}
 """Layer of a mesh, and the attribute with its stored numbers: four of 8 bits in one whole number, the first lowest."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from ..io_formats.scene import Surface
+from ..io_formats.core.scene import Surface
 from . import names
 
 _UV_NAMES = ("UV0", "UV1")

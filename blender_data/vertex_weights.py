@@ -16,8 +16,8 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ..io_formats.garbage import without_collection
-from ..io_formats.scene import FloatArray, IntArray
+from ..io_formats.binary.gc_pause import without_collection
+from ..io_formats.core.scene import FloatArray, IntArray
 
 _BLOCK = 1 << 16
 """Vertices whose Python objects live at the same time."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..io_formats.errors import MeshferryError, MissingLibraryError
+from ..io_formats.core.errors import MeshferryError, MissingLibraryError
 from . import environment
 from .batch.finding import sources
 from .batch.machines import machine_arguments

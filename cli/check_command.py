@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..io_formats import files
-from ..io_formats.findings import Finding, Severity, errors_of, warnings_of
+from ..io_formats import api
+from ..io_formats.core.findings import Finding, Severity, errors_of, warnings_of
 from . import inputs, interruption
 from .reporting import Reporter, counted, one_line, printable
 
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         entry: dict[str, Any] = {"file": str(file.path)}
         try:
             with interruption.raising():
-                loaded = files.load(file.path)
+                loaded = api.load(file.path)
             findings = loaded.format.check(loaded.document)
         except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
             wrong += 1

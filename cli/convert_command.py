@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..blender_data.importing.import_options import MATERIAL_LIBRARY
-from ..io_formats.errors import MeshferryError
+from ..io_formats.core.errors import MeshferryError
 from . import inputs, interruption
 from .conversions.blend_files import BlendSession
 from .conversions.clip_choice import ClipChoice

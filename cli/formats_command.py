@@ -6,8 +6,8 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from ..io_formats.capabilities import Capabilities
-from ..io_formats.formats import FORMATS, Format
+from ..io_formats.core.capabilities import Capabilities
+from ..io_formats.registry import FORMATS, Format
 from .conversions.blender_formats import ANY_NUMBER, BLENDER_FORMATS, BlenderFormat
 from .reporting import Reporter, counted
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..io_formats import formats
-from ..io_formats.errors import FormatError
-from ..io_formats.files import format_of
-from ..io_formats.formats import Format
-from ..io_formats.special_files import special_kind
+from ..io_formats import registry
+from ..io_formats.api import format_of
+from ..io_formats.core.errors import FormatError
+from ..io_formats.disk.special_files import special_kind
+from ..io_formats.registry import Format
 from . import interruption
 
 BLEND = ".blend"
@@ -34,7 +34,7 @@ class InputFile:
 
 def known_extensions() -> tuple[str, ...]:
     """Return the extensions of all formats that are read, each once, with the dot."""
-    named = (extension for known in formats.FORMATS if known.is_read for extension in known.extensions)
+    named = (extension for known in registry.FORMATS if known.is_read for extension in known.extensions)
     return tuple(dict.fromkeys(named))
 
 
@@ -144,7 +144,7 @@ def counts(path: Path, extensions: Sequence[str]) -> bool:
 @functools.cache
 def ambiguous_extensions() -> frozenset[str]:
     """Return the extensions that say nothing about a file's format: the content does."""
-    return frozenset(extension for known in formats.FORMATS for extension in known.ambiguous)
+    return frozenset(extension for known in registry.FORMATS for extension in known.ambiguous)
 
 
 def _is_one_of(path: Path, extensions: Sequence[str]) -> bool:
@@ -169,16 +169,16 @@ def formats_of(path: Path) -> list[Format]:
 
     Of a FIFO or device without such an extension, all formats that are read.
     """
-    named = [known for known in formats.FORMATS if known.is_read and path.suffix.lower() in known.extensions]
+    named = [known for known in registry.FORMATS if known.is_read and path.suffix.lower() in known.extensions]
     found = None if len(named) == 1 or is_blend(path) else format_of(path)
     if not named and special_kind(path):
-        return [known for known in formats.FORMATS if known.is_read]
+        return [known for known in registry.FORMATS if known.is_read]
     return [found] if found else named
 
 
 def is_animation(path: Path) -> bool:
     """Tell whether a path is that of a file which, by its extension, holds animations or bones but no mesh."""
-    named = [known for known in formats.FORMATS if path.suffix.lower() in known.extensions]
+    named = [known for known in registry.FORMATS if path.suffix.lower() in known.extensions]
     return bool(named) and not any(known.capabilities.meshes for known in named)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..io_formats import files, formats
-from ..io_formats.errors import FormatError
+from ..io_formats import api, registry
+from ..io_formats.core.errors import FormatError
 from . import inputs, interruption
 from .reporting import Reporter, clip_text, counted, grouped, printable
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         entry: dict[str, Any] = {"file": str(file.path)}
         try:
             with interruption.raising():
-                loaded = files.load(file.path)
+                loaded = api.load(file.path)
             entry |= {"format": loaded.format.name, **loaded.format.facts(loaded.document)}
             if arguments.verify:
                 entry["identical"] = _is_identical(loaded)
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     return 1 if failed else 0
 
 
-def _is_identical(loaded: files.LoadedFile) -> bool:
+def _is_identical(loaded: api.LoadedFile) -> bool:
     """Encode a decoded file and compare, by content where the container may differ."""
     encoded = loaded.format.write(loaded.document)
     return encoded == loaded.data or loaded.format.same_content(loaded.data, encoded)
@@ -61,7 +61,7 @@ def _is_identical(loaded: files.LoadedFile) -> bool:
 
 def described(entry: dict[str, Any]) -> str:
     """Return the facts of a file as a few lines for people."""
-    known = formats.by_name(entry["format"])
+    known = registry.by_name(entry["format"])
     form = f"{known.label} {entry['version']}" if entry["version"] else known.label
     lines = [f"{printable(entry['file'])}: {form}"]
     if known.capabilities.meshes:

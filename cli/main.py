@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ..io_formats.errors import MeshferryError
+from ..io_formats.core.errors import MeshferryError
 from . import (
     batch_command,
     check_command,

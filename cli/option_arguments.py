@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..io_formats.options import Choice, Option
+from ..io_formats.core.options import Choice, Option
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def given_values(arguments: argparse.Namespace, table: OptionTable, tables: Sequence[OptionTable]) -> dict[str, Any]:
-    """Return the options of one table that the user gave, for :func:`..io_formats.options.resolve`."""
+    """Return the options of one table that the user gave, for :func:`..io_formats.core.options.resolve`."""
     return {
         option.name: getattr(arguments, _destination(flag))
         for option, flag in _flags(table, tables)

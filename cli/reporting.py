@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from ..io_formats.errors import FormatError, MeshferryError, MissingLibraryError
+from ..io_formats.core.errors import FormatError, MeshferryError, MissingLibraryError
 from . import environment
 
 NAMES_LISTED = 3

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ..io_formats.capabilities import Capabilities
-from ..io_formats.scene import Clip, Role, Scene
+from ..io_formats.core.capabilities import Capabilities
+from ..io_formats.core.scene import Clip, Role, Scene
 
 
 def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]:

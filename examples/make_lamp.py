@@ -20,10 +20,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from meshferry.io_formats.files import write_scene
-from meshferry.io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH
-from meshferry.io_formats.joining import join
-from meshferry.io_formats.scene import (
+from meshferry.io_formats.api import write_scene
+from meshferry.io_formats.core.scene import (
     Clip,
     Joint,
     Layer,
@@ -35,6 +33,8 @@ from meshferry.io_formats.scene import (
     Surface,
     TransformTrack,
 )
+from meshferry.io_formats.passes.join_meshes import join
+from meshferry.io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH
 
 Floats = npt.NDArray[np.float64]
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from meshferry.io_formats.files import write_scene
-from meshferry.io_formats.formats import SECOND_LIFE_MESH
-from meshferry.io_formats.joining import join
-from meshferry.io_formats.scene import Layer, Mesh, Node, Role, Scene, Skeleton
+from meshferry.io_formats.api import write_scene
+from meshferry.io_formats.core.scene import Layer, Mesh, Node, Role, Scene, Skeleton
+from meshferry.io_formats.passes.join_meshes import join
+from meshferry.io_formats.registry import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life import skeletons
 
 Floats = npt.NDArray[np.float64]

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from meshferry.io_formats.files import write_scene
-from meshferry.io_formats.formats import MESH_SERIALIZER
-from meshferry.io_formats.joining import join
-from meshferry.io_formats.scene import Layer, Mesh, Node, Scene
+from meshferry.io_formats.api import write_scene
+from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
+from meshferry.io_formats.passes.join_meshes import join
+from meshferry.io_formats.registry import MESH_SERIALIZER
 
 Floats = npt.NDArray[np.float64]
 

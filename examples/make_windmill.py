@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from meshferry.io_formats.files import write_scene
-from meshferry.io_formats.formats import TIMBERMESH
-from meshferry.io_formats.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from meshferry.io_formats.api import write_scene
+from meshferry.io_formats.core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from meshferry.io_formats.registry import TIMBERMESH
 
 Floats = npt.NDArray[np.float64]
 Vector = tuple[float, float, float]

@@ -3,10 +3,10 @@
 from typing import Any
 
 from ..blender_data.exporting import exporter
-from ..io_formats.findings import Finding, Severity, error, warning, with_allowed
-from ..io_formats.formats import Format
-from ..io_formats.import_choices import with_import_choices
-from ..io_formats.options import Option, resolve
+from ..io_formats.core.findings import Finding, Severity, error, warning, with_allowed
+from ..io_formats.core.import_choices import with_import_choices
+from ..io_formats.core.options import Option, resolve
+from ..io_formats.registry import Format
 from .export_base import parts_of, read_scene
 from .finding_list import keep_findings
 from .option_properties import option_values, values_for

@@ -13,12 +13,12 @@ from ..blender_data import file_records
 from ..blender_data.exporting import exporter
 from ..blender_data.file_records import FileRecord
 from ..blender_data.steps import Steps, scaled, without_bpy
-from ..io_formats.comparison import differences
-from ..io_formats.errors import ExportError, FormatError
-from ..io_formats.files import load, replace_file, scene_name, write_outputs
-from ..io_formats.formats import Format
-from ..io_formats.options import resolve
-from ..io_formats.output_files import OutputFile
+from ..io_formats.api import load, replace_file, scene_name, write_outputs
+from ..io_formats.core.errors import ExportError, FormatError
+from ..io_formats.core.options import resolve
+from ..io_formats.core.output_file import OutputFile
+from ..io_formats.passes.compare_scenes import differences
+from ..io_formats.registry import Format
 from .export_base import encode_steps, part_steps
 from .export_mesh_serializer import EXPORT_SCENE_OT_mesh_serializer
 from .export_second_life import EXPORTERS as SECOND_LIFE_EXPORTERS

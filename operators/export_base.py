@@ -26,16 +26,16 @@ from ..blender_data.exporting.object_selection import (
 from ..blender_data.file_records import FileRecord, digest_of
 from ..blender_data.names import file_name as name_of
 from ..blender_data.steps import Steps, finish, scaled, without_bpy
-from ..io_formats.capabilities import losses
-from ..io_formats.common_options import IMPORT_CHOICES
-from ..io_formats.errors import ExportError, MeshferryError
-from ..io_formats.files import EncodedFile, encode_part, file_names, files_of, scene_name, write_outputs
-from ..io_formats.findings import Finding, warning
-from ..io_formats.formats import Format
-from ..io_formats.import_choices import imported_texts, with_import_choices
-from ..io_formats.options import Option
-from ..io_formats.output_files import OutputFile
-from ..io_formats.scene import Scene
+from ..io_formats.api import EncodedFile, encode_part, file_names, files_of, scene_name, write_outputs
+from ..io_formats.core.capabilities import losses
+from ..io_formats.core.errors import ExportError, MeshferryError
+from ..io_formats.core.findings import Finding, warning
+from ..io_formats.core.import_choices import imported_texts, with_import_choices
+from ..io_formats.core.options import Option
+from ..io_formats.core.output_file import OutputFile
+from ..io_formats.core.scene import Scene
+from ..io_formats.core.shared_options import IMPORT_CHOICES
+from ..io_formats.registry import Format
 from .export_refusal import show_refusal
 from .file_names import file_name, name_in_file, with_extension
 from .finding_list import keep_findings

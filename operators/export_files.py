@@ -8,10 +8,10 @@ from bpy.props import BoolProperty
 from ..blender_data.exporting.export_options import HIDDEN, INSTANCES
 from ..blender_data.exporting.object_selection import MESHABLE, select
 from ..blender_data.names import file_name as name_of
-from ..io_formats.common_options import MESH_FILES
-from ..io_formats.errors import ExportError, MeshferryError
-from ..io_formats.files import file_names
-from ..io_formats.scene import Scene
+from ..io_formats.api import file_names
+from ..io_formats.core.errors import ExportError, MeshferryError
+from ..io_formats.core.scene import Scene
+from ..io_formats.core.shared_options import MESH_FILES
 from .export_base import ExportScene
 from .file_names import file_name
 from .option_properties import section_body

@@ -10,11 +10,11 @@ from bpy.props import EnumProperty, StringProperty
 from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, MODIFIERS
 from ..blender_data.exporting.object_selection import MESHABLE, select
 from ..blender_data.exporting.triangle_counts import triangle_count
-from ..io_formats.errors import ExportError
-from ..io_formats.formats import MESH_SERIALIZER
+from ..io_formats.core.errors import ExportError
+from ..io_formats.core.scene import Scene
 from ..io_formats.mesh_serializer.document import MOST
 from ..io_formats.mesh_serializer.vertex_arrays import refusal_of_size
-from ..io_formats.scene import Scene
+from ..io_formats.registry import MESH_SERIALIZER
 from .export_base import OBJECT_SCOPES
 from .export_files import ExportFiles, object_names
 from .file_names import with_extension

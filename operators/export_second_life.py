@@ -12,18 +12,18 @@ from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, KEEP
 from ..blender_data.exporting.model_objects import find_models
 from ..blender_data.exporting.triangle_counts import triangle_count
 from ..blender_data.names import file_name as name_of
-from ..io_formats.errors import ExportError, MeshferryError
-from ..io_formats.files import scene_name
-from ..io_formats.formats import (
+from ..io_formats.api import scene_name
+from ..io_formats.core.errors import ExportError, MeshferryError
+from ..io_formats.core.options import Option
+from ..io_formats.core.scene import Scene
+from ..io_formats.passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
+from ..io_formats.registry import (
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_MESH,
     SECOND_LIFE_REQUEST,
     SECOND_LIFE_UPLOAD,
     Format,
 )
-from ..io_formats.level_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
-from ..io_formats.options import Option
-from ..io_formats.scene import Scene
 from ..io_formats.second_life.mesh.scene_mapping import SUBMODEL
 from ..io_formats.second_life.models import models_of
 from ..io_formats.second_life.rules import MOST_TRIANGLES

@@ -11,10 +11,10 @@ from bpy.props import BoolProperty, StringProperty
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.exporting import exporter
 from ..blender_data.steps import Steps, scaled
-from ..io_formats.errors import ExportError
-from ..io_formats.files import EncodedFile, write_outputs
-from ..io_formats.formats import TIMBERMESH
-from ..io_formats.scene import Scene
+from ..io_formats.api import EncodedFile, write_outputs
+from ..io_formats.core.errors import ExportError
+from ..io_formats.core.scene import Scene
+from ..io_formats.registry import TIMBERMESH
 from .export_base import ExportScene, encode_steps, named_collection, part_steps, refuse_existing
 from .export_files import draw_file_names
 from .file_names import file_name

@@ -12,9 +12,9 @@ from ..blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDE
 from ..blender_data.exporting.joint_sampling import actions_of_armatures, clips_by_armature
 from ..blender_data.exporting.object_selection import armature_of, label_of, select_armatures
 from ..blender_data.names import file_name as name_of
-from ..io_formats.errors import ExportError, MeshferryError
-from ..io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH
-from ..io_formats.scene import Scene
+from ..io_formats.core.errors import ExportError, MeshferryError
+from ..io_formats.core.scene import Scene
+from ..io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH
 from ..io_formats.unigine.mesh.options import EMBED_ANIMATION
 from . import clip_choice
 from .export_base import OBJECT_SCOPES

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ..io_formats import files
-from ..io_formats.formats import Format
+from ..io_formats import api
+from ..io_formats.registry import Format
 
 
 def name_in_file(collection: Any) -> str:
@@ -13,7 +13,7 @@ def name_in_file(collection: Any) -> str:
     name: str = collection.name
     plain = re.sub(r"\.\d{3,}$", "", name)
     source = collection.meshferry.source_path
-    return plain if source and plain == files.scene_name(Path(source)) else name
+    return plain if source and plain == api.scene_name(Path(source)) else name
 
 
 def file_name(name: str, target: Format, suffix: str = "", extension: str = "") -> str:
@@ -21,7 +21,7 @@ def file_name(name: str, target: Format, suffix: str = "", extension: str = "") 
 
     ``extension`` is one of the format's; default: its first.
     """
-    stem = files.file_name(name.strip(" .") or "Untitled")
+    stem = api.file_name(name.strip(" .") or "Untitled")
     for known in target.extensions:
         stem = stem.removesuffix(known)
     return stem.removesuffix(suffix) + suffix + (extension or target.extensions[0])

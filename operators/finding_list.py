@@ -7,8 +7,8 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
 
-from ..io_formats.findings import Finding, Severity
-from ..io_formats.formats import Format
+from ..io_formats.core.findings import Finding, Severity
+from ..io_formats.registry import Format
 from .finding_fixes import can_fix
 from .reporting import MOST_WARNINGS, REPORT_TEXT, readable
 from .sidebar import draw_wrapped

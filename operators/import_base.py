@@ -15,11 +15,11 @@ from ..blender_data.importing import armature_matching, importer, side_by_side
 from ..blender_data.importing.import_options import ARMATURE, IMPORT_OPTIONS
 from ..blender_data.importing.selection import Selection
 from ..blender_data.steps import Steps, scaled, without_bpy
-from ..io_formats.files import format_of, read_scene
-from ..io_formats.formats import Format
-from ..io_formats.garbage import without_collection
-from ..io_formats.import_choices import differs_from_choices
-from ..io_formats.options import Option
+from ..io_formats.api import format_of, read_scene
+from ..io_formats.binary.gc_pause import without_collection
+from ..io_formats.core.import_choices import differs_from_choices
+from ..io_formats.core.options import Option
+from ..io_formats.registry import Format
 from .option_properties import draw_options, option_values, values_for
 from .progress import LongWork
 from .reporting import Messages, conclude, counted

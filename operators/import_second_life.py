@@ -7,7 +7,7 @@ from bpy.props import StringProperty
 from bpy_extras.io_utils import poll_file_object_drop
 
 from ..blender_data.importing.import_options import BONE_DIRECTION
-from ..io_formats.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from ..io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from .import_base import ImportAnyName
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options

@@ -6,7 +6,7 @@ import bpy
 from bpy.props import StringProperty
 from bpy_extras.io_utils import poll_file_object_drop
 
-from ..io_formats.formats import TIMBERMESH
+from ..io_formats.registry import TIMBERMESH
 from .import_base import ImportFiles
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options

@@ -7,7 +7,7 @@ import bpy
 from bpy.props import StringProperty
 from bpy_extras.io_utils import poll_file_object_drop
 
-from ..io_formats.formats import MESH_SERIALIZER, SECOND_LIFE, UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
+from ..io_formats.registry import MESH_SERIALIZER, SECOND_LIFE, UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
 from .import_base import ImportFiles, are_all_of
 from .menus import MenuEntry, registration
 from .option_properties import import_table, with_options

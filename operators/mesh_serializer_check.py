@@ -2,7 +2,7 @@
 
 import bpy
 
-from ..io_formats.formats import MESH_SERIALIZER
+from ..io_formats.registry import MESH_SERIALIZER
 from .checks import CheckObject
 from .export_mesh_serializer import OPTIONS, EXPORT_SCENE_OT_mesh_serializer
 from .translations import classes_factory

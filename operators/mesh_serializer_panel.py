@@ -4,7 +4,7 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.formats import MESH_SERIALIZER
+from ..io_formats.registry import MESH_SERIALIZER
 from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
 from .preferences import FAMILIES

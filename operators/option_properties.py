@@ -1,6 +1,6 @@
 """Tables of options <-> Blender properties: declared, read back and drawn in one place.
 
-The tables (:class:`~..io_formats.options.Option`) are stated once; an operator that shows them is
+The tables (:class:`~..io_formats.core.options.Option`) are stated once; an operator that shows them is
 decorated with :func:`with_options`, draws them with :func:`draw_options` and reads them with
 :func:`option_values`.
 """
@@ -17,9 +17,9 @@ from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, St
 from ..blender_data.exporting import export_options
 from ..blender_data.exporting.clip_sources import scene_rate
 from ..blender_data.importing import import_options
-from ..io_formats.common_options import IMPORT_CHOICES
-from ..io_formats.formats import Format
-from ..io_formats.options import Option, resolve
+from ..io_formats.core.options import Option, resolve
+from ..io_formats.core.shared_options import IMPORT_CHOICES
+from ..io_formats.registry import Format
 from ..io_formats.second_life import options as second_life_options
 from ..io_formats.unigine.mesh import options as unigine_mesh_options
 from .translations import CONTEXT, iface_

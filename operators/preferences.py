@@ -13,7 +13,7 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty
 
-from ..io_formats.formats import (
+from ..io_formats.registry import (
     MESH_SERIALIZER,
     SECOND_LIFE,
     TIMBERMESH,

@@ -14,9 +14,9 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.errors import MeshferryError
-from ..io_formats.files import MOST_ERRORS
-from ..io_formats.findings import Finding, errors_of
+from ..io_formats.api import MOST_ERRORS
+from ..io_formats.core.errors import MeshferryError
+from ..io_formats.core.findings import Finding, errors_of
 from .translations import rpt_
 
 MOST_WARNINGS = 20

@@ -6,7 +6,7 @@ import bpy
 
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import HIDDEN
-from ..io_formats.formats import SECOND_LIFE_UPLOAD
+from ..io_formats.registry import SECOND_LIFE_UPLOAD
 from .checks import CheckScene
 from .export_second_life import UPLOAD_OPTIONS, EXPORT_SCENE_OT_second_life_upload
 from .second_life_objects import chosen_models, subject_of

@@ -9,9 +9,9 @@ from ..blender_data import level_objects
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, KEEP_IMPORTED, MISSING_LEVELS
 from ..blender_data.exporting.model_objects import is_deleted
-from ..io_formats import level_names
-from ..io_formats.errors import ExportError
-from ..io_formats.formats import SECOND_LIFE_UPLOAD
+from ..io_formats.core.errors import ExportError
+from ..io_formats.passes import lod_names
+from ..io_formats.registry import SECOND_LIFE_UPLOAD
 from ..io_formats.second_life.models import LEVEL_LABELS, models_of
 from .export_second_life import last_upload_values
 from .import_base import leave_edit_mode, select_only
@@ -146,7 +146,7 @@ def make_level(context: Any, finest: Any, level: int) -> Any:
     before = getattr(finest.meshferry, PICKERS[LEVELS[level]])
     if before is not None and is_deleted(before) and before.library is None:
         context.blend_data.objects.remove(before)  # it would keep its name
-    made = level_objects.add_level(context, finest, level_names.of_level(finest.name, level), node, scene)
+    made = level_objects.add_level(context, finest, lod_names.of_level(finest.name, level), node, scene)
     if finest.is_editable:  # a linked one would forget it; the level says what it is of, too
         setattr(finest.meshferry, PICKERS[LEVELS[level]], made)
     return made

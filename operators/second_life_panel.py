@@ -7,7 +7,7 @@ import bpy
 
 from ..blender_data.exporting.export_options import LOW_RATIO, LOWEST_RATIO, MEDIUM_RATIO, MISSING_LEVELS
 from ..blender_data.exporting.model_objects import ModelObjects
-from ..io_formats.formats import SECOND_LIFE_UPLOAD
+from ..io_formats.registry import SECOND_LIFE_UPLOAD
 from ..io_formats.second_life.models import LEVEL_LABELS
 from ..io_formats.second_life.skeleton_table import MOST_JOINTS
 from .export_second_life import SECTION_ORDER, UPLOAD_OPTIONS, EXPORT_SCENE_OT_second_life_upload, known_folder

@@ -10,9 +10,9 @@ from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProper
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
 from ..blender_data.exporting.model_objects import ModelObjects
-from ..io_formats.errors import MeshferryError
-from ..io_formats.files import load
-from ..io_formats.formats import SECOND_LIFE_MESH
+from ..io_formats.api import load
+from ..io_formats.core.errors import MeshferryError
+from ..io_formats.registry import SECOND_LIFE_MESH
 from ..io_formats.second_life import figures
 from .export_base import read_parts
 from .export_second_life import last_upload_values

@@ -6,7 +6,7 @@ import bpy
 from bpy.props import StringProperty
 
 from ..blender_data.exporting import exporter
-from ..io_formats.formats import TIMBERMESH
+from ..io_formats.registry import TIMBERMESH
 from .checks import CheckScene
 from .export_base import named_collection
 from .export_timbermesh import OPTIONS, EXPORT_SCENE_OT_timbermesh

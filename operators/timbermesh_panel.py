@@ -4,7 +4,7 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.formats import TIMBERMESH
+from ..io_formats.registry import TIMBERMESH
 from .finding_list import draw_findings
 from .mesh_normals import has_free_normals
 from .sidebar import Sidebar, actions_of, concerns, draw_actions, is_renamed, with_closed_copies

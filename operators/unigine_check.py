@@ -4,7 +4,7 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.formats import UNIGINE_MESH
+from ..io_formats.registry import UNIGINE_MESH
 from .checks import CheckObject
 from .export_unigine import MESH_OPTIONS, EXPORT_SCENE_OT_unigine_mesh, without_needless_clips
 from .translations import classes_factory

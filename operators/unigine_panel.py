@@ -6,7 +6,7 @@ import bpy
 
 from ..blender_data import surfaces
 from ..blender_data.names import file_name
-from ..io_formats.formats import UNIGINE_MESH
+from ..io_formats.registry import UNIGINE_MESH
 from .export_unigine import rig_of
 from .finding_list import draw_findings
 from .mesh_normals import has_free_normals

@@ -15,7 +15,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.scene import Joint, Skeleton
+from ...io_formats.core.scene import Joint, Skeleton
 from .. import import_choices, joint_poses, names
 
 Matrix4 = npt.NDArray[np.float64]

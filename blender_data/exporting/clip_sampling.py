@@ -9,8 +9,8 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.quaternions import continuous
-from ...io_formats.scene import Clip, Node, TransformTrack, VertexTrack
+from ...io_formats.core.scene import Clip, Node, TransformTrack, VertexTrack
+from ...io_formats.geometry.quaternions import continuous
 from .. import compat
 from ..steps import Step, Steps
 from . import transforms

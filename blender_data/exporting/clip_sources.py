@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.errors import ExportError
+from ...io_formats.core.errors import ExportError
 from .. import compat
 from .animated_blocks import Dependencies
 

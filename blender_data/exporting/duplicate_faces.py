@@ -13,7 +13,7 @@ import bmesh
 import bpy
 import numpy as np
 
-from ...io_formats.scene import IntArray
+from ...io_formats.core.scene import IntArray
 from .. import compat
 
 _FACE_INDEX = "meshferry face"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...io_formats.capabilities import Capabilities
-from ...io_formats.options import Choice, Option
+from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.options import Choice, Option
 
 MERGING = Option(
     name="merging",

@@ -8,9 +8,9 @@ from typing import Any
 
 import bpy
 
-from ...io_formats.capabilities import Capabilities
-from ...io_formats.findings import Finding, Fix, Severity
-from ...io_formats.scene import Node, Scene
+from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.findings import Finding, Fix, Severity
+from ...io_formats.core.scene import Node, Scene
 from ..steps import Step, Steps, finish, scaled
 from . import scene_state, transforms
 from .animated_blocks import Dependencies, dependencies, may_deform
@@ -37,7 +37,7 @@ def export_scene(
     source:
         A collection, the selection or the whole scene.
     options:
-        A value for each of ``export_options.EXPORT_OPTIONS`` (see ``io_formats.options.resolve``).
+        A value for each of ``export_options.EXPORT_OPTIONS`` (see ``io_formats.core.options.resolve``).
     name:
         Name of the scene, and of its root where the source is no collection.
     capabilities:

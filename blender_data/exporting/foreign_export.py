@@ -14,7 +14,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...io_formats.errors import ExportError
+from ...io_formats.core.errors import ExportError
 from .. import compat
 from .object_selection import MESHABLE, enabled_objects, listed
 

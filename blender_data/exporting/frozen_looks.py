@@ -7,7 +7,7 @@ from typing import Any
 
 import bpy
 
-from ...io_formats.capabilities import Capabilities
+from ...io_formats.core.capabilities import Capabilities
 from .animated_blocks import dependencies
 from .object_selection import MESHABLE, armature_of, listed
 from .shape_reading import shape_keys

@@ -8,7 +8,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...io_formats.scene import (
+from ...io_formats.core.scene import (
     Clip,
     Joint,
     Layer,

@@ -16,9 +16,9 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.errors import ExportError
-from ...io_formats.quaternions import continuous
-from ...io_formats.scene import Clip, TransformTrack
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.scene import Clip, TransformTrack
+from ...io_formats.geometry.quaternions import continuous
 from .. import joint_poses
 from ..steps import Step, Steps, scaled
 from . import pose_curves, scene_state

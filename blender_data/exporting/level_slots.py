@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...io_formats.scene import Mesh, Surface
+from ...io_formats.core.scene import Mesh, Surface
 
 _DOMAINS = ("position_domain", "uv_domain")
 

@@ -11,10 +11,10 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.connectivity import open_points, sewn
-from ...io_formats.normals import face_normals, unit, vertex_normals
-from ...io_formats.scene import FloatArray, IntArray, Layer, Mesh, Surface
-from ...io_formats.vertices import weld_map
+from ...io_formats.core.scene import FloatArray, IntArray, Layer, Mesh, Surface
+from ...io_formats.geometry.connectivity import open_points, sewn
+from ...io_formats.geometry.normals import face_normals, unit, vertex_normals
+from ...io_formats.geometry.vertices import weld_map
 
 _FILE_DOMAINS = ("position_domain", "uv_domain")
 _NORMAL = "level_normal"

@@ -10,10 +10,10 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.connectivity import parts
-from ...io_formats.mesh_parts import pool
-from ...io_formats.scene import FloatArray, IntArray, Mesh
-from ...io_formats.vertices import weld_map
+from ...io_formats.core.scene import FloatArray, IntArray, Mesh
+from ...io_formats.geometry.connectivity import parts
+from ...io_formats.geometry.submeshes import pool
+from ...io_formats.geometry.vertices import weld_map
 
 MOST_POINTS = 256
 """Points that a hull may have."""

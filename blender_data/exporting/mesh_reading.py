@@ -10,11 +10,11 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.findings import Finding
-from ...io_formats.normals import share_backwards
-from ...io_formats.quantization import linear_to_srgb, to_unorm
-from ...io_formats.scene import AnyArray, Layer, Mesh, ShapeKey
-from ...io_formats.vertices import turn_triangles
+from ...io_formats.binary.quantization import linear_to_srgb, to_unorm
+from ...io_formats.core.findings import Finding
+from ...io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
+from ...io_formats.geometry.normals import share_backwards
+from ...io_formats.geometry.vertices import turn_triangles
 from .. import compat, names, stored_numbers
 from ..importing.meshes import FILE_VERTEX
 

@@ -9,9 +9,9 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...io_formats import level_names
-from ...io_formats.findings import Finding, Severity
-from ...io_formats.scene import Mesh, Node, Role
+from ...io_formats.core.findings import Finding, Severity
+from ...io_formats.core.scene import Mesh, Node, Role
+from ...io_formats.passes import lod_names
 from ..steps import Step, Steps
 from .made_levels import has_open_borders, make_level
 from .made_shapes import box, convex_hull, hulls_of_parts
@@ -127,7 +127,7 @@ class MissingParts:
                 finer = make_level(finer, wanted / finer.triangle_count, keep_borders=keeps_borders)
                 if keeps_borders and finer.triangle_count > _MORE * wanted and has_open_borders(finer):
                     floor = finer.triangle_count
-            name = level_names.of_level(model.finest.name, level)
+            name = lod_names.of_level(model.finest.name, level)
             made = replace(model.finest, name=name, mesh=finer, lod=level, skin=None)
             made.properties = {"source": model.thing.name}
             model.levels[level] = made

@@ -9,10 +9,10 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.capabilities import Capabilities
-from ...io_formats.errors import ExportError
-from ...io_formats.joining import join
-from ...io_formats.scene import Mesh, Node, Scene
+from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.scene import Mesh, Node, Scene
+from ...io_formats.passes.join_meshes import join
 from .. import import_choices, names
 from ..steps import Step, Steps, scaled
 from . import frozen_looks, transforms

@@ -18,8 +18,8 @@ from typing import Any
 
 import bpy
 
-from ...io_formats import level_names
-from ...io_formats.errors import ExportError
+from ...io_formats.core.errors import ExportError
+from ...io_formats.passes import lod_names
 from ..names import file_name
 from .object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, listed, refusal_of
 
@@ -141,7 +141,7 @@ class ModelIndex:
     def _take_names(self, things: Iterable[bpy.types.Object]) -> None:
         """Take the parts that only their names tell."""
         free = [thing for thing in things if thing not in self._owner]
-        parsed = {thing: level_names.parse(thing.name) for thing in free}
+        parsed = {thing: lod_names.parse(thing.name) for thing in free}
         parts = [thing for thing, name in parsed.items() if name.is_part and thing not in self._models]
         if not parts:
             return
@@ -180,7 +180,7 @@ def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dic
             levels = index.model(thing).levels
             for level in range(1, len(LEVEL_PROPERTIES)):
                 if level in levels or with_made:
-                    found.setdefault(level_names.of_level(file_name(thing), level), levels.get(level, thing))
+                    found.setdefault(lod_names.of_level(file_name(thing), level), levels.get(level, thing))
     return found
 
 
@@ -252,7 +252,7 @@ def find_models(context: bpy.types.Context, source: Source, options: Mapping[str
         f"'{name}': cannot be a level or shape of '{other}' and have such itself; exported as an object of its own"
         for name, other in astray.items()
     ]
-    lone = [thing.name for thing in ordered if level_names.parse(thing.name).is_part]
+    lone = [thing.name for thing in ordered if lod_names.parse(thing.name).is_part]
     if lone and not options["use_as_imported"]:
         found.notices.append(
             f"{listed(lone)}: named like a level of detail or a physics shape, but what it belongs to is not there; "

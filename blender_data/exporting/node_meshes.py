@@ -10,9 +10,9 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.joining import join
-from ...io_formats.scene import Mesh
-from ...io_formats.vertices import split_mesh
+from ...io_formats.core.scene import Mesh
+from ...io_formats.geometry.vertices import split_mesh
+from ...io_formats.passes.join_meshes import join
 from . import transforms
 from .mesh_reading import MeshReader, transformed
 from .node_plan import PlannedNode

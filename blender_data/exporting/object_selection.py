@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import bpy
 
-from ...io_formats.errors import ExportError
+from ...io_formats.core.errors import ExportError
 
 MESHABLE = frozenset({"MESH", "CURVE", "SURFACE", "FONT", "META"})
 """Types of objects that have a surface to export."""

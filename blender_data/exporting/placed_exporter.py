@@ -10,12 +10,12 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats import level_names
-from ...io_formats.capabilities import Capabilities
-from ...io_formats.errors import ExportError
-from ...io_formats.findings import Finding, Severity
-from ...io_formats.joining import join
-from ...io_formats.scene import Mesh, Node, Role, Scene
+from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.findings import Finding, Severity
+from ...io_formats.core.scene import Mesh, Node, Role, Scene
+from ...io_formats.passes import lod_names
+from ...io_formats.passes.join_meshes import join
 from .. import joint_poses, names, surfaces
 from ..steps import Step, Steps, scaled
 from . import level_slots, scene_state, skin_reading, transforms
@@ -177,7 +177,7 @@ class PlacedExport(SceneExport):
         rig = armature if read.is_bound else None
         mesh = self._placed(read, into)
         node = Node(
-            level_names.without_suffix(names.file_name(finest)),
+            lod_names.without_suffix(names.file_name(finest)),
             translation=transform.translation,
             rotation=transform.rotation,
             scale=transform.scale,
@@ -193,7 +193,7 @@ class PlacedExport(SceneExport):
         for level, thing in sorted(objects.levels.items()):
             coarser = self._beside(thing, read, into, armature)
             if coarser is not None:
-                name = level_names.of_level(node.name, level)
+                name = lod_names.of_level(node.name, level)
                 model.levels[level] = replace(node, name=name, mesh=coarser, lod=level, skin=None, properties={})
         self._read_shapes(model, objects, read, into, armature)
         return model
@@ -330,14 +330,14 @@ class PlacedExport(SceneExport):
             name = model.finest.name
             number = 2
             if name in taken:
-                name = level_names.without_suffix(model.thing.name)
+                name = lod_names.without_suffix(model.thing.name)
             while name in taken:
                 name = f"{model.finest.name}.{number:03d}"
                 number += 1
             taken.add(name)
             model.finest.name = name
             for level, node in model.levels.items():
-                node.name = level_names.of_level(name, level)
+                node.name = lod_names.of_level(name, level)
 
     # -- places ---------------------------------------------------------------------------------
 

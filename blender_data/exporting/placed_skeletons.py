@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.scene import Joint, Skeleton
+from ...io_formats.core.scene import Joint, Skeleton
 from .. import joint_poses
 from .armature_reading import ReadSkeleton
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import bpy
 from mathutils import Matrix
 
-from ...io_formats.errors import ExportError
+from ...io_formats.core.errors import ExportError
 from ..names import file_name
 from .object_selection import MESHABLE, armature_of, listed
 

@@ -12,9 +12,9 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...io_formats.capabilities import Capabilities
-from ...io_formats.findings import Finding, Fix, Severity
-from ...io_formats.scene import Mesh, ShapeKey, Surface
+from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.findings import Finding, Fix, Severity
+from ...io_formats.core.scene import Mesh, ShapeKey, Surface
 from .. import surfaces, vertex_weights
 from . import scene_state, shape_reading
 from .armature_reading import ReadSkeleton

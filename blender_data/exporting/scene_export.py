@@ -7,9 +7,9 @@ from typing import Any
 
 import bpy
 
-from ...io_formats.capabilities import Capabilities
-from ...io_formats.findings import Finding
-from ...io_formats.scene import Scene
+from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.findings import Finding
+from ...io_formats.core.scene import Scene
 from ..steps import Steps
 from .object_selection import Source
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import bpy
 import numpy as np
 
-from ...io_formats.scene import FloatArray
+from ...io_formats.core.scene import FloatArray
 from .. import vertex_weights
 from .mesh_reading import points_of
 

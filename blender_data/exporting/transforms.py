@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from mathutils import Matrix, Quaternion, Vector
 
-from ...io_formats.errors import ExportError
-from ...io_formats.findings import error
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.findings import error
 
 Matrix4 = npt.NDArray[np.float64]
 

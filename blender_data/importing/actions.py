@@ -13,8 +13,8 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.errors import MeshferryError
-from ...io_formats.scene import Clip, Skeleton, TransformTrack
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.scene import Clip, Skeleton, TransformTrack
 from .. import compat, joint_poses
 from ..exporting import pose_curves
 from .armatures import BoneMap

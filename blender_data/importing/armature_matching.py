@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import bpy
 import numpy as np
 
-from ...io_formats.errors import MeshferryError
-from ...io_formats.scene import Scene, Skeleton
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.scene import Scene, Skeleton
 from .. import joint_poses, names
 from ..exporting.armature_reading import ReadSkeleton, read_skeleton
 from ..joint_poses import Array

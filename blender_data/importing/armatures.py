@@ -16,8 +16,8 @@ import bpy
 import numpy as np
 from mathutils import Matrix, Vector
 
-from ...io_formats.errors import MeshferryError
-from ...io_formats.scene import Joint, Skeleton
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.scene import Joint, Skeleton
 from .. import import_choices, joint_poses, names
 from ..joint_poses import Array
 from . import drawn_bones

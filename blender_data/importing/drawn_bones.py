@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
-from ...io_formats.scene import Joint
+from ...io_formats.core.scene import Joint
 from .. import compat, joint_poses, names
 from ..joint_poses import Array
 

@@ -9,8 +9,8 @@ import bpy
 import mathutils
 import numpy as np
 
-from ...io_formats.quaternions import continuous
-from ...io_formats.scene import Clip, TransformTrack
+from ...io_formats.core.scene import Clip, TransformTrack
+from ...io_formats.geometry.quaternions import continuous
 from .. import compat
 from .actions import ClipActions, ClipTiming
 

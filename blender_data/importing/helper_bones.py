@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import bpy
 import numpy as np
 
-from ...io_formats.scene import Node, Scene
+from ...io_formats.core.scene import Node, Scene
 from .armatures import BoneMap
 
 COLLECTION = "Helper Bones"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ...io_formats.capabilities import Capabilities
-from ...io_formats.options import Choice, Option
+from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.options import Choice, Option
 
 AUTOMATIC_NORMALS_LIMIT = 200_000
 """Corners up to which automatic normals are editable; setting those takes Blender long on large meshes."""

@@ -12,11 +12,12 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats import files, formats, point_cache
-from ...io_formats.errors import MeshferryError
-from ...io_formats.normals import share_backwards
-from ...io_formats.scene import Clip, FloatArray, Layer, Mesh, Node, Role, Scene, Skeleton, VertexTrack
-from ...io_formats.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
+from ...io_formats import api, registry
+from ...io_formats.binary import point_cache
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.scene import Clip, FloatArray, Layer, Mesh, Node, Role, Scene, Skeleton, VertexTrack
+from ...io_formats.geometry.normals import share_backwards
+from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from .. import compat, names, stored_numbers, surfaces
 from ..steps import Step, Steps, finish, scaled
 from ..time_line import TimeLine
@@ -59,7 +60,7 @@ def import_scene(
     Parameters
     ----------
     options:
-        A value for each of ``import_options.IMPORT_OPTIONS`` (see ``io_formats.options.resolve``).
+        A value for each of ``import_options.IMPORT_OPTIONS`` (see ``io_formats.core.options.resolve``).
     source_path:
         The file, remembered on the collection; mesh caches are written beside it.
     armature:
@@ -217,7 +218,7 @@ class _Import:
                 if replaced is None:
                     path.unlink()
                 else:
-                    files.replace_file(path, replaced)
+                    api.replace_file(path, replaced)
 
     # -- armatures ------------------------------------------------------------------------------
 
@@ -268,7 +269,7 @@ class _Import:
 
     def has_placed_models(self) -> bool:
         name = self.scene.properties.get("format")
-        return any(known.name == name and known.capabilities.placed_models for known in formats.FORMATS)
+        return any(known.name == name and known.capabilities.placed_models for known in registry.FORMATS)
 
     # -- objects and meshes ---------------------------------------------------------------------
 
@@ -443,7 +444,7 @@ class _Import:
         label = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in f"{owner.name}-{clip.name}")
         path = source.with_name(f"{source.name}.{label}.pc2")
         replaced = path.read_bytes() if path.exists() else None
-        files.replace_file(path, point_cache.encode(track.points))
+        api.replace_file(path, point_cache.encode(track.points))
         self.caches.append((path, replaced))
         shape_keys.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
 

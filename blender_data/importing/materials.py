@@ -13,9 +13,9 @@ from typing import Any
 
 import bpy
 
-from ...io_formats.errors import MeshferryError
-from ...io_formats.scene import Material
-from ...io_formats.special_files import special_kind
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.scene import Material
+from ...io_formats.disk.special_files import special_kind
 from .. import compat, names
 from .textures import TextureLoader
 

@@ -10,8 +10,8 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.quantization import from_unorm
-from ...io_formats.scene import FloatArray, IntArray, Layer, Mesh
+from ...io_formats.binary.quantization import from_unorm
+from ...io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
 from .. import compat, names, vertex_weights
 
 COLOR_NAME = "Color"

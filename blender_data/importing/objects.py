@@ -7,7 +7,7 @@ from typing import Any
 
 import bpy
 
-from ...io_formats.scene import Node, Role
+from ...io_formats.core.scene import Node, Role
 from .. import import_choices, names
 
 _EMPTY_SIZE = 0.25

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import bpy
 import numpy as np
 
-from ...io_formats.scene import ShapeKey, VertexTrack
+from ...io_formats.core.scene import ShapeKey, VertexTrack
 from .. import names
 from .actions import ClipActions, set_keys
 

@@ -6,7 +6,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.scene import Skin
+from ...io_formats.core.scene import Skin
 from .. import names
 
 

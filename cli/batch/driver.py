@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
-from ...io_formats.errors import MeshferryError
+from ...io_formats.core.errors import MeshferryError
 from ..reporting import cause
 from .finding.archives import ArchiveReader
 from .journal.journal import Journal

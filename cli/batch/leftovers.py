@@ -1,6 +1,6 @@
 """Temporary files that killed runs left in an output folder, removed at the start of the next run.
 
-Every writer of Meshferry writes beside the target under a name with :data:`OWN_MARK` and renames that (``replacing``,
+All writers write beside the target under a name with :data:`OWN_MARK` and renames that (``atomic_write``,
 ``file_sets``, ``BlendSession.save``). A file that a living process is writing is locked; a .blend file has a lock file.
 """
 
@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...io_formats import locks
-from ...io_formats.file_sets import remove_abandoned
-from ...io_formats.replacing import OWN_MARK, remove_file
+from ...io_formats.disk import locks
+from ...io_formats.disk.atomic_write import OWN_MARK, remove_file
+from ...io_formats.disk.file_sets import remove_abandoned
 from .tasks import SHARDS_FOLDER, STATE_FOLDER
 
 _TEMPORARY = re.compile(rf"(?P<lock>\.(.+\.)?{OWN_MARK}[a-z0-9_]{{8}}\.part)(\.[a-z0-9]+@?)?")

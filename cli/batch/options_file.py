@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...io_formats import files
-from ...io_formats.errors import FormatError, MeshferryError
+from ...io_formats import api
+from ...io_formats.core.errors import FormatError, MeshferryError
 
 SOURCES = "sources"
 """What files and folders are called in such a file."""
@@ -81,7 +81,7 @@ def expanded(argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
 def _content(path: str | Path) -> Mapping[str, Any]:
     """Return what is in the file, whichever of both languages it is written in."""
     try:
-        data = files.read_bytes(path)
+        data = api.read_bytes(path)
         if len(data) > _LARGEST:
             raise MeshferryError(f"{path}: a file of options has less than {_LARGEST:,} bytes")
         text = data.decode("utf-8-sig")

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...io_formats.errors import MeshferryError
+from ...io_formats.core.errors import MeshferryError
 from .. import interruption
 from ..reporting import Reporter, counted
 from .plan.plan_file import Plan

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from ...blender_data.importing.import_options import MATERIAL_LIBRARY
-from ...io_formats.errors import MeshferryError
-from ...io_formats.formats import FORMATS, Format
-from ...io_formats.name_keys import CAUTIOUS
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.disk.name_keys import CAUTIOUS
+from ...io_formats.registry import FORMATS, Format
 from .. import environment
 from ..conversions.blender_formats import BlenderFormat
 from ..conversions.conversion_arguments import given_conversion, require_known_options, settings_of, useless_between

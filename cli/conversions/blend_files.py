@@ -21,13 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ...io_formats import locks
-from ...io_formats.capabilities import Capabilities
-from ...io_formats.errors import ExportError, FormatError, MeshferryError, MissingLibraryError
-from ...io_formats.options import Option
-from ...io_formats.replacing import remove_file, rename_over, temporary_prefix
-from ...io_formats.scene import Scene
-from ...io_formats.special_files import require_regular
+from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError
+from ...io_formats.core.options import Option
+from ...io_formats.core.scene import Scene
+from ...io_formats.disk import locks
+from ...io_formats.disk.atomic_write import remove_file, rename_over, temporary_prefix
+from ...io_formats.disk.special_files import require_regular
 from .. import interruption
 from ..reporting import one_line
 
@@ -144,7 +144,7 @@ class BlendSession:
         Parameters
         ----------
         is_flushed:
-            Wait until the disk has it, see :func:`...io_formats.replacing.replace_file`.
+            Wait until the disk has it, see ``atomic_write.replace_file``.
 
         Raises
         ------

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...io_formats.errors import ExportError, FormatError
-from ...io_formats.output_files import OutputFile
+from ...io_formats.core.errors import ExportError, FormatError
+from ...io_formats.core.output_file import OutputFile
 from ..reporting import counted
 from .blend_files import BlendSession, require_readable, said
 from .blender_formats import BlenderFormat

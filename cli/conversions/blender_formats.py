@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...io_formats.capabilities import Capabilities
+from ...io_formats.core.capabilities import Capabilities
 
 MOST_UV_LAYERS = 8
 """What a mesh of Blender holds."""

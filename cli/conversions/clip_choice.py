@@ -7,8 +7,8 @@ import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...io_formats.errors import MeshferryError
-from ...io_formats.scene import Scene
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.scene import Scene
 
 
 @dataclass

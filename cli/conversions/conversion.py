@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...io_formats import files
-from ...io_formats.clip_adoption import adopt_clips
-from ...io_formats.errors import ExportError
-from ...io_formats.formats import Format
-from ...io_formats.scene import Scene
+from ...io_formats import api
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.scene import Scene
+from ...io_formats.passes.adopt_clips import adopt_clips
+from ...io_formats.registry import Format
 from .. import interruption
 from ..scene_facts import scene_facts
 from . import blender_formats
@@ -66,7 +66,7 @@ class Conversion:
 
     def _read(self, outcome: Outcome, content: bytes | None = None) -> Scene:
         with interruption.raising():
-            scene = files.read_scene(outcome.source, self._settings.read_options, data=content)
+            scene = api.read_scene(outcome.source, self._settings.read_options, data=content)
         self._settings.clips.apply(scene)
         outcome.facts = scene_facts(scene)
         return scene

@@ -16,10 +16,10 @@ from ...blender_data.exporting.export_options import (
     export_options_for,
 )
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, import_options_for
-from ...io_formats.errors import MeshferryError
-from ...io_formats.formats import FORMATS, Format
-from ...io_formats.options import Option
-from ...io_formats.wording import listed
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import listed
+from ...io_formats.core.options import Option
+from ...io_formats.registry import FORMATS, Format
 from .. import inputs
 from ..option_arguments import OptionTable, add_arguments, format_table, given_arguments, given_flags, given_values
 from . import blender_formats

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...io_formats import files, formats
-from ...io_formats.errors import FormatError, MeshferryError
-from ...io_formats.formats import Format
-from ...io_formats.name_keys import PathTable
+from ...io_formats import api, registry
+from ...io_formats.core.errors import FormatError, MeshferryError
+from ...io_formats.disk.name_keys import PathTable
+from ...io_formats.registry import Format
 from .. import inputs
 from ..inputs import InputFile, Warn
 from . import blender_formats
@@ -93,19 +93,19 @@ def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
 
     The name of a format stands for its own extension, also where formats share one.
     """
-    for known in formats.FORMATS:
+    for known in registry.FORMATS:
         if known.name == text.lower():
             return known.extensions[0], known
     extension = "." + text.lower().lstrip(".")
-    found = formats.by_extension(extension) or blender_formats.by_extension(extension)
+    found = registry.by_extension(extension) or blender_formats.by_extension(extension)
     if found is None:
         raise MeshferryError(f"Nothing here writes '{extension}' files; known are {', '.join(_writable())}")
     return extension, found
 
 
 def _writable() -> tuple[str, ...]:
-    named = dict.fromkeys(extension for known in formats.FORMATS for extension in known.extensions)
-    ours = (extension for extension in named if formats.by_extension(extension) is not None)
+    named = dict.fromkeys(extension for known in registry.FORMATS for extension in known.extensions)
+    ours = (extension for extension in named if registry.by_extension(extension) is not None)
     return (*ours, *blender_formats.extensions())
 
 
@@ -152,7 +152,7 @@ def searched(target: Format | BlenderFormat, extension: str = "") -> tuple[str, 
     if isinstance(target, BlenderFormat):
         ours = inputs.known_extensions()
     else:
-        alike = [f for f in formats.FORMATS if f.is_read and f.capabilities.meshes == target.capabilities.meshes]
+        alike = [f for f in registry.FORMATS if f.is_read and f.capabilities.meshes == target.capabilities.meshes]
         ours = tuple(dict.fromkeys(extension for known in alike for extension in known.extensions))
     left_out = extension or (target.extensions[0] if isinstance(target, BlenderFormat) else "")
     return (*ours, *(other for other in blender_formats.extensions() if other != left_out))
@@ -160,7 +160,7 @@ def searched(target: Format | BlenderFormat, extension: str = "") -> tuple[str, 
 
 def renamed(relative: Path, extension: str) -> Path:
     """Return where a file goes that becomes one with this extension."""
-    stem = relative.stem if blender_formats.by_path(relative) else files.scene_name(relative)
+    stem = relative.stem if blender_formats.by_path(relative) else api.scene_name(relative)
     return relative.with_name(stem + extension)
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from ...blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, MERGING
-from ...io_formats import files
-from ...io_formats.errors import ExportError
-from ...io_formats.formats import Format
-from ...io_formats.options import resolve
-from ...io_formats.scene import Scene
+from ...io_formats import api
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.options import resolve
+from ...io_formats.core.scene import Scene
+from ...io_formats.registry import Format
 from . import blender_exchange
 from .blend_files import BlendPart, BlendSession
 from .blender_formats import BlenderFormat
@@ -61,7 +61,7 @@ class FromBlender:
         for part in parts:
             path = job.target
             if len(parts) > 1:
-                path = self._names.of_part(job.target, path, files.file_name(part.name))
+                path = self._names.of_part(job.target, path, api.file_name(part.name))
             outcome = Outcome(job.sources[0], path, collection=part.name)
             if isinstance(job.format, BlenderFormat):
                 yield self._part_writer.write(part, outcome, job, job.format)
@@ -85,7 +85,7 @@ class FromBlender:
         scenes: list[Scene] = []
 
         def export() -> None:
-            name = part.name or files.writable_name(job.target)
+            name = part.name or api.writable_name(job.target)
             options = resolve(EXPORT_OPTIONS, {**given, **self._settings.export_options})
             scenes.append(self._session.export_scene(part, options, name, target.capabilities))
             self._part_writer.say_losses(part, scenes[0], options, target)

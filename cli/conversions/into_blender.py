@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, SET_FRAME_RATE, VERTEX_ANIMATION
-from ...io_formats import files
-from ...io_formats.capabilities import Capabilities, losses
-from ...io_formats.errors import ExportError
-from ...io_formats.flattening import fit
-from ...io_formats.formats import by_name
-from ...io_formats.garbage import without_collection
-from ...io_formats.options import resolve
-from ...io_formats.scene import Scene
+from ...io_formats import api
+from ...io_formats.binary.gc_pause import without_collection
+from ...io_formats.core.capabilities import Capabilities, losses
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.options import resolve
+from ...io_formats.core.scene import Scene
+from ...io_formats.passes.flatten import fit
+from ...io_formats.registry import by_name
 from .. import inputs, interruption
 from ..scene_facts import scene_facts
 from . import blender_exchange, blender_formats
@@ -102,7 +102,7 @@ class IntoBlender:
 
     def _add_ours(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
         with interruption.raising():
-            scene = files.read_scene(outcome.source, self._settings.read_options, data=content)
+            scene = api.read_scene(outcome.source, self._settings.read_options, data=content)
         self._settings.clips.apply(scene)
         lost: list[str] = []
         if not work.target.is_blend:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...io_formats.errors import ExportError
+from ...io_formats.core.errors import ExportError
 from .clip_choice import ClipChoice
 
 ANOTHER_FAILED = "Not written, since another file failed and the conversion is strict"
@@ -28,7 +28,7 @@ class Settings:
     collections: tuple[str, ...] = ()
     strict: bool = False
     is_flushed: bool = True
-    """Whether each file is waited for until the disk has it; see :func:`...io_formats.replacing.replace_file`."""
+    """Whether each file is waited for until the disk has it; see ``atomic_write.replace_file``."""
     dry_run: bool = False
     """Say what would be written and lost, and write nothing."""
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDEN
-from ...io_formats.capabilities import Capabilities, losses
-from ...io_formats.errors import ExportError
-from ...io_formats.formats import Format
-from ...io_formats.options import resolve
-from ...io_formats.scene import Mesh, Scene
-from ...io_formats.wording import listed
+from ...io_formats.core.capabilities import Capabilities, losses
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import listed
+from ...io_formats.core.options import resolve
+from ...io_formats.core.scene import Mesh, Scene
+from ...io_formats.registry import Format
 from ..reporting import counted
 from ..scene_facts import scene_facts
 from . import blender_exchange

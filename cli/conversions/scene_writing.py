@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from ...blender_data.exporting.export_options import KEEP_IMPORTED
-from ...io_formats import files
-from ...io_formats.capabilities import losses
-from ...io_formats.errors import ExportError
-from ...io_formats.flattening import fit
-from ...io_formats.formats import Format, by_name
-from ...io_formats.name_keys import PathTable
-from ...io_formats.options import resolve
-from ...io_formats.output_files import OutputFile
-from ...io_formats.scene import Scene
+from ...io_formats import api
+from ...io_formats.core.capabilities import losses
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.options import resolve
+from ...io_formats.core.output_file import OutputFile
+from ...io_formats.core.scene import Scene
+from ...io_formats.disk.name_keys import PathTable
+from ...io_formats.passes.flatten import fit
+from ...io_formats.registry import Format, by_name
 from ..inputs import file_key
 from ..scene_facts import scene_facts
 from .convert_plan import Job
@@ -55,7 +55,7 @@ class SceneWriter:
                 scene.properties["as_imported"] = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
             fit(scene, target.capabilities, came_from)
             joinable = _is_joinable(scene, options)
-            found = files.files_of(scene, target, options)
+            found = api.files_of(scene, target, options)
             lost.extend(scene.warnings)
             for part in found:
                 part.warnings = []  # theirs alone: what one part loses is no loss of the next
@@ -73,11 +73,11 @@ class SceneWriter:
             written = Outcome(outcome.source, path, outcome.collection, facts)
 
             def encode(part: Scene = part, written: Outcome = written) -> None:
-                encoded = files.encode_part(
+                encoded = api.encode_part(
                     part,
                     target,
                     given,
-                    stem=files.scene_name(written.target),
+                    stem=api.scene_name(written.target),
                     ignore_errors=bool(scene.properties.get("as_imported")),
                 )
                 made = scene.properties.get("made", ())
@@ -102,9 +102,9 @@ class SceneWriter:
         if not self._settings.dry_run:
             make_folder(job)
             if job.format.is_set or outputs[-1].copy_of is not None:
-                outcome.add(files.write_outputs(outcome.target, outputs))
+                outcome.add(api.write_outputs(outcome.target, outputs))
             else:  # nothing beside it to fit together with, and a folder of ten thousand files need not be searched
-                files.replace_file(outcome.target, outputs[-1].data, is_flushed=self._settings.is_flushed)
+                api.replace_file(outcome.target, outputs[-1].data, is_flushed=self._settings.is_flushed)
         outcome.files = paths if job.format.is_set else []
 
     def _claim(self, target: Path, outputs: Sequence[OutputFile]) -> list[Path]:
@@ -153,7 +153,7 @@ class SceneWriter:
         if len(parts) == 1 and not names_clips:
             return [base]
         path_of = self._names.of_clip if names_clips else self._names.of_part
-        return [path_of(job.target, base, name) for name in files.file_names(parts)]
+        return [path_of(job.target, base, name) for name in api.file_names(parts)]
 
 
 def _path_beside(target: Path, output: OutputFile) -> Path:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..findings import Finding, warning
-from ..wording import counted
+from ..core.findings import Finding, warning
+from ..core.messages import counted
 from .document import MOST_SAFE, Document, Variant
 
 _COARSE = 0.001

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ..scene import AnyArray
+from ..core.scene import AnyArray
 
 
 class Variant(StrEnum):

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..axes import flip_winding
-from ..errors import ExportError
-from ..joining import only_mesh
-from ..normals import repair, vertex_normals
-from ..options import resolve
-from ..quantization import U16_STEPS, from_biased, quantised_exactly, to_biased, to_steps
-from ..scene import AnyArray, FloatArray, Scene
-from ..tangents import any_perpendicular, vertex_tangents
-from ..wording import counted
+from ..binary.quantization import U16_STEPS, from_biased, quantised_exactly, to_biased, to_steps
+from ..core.errors import ExportError
+from ..core.messages import counted
+from ..core.options import resolve
+from ..core.scene import AnyArray, FloatArray, Scene
+from ..geometry.axes import flip_winding
+from ..geometry.normals import repair, vertex_normals
+from ..geometry.tangents import any_perpendicular, vertex_tangents
+from ..passes.join_meshes import only_mesh
 from .document import Document, Variant
 from .options import EXPORT_OPTIONS
 from .space import interleaved, to_blender, turned_domain

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..flattening import meshes_in_one_space
-from ..import_choices import all_choices
-from ..joining import join
-from ..mesh_parts import part_of_slots, runs
-from ..options import resolve
-from ..scene import Mesh, Node, Role, Scene, Surface
-from ..wording import counted
+from ..core.import_choices import all_choices
+from ..core.messages import counted
+from ..core.options import resolve
+from ..core.scene import Mesh, Node, Role, Scene, Surface
+from ..geometry.submeshes import part_of_slots, runs
+from ..passes.flatten import meshes_in_one_space
+from ..passes.join_meshes import join
 from .document import MOST_SAFE
 from .options import EXPORT_OPTIONS
 from .vertex_arrays import is_too_large, split_by_vertices

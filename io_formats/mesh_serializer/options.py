@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..common_options import IMPORT_CHOICES, MESH_FILES
-from ..options import Choice, Option
+from ..core.options import Choice, Option
+from ..core.shared_options import IMPORT_CHOICES, MESH_FILES
 
 AXES = Option(
     name="axes",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..bytestream import ByteStream
-from ..errors import FormatError, UnsupportedFormatError
-from ..scene import AnyArray
-from ..wording import counted
+from ..binary.byte_reader import ByteStream
+from ..core.errors import FormatError, UnsupportedFormatError
+from ..core.messages import counted
+from ..core.scene import AnyArray
 from . import layout
 from .document import NORMALS, TANGENTS, UVS, WEIGHTS, Document, Variant
 from .likeness import likeness

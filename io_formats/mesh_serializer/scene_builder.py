@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..axes import flip_winding
-from ..normals import repair, unit
-from ..options import resolve
-from ..quantization import dequantise_exactly, from_biased
-from ..scene import AnyArray, FloatArray, Layer, Mesh, Node, Scene, Surface
-from ..vertices import drop_repeated_corners
-from ..wording import counted
+from ..binary.quantization import dequantise_exactly, from_biased
+from ..core.messages import counted
+from ..core.options import resolve
+from ..core.scene import AnyArray, FloatArray, Layer, Mesh, Node, Scene, Surface
+from ..geometry.axes import flip_winding
+from ..geometry.normals import repair, unit
+from ..geometry.vertices import drop_repeated_corners
 from .document import Document, Variant
 from .options import IMPORT_OPTIONS
 from .space import domain_of, to_blender, turned_domain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..foreign import is_marked
+from ..unknown_files import is_marked
 from . import layout
 from .document import Variant
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..axes import Basis
-from ..scene import AnyArray, FloatArray
+from ..core.scene import AnyArray, FloatArray
+from ..geometry.axes import Basis
 
 _TO_BLENDER = {
     "UNITY": Basis(order=(0, 2, 1), signs=(-1, -1, 1)),

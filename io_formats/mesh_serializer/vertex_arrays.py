@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ExportError
-from ..scene import Layer, Mesh
-from ..tangents import uv_sides
-from ..vertices import drop_repeated_corners, split_mesh
-from ..wording import Warn, counted, unheard
+from ..core.errors import ExportError
+from ..core.messages import Warn, counted, unheard
+from ..core.scene import Layer, Mesh
+from ..geometry.tangents import uv_sides
+from ..geometry.vertices import drop_repeated_corners, split_mesh
 from .document import MOST, MOST_SAFE
 
 

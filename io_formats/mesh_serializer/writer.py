@@ -8,8 +8,8 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ExportError
-from ..scene import AnyArray
+from ..core.errors import ExportError
+from ..core.scene import AnyArray
 from . import layout
 from .document import MOST, Document, Variant
 

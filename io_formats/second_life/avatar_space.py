@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..axes import Basis
-from ..scene import Layer, Mesh, Node, Surface
+from ..core.scene import Layer, Mesh, Node, Surface
+from ..geometry.axes import Basis
 
 Matrix = npt.NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..scene import FloatArray, IntArray
+from ..core.scene import FloatArray, IntArray
 
 _LEAST = np.float32(1e-7)
 _LEAST_OF_EVEN = np.float32(1e-11)

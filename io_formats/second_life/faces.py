@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ExportError
-from ..mesh_parts import pool, runs
-from ..normals import face_normals, unit, vertex_normals
-from ..scene import FloatArray, IntArray, Mesh, Surface
-from ..vertices import Split, drop_repeated_corners, layer_keys, split
-from ..wording import Warn, counted, unheard
+from ..core.errors import ExportError
+from ..core.messages import Warn, counted, unheard
+from ..core.scene import FloatArray, IntArray, Mesh, Surface
+from ..geometry.normals import face_normals, unit, vertex_normals
+from ..geometry.submeshes import pool, runs
+from ..geometry.vertices import Split, drop_repeated_corners, layer_keys, split
 
 MOST_FACES = 8
 """Faces that a mesh may have."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..scene import Scene
+from ..core.scene import Scene
 from . import costs
 from .facts import DecodedAsset, decode
 from .mesh.document import Asset

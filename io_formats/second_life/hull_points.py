@@ -10,7 +10,7 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from ..scene import FloatArray
+from ..core.scene import FloatArray
 
 MOST_POINTS = 256
 """Points of one hull: their number is a byte."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ExportError, FormatError
+from ..core.errors import ExportError, FormatError
 
 DEEPEST = 96
 """Levels of arrays and maps within each other; the viewer takes no more."""

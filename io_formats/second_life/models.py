@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from ..scene import Mesh, Node, Role, Scene, Skeleton
+from ..core.scene import Mesh, Node, Role, Scene, Skeleton
 
 LEVELS = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
 """Names of the levels of detail, the finest (``lod`` 0) first."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..axes import Basis
-from ..errors import ExportError
-from ..flattening import moved
-from ..scene import FloatArray, Mesh, Node
-from ..transforms import matrix_of_transform
-from ..wording import Warn, unheard
+from ..core.errors import ExportError
+from ..core.messages import Warn, unheard
+from ..core.scene import FloatArray, Mesh, Node
+from ..geometry.axes import Basis
+from ..geometry.transforms import matrix_of_transform
+from ..passes.flatten import moved
 from .models import LEVEL_LABELS, Model
 
 Matrix = npt.NDArray[np.float64]

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ExportError
-from ..options import resolve
-from ..scene import Mesh, Node, Scene, Skeleton, Surface
-from ..wording import Warn, counted
+from ..core.errors import ExportError
+from ..core.messages import Warn, counted
+from ..core.options import resolve
+from ..core.scene import Mesh, Node, Scene, Skeleton, Surface
 from . import avatar_space
 from .faces import MOST_FACES, MOST_VERTICES, NORMAL_TOLERANCE, FaceArrays, empty_face, faces_of
 from .models import Model

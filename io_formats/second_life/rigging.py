@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ExportError
-from ..scene import Joint, Skeleton, Skin
-from ..transforms import matrix_of_transform
-from ..wording import Warn, counted, unheard
+from ..core.errors import ExportError
+from ..core.messages import Warn, counted, unheard
+from ..core.scene import Joint, Skeleton, Skin
+from ..geometry.transforms import matrix_of_transform
 from . import avatar_space, skeleton_table
 from .faces import FaceArrays
 from .skeleton_table import MOST_JOINTS

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..connectivity import places
-from ..findings import Elements, Finding, Fix, Severity, error, warning
-from ..scene import Layer, Mesh, Node, Role, Scene
-from ..wording import counted, listed
+from ..core.findings import Elements, Finding, Fix, Severity, error, warning
+from ..core.messages import counted, listed
+from ..core.scene import Layer, Mesh, Node, Role, Scene
+from ..geometry.connectivity import places
 from . import skeleton_table
 from .degenerates import degenerate_triangles
 from .faces import MOST_FACES, MOST_VERTICES

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..quaternions import matrices_to_quaternions
-from ..scene import Joint, Skeleton
+from ..core.scene import Joint, Skeleton
+from ..geometry.quaternions import matrices_to_quaternions
 from . import avatar_space, skeleton_table
 from .skeleton_table import TableJoint
 

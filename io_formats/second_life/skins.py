@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..scene import Skin
-from ..wording import Warn, counted, listed
+from ..core.messages import Warn, counted, listed
+from ..core.scene import Skin
 from . import avatar_space, skeleton_table
 from .mesh.skin_block import SkinBlock
 from .skeleton_table import MOST_JOINTS

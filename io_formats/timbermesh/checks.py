@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from ..findings import Finding, Fix, Severity, error, warning
+from ..core.findings import Finding, Fix, Severity, error, warning
 from . import document as doc
 from .known_names import SLOT_KEYWORDS, near_material
 from .options import BLENDER_NAMES

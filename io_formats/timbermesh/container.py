@@ -11,7 +11,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from ..errors import FormatError
+from ..core.errors import FormatError
 
 DEFAULT_INFLATED_LIMIT = 64 * 1024 * 1024
 DEFAULT_INFLATED_RATIO = 64

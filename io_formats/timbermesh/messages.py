@@ -16,7 +16,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import FormatError, MissingLibraryError
+from ..core.errors import FormatError, MissingLibraryError
 
 _PACKAGE = "meshferry.timbermesh"
 

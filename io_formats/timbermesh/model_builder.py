@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import normals as normal_repair
-from ..errors import ExportError
-from ..options import resolve
-from ..quantization import from_unorm, linear_to_srgb, srgb_to_linear, to_unorm
-from ..quaternions import matrices_to_quaternions
-from ..scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
-from ..tangents import any_perpendicular, vertex_tangents
-from ..vertices import Split, layer_keys, points_first, split
+from ..binary.quantization import from_unorm, linear_to_srgb, srgb_to_linear, to_unorm
+from ..core.errors import ExportError
+from ..core.options import resolve
+from ..core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from ..geometry import normals as normal_repair
+from ..geometry.quaternions import matrices_to_quaternions
+from ..geometry.tangents import any_perpendicular, vertex_tangents
+from ..geometry.vertices import Split, layer_keys, points_first, split
 from . import document as doc
 from .options import EXPORT_OPTIONS
 from .space import BLENDER_TO_FILE, UV_NAMES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..options import Choice, Option
+from ..core.options import Choice, Option
 
 COMPRESSION = Option(
     name="compression",

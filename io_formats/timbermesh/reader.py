@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FormatError
+from ..core.errors import FormatError
 from . import container, messages, structure, varints
 from .document import (
     Mesh,

@@ -8,11 +8,11 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from .. import normals as normal_repair
-from ..axes import flip_winding
-from ..quantization import from_unorm, srgb_to_linear, to_unorm
-from ..quaternions import continuous, rotated_xyzw, unit_quaternions
-from ..scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from ..binary.quantization import from_unorm, srgb_to_linear, to_unorm
+from ..core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from ..geometry import normals as normal_repair
+from ..geometry.axes import flip_winding
+from ..geometry.quaternions import continuous, rotated_xyzw, unit_quaternions
 from . import document as doc
 from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..scene import Scene
+from ..core.scene import Scene
 from .document import Model
 from .model_builder import ModelBuilder
 from .scene_builder import SceneBuilder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from ..foreign import has_length_of_unity_mesh, is_unity_asset
+from ..unknown_files import has_length_of_unity_mesh, is_unity_asset
 from . import container
 
 

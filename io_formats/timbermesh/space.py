@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..axes import Basis
+from ..geometry.axes import Basis
 
 FILE_TO_BLENDER = Basis(order=(0, 2, 1), signs=(-1, -1, 1))
 """(x, y, z) = (-X, -Z, Y); mirrored, so winding and bitangent signs turn round (page, space)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ..errors import FormatError
+from ..core.errors import FormatError
 from .messages import child_messages, field_wires
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5

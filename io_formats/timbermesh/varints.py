@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import FormatError
+from ..core.errors import FormatError
 
 _BLOCK = 1 << 18
 """Values a pass: small enough for the processor's cache, which makes the passes several times faster."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FormatError
+from ..core.errors import FormatError
 from . import container, messages, varints
 from .document import Mesh, Model, Node, NodeAnimation, VertexAnimation, VertexProperty
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bytestream import ByteStream
-from ..errors import ExportError
-from ..scene import FloatArray
-from ..wording import counted, listed
+from ..binary.byte_reader import ByteStream
+from ..core.errors import ExportError
+from ..core.messages import counted, listed
+from ..core.scene import FloatArray
 from . import strings
 
 MOST_BONES = 32768

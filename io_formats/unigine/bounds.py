@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..scene import FloatArray
+from ..core.scene import FloatArray
 
 _NOWHERE = 1e9
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..bytestream import ByteStream
-from ..scene import AnyArray, FloatArray, IntArray
+from ..binary.byte_reader import ByteStream
+from ..core.scene import AnyArray, FloatArray, IntArray
 from . import compact_integers
 
 LEAF_SIZE = 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..bytestream import ByteStream
-from ..errors import ExportError
+from ..binary.byte_reader import ByteStream
+from ..core.errors import ExportError
 
 LIMIT = 2**31 - 1
 _MOST_BYTES = 5

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..scene import AnyArray
+from ..core.scene import AnyArray
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.intp]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..bytestream import ByteStream
-from ..errors import ExportError, FormatError
-from ..records import record_starts
-from ..scene import AnyArray, FloatArray
+from ..binary.byte_reader import ByteStream
+from ..binary.records import record_starts
+from ..core.errors import ExportError, FormatError
+from ..core.scene import AnyArray, FloatArray
 from . import compact_integers
 from .frame_records import Bytes, Offsets, RecordLayout, held
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ExportError
-from ..scene import AnyArray, Clip, FloatArray, Joint, Skeleton, TransformTrack
-from ..wording import counted, listed
+from ..core.errors import ExportError
+from ..core.messages import counted, listed
+from ..core.scene import AnyArray, Clip, FloatArray, Joint, Skeleton, TransformTrack
 from .frames import ROTATION_BIT, SCALE_BITS, TRANSLATION_BITS, UNIT, DeltaFrames, FlaggedFrames
 from .skeletons import from_skeleton
 

@@ -7,7 +7,7 @@ last sequence ends after its literals.
 
 from __future__ import annotations
 
-from ..errors import FormatError
+from ..core.errors import FormatError
 
 HIGHEST_RATIO = 255
 """A byte adds at most 255 bytes to a length; no block grows more."""

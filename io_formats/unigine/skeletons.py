@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import ExportError
-from ..scene import FloatArray, Joint, Skeleton
+from ..core.errors import ExportError
+from ..core.scene import FloatArray, Joint, Skeleton
 from .bones import MOST_BONES, Bone
 
 IDENTITY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..bytestream import ByteStream
-from ..errors import ExportError
+from ..binary.byte_reader import ByteStream
+from ..core.errors import ExportError
 from . import compact_integers
 
 LONGEST = 4096

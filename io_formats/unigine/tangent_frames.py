@@ -12,7 +12,7 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
-from ..scene import AnyArray, FloatArray
+from ..core.scene import AnyArray, FloatArray
 
 _ONE = 32767
 _BLOCK = 1 << 13

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..scene import AnyArray, Clip, Joint, Layer, Mesh, Scene, ShapeKey, Skeleton, TransformTrack, VertexTrack
+from ..core.scene import AnyArray, Clip, Joint, Layer, Mesh, Scene, ShapeKey, Skeleton, TransformTrack, VertexTrack
 
 _Array = TypeVar("_Array", bound=AnyArray)
 

@@ -44,7 +44,7 @@ def heads(**which: bool) -> dict[str, Array]:
 
 def skeleton(**which: bool) -> Any:
     """Return the skeleton of the table; volumes have the scale, but none of the rotation, that it gives them."""
-    from meshferry.io_formats.scene import Joint, Skeleton
+    from meshferry.io_formats.core.scene import Joint, Skeleton
 
     table = rows(**which)
     number = {name: place for place, name in enumerate(table)}

@@ -365,17 +365,17 @@ def export(source: Any = None, **options: Any) -> Exported:
     """Export a collection (``Model`` unless given), or a kind of source, and decode the file."""
     from meshferry.blender_data.exporting import exporter
     from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.options import resolve
 
     if isinstance(source, str):
         taken = exporter.Source(source)
     else:
         taken = exporter.Source("COLLECTION", source or model_collection())
-    target = formats.TIMBERMESH
+    target = registry.TIMBERMESH
     values = resolve(EXPORT_OPTIONS, options)
     scene = exporter.export_scene(bpy.context, taken, values, "Named", target.capabilities)
-    return Exported(*files.encode_scene(scene, target))
+    return Exported(*api.encode_scene(scene, target))
 
 
 def assert_plays_as_shown(

@@ -49,8 +49,8 @@ def scene_of(kind: str = "UNIGINE_MESH", source: Any = None, **options: Any) -> 
     """Export a source to a scene for a format: a collection (Model unless given), a kind of source, or objects."""
     from meshferry.blender_data.exporting import exporter
     from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
-    from meshferry.io_formats import formats
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats import registry
+    from meshferry.io_formats.core.options import resolve
 
     if source is None:
         taken = exporter.Source("COLLECTION", model_collection())
@@ -61,7 +61,7 @@ def scene_of(kind: str = "UNIGINE_MESH", source: Any = None, **options: Any) -> 
     else:
         taken = exporter.Source("OBJECTS", None, tuple(source))
     values = resolve(EXPORT_OPTIONS, options)
-    return exporter.export_scene(bpy.context, taken, values, "Named", getattr(formats, kind).capabilities)
+    return exporter.export_scene(bpy.context, taken, values, "Named", getattr(registry, kind).capabilities)
 
 
 def local_matrix(translation: Any, rotation: Any, scale: Any) -> Array:

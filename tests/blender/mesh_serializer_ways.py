@@ -13,8 +13,8 @@ def imported(data: bytes, name: str = "given", **options: Any) -> Any:
     """Import a file's bytes as the shell does; return what was made."""
     import bpy
     from meshferry.blender_data.importing import import_options, importer
-    from meshferry.io_formats.formats import MESH_SERIALIZER
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.core.options import resolve
+    from meshferry.io_formats.registry import MESH_SERIALIZER
 
     scene = MESH_SERIALIZER.to_scene(MESH_SERIALIZER.read(data), name)
     return importer.import_scene(bpy.context, scene, resolve(import_options.IMPORT_OPTIONS, options))
@@ -24,8 +24,8 @@ def exported(*things: Any, file_options: dict[str, Any] | None = None, **options
     """Export objects to one file; return what it holds, and what was said."""
     import bpy
     from meshferry.blender_data.exporting import export_options, exporter
-    from meshferry.io_formats.formats import MESH_SERIALIZER
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.core.options import resolve
+    from meshferry.io_formats.registry import MESH_SERIALIZER
 
     bpy.context.view_layer.update()
     source = exporter.Source("OBJECTS", objects=things)

@@ -137,7 +137,7 @@ def test_groups_and_volumes() -> None:
 
 def test_add_is_at_the_cursor_selected_and_leaves_nothing_when_it_fails() -> None:
     import bpy
-    from meshferry.io_formats.errors import MeshferryError
+    from meshferry.io_formats.core.errors import MeshferryError
 
     other = bpy.data.objects.new("Other", None)
     bpy.context.scene.collection.objects.link(other)

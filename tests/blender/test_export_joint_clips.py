@@ -255,7 +255,7 @@ def test_unkeyed_channels_rest_when_sampled_too(clean_blender: Any, sampled_inst
 
 def test_two_armatures_of_the_same_bones_keep_their_actions(clean_blender: Any) -> None:
     """Each exports its own and those that nobody plays; files of one name are told apart."""
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
     rigs = [rig("One", bones=CHAIN), rig("Two", bones=CHAIN)]
     for armature, name in zip(rigs, ("Walk", "Run"), strict=True):
@@ -265,7 +265,7 @@ def test_two_armatures_of_the_same_bones_keep_their_actions(clean_blender: Any) 
     scene = scene_of("UNIGINE_ANIMATION", rigs, clips="ACTIONS")
     found = {(clip.name, clip.transforms[0].skeleton) for clip in scene.clips}
     assert found == {("Idle", 0), ("Walk", 0), ("Idle", 1), ("Run", 1)}
-    names = sorted(part.name for part in formats.UNIGINE_ANIMATION.files_of(scene))
+    names = sorted(part.name for part in registry.UNIGINE_ANIMATION.files_of(scene))
     assert names == ["Idle_One", "Idle_Two", "Run", "Walk"]
 
 
@@ -334,7 +334,7 @@ def test_armature_of_a_selected_mesh(clean_blender: Any) -> None:
 
 
 def test_nothing_to_export_is_said(clean_blender: Any) -> None:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     add("Empty")
     with pytest.raises(ExportError, match="no armature"):

@@ -135,7 +135,7 @@ def test_the_mode_stays(mode: str) -> None:
 
 
 def test_a_failed_export_leaves_the_scene_as_it_was() -> None:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     _rich_scene()
     _change_without_keys()

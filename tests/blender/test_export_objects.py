@@ -33,7 +33,7 @@ TURNED: dict[str, Any] = {"location": (3, -2, 1), "rotation_euler": (0.3, -0.5, 
 
 
 def _error() -> type[Exception]:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     return ExportError
 

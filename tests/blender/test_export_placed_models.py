@@ -105,7 +105,7 @@ def test_places_far_away_keep_their_points() -> None:
 
 
 def test_zero_scale_is_refused_by_name() -> None:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     tetra("Flat", scale=(0, 1, 1))
     with pytest.raises(ExportError, match="'Flat' has zero scale on X"):
@@ -278,7 +278,7 @@ def test_a_collection_of_levels_alone_shows_nothing_and_that_is_said() -> None:
 
 @pytest.mark.parametrize("scale", [0.0, float("nan")])
 def test_hulls_without_a_size_are_refused_by_name(scale: float) -> None:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     box, hull = tetra("box"), tetra("Shell")
     hull.meshferry.role, hull.meshferry.shape_of = "HULL", box
@@ -336,7 +336,7 @@ def test_a_selected_level_stands_for_its_model() -> None:
 
 
 def test_a_collection_of_levels_alone_is_told_where_they_belong() -> None:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     tetra("box")
     levels = child_collection("Levels")
@@ -724,7 +724,7 @@ def test_the_scene_is_as_it_was(options: dict[str, Any]) -> None:
 
 
 def test_a_failed_export_leaves_the_scene_as_it_was() -> None:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     tetra("box")
     square("box_LOD1", hide_viewport=True)

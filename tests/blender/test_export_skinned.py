@@ -188,8 +188,8 @@ def test_deform_bones_only(clean_blender: Any) -> None:
 def imported_rig() -> Any:
     """Import joints with scales, out of order, with two roots; return the armature."""
     from meshferry.blender_data.importing import import_options, importer
-    from meshferry.io_formats.options import resolve
-    from meshferry.io_formats.scene import Joint, Mesh, Node, Scene, Skeleton
+    from meshferry.io_formats.core.options import resolve
+    from meshferry.io_formats.core.scene import Joint, Mesh, Node, Scene, Skeleton
 
     joints = [
         Joint("tip", 1, (0.0, 20.0, 0.1), (0.96, 0.28, 0.0, 0.0), (1.0, 1.0, 1.0)),
@@ -407,7 +407,7 @@ def test_coarser_levels_come_with_the_finest(clean_blender: Any) -> None:
 
 
 def test_mesh_without_faces(clean_blender: Any) -> None:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     thing = add("Empty", mesh_of("Empty", [], []))
     with pytest.raises(ExportError, match="no faces"):

@@ -121,7 +121,7 @@ def test_animations_move_bones_below_a_broken_chain_as_before(clean_blender: Any
 
 
 def test_an_armature_that_blender_does_not_evaluate_is_not_sampled(clean_blender: Any) -> None:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     armature = rig()
     thing = skinned(armature)

@@ -50,7 +50,7 @@ def shaped(*names: str) -> Any:
 
 def targets_of(scene: Any) -> list[str]:
     """Return the names of the targets that an export writes, the base left out."""
-    from meshferry.io_formats.formats import UNIGINE_MESH
+    from meshferry.io_formats.registry import UNIGINE_MESH
 
     (surface,) = UNIGINE_MESH.from_scene(scene, {"mesh_version": "MS12"}).surfaces
     return [target.name for target in surface.targets[1:]]
@@ -58,7 +58,7 @@ def targets_of(scene: Any) -> list[str]:
 
 def test_a_renamed_or_new_shape_key_stands_where_it_does_in_blender(clean_blender: Any) -> None:
     from meshferry.blender_data import surfaces
-    from meshferry.io_formats.scene import Surface
+    from meshferry.io_formats.core.scene import Surface
 
     thing = shaped("One", "Two", "Three")
     thing.data.materials.append(bpy.data.materials.new("Skin"))

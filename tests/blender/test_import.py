@@ -20,14 +20,14 @@ def run(scene: Any, source_path: str = "", **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.core.options import resolve
 
     return importer.import_scene(bpy.context, scene, resolve(IMPORT_OPTIONS, options), source_path)
 
 
 def quad_mesh(**changes: Any) -> Any:
     """A unit square of two triangles over four points, split nowhere."""
-    from meshferry.io_formats.scene import Layer, Mesh
+    from meshferry.io_formats.core.scene import Layer, Mesh
 
     points = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], np.float32)
     mesh = Mesh(points, np.array([0, 1, 2, 0, 2, 3], np.int32), np.zeros(2, np.int32), ["Wood"])
@@ -39,13 +39,13 @@ def quad_mesh(**changes: Any) -> Any:
 
 
 def scene_of(*nodes: Any, clips: Any = ()) -> Any:
-    from meshferry.io_formats.scene import Scene
+    from meshferry.io_formats.core.scene import Scene
 
     return Scene("thing", list(nodes), clips=list(clips))
 
 
 def node(name: str = "Quad", mesh: Any = None, **changes: Any) -> Any:
-    from meshferry.io_formats.scene import Node
+    from meshferry.io_formats.core.scene import Node
 
     return Node(name, mesh=mesh, **changes)
 
@@ -90,7 +90,7 @@ def test_names_blender_changes_are_remembered() -> None:
 
 @pytest.mark.parametrize("on_corners", [False, True])
 def test_byte_colours_are_exact(on_corners: bool) -> None:
-    from meshferry.io_formats.scene import Layer
+    from meshferry.io_formats.core.scene import Layer
 
     steps = np.arange(24, dtype=np.uint8).reshape(6, 4) * 10
     layer = Layer("color", steps, per_corner=True) if on_corners else Layer("color", steps[:4])
@@ -111,7 +111,7 @@ def test_uv_and_winding() -> None:
 
 def split_quad() -> Any:
     """Two triangles that share an edge of coinciding vertices, with normals that differ across it."""
-    from meshferry.io_formats.scene import Layer, Mesh
+    from meshferry.io_formats.core.scene import Layer, Mesh
 
     points = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 0], [0, 1, 0]], np.float32)
     mesh = Mesh(points, np.arange(6, dtype=np.int32), np.zeros(2, np.int32), ["Wood"])
@@ -151,7 +151,7 @@ def test_exact_normals_are_exact_where_blender_has_them() -> None:
 
 
 def test_repeated_corners_go_and_twins_stay() -> None:
-    from meshferry.io_formats.scene import Mesh
+    from meshferry.io_formats.core.scene import Mesh
 
     points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], np.float32)
     corners = np.array([0, 1, 2, 2, 1, 0, 0, 0, 1], np.int32)
@@ -162,7 +162,7 @@ def test_repeated_corners_go_and_twins_stay() -> None:
 
 def test_materials_are_reused_coloured_and_shown() -> None:
     import bpy
-    from meshferry.io_formats.scene import Layer
+    from meshferry.io_formats.core.scene import Layer
 
     mine = bpy.data.materials.new("Wood")
     colors = [Layer("color", np.full((4, 4), 128, np.uint8))]
@@ -179,7 +179,7 @@ def test_materials_are_reused_coloured_and_shown() -> None:
 
 def test_materials_come_from_a_library(tmp_path: Path) -> None:
     import bpy
-    from meshferry.io_formats.errors import MeshferryError
+    from meshferry.io_formats.core.errors import MeshferryError
 
     bpy.data.materials.new("Wood").use_fake_user = True
     library = tmp_path / "library.blend"
@@ -209,9 +209,9 @@ CUSTOM = {
 def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
     import bpy
     from meshferry.blender_data.exporting import export_options, exporter
-    from meshferry.io_formats.formats import TIMBERMESH
-    from meshferry.io_formats.options import resolve
-    from meshferry.io_formats.scene import Layer
+    from meshferry.io_formats.core.options import resolve
+    from meshferry.io_formats.core.scene import Layer
+    from meshferry.io_formats.registry import TIMBERMESH
 
     made = run(scene_of(node(mesh=quad_mesh(custom=[Layer(name, CUSTOM[name])]))))
     source = exporter.Source("COLLECTION", made.collection)
@@ -223,7 +223,7 @@ def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
 
 
 def moving_clip(name: str = "Default", fps: float = 24.0, frames: int = 5, target: int = 0) -> Any:
-    from meshferry.io_formats.scene import Clip, TransformTrack
+    from meshferry.io_formats.core.scene import Clip, TransformTrack
 
     where = np.zeros((frames, 3), np.float32)
     where[:, 0] = np.arange(frames)
@@ -287,7 +287,7 @@ def test_one_action_a_clip_and_further_clips_wait_in_the_nla() -> None:
 
 
 def wave_clip(frames: int = 6) -> tuple[Any, np.ndarray]:
-    from meshferry.io_formats.scene import Clip, VertexTrack
+    from meshferry.io_formats.core.scene import Clip, VertexTrack
 
     points = np.repeat(quad_mesh().points[None], frames, axis=0)
     points[:, 1, 2] = np.arange(frames) * 0.5

@@ -28,7 +28,7 @@ def curves_of(armature: Any, action: Any = None) -> dict[tuple[str, int], Any]:
 
 def still_clip(frames: int = 6, **changes: Any) -> Any:
     """One joint of one bone: turns, while place and scale stay what they are in the bind pose."""
-    from meshferry.io_formats.scene import Clip, Joint, Scene, Skeleton, TransformTrack
+    from meshferry.io_formats.core.scene import Clip, Joint, Scene, Skeleton, TransformTrack
 
     angle = np.linspace(0, 3, frames)
     turn = np.zeros((frames, 4), np.float32)
@@ -245,7 +245,7 @@ def test_a_strip_that_is_edited_stays_in_hand() -> None:
 
 def test_what_bones_cannot_show_is_said_once() -> None:
     """A joint that turns below one of unequal scale is sheared."""
-    from meshferry.io_formats.scene import Clip, Joint, Scene, Skeleton, TransformTrack
+    from meshferry.io_formats.core.scene import Clip, Joint, Scene, Skeleton, TransformTrack
 
     joints = [Joint("wide", scale=(1.0, 3.0, 1.0)), Joint("turning", 0, (0.0, 1.0, 0.0))]
     turn = np.array([[np.cos(a), 0, 0, np.sin(a)] for a in (0, 0.2, 0.4)], np.float32)
@@ -286,7 +286,7 @@ def test_a_failure_gives_the_armature_back(monkeypatch: pytest.MonkeyPatch, play
 def test_a_linked_armature_is_left_alone(tmp_path: Any) -> None:
     import bpy
     from meshferry.blender_data.importing.armature_matching import choose
-    from meshferry.io_formats.errors import MeshferryError
+    from meshferry.io_formats.core.errors import MeshferryError
 
     scene, _ = figure()
     name = run(scene).armatures[0].name
@@ -342,8 +342,8 @@ def test_the_skeleton_file_is_remembered() -> None:
 def test_which_armature_is_chosen() -> None:
     import bpy
     from meshferry.blender_data.importing.armature_matching import choose, choose_for_scene
-    from meshferry.io_formats.errors import MeshferryError
-    from meshferry.io_formats.scene import Joint, Skeleton
+    from meshferry.io_formats.core.errors import MeshferryError
+    from meshferry.io_formats.core.scene import Joint, Skeleton
 
     def choice(mode: str, *candidates: Any, skeleton: Any = None) -> Any:
         return choose(bpy.context, skeleton or scene.skeletons[0], candidates, mode)

@@ -27,14 +27,14 @@ def run(scene: Any, source_path: str = "", *, onto: Any = None, **options: Any) 
     import bpy
     from meshferry.blender_data.importing import importer
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.core.options import resolve
 
     return importer.import_scene(bpy.context, scene, resolve(IMPORT_OPTIONS, options), source_path, armature=onto)
 
 
 def triangles(count: int, slots: tuple[str, ...] = ("Skin", "Gone", "Cloth"), **changes: Any) -> Any:
     """Return a mesh of loose triangles in the unit cube; its second slot has none."""
-    from meshferry.io_formats.scene import Layer, Mesh, Surface
+    from meshferry.io_formats.core.scene import Layer, Mesh, Surface
 
     rng = np.random.default_rng(count)
     points = rng.uniform(-0.5, 0.5, (3 * count, 3)).astype(np.float32)
@@ -51,13 +51,13 @@ def triangles(count: int, slots: tuple[str, ...] = ("Skin", "Gone", "Cloth"), **
 
 
 def points_only(points: Any) -> Any:
-    from meshferry.io_formats.scene import Mesh
+    from meshferry.io_formats.core.scene import Mesh
 
     return Mesh(np.asarray(points, np.float32), np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
 def rig_joints(volume_scale: tuple[float, float, float] = (0.2, 0.3, 0.4)) -> Any:
-    from meshferry.io_formats.scene import Joint, Skeleton
+    from meshferry.io_formats.core.scene import Joint, Skeleton
 
     return Skeleton(
         "Rig",
@@ -89,7 +89,7 @@ def bind_shape() -> np.ndarray:
 
 
 def binding(names: tuple[str, ...] = ("mPelvis", "mChest", "BELLY", "mHead"), **changes: Any) -> Any:
-    from meshferry.io_formats.scene import Skin
+    from meshferry.io_formats.core.scene import Skin
 
     return Skin(list(names), np.linalg.inv(rest_world()), bind_shape(), **changes)
 
@@ -104,7 +104,7 @@ def weighted(mesh: Any, *, joints: int = 4) -> Any:
 
 def model(*, rigged: bool = False, name: str = "Body", **changes: Any) -> Any:
     """Return a scene of a model: four levels, a physics mesh, two hulls and the one around everything."""
-    from meshferry.io_formats.scene import Node, Role, Scene
+    from meshferry.io_formats.core.scene import Node, Role, Scene
 
     placed: dict[str, Any] = {"translation": PLACE if rigged else (0.0, 0.0, 0.0), "scale": SIZE}
     shown = {**placed, "skeleton": 0, "skin": binding()} if rigged else placed
@@ -381,7 +381,7 @@ def test_meshes_bound_alike_share_an_armature_of_the_same_run() -> None:
 def test_joints_on_other_parents_are_others_though_they_lie_alike() -> None:
     import bpy
     from meshferry.blender_data.importing.armature_matching import choose_for_scene
-    from meshferry.io_formats.scene import Joint
+    from meshferry.io_formats.core.scene import Joint
 
     def standing(parent: int) -> Any:
         scene = model(rigged=True)
@@ -465,7 +465,7 @@ def texture_of(socket: Any) -> Any:
 
 def test_new_materials_look_as_the_file_says() -> None:
     import bpy
-    from meshferry.io_formats.scene import Material
+    from meshferry.io_formats.core.scene import Material
 
     made = run(with_material(Material("Skin", (0.5, 0.25, 0.125, 0.5), 0.6)))
     shader = shader_of()
@@ -480,7 +480,7 @@ def test_new_materials_look_as_the_file_says() -> None:
 
 def test_materials_that_are_there_stay_as_they_are() -> None:
     import bpy
-    from meshferry.io_formats.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material, Texture
 
     there = bpy.data.materials.new("Skin")
     there.diffuse_color = (0.1, 0.2, 0.3, 1.0)
@@ -496,7 +496,7 @@ def test_materials_that_are_there_stay_as_they_are() -> None:
 @pytest.mark.parametrize("alpha", [False, True])
 def test_textures_come_from_their_file_or_from_packed_data(tmp_path: Path, given: str, alpha: bool) -> None:
     import bpy
-    from meshferry.io_formats.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material, Texture
 
     (tmp_path / "maps").mkdir()
     name = "wool.png"
@@ -537,7 +537,7 @@ def test_textures_come_from_their_file_or_from_packed_data(tmp_path: Path, given
     "path", ["/nowhere/a.png", "//server/share/a.png", "\\\\server\\share\\a.png", "x" * 5000, "a\0b"]
 )
 def test_missing_textures_are_named_and_their_path_is_kept(tmp_path: Path, path: str) -> None:
-    from meshferry.io_formats.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material, Texture
 
     made = run(with_material(Material("Skin", texture=Texture("a.png", path))), str(tmp_path / "body.file"))
     (said,) = made.warnings
@@ -549,7 +549,7 @@ def test_missing_textures_are_named_and_their_path_is_kept(tmp_path: Path, path:
 
 
 def test_textures_of_the_network_are_not_asked_for(tmp_path: Path) -> None:
-    from meshferry.io_formats.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material, Texture
 
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "a.png").write_bytes(png(alpha=False))
@@ -562,7 +562,7 @@ def test_textures_of_the_network_are_not_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["PACKED", "BROKEN", "REFUSED"])
 def test_a_broken_texture_is_named(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from meshferry.blender_data.importing import textures
-    from meshferry.io_formats.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material, Texture
 
     (tmp_path / "a.png").write_bytes(b"no picture")
     texture = Texture("a.png", str(tmp_path / "a.png"), b"no picture" if how == "PACKED" else None)
@@ -575,7 +575,7 @@ def test_a_broken_texture_is_named(tmp_path: Path, how: str, monkeypatch: pytest
 
 def test_a_picture_that_is_there_is_used_again(tmp_path: Path) -> None:
     import bpy
-    from meshferry.io_formats.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material, Texture
 
     (tmp_path / "a.png").write_bytes(png(alpha=False))
     there = bpy.data.images.load(str(tmp_path / "a.png"))
@@ -605,7 +605,7 @@ def test_an_import_that_fails_on_the_way_leaves_nothing(
     import importlib
 
     import bpy
-    from meshferry.io_formats.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material, Texture
 
     def fail(*_arguments: Any, **_options: Any) -> None:
         raise RuntimeError("broken off")
@@ -633,7 +633,7 @@ def test_an_import_that_fails_on_the_way_leaves_nothing(
 def test_an_avatar_of_the_table_can_be_worn() -> None:
     """All joints of the table, and one mesh on all of them."""
     import bpy
-    from meshferry.io_formats.scene import Node, Scene
+    from meshferry.io_formats.core.scene import Node, Scene
 
     skeleton = avatar_table.skeleton()
     heads = avatar_table.heads()
@@ -652,7 +652,7 @@ def test_an_avatar_of_the_table_can_be_worn() -> None:
 def test_names_that_are_no_letters_come_in_with_question_marks(tmp_path: Path) -> None:
     """Files may hold names in bytes that are no UTF-8, which Python keeps as lone surrogates."""
     import bpy
-    from meshferry.io_formats.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material, Texture
 
     odd = b"caf\xe9".decode("utf-8", "surrogateescape")
     scene = model(rigged=True, name=odd)

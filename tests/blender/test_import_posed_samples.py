@@ -26,8 +26,8 @@ def load(path: Path, armature: Any = None, **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.files import read_scene
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.api import read_scene
+    from meshferry.io_formats.core.options import resolve
 
     resolved = resolve(IMPORT_OPTIONS, {"frame_start": 0, "use_weld": False, **options})
     return importer.import_scene(bpy.context, read_scene(path), resolved, str(path), armature=armature)

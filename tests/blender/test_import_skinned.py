@@ -22,7 +22,7 @@ def run(scene: Any, *, onto: Any = None, **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.core.options import resolve
 
     return importer.import_scene(bpy.context, scene, resolve(IMPORT_OPTIONS, options), "", armature=onto)
 
@@ -49,7 +49,7 @@ def chain(local: Any, joint: int) -> np.ndarray:
 
 
 def skeleton(rng: np.random.Generator, scales: tuple[float, float] = (0.1, 39.0)) -> tuple[Any, list[np.ndarray]]:
-    from meshferry.io_formats.scene import Joint, Skeleton
+    from meshferry.io_formats.core.scene import Joint, Skeleton
 
     parts = transforms(rng, 7, scales)
     joints = [
@@ -60,14 +60,14 @@ def skeleton(rng: np.random.Generator, scales: tuple[float, float] = (0.1, 39.0)
 
 
 def walk(rng: np.random.Generator, frames: int = 4, joints: Any = range(7), **changes: Any) -> Any:
-    from meshferry.io_formats.scene import Clip, TransformTrack
+    from meshferry.io_formats.core.scene import Clip, TransformTrack
 
     tracks = [TransformTrack(joint, *transforms(rng, frames, (0.1, 39.0)), skeleton=0) for joint in joints]
     return Clip(**{"name": "walk", "fps": 0.0, "frame_count": frames, "transforms": tracks, **changes})
 
 
 def skin(rng: np.random.Generator, joints: int = 7) -> Any:
-    from meshferry.io_formats.scene import Mesh, ShapeKey, Surface
+    from meshferry.io_formats.core.scene import Mesh, ShapeKey, Surface
 
     points = rng.normal(size=(60, 3)).astype(np.float32)
     corners = np.arange(60, dtype=np.int32)
@@ -91,7 +91,7 @@ def skin(rng: np.random.Generator, joints: int = 7) -> Any:
 
 
 def figure(seed: int = 1, **changes: Any) -> tuple[Any, list[np.ndarray]]:
-    from meshferry.io_formats.scene import Node, Scene
+    from meshferry.io_formats.core.scene import Node, Scene
 
     rng = np.random.default_rng(seed)
     bones, bind = skeleton(rng)
@@ -168,7 +168,7 @@ def test_names_are_cut_and_made_unique_without_touching_those_that_fit() -> None
 
 
 def test_bones_can_point_to_their_children() -> None:
-    from meshferry.io_formats.scene import Joint, Scene, Skeleton
+    from meshferry.io_formats.core.scene import Joint, Scene, Skeleton
 
     joints = [Joint("hip"), Joint("knee", 0, (0, 0, -2)), Joint("foot", 1, (0, 0.5, -1)), Joint("end", 2, (0, 0, 0))]
     armature = run(Scene("leg", [], [Skeleton("leg", joints)]), bone_direction="CHILDREN").armatures[0]
@@ -278,7 +278,7 @@ def test_surfaces_follow_their_materials() -> None:
 
 
 def test_which_uv_maps_a_surface_holds() -> None:
-    from meshferry.io_formats.scene import Layer, Node, Scene, Surface
+    from meshferry.io_formats.core.scene import Layer, Node, Scene, Surface
 
     mesh = skin(np.random.default_rng(0))
     mesh.joint_indices = mesh.joint_weights = None
@@ -292,7 +292,7 @@ def test_which_uv_maps_a_surface_holds() -> None:
 
 def test_levels_of_detail_lie_in_collections_with_closed_eyes() -> None:
     import bpy
-    from meshferry.io_formats.scene import Node
+    from meshferry.io_formats.core.scene import Node
 
     scene, _ = figure()
     rng = np.random.default_rng(3)
@@ -312,7 +312,7 @@ def test_levels_of_detail_lie_in_collections_with_closed_eyes() -> None:
 
 def test_an_absurd_skeleton_is_refused_and_leaves_nothing() -> None:
     import bpy
-    from meshferry.io_formats.errors import MeshferryError
+    from meshferry.io_formats.core.errors import MeshferryError
 
     scene, _ = figure()
     scene.skeletons[0].joints[4].scale = (1e30, 1e30, 1e30)
@@ -377,7 +377,7 @@ def test_what_the_user_was_doing_goes_on(mode: str) -> None:
 @pytest.mark.parametrize("crease", [0.0, 0.5])
 def test_normals_of_a_skinned_mesh_keep_creases_over_seams(crease: float) -> None:
     """Two triangles over four points, six shared triangle vertices: a UV seam with or without a crease."""
-    from meshferry.io_formats.scene import Layer, Mesh, Node, Scene
+    from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
 
     points = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], np.float32)
     corners, index = np.array([0, 1, 2, 0, 2, 3], np.int32), np.array([2, 1, 0, 4, 3, 5], np.int32)

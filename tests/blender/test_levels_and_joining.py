@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.formats import UNIGINE_MESH
-from meshferry.io_formats.levels_of_detail import separate
-from meshferry.io_formats.options import resolve
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.options import resolve
+from meshferry.io_formats.passes.lod import separate
+from meshferry.io_formats.registry import UNIGINE_MESH
 
 pytestmark = pytest.mark.needs_bpy
 

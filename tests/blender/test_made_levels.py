@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.normals import face_normals, unit, vertex_normals
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.geometry.normals import face_normals, unit, vertex_normals
 
 pytestmark = pytest.mark.needs_bpy
 

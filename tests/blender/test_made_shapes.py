@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from meshferry.io_formats import scene as sc
+from meshferry.io_formats.core import scene as sc
 
 pytestmark = pytest.mark.needs_bpy
 

@@ -99,7 +99,7 @@ def test_a_made_file_comes_back(make: Any) -> None:
 
 
 def test_points_alone_come_with_a_warning_and_are_refused() -> None:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     before = made.crate()
     before.triangles = before.triangles[:0]

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pytest
 import upload_scenes
 from load_package import SAMPLES
-from meshferry.io_formats import files
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.formats import SECOND_LIFE_UPLOAD
+from meshferry.io_formats import api
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 
@@ -110,7 +110,7 @@ def dense_weights(thing: Any) -> dict[str, npt.NDArray[np.float64]]:
 
 def test_static_objects(tmp_path: Path) -> None:
     scene = upload_scenes.static_scene()
-    files.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
+    api.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
     node = scene.nodes[0]
     place = upload_scenes.matrix(node.translation, node.rotation, node.scale)
     for suffix, level in zip(SUFFIXES, scene.nodes, strict=False):
@@ -132,7 +132,7 @@ def test_static_objects(tmp_path: Path) -> None:
 
 def test_physics(tmp_path: Path) -> None:
     scene = upload_scenes.static_scene()
-    files.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
+    api.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
     things = imported(tmp_path / "hut_PHYS.dae")
     assert {name: len(thing.data.polygons) for name, thing in things.items()} == {"garden_hut": 12, "door": 12}
     world = np.array(things["garden_hut"].matrix_world)
@@ -143,7 +143,7 @@ def test_physics(tmp_path: Path) -> None:
 
 def test_mirrored_objects(tmp_path: Path) -> None:
     scene = upload_scenes.static_scene(scale=(-2.0, 1.0, 3.0))
-    files.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
+    api.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
     thing = imported(tmp_path / "hut.dae")["garden_hut"]
     assert thing.matrix_world.determinant() > 0
     for polygon in thing.data.polygons:
@@ -156,7 +156,7 @@ def test_materials(tmp_path: Path) -> None:
     scene.materials[0].texture = sc.Texture("planks.png", str(tmp_path / "planks.png"), width=4, height=4)
     folder = tmp_path / "out"
     folder.mkdir()
-    files.write_scene(scene, folder / "hut.dae", SECOND_LIFE_UPLOAD)
+    api.write_scene(scene, folder / "hut.dae", SECOND_LIFE_UPLOAD)
     imported(folder / "hut.dae")
     wood, stone = (bpy.data.materials[name] for name in ("wood", "stone"))
     textures = [node.image for node in wood.node_tree.nodes if node.type == "TEX_IMAGE"]
@@ -171,7 +171,7 @@ def test_materials(tmp_path: Path) -> None:
 @pytest.mark.parametrize("facing", ["-Y", "+X"])
 def test_rigs(tmp_path: Path, facing: str, heights: dict[str, float]) -> None:
     scene = upload_scenes.rigged_scene(facing, heights=heights, rolled=True)
-    files.write_scene(scene, tmp_path / "body.dae", SECOND_LIFE_UPLOAD)
+    api.write_scene(scene, tmp_path / "body.dae", SECOND_LIFE_UPLOAD)
     table = collada_oracle.avatar()
     for suffix, rings in zip(SUFFIXES, (9, 7, 5, 3), strict=True):
         thing = imported(tmp_path / f"body{suffix}.dae")["body"]
@@ -205,10 +205,10 @@ def _samples() -> list[str]:
 @pytest.mark.parametrize("name", _samples())
 def test_samples(samples: Path, tmp_path: Path, name: str) -> None:
     """The importer and the oracle, which share nothing, read the same of what real assets become."""
-    scene = files.read_scene(samples / "secondlife" / name)
+    scene = api.read_scene(samples / "secondlife" / name)
     document = SECOND_LIFE_UPLOAD.from_scene(scene)
     outputs = SECOND_LIFE_UPLOAD.write_files(document, "x")
-    files.write_outputs(tmp_path / "x.dae", outputs)
+    api.write_outputs(tmp_path / "x.dae", outputs)
     for output in (output for output in outputs if output.name in ("x.dae", "x_LOD1.dae")):
         instance = collada_oracle.parse(output.data).instances[0]
         thing = next(iter(imported(tmp_path / output.name).values()))

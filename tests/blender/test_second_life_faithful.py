@@ -42,11 +42,11 @@ def imported(path: Path, given: Mapping[str, Any], *, headless: bool = True) -> 
     """Import an asset with the options of the shell or of the window; return what was made."""
     import bpy
     from meshferry.blender_data.importing import import_options, importer
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.options import resolve
 
-    options = resolve(formats.SECOND_LIFE_MESH.import_options, headless=headless)
-    scene = files.read_scene(path, options)
+    options = resolve(registry.SECOND_LIFE_MESH.import_options, headless=headless)
+    scene = api.read_scene(path, options)
     return importer.import_scene(
         bpy.context, scene, resolve(import_options.IMPORT_OPTIONS, given, headless=headless), source_path=str(path)
     )
@@ -56,15 +56,15 @@ def written(made: Any, **options: Any) -> tuple[bytes, list[str]]:
     """Export what an import made, kept as imported unless told otherwise; return the bytes and what was said."""
     import bpy
     from meshferry.blender_data.exporting import export_options, exporter
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.options import resolve
 
-    target = formats.SECOND_LIFE_MESH
+    target = registry.SECOND_LIFE_MESH
     source = exporter.Source("COLLECTION", made.collection)
     values = resolve(export_options.EXPORT_OPTIONS, {"use_as_imported": True, **options})
     scene = exporter.export_scene(bpy.context, source, values, "back", target.capabilities)
-    (part,) = files.files_of(scene, target)
-    return files.encode_scene(part, target, ignore_errors=True)
+    (part,) = api.files_of(scene, target)
+    return api.encode_scene(part, target, ignore_errors=True)
 
 
 def is_exact(before: oracle.Asset) -> bool:

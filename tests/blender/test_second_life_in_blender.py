@@ -31,8 +31,8 @@ def imported(path: Path, **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.files import read_scene
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.api import read_scene
+    from meshferry.io_formats.core.options import resolve
 
     scene = read_scene(str(path), {})
     made = importer.import_scene(bpy.context, scene, resolve(IMPORT_OPTIONS, options), str(path))

@@ -37,8 +37,8 @@ def imported(path: Path, **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.files import read_scene
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.api import read_scene
+    from meshferry.io_formats.core.options import resolve
 
     own = {name: options.pop(name) for name in ("skeleton_joints", "skeleton_rest") if name in options}
     made = importer.import_scene(

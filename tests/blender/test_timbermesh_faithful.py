@@ -35,16 +35,16 @@ def through_blender(path: Path, import_options: dict[str, Any]) -> tuple[bytes, 
     from meshferry.blender_data.exporting import exporter
     from meshferry.blender_data.importing import import_options as importing
     from meshferry.blender_data.importing import importer
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.options import resolve
 
-    scene = files.read_scene(path)
+    scene = api.read_scene(path)
     made = importer.import_scene(bpy.context, scene, resolve(importing.IMPORT_OPTIONS, import_options))
     source = exporter.Source("COLLECTION", made.collection)
     back = exporter.export_scene(
-        bpy.context, source, resolve(exporting.EXPORT_OPTIONS), "back", formats.TIMBERMESH.capabilities
+        bpy.context, source, resolve(exporting.EXPORT_OPTIONS), "back", registry.TIMBERMESH.capabilities
     )
-    data, _ = files.encode_scene(back, formats.TIMBERMESH, ignore_errors=True)
+    data, _ = api.encode_scene(back, registry.TIMBERMESH, ignore_errors=True)
     return data, made.warnings
 
 

@@ -12,8 +12,8 @@ POINTS = 3000
 
 def write_colored(path, colors):
     """Write loose triangles whose vertices have these colours."""
-    from meshferry.io_formats.formats import TIMBERMESH
-    from meshferry.io_formats.scene import Layer, Mesh, Node, Scene
+    from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
+    from meshferry.io_formats.registry import TIMBERMESH
     from meshferry.io_formats.timbermesh import document as doc
 
     points = np.random.default_rng(1).permutation(3 * POINTS).reshape(-1, 3).astype(np.float32) / 64
@@ -79,8 +79,8 @@ def test_a_color_that_is_changed_is_written(tmp_path):
     import bpy
     from meshferry.blender_data.exporting import export_options as exporting
     from meshferry.blender_data.exporting import exporter
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.options import resolve
 
     path = write_colored(tmp_path / "leaf.timbermesh", any_colors())
     through_blender(path, WAYS["exact"])
@@ -92,9 +92,9 @@ def test_a_color_that_is_changed_is_written(tmp_path):
     mesh.update()
     source = exporter.Source("SCENE", None)
     back = exporter.export_scene(
-        bpy.context, source, resolve(exporting.EXPORT_OPTIONS), "back", formats.TIMBERMESH.capabilities
+        bpy.context, source, resolve(exporting.EXPORT_OPTIONS), "back", registry.TIMBERMESH.capabilities
     )
-    data, _ = files.encode_scene(back, formats.TIMBERMESH, ignore_errors=True)
+    data, _ = api.encode_scene(back, registry.TIMBERMESH, ignore_errors=True)
     found, before = colors_by_place(data), colors_by_place(path.read_bytes())
     changed = [place for place in before if found[place] != before[place]]
     assert len(changed) == POINTS // 2

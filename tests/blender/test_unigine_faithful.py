@@ -40,11 +40,11 @@ def imported(path: Path, **options: Any) -> tuple[Any, Any, Any]:
     """Import a file; return its format, its document and what was made."""
     import bpy
     from meshferry.blender_data.importing import import_options, importer
-    from meshferry.io_formats import formats
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats import registry
+    from meshferry.io_formats.core.options import resolve
 
     data = path.read_bytes()
-    found = formats.by_content(data[: formats.HEAD_SIZE], len(data))
+    found = registry.by_content(data[: registry.HEAD_SIZE], len(data))
     document = found.read(data)
     scene = found.to_scene(document, path.stem)
     made = importer.import_scene(
@@ -57,7 +57,7 @@ def exported(found: Any, made: Any, file_options: dict[str, Any], **options: Any
     """Export what an import made to one file; return what its bytes hold."""
     import bpy
     from meshferry.blender_data.exporting import export_options, exporter
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.core.options import resolve
 
     source = exporter.Source("COLLECTION", made.collection)
     values = resolve(export_options.EXPORT_OPTIONS, options)
@@ -91,7 +91,7 @@ def test_real_mesh_comes_back(name: str, way: str, samples: Path, record_propert
 @pytest.mark.parametrize("seed", range(2))
 def test_made_meshes_with_everything_come_back(version: str, seed: int, tmp_path: Path) -> None:
     """What no real file has at once: morph targets of single surfaces, bones that are scaled unevenly, four weights."""
-    from meshferry.io_formats.formats import UNIGINE_MESH
+    from meshferry.io_formats.registry import UNIGINE_MESH
 
     mesh = generated.mesh(
         seed,
@@ -136,12 +136,12 @@ def test_robot_and_its_animation_come_back_from_one_armature(samples: Path) -> N
     import bpy
     from meshferry.blender_data.exporting import export_options, exporter
     from meshferry.blender_data.importing import import_options, importer
-    from meshferry.io_formats import formats
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats import registry
+    from meshferry.io_formats.core.options import resolve
 
     found, _, made = imported(samples / "unigine" / "ms12_robot_12bones.mesh")
     armature = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
-    animation = formats.UNIGINE_ANIMATION
+    animation = registry.UNIGINE_ANIMATION
     data = (samples / "unigine" / "an10_robot_idle.anim").read_bytes()
     scene = animation.to_scene(animation.read(data), "an10_robot_idle")
     importer.import_scene(bpy.context, scene, resolve(import_options.IMPORT_OPTIONS), armature=armature)
@@ -161,10 +161,10 @@ def test_levels_of_detail_come_back_from_their_objects(name: str, samples: Path)
     """Surfaces of three levels become three objects, and one file again, each surface in its place."""
     import bpy
     from meshferry.blender_data.importing import import_options, importer
-    from meshferry.io_formats import formats
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats import registry
+    from meshferry.io_formats.core.options import resolve
 
-    found = formats.UNIGINE_MESH
+    found = registry.UNIGINE_MESH
     data = (samples / "unigine" / f"{name}.mesh").read_bytes()
     document, before = found.read(data), oracle.decode(data)
     for surface, original, level in zip(document.surfaces, before.surfaces, (2, 0, 1), strict=True):

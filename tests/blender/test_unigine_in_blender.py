@@ -27,8 +27,8 @@ def imported(path: Path) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.files import read_scene
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.api import read_scene
+    from meshferry.io_formats.core.options import resolve
 
     options = resolve(IMPORT_OPTIONS, {"use_weld": False, "normals": "EXACT"})
     made = importer.import_scene(bpy.context, read_scene(path), options, str(path))

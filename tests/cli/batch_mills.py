@@ -19,8 +19,8 @@ TO = "mesh"
 
 def write_library(folder: Path, count: int) -> list[str]:
     """Write UNIGINE meshes of different sizes into some folders; return their paths below ``folder``."""
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.scene import Node, Scene
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.scene import Node, Scene
 
     names = [f"part{number % 3}/mill{number:03}.mesh" for number in range(count)]
     for number, name in enumerate(names):
@@ -28,7 +28,7 @@ def write_library(folder: Path, count: int) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         box = make_box(["Wood"])
         box.points *= 1 + number  # no two files have the same content
-        files.write_scene(Scene(name="mill", nodes=[Node("mill", mesh=box)]), path, formats.UNIGINE_MESH)
+        api.write_scene(Scene(name="mill", nodes=[Node("mill", mesh=box)]), path, registry.UNIGINE_MESH)
     return names
 
 

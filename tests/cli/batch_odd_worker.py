@@ -18,7 +18,7 @@ load_package()
 
 from meshferry.cli.batch.tasks import Result, Status  # noqa: E402
 from meshferry.cli.batch.workers import converting, worker  # noqa: E402
-from meshferry.io_formats.errors import MissingLibraryError  # noqa: E402
+from meshferry.io_formats.core.errors import MissingLibraryError  # noqa: E402
 
 
 class OddConverter(converting.Converter):

@@ -9,7 +9,7 @@ import numpy as np
 
 def make_box(materials: list[str]) -> Any:
     """Return a box of 8 points and 12 triangles without UVs, its triangles dealt out to the materials."""
-    from meshferry.io_formats.scene import Layer, Mesh
+    from meshferry.io_formats.core.scene import Layer, Mesh
 
     corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], np.float32)
     triangles = [

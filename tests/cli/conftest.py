@@ -78,7 +78,7 @@ def run_script(run_python: Callable[..., Result]) -> Callable[..., Result]:
 
 def make_windmill(name: str = "windmill") -> Any:
     """Return a scene of a tower with turning sails: 2 nodes, 24 triangles, 2 materials, 1 animation."""
-    from meshferry.io_formats.scene import Clip, Node, Scene, TransformTrack
+    from meshferry.io_formats.core.scene import Clip, Node, Scene, TransformTrack
 
     angles = np.linspace(0, 2 * np.pi, FRAMES, endpoint=False) / 2
     rotation = np.zeros((FRAMES, 4), np.float32)
@@ -103,12 +103,12 @@ def make_windmill(name: str = "windmill") -> Any:
 def write_windmill(tmp_path: Path) -> Callable[[str], Path]:
     """Write a windmill to a file below the test's folder."""
     pytest.importorskip("google.protobuf")
-    from meshferry.io_formats import files, formats
+    from meshferry.io_formats import api, registry
 
     def write(name: str) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_scene(make_windmill(files.scene_name(path)), path, formats.TIMBERMESH)
+        api.write_scene(make_windmill(api.scene_name(path)), path, registry.TIMBERMESH)
         return path
 
     return write

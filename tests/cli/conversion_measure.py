@@ -102,14 +102,14 @@ class _Gatherer:
 
 def measured_scenes(scenes: Iterable[Any]) -> Measured:
     """Measure scenes, those of all files that one became."""
-    from meshferry.io_formats import flattening
-    from meshferry.io_formats.levels_of_detail import separate
+    from meshferry.io_formats.passes import flatten
+    from meshferry.io_formats.passes.lod import separate
 
     found, gatherer = Measured(), _Gatherer()
     for whole in scenes:
         found.levels = max(found.levels, len(_levels_in_names(whole)) - 1)
         scene = separate(whole) if _levels_in_names(whole) else whole
-        worlds = flattening._worlds(scene.nodes)
+        worlds = flatten._worlds(scene.nodes)
         moving = {track.target for clip in scene.clips for track in clip.vertices}
         for number, node in enumerate(scene.nodes):
             if node.lod > 0 or node.role.value != "render":
@@ -122,7 +122,7 @@ def measured_scenes(scenes: Iterable[Any]) -> Measured:
             if node.mesh is not None:
                 track = next((t for c in scene.clips for t in c.vertices if t.target == number), None)
                 joints = scene.skeletons[node.skeleton].joints if node.skeleton is not None else []
-                mesh = flattening.moved(node.mesh, worlds[number])
+                mesh = flatten.moved(node.mesh, worlds[number])
                 _add_mesh(gatherer, _plain(node.name), mesh, worlds[number], track, joints)
         found.levels = max(found.levels, len({node.lod for node in scene.nodes if node.lod > 0}))
         found.shapes_of_physics += sum(node.role.value != "render" for node in scene.nodes)
@@ -136,14 +136,14 @@ def measured_scenes(scenes: Iterable[Any]) -> Measured:
 
 
 def _levels_in_names(scene: Any) -> set[str]:
-    from meshferry.io_formats.levels_of_detail import without_level
+    from meshferry.io_formats.passes.lod import without_level
 
     names = {name for node in scene.nodes if node.mesh for name in node.mesh.materials}
     return {name[len(without_level(name)) :] for name in names if without_level(name) != name} - {""}
 
 
 def _add_mesh(gatherer: _Gatherer, name: str, mesh: Any, world: np.ndarray, track: Any, joints: Any) -> None:
-    from meshferry.io_formats.levels_of_detail import without_level
+    from meshferry.io_formats.passes.lod import without_level
 
     corners = mesh.corner_point
     weights: dict[str, np.ndarray] = {}
@@ -180,7 +180,7 @@ def _unit_colors(values: np.ndarray) -> np.ndarray:
 
 
 def _add_bones(found: Measured, scene: Any, number: int, skeleton: Any) -> None:
-    from meshferry.io_formats.transforms import matrix_of_transform
+    from meshferry.io_formats.geometry.transforms import matrix_of_transform
 
     local = [matrix_of_transform(j.translation, j.rotation, j.scale) for j in skeleton.joints]
     rest = _chained(local, [joint.parent for joint in skeleton.joints])
@@ -203,7 +203,7 @@ def _chained(local: list[np.ndarray], parents: list[int]) -> list[np.ndarray]:
 
 
 def _placed(scene: Any, track: Any, worlds: list[np.ndarray]) -> np.ndarray:
-    from meshferry.io_formats.transforms import matrix_of_transform
+    from meshferry.io_formats.geometry.transforms import matrix_of_transform
 
     parent = scene.nodes[track.target].parent
     local = matrix_of_transform(track.translation[-1], track.rotation[-1], track.scale[-1])
@@ -362,11 +362,11 @@ def measured_file(path: Path, others: Iterable[Path] = ()) -> Measured:
     """Measure a file and the others that came with it."""
     from meshferry.cli.conversions import blender_exchange, blender_formats
     from meshferry.cli.conversions.blend_files import BlendSession
-    from meshferry.io_formats import files
+    from meshferry.io_formats import api
 
     known = blender_formats.by_path(path)
     if known is None:
-        return measured_scenes([files.read_scene(one) for one in (path, *others)])
+        return measured_scenes([api.read_scene(one) for one in (path, *others)])
     with BlendSession() as session:
         if known.is_blend:
             session.open(path)

@@ -17,7 +17,7 @@ BONES = ("mPelvis", "mTorso")
 
 def make_blob(seed: int, points: int, materials: Sequence[str], uvs: int, colors: int) -> Any:
     """Return an uneven closed mesh around the origin, about 2 m large, no corner of it like another."""
-    from meshferry.io_formats.scene import Layer, Mesh
+    from meshferry.io_formats.core.scene import Layer, Mesh
 
     numbers = np.random.default_rng(seed)
     rings = points // 6
@@ -55,21 +55,21 @@ def add_weights(mesh: Any) -> None:
 
 def add_shapes(mesh: Any) -> None:
     """Give a mesh two shape keys."""
-    from meshferry.io_formats.scene import ShapeKey
+    from meshferry.io_formats.core.scene import ShapeKey
 
     for name, factor in (("Wide", (1.5, 1.5, 1)), ("Tall", (1, 1, 2))):
         mesh.shape_keys.append(ShapeKey(name, (mesh.points * np.array(factor, np.float32)).astype(np.float32)))
 
 
 def make_skeleton() -> Any:
-    from meshferry.io_formats.scene import Joint, Skeleton
+    from meshferry.io_formats.core.scene import Joint, Skeleton
 
     return Skeleton("Rig", [Joint(name, index - 1, (0.0, 0.0, float(index))) for index, name in enumerate(BONES)])
 
 
 def turning(target: int, start: Sequence[float], skeleton: int | None) -> Any:
     """Return a track that begins at a place without rotation, moves along X and turns by 90 degrees around Y."""
-    from meshferry.io_formats.scene import TransformTrack
+    from meshferry.io_formats.core.scene import TransformTrack
 
     part = np.linspace(0, 1, FRAMES)
     translation = np.array(start) + part[:, None] * np.array([0.5, 0, 0])
@@ -80,14 +80,14 @@ def turning(target: int, start: Sequence[float], skeleton: int | None) -> Any:
 
 
 def bone_clip() -> Any:
-    from meshferry.io_formats.scene import Clip
+    from meshferry.io_formats.core.scene import Clip
 
     return Clip("Move", 24.0, FRAMES, [turning(n, (0, 0, n), 0) for n in range(len(BONES))])
 
 
 def make_timbermesh() -> Any:
     """Return a tree: Stand, on it Lid, which moves, and Flag, which deforms."""
-    from meshferry.io_formats.scene import Clip, Node, Scene, VertexTrack
+    from meshferry.io_formats.core.scene import Clip, Node, Scene, VertexTrack
 
     stand, lid = make_blob(1, 24, ("Steel", "Wood"), 3, 1), make_blob(2, 18, ("Wood",), 1, 1)
     flag = make_blob(3, 18, ("Steel",), 1, 1)
@@ -103,7 +103,7 @@ def make_timbermesh() -> Any:
 
 def make_unigine() -> Any:
     """Return one mesh with everything: Body, on two bones that move."""
-    from meshferry.io_formats.scene import Node, Scene, Surface
+    from meshferry.io_formats.core.scene import Node, Scene, Surface
 
     mesh = make_blob(4, 30, ("Steel", "Wood"), 2, 1)
     add_weights(mesh)
@@ -114,7 +114,7 @@ def make_unigine() -> Any:
 
 def make_everything() -> Any:
     """Return all of it in one scene: a tree that moves, a body on bones, a coarser level and a hull."""
-    from meshferry.io_formats.scene import Clip, Node, Role, Scene
+    from meshferry.io_formats.core.scene import Clip, Node, Role, Scene
 
     tree, single = make_timbermesh(), make_unigine()
     body = single.nodes[0]
@@ -129,15 +129,15 @@ def make_everything() -> Any:
 
 def make_still() -> Any:
     """Return a mesh as the plainest formats hold it."""
-    from meshferry.io_formats.scene import Node, Scene
+    from meshferry.io_formats.core.scene import Node, Scene
 
     return Scene("model", [Node("model", mesh=make_blob(5, 24, ("",), 1, 0))])
 
 
 def write_ours(folder: Path) -> dict[str, Path]:
     """Write a model in each of our formats that are read; return the files by the name of their format."""
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.scene import Scene
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.scene import Scene
 
     written = {
         "timbermesh": (make_timbermesh(), "model.timbermesh", {}),
@@ -150,7 +150,7 @@ def write_ours(folder: Path) -> dict[str, Path]:
     for name, (scene, file, options) in written.items():
         paths[name] = folder / name / file
         paths[name].parent.mkdir()
-        files.write_scene(scene, paths[name], formats.by_name(name), options)
+        api.write_scene(scene, paths[name], registry.by_name(name), options)
     paths["second_life_mesh"] = folder / "second_life_mesh" / "model.llmesh"
     paths["second_life_mesh"].parent.mkdir()
     shutil.copyfile(ROOT / "examples" / "tunic.llmesh", paths["second_life_mesh"])

@@ -87,7 +87,7 @@ def write_sources(folder: Path) -> dict[str, Path]:
     """Write a file of each kind with all that such a file holds."""
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.cli.conversions.blend_files import BlendSession
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.core.options import resolve
 
     paths = models.write_ours(folder)
     paths["second_life_bundle"] = convert(paths["second_life_mesh"], ".slm", folder / "second_life_bundle")[0][0]

@@ -20,8 +20,8 @@ load_package()
 
 from meshferry.cli.batch.report import pictures  # noqa: E402
 from meshferry.cli.conversions.blend_files import BlendSession  # noqa: E402
-from meshferry.io_formats import files  # noqa: E402
-from meshferry.io_formats.scene import Joint, Layer, Mesh, Node, Role, Scene, Skeleton  # noqa: E402
+from meshferry.io_formats import api  # noqa: E402
+from meshferry.io_formats.core.scene import Joint, Layer, Mesh, Node, Role, Scene, Skeleton  # noqa: E402
 
 SIDES = ("Red", "Green", "Blue", "White")
 """Materials by what their names mean: front, top, right, all others."""
@@ -148,11 +148,11 @@ def main(folder: Path) -> None:
         session.render(session.bpy.context.scene, folder / "first.png")
         print("can draw", flush=True)
 
-        read_scene = files.read_scene
+        read_scene = api.read_scene
         for name, scene in scenes().items():
-            files.read_scene = lambda *_args, scene=scene, **_options: scene
+            api.read_scene = lambda *_args, scene=scene, **_options: scene
             found[name] = drawn(session, folder, name, Path("some.mesh"))
-        files.read_scene = read_scene
+        api.read_scene = read_scene
 
         lamp = ROOT / "examples" / "lamp.mesh"
         given: dict[str, tuple[Path, bytes | None]] = {

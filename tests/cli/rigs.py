@@ -14,7 +14,7 @@ BONES = ("Root", "Arm")
 
 def make_clip(name: str, frames: int, bones: Sequence[str] = BONES) -> Any:
     """Return an animation in which the last bone rises by 1 a frame and the others rest."""
-    from meshferry.io_formats.scene import Clip, TransformTrack
+    from meshferry.io_formats.core.scene import Clip, TransformTrack
 
     tracks = []
     for joint in range(len(bones)):
@@ -29,7 +29,7 @@ def make_clip(name: str, frames: int, bones: Sequence[str] = BONES) -> Any:
 
 def make_skeleton(bones: Sequence[str] = BONES) -> Any:
     """Return a chain of bones, each a metre along Y from the one before."""
-    from meshferry.io_formats.scene import Joint, Skeleton
+    from meshferry.io_formats.core.scene import Joint, Skeleton
 
     joints = [Joint(name, index - 1, translation=(0.0, float(index > 0), 0.0)) for index, name in enumerate(bones)]
     return Skeleton("rig", joints)
@@ -37,7 +37,7 @@ def make_skeleton(bones: Sequence[str] = BONES) -> Any:
 
 def make_rig(name: str, clips: Sequence[Any] = (), bones: Sequence[str] = BONES) -> Any:
     """Return a scene of a box that hangs on the first of some bones, with animations inside."""
-    from meshferry.io_formats.scene import Layer, Node, Scene, Surface
+    from meshferry.io_formats.core.scene import Layer, Node, Scene, Surface
 
     mesh = make_box(["Steel", "Wood"])
     mesh.surfaces = [Surface(material, properties={"lightmap_channel": 1}) for material in mesh.materials]
@@ -50,19 +50,19 @@ def make_rig(name: str, clips: Sequence[Any] = (), bones: Sequence[str] = BONES)
 
 def write_mesh(path: Path, clips: Sequence[Any] = (), bones: Sequence[str] = BONES) -> Path:
     """Write the box, as ms12 with animations inside or as ms13 without."""
-    from meshferry.io_formats import files, formats
+    from meshferry.io_formats import api, registry
 
     options = {"mesh_version": "MS12", "use_embedded_animation": True} if clips else {"mesh_version": "MS13"}
     path.parent.mkdir(parents=True, exist_ok=True)
-    files.write_scene(make_rig(path.stem, clips, bones), path, formats.UNIGINE_MESH, options)
+    api.write_scene(make_rig(path.stem, clips, bones), path, registry.UNIGINE_MESH, options)
     return path
 
 
 def write_animation(path: Path, frames: int = 5, bones: Sequence[str] = BONES, version: str = "AN11") -> Path:
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.scene import Scene
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.scene import Scene
 
     scene = Scene(path.stem, [], [make_skeleton(bones)], [make_clip(path.stem, frames, bones)])
     path.parent.mkdir(parents=True, exist_ok=True)
-    files.write_scene(scene, path, formats.UNIGINE_ANIMATION, {"animation_version": version})
+    api.write_scene(scene, path, registry.UNIGINE_ANIMATION, {"animation_version": version})
     return path

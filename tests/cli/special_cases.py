@@ -67,8 +67,8 @@ LOST = {
 
 def write_case(case: str, folder: Path) -> Path:
     """Write the source file of a case."""
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.scene import Clip, Scene, TransformTrack
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.scene import Clip, Scene, TransformTrack
 
     kind, moving = CASES[case]
     scene = Scene("model", [], [models.make_skeleton()]) if kind == "bones" else models.make_still()
@@ -90,18 +90,18 @@ def write_case(case: str, folder: Path) -> Path:
             mesh.material_index = np.tile(mesh.material_index, 2)
     extension, options = (".anim", {"animation_version": "AN13"}) if kind == "bones" else (".timbermesh", {})
     path = folder / f"model{extension}"
-    files.write_scene(scene, path, formats.by_extension(extension), options)
+    api.write_scene(scene, path, registry.by_extension(extension), options)
     return path
 
 
 def figures(path: Path) -> dict[str, float]:
     """Return the figures of a file that the cases compare."""
-    from meshferry.io_formats import files
+    from meshferry.io_formats import api
 
     points = measure.measured_file(path).points
     size = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
     found: dict[str, float] = {"triangles": len(points) // 3, "size": size}
-    for clip in files.read_scene(path).clips:
+    for clip in api.read_scene(path).clips:
         places = clip.transforms[0].translation
         steps = np.linalg.norm(np.diff(places, axis=0), axis=1)
         found |= {"frames": clip.frame_count, "rate": clip.fps, "place": float(np.linalg.norm(places[-1]))}

@@ -20,7 +20,7 @@ from meshferry.cli.batch.summary import Ending
 from meshferry.cli.batch.tasks import Result, Status, Task, TaskKind
 from meshferry.cli.batch.totals import Totals
 from meshferry.cli.conversions import conversion_arguments
-from meshferry.io_formats.errors import MeshferryError
+from meshferry.io_formats.core.errors import MeshferryError
 
 pytest.importorskip("rich")
 

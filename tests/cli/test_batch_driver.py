@@ -15,9 +15,9 @@ from meshferry.cli.batch.journal.journal import Journal
 from meshferry.cli.batch.tasks import Result, Status, TaskKind
 from meshferry.cli.batch.totals import SLOWEST_KEPT, Totals
 from meshferry.cli.batch.workers.cores import available_cores
-from meshferry.io_formats import locks
-from meshferry.io_formats.errors import MeshferryError
-from meshferry.io_formats.replacing import temporary_file
+from meshferry.io_formats.core.errors import MeshferryError
+from meshferry.io_formats.disk import locks
+from meshferry.io_formats.disk.atomic_write import temporary_file
 
 OPTIONS = "options"
 

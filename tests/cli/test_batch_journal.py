@@ -12,7 +12,7 @@ from batch_stand_ins import content_hash, make_task
 from meshferry.cli.batch.journal.journal import HeldError, Journal
 from meshferry.cli.batch.journal.journal_index import Index
 from meshferry.cli.batch.tasks import Result, Status
-from meshferry.io_formats.errors import MeshferryError
+from meshferry.io_formats.core.errors import MeshferryError
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = "0123456789abcdef"

@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 import pytest
 from batch_mills import TO, command, journal_lines, run, shard_journals, write_library, written
 from meshferry.cli.batch.machines import dask_cluster, openjd_bundle
-from meshferry.io_formats.errors import MeshferryError
+from meshferry.io_formats.core.errors import MeshferryError
 
 PATIENCE = 60
 """Seconds; everything takes a few, on a machine that does nothing else."""

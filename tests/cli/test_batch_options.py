@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from meshferry.cli.batch import options_file
 from meshferry.cli.batch.finding import sources
-from meshferry.io_formats.errors import MeshferryError
+from meshferry.io_formats.core.errors import MeshferryError
 
 
 def parser() -> argparse.ArgumentParser:

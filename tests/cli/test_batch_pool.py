@@ -122,7 +122,7 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(make_pool, tmp_pa
 
 
 def test_workers_that_cannot_start_are_not_blamed_on_files(make_pool):
-    from meshferry.io_formats.errors import MeshferryError, MissingLibraryError
+    from meshferry.io_formats.core.errors import MeshferryError, MissingLibraryError
 
     program = "import sys; print('no such thing: numpy'); sys.exit(3)"
     for command, said in (
@@ -241,7 +241,7 @@ def test_nobody_is_left_of_a_killed_driver(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups")
 def test_temporary_files_of_the_killed_are_removed_after_a_day(make_pool, tmp_path, monkeypatch):
-    from meshferry.io_formats import locks
+    from meshferry.io_formats.disk import locks
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folders = {name: tmp_path / f"meshferry-worker-{name}" for name in ("dead", "alive", "young")}
@@ -264,7 +264,7 @@ def test_temporary_files_of_the_killed_are_removed_after_a_day(make_pool, tmp_pa
 
 
 def test_a_full_disk_for_temporary_files_is_told(make_pool, tmp_path, monkeypatch):
-    from meshferry.io_formats.errors import MeshferryError
+    from meshferry.io_formats.core.errors import MeshferryError
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     with make_pool(1) as pool, pytest.raises(MeshferryError, match="temporary files cannot be made there: No such"):

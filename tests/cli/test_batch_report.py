@@ -295,7 +295,7 @@ def test_old_pages_of_a_longer_report_go_away(tmp_path: Path) -> None:
 
 
 def test_a_report_that_cannot_be_written_is_one_refusal(tmp_path: Path) -> None:
-    from meshferry.io_formats.errors import ExportError
+    from meshferry.io_formats.core.errors import ExportError
 
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ExportError, match="the folder cannot be made"):

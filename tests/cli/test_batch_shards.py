@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.cli import environment
 from meshferry.cli.batch.machines import ranges, shard_files
-from meshferry.io_formats import locks
-from meshferry.io_formats.errors import MeshferryError
+from meshferry.io_formats.core.errors import MeshferryError
+from meshferry.io_formats.disk import locks
 
 
 def expanded(text, count=1000):

@@ -16,7 +16,7 @@ import pytest
 from meshferry.cli.batch.finding import patterns, sources
 from meshferry.cli.batch.tasks import Source
 from meshferry.cli.conversions.convert_plan import known_kind, searched
-from meshferry.io_formats.errors import MeshferryError
+from meshferry.io_formats.core.errors import MeshferryError
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and such names need rights or other systems")
 MESHES = (".mesh", ".timbermesh", ".llmesh", ".anim")

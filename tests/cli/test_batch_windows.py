@@ -13,7 +13,7 @@ from meshferry.cli.batch.machines import lifeline
 from meshferry.cli.batch.report.markup import Links
 from meshferry.cli.batch.workers import memory
 from meshferry.cli.batch.workers.part_names import PartNames
-from meshferry.io_formats.files import file_name
+from meshferry.io_formats.api import file_name
 
 SHELL, DASK, SCRIPT, REDIRECTOR = 100, 200, 300, 400
 

@@ -48,13 +48,13 @@ def task_of(path, target, *, member="", known_hash="", content=None, size=100):
 
 def write_mesh(path, *names, material="Wood"):
     """Write a UNIGINE mesh, or a Timbermesh model of several objects."""
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.scene import Node, Scene
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.scene import Node, Scene
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    target = formats.TIMBERMESH if path.suffix == ".timbermesh" else formats.UNIGINE_MESH
+    target = registry.TIMBERMESH if path.suffix == ".timbermesh" else registry.UNIGINE_MESH
     nodes = [Node(name, mesh=make_box([material])) for name in names or ("box",)]
-    files.write_scene(Scene(files.scene_name(path), nodes), path, target)
+    api.write_scene(Scene(api.scene_name(path), nodes), path, target)
     return path
 
 
@@ -186,15 +186,15 @@ def test_the_index_of_targets(tmp_path):
 def test_what_one_file_has_seen_is_nothing_to_the_next(make_converter, library, output):
     """A clip that the user gave a name is a file of that name; another's own clip of that name is not."""
     import numpy as np
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.scene import Clip, Joint, Scene, Skeleton, TransformTrack
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.scene import Clip, Joint, Scene, Skeleton, TransformTrack
 
     zeros, ones = np.zeros((3, 3), np.float32), np.ones((3, 3), np.float32)
     turn = np.tile(np.float32([1, 0, 0, 0]), (3, 1))
     for stem, clip in (("one", "one"), ("two", "walk")):
         clips = [Clip(clip, 30.0, 3, [TransformTrack(0, zeros, turn, ones, skeleton=0)])]
         scene = Scene(stem, [], [Skeleton("rig", [Joint("root", -1)])], clips)
-        files.write_scene(scene, library / f"{stem}.anim", formats.UNIGINE_ANIMATION)
+        api.write_scene(scene, library / f"{stem}.anim", registry.UNIGINE_ANIMATION)
     converter = make_converter("anim", "--rename-clip", "one=two")
     results = [converter.convert(task_of(f"{stem}.anim", f"x/{stem}.anim")) for stem in ("one", "two")]
     again = make_converter("anim", "--rename-clip", "one=two").convert(task_of("two.anim", "x/two.anim"))
@@ -220,7 +220,7 @@ def test_losses_are_told_and_strict_is_kept(make_converter, library, output):
 
 def test_options_that_nobody_knows_here(make_converter):
     """The plan of a newer version, say, on a machine with an older one."""
-    from meshferry.io_formats.errors import MeshferryError
+    from meshferry.io_formats.core.errors import MeshferryError
 
     with pytest.raises(MeshferryError, match="unrecognized arguments: --sparkle"):
         make_converter("mesh", "--sparkle")

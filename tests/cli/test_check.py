@@ -6,16 +6,16 @@ import pytest
 @pytest.fixture
 def nameless(windmill):
     """A file that the game refuses (an animation without a name) and warns about (a misspelt material)."""
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
-    document = formats.TIMBERMESH.read(windmill.read_bytes())
+    document = registry.TIMBERMESH.read(windmill.read_bytes())
     for node in document.nodes:
         for animation in node.node_animations:
             animation.name = ""
         for mesh in node.meshes:
             mesh.material += "s"
     path = windmill.with_name("nameless.timbermesh")
-    path.write_bytes(formats.TIMBERMESH.write(document))
+    path.write_bytes(registry.TIMBERMESH.write(document))
     return path
 
 
@@ -50,11 +50,11 @@ def test_records(meshferry, nameless, broken):
 
 
 def test_warnings_alone_are_no_failure(meshferry, windmill):
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
-    document = formats.TIMBERMESH.read(windmill.read_bytes())
+    document = registry.TIMBERMESH.read(windmill.read_bytes())
     document.nodes[0].meshes[0].material += "s"
-    windmill.write_bytes(formats.TIMBERMESH.write(document))
+    windmill.write_bytes(registry.TIMBERMESH.write(document))
     done = meshferry("check", windmill)
     assert done.status == 0
     assert "warning" in done.out

@@ -6,9 +6,9 @@ import pytest
 
 
 def read(path):
-    from meshferry.io_formats import files
+    from meshferry.io_formats import api
 
-    return files.read_scene(path)
+    return api.read_scene(path)
 
 
 def test_one_file(meshferry, windmill, tmp_path):
@@ -121,13 +121,13 @@ def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path, more):
 @pytest.fixture
 def surprising(windmill):
     """A file that is read with a warning: a normal that is none."""
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
-    document = formats.TIMBERMESH.read(windmill.read_bytes())
+    document = registry.TIMBERMESH.read(windmill.read_bytes())
     normals = document.nodes[0].find("normal")
     normals.data = b"\0" * len(normals.data)
     path = windmill.with_name("surprising.timbermesh")
-    path.write_bytes(formats.TIMBERMESH.write(document))
+    path.write_bytes(registry.TIMBERMESH.write(document))
     return path
 
 
@@ -153,22 +153,22 @@ def test_strict_writes_nothing_that_came_with_a_warning(meshferry, surprising, w
 
 
 def test_what_the_game_makes_of_it_is_no_loss(meshferry, windmill, tmp_path):
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
-    document = formats.TIMBERMESH.read(windmill.read_bytes())
+    document = registry.TIMBERMESH.read(windmill.read_bytes())
     document.nodes[0].meshes[0].material = "Paper.Folktails.001"
-    windmill.write_bytes(formats.TIMBERMESH.write(document))
+    windmill.write_bytes(registry.TIMBERMESH.write(document))
     done = meshferry("convert", "--strict", windmill, tmp_path / "out.timbermesh")
     assert done.status == 0
     assert "Paper.Folktails.001" in done.err
 
 
 def test_format_options_reach_the_format(meshferry, windmill, tmp_path):
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
-    document = formats.TIMBERMESH.read(windmill.read_bytes())
+    document = registry.TIMBERMESH.read(windmill.read_bytes())
     document.nodes[0].meshes[0].material = "Paper.Folktails.001"
-    windmill.write_bytes(formats.TIMBERMESH.write(document))
+    windmill.write_bytes(registry.TIMBERMESH.write(document))
     target = tmp_path / "out.timbermesh"
     assert meshferry("convert", windmill, target, "--strip-suffixes").status == 0
     assert "Paper.Folktails.001" not in {name for node in read(target).nodes for name in node.mesh.materials}
@@ -192,7 +192,7 @@ def test_options_may_stand_anywhere(meshferry, windmill, tmp_path):
 
 
 def test_formats(meshferry):
-    from meshferry.io_formats.formats import FORMATS
+    from meshferry.io_formats.registry import FORMATS
 
     done = meshferry("formats")
     assert done.status == 0

@@ -43,9 +43,9 @@ def model(tmp_path):
 
 
 def write(scene, path, **options):
-    from meshferry.io_formats import files, formats
+    from meshferry.io_formats import api, registry
 
-    files.write_scene(scene, path, formats.by_extension(path.suffix), options)
+    api.write_scene(scene, path, registry.by_extension(path.suffix), options)
     return path
 
 
@@ -53,7 +53,7 @@ def make_blend(path, scene):
     """Save a scene as a .blend file."""
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.cli.conversions.blend_files import BlendSession
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.core.options import resolve
 
     with BlendSession() as session:
         session.start_empty()
@@ -151,7 +151,7 @@ def test_sharp_edges_that_a_ply_makes_smooth_are_reported(meshferry, tmp_path):
 @pytest.mark.parametrize("size", [1.0, 5e-3, 68e-6])
 def test_coordinates_of_small_objects_in_an_obj(meshferry, tmp_path, size):
     """Blender writes six decimals, whatever the size."""
-    from meshferry.io_formats.scene import Node, Scene
+    from meshferry.io_formats.core.scene import Node, Scene
 
     mesh = models.make_blob(5, 24, ("",), 1, 1)
     mesh.points *= np.float32(size / 2)
@@ -197,7 +197,7 @@ def test_another_rate_comes_back(meshferry, tmp_path):
 
 
 def test_animations_join_the_mesh(meshferry, tmp_path):
-    from meshferry.io_formats.scene import Scene
+    from meshferry.io_formats.core.scene import Scene
 
     (tmp_path / "in").mkdir()
     mesh = write(models.make_unigine(), tmp_path / "in" / "body.mesh", mesh_version="MS13")
@@ -217,7 +217,7 @@ def test_what_kinds_of_files_promise_to_hold(meshferry, tmp_path):
     """More of everything than games want: 8 UV maps, 2 colour layers, 6 weights a vertex."""
     import bpy
     from meshferry.cli.conversions.blender_formats import BLENDER_FORMATS
-    from meshferry.io_formats.scene import Joint
+    from meshferry.io_formats.core.scene import Joint
 
     scene = models.make_unigine()
     scene.clips, mesh = [], scene.nodes[0].mesh
@@ -402,7 +402,7 @@ def test_a_failing_exporter_leaves_the_old_file(meshferry, model, tmp_path, monk
 
 
 def test_nothing_to_write(meshferry, tmp_path):
-    from meshferry.io_formats.scene import Scene
+    from meshferry.io_formats.core.scene import Scene
 
     bones = write(Scene("bones", [], [models.make_skeleton()]), tmp_path / "bones.skeleton")
     done = meshferry("convert", bones, tmp_path / "bones.obj")

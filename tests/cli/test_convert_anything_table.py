@@ -27,11 +27,11 @@ def test_the_page_says_what_survives(cells):
 
 
 def test_what_is_lost_is_said(cells):
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
     silent = {}
     for (source, target), cell in cells.items():
-        known = next((one for one in formats.FORMATS if one.name == target), None)
+        known = next((one for one in registry.FORMATS if one.name == target), None)
         if not cell.kept:
             assert cell.error, (source, target)
             continue

@@ -51,9 +51,9 @@ def files_in(folder):
 
 
 def triangles(path):
-    from meshferry.io_formats import files
+    from meshferry.io_formats import api
 
-    return files.read_scene(path).triangle_count
+    return api.read_scene(path).triangle_count
 
 
 def test_there(meshferry, windmill, tmp_path):

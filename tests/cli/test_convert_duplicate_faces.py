@@ -17,8 +17,8 @@ POINTS = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0.5)]
 
 def write_leaf(path):
     """Write a two-sided leaf as a file of UNIGINE, whose corners have normals of their own."""
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.scene import Layer, Mesh, Node, Scene
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
 
     triangles = np.array(LEAF, np.int32)
     points = np.array(POINTS, np.float32)
@@ -32,7 +32,7 @@ def write_leaf(path):
         materials=["leaf"],
         normal=Layer("normal", np.repeat(normals, 3, axis=0).astype(np.float32), per_corner=True),
     )
-    files.write_scene(Scene("leaf", [Node("leaf", mesh=mesh)]), path, formats.by_extension(path.suffix))
+    api.write_scene(Scene("leaf", [Node("leaf", mesh=mesh)]), path, registry.by_extension(path.suffix))
     return path
 
 

@@ -175,8 +175,8 @@ def test_what_plays_together_is_one_animation(meshferry, tmp_path):
 
 def write_clip(path, frames):
     """Write an animation of two bones that takes these frames of one that moves; return its first bone's places."""
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.scene import Scene
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.scene import Scene
 
     clip = models.bone_clip()
     tracks = [
@@ -186,7 +186,7 @@ def write_clip(path, frames):
         for track in clip.transforms
     ]
     clip = replace(clip, frame_count=len(frames), transforms=tracks)
-    files.write_scene(Scene("model", [], [models.make_skeleton()], [clip]), path, formats.by_extension(".anim"))
+    api.write_scene(Scene("model", [], [models.make_skeleton()], [clip]), path, registry.by_extension(".anim"))
     return tracks[0].translation
 
 
@@ -194,13 +194,13 @@ def write_clip(path, frames):
 @pytest.mark.parametrize("frames", [[0, 1, 2, 3, 4, 4, 4], [2, 2, 2, 3, 4], [1, 1, 2, 2]])
 def test_frames_in_which_nothing_changes_stay(meshferry, tmp_path, frames):
     """Blender writes no values for them."""
-    from meshferry.io_formats import files
+    from meshferry.io_formats import api
 
     require_usd()
     places = write_clip(tmp_path / "model.anim", frames)
     assert meshferry("convert", tmp_path / "model.anim", tmp_path / "model.usd").status == 0
     assert meshferry("convert", tmp_path / "model.usd", tmp_path / "back.anim").status == 0
-    (clip,) = files.read_scene(tmp_path / "back.anim").clips
+    (clip,) = api.read_scene(tmp_path / "back.anim").clips
     assert clip.frame_count == len(frames)
     assert clip.transforms[0].translation == pytest.approx(places, abs=1e-4)
 
@@ -221,14 +221,14 @@ def test_poses_that_are_held_are_reported(meshferry, tmp_path, frames):
 
 @pytest.mark.needs_bpy
 def test_an_animation_in_which_nothing_moves_comes_back_from_gltf(meshferry, tmp_path):
-    from meshferry.io_formats import files, formats
+    from meshferry.io_formats import api, registry
 
     scene = models.make_timbermesh()
     (clip,) = scene.clips
     (track,) = clip.transforms
     still = replace(track, **{name: getattr(track, name)[[3] * 7] for name in ("translation", "rotation", "scale")})
     scene.clips = [replace(clip, frame_count=7, transforms=[still], vertices=[])]
-    files.write_scene(scene, tmp_path / "model.timbermesh", formats.TIMBERMESH)
+    api.write_scene(scene, tmp_path / "model.timbermesh", registry.TIMBERMESH)
     assert meshferry("convert", tmp_path / "model.timbermesh", tmp_path / "model.glb").status == 0
     (entry,) = meshferry("convert", "--json", tmp_path / "model.glb", tmp_path / "back.blend").entries
     (clip,) = entry["facts"]["clips"]

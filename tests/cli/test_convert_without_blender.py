@@ -26,7 +26,7 @@ import json
 from pathlib import Path
 import conversion_models as models
 from meshferry.cli.main import main
-from meshferry.io_formats import formats
+from meshferry.io_formats import registry
 
 folder = Path(TARGET)
 sources = models.write_ours(folder)
@@ -34,7 +34,7 @@ assert main(["convert", "--quiet", str(sources["second_life_mesh"]), str(folder 
 sources["second_life_bundle"] = folder / "model.slm"
 done = {}
 for source, path in sources.items():
-    for known in formats.FORMATS:
+    for known in registry.FORMATS:
         target = folder / f"{source}-{known.name}"
         status = main(["convert", "--quiet", str(path), "--to", known.name, "-o", str(target)])
         made = sorted(one.name for one in target.iterdir()) if target.is_dir() else []
@@ -69,16 +69,16 @@ def holds(known):
 
 
 def test_all_pairs(pairs):
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
     found, _, said = pairs
     given = {"unigine_animation": {"skeletons", "clips"}, "unigine_skeleton": {"skeletons"}}
     given |= {"timbermesh": {"meshes"}, "mesh_serializer": {"meshes"}, "unigine_mesh": {"meshes", "skeletons", "clips"}}
     given |= {name: {"meshes", "skeletons"} for name in ("second_life_mesh", "second_life_bundle")}
-    assert len(found) == len(given) * len(formats.FORMATS)
+    assert len(found) == len(given) * len(registry.FORMATS)
     for pair, (status, made) in found.items():
         source, target = pair.split()
-        known = formats.by_name(target)
+        known = registry.by_name(target)
         wanted = "meshes" if known.capabilities.meshes else "clips" if known.capabilities.clips else "skeletons"
         possible = wanted in given[source]
         assert (status == 0) == possible, (pair, said)

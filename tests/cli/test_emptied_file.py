@@ -17,7 +17,7 @@ def session():
 
 def import_scene(session, scene, path, **options):
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.options import resolve
+    from meshferry.io_formats.core.options import resolve
 
     given = session.import_defaults() | {"use_file_frame_rate": True, "vertex_animation": "SHAPE_KEYS"} | options
     return session.import_scene(scene, resolve(IMPORT_OPTIONS, given), path)
@@ -25,7 +25,7 @@ def import_scene(session, scene, path, **options):
 
 def everything():
     """Return a scene with all kinds of data blocks, also a texture, at a rate and with a range of its own."""
-    from meshferry.io_formats.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material, Texture
 
     scene = models.make_everything()
     scene.clips[0].fps = 59.94
@@ -106,7 +106,7 @@ def test_what_else_was_done_goes_with_the_file(session):
 
 
 def test_a_broken_import_starts_anew(session, tmp_path, monkeypatch):
-    from meshferry.io_formats.errors import MeshferryError
+    from meshferry.io_formats.core.errors import MeshferryError
 
     read = homefiles_read(session, monkeypatch)
     with pytest.raises(MeshferryError, match=r"missing\.blend"):

@@ -154,8 +154,8 @@ def three_objects(path: Path, material: str) -> Path:
 
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.cli.conversions.blend_files import BlendSession
-    from meshferry.io_formats.options import resolve
-    from meshferry.io_formats.scene import Layer, Mesh, Node, Scene
+    from meshferry.io_formats.core.options import resolve
+    from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
 
     points = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (5, 5, 5)], np.float32)
     whole = Mesh(points[:3], np.arange(3, dtype=np.int32), np.zeros(1, np.int32), [material])
@@ -197,14 +197,14 @@ def test_a_strict_conversion_writes_what_lost_nothing(meshferry: Any, tmp_path: 
 
 
 def test_a_split_is_said_once(meshferry: Any, tmp_path: Path) -> None:
-    from meshferry.io_formats import files, formats
-    from meshferry.io_formats.scene import Mesh, Node, Scene
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core.scene import Mesh, Node, Scene
 
     count = 64_001
     corners = (np.arange(count)[:, None] + np.arange(3)).astype(np.int32).ravel() % count
     places = np.random.default_rng(1).uniform(-1, 1, (count, 3)).astype(np.float32)
     mesh = Mesh(places, corners, np.zeros(count, np.int32), [""])
-    files.write_scene(Scene("s", [Node("s", mesh=mesh)]), tmp_path / "s.timbermesh", formats.by_name("timbermesh"))
+    api.write_scene(Scene("s", [Node("s", mesh=mesh)]), tmp_path / "s.timbermesh", registry.by_name("timbermesh"))
     done = meshferry(
         "convert", tmp_path / "s.timbermesh", "--to", "data", "-o", tmp_path / "out", "--large-meshes", "split"
     )

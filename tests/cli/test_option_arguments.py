@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 from meshferry.cli.option_arguments import OptionTable, add_arguments, format_table, given_flags, given_values
-from meshferry.io_formats.options import Choice, Option
+from meshferry.io_formats.core.options import Choice, Option
 
 SHAPE = Option(
     "shape", "ROUND", "Shape", "50% of it", choices=(Choice("ROUND", "R", "x"), Choice("VERY_FLAT", "F", "y"))
@@ -120,7 +120,7 @@ def test_every_real_option_is_an_argument():
     from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.cli.main import build_parser
-    from meshferry.io_formats.formats import FORMATS
+    from meshferry.io_formats.registry import FORMATS
 
     parser = build_parser()
     for options in (

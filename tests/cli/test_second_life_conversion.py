@@ -32,7 +32,7 @@ def names_in(folder):
 
 def test_a_static_mesh_has_its_size_in_a_format_with_node_trees(meshferry, write, tmp_path):
     pytest.importorskip("google.protobuf")
-    from meshferry.io_formats import files
+    from meshferry.io_formats import api as files
 
     source = write("crate.llmesh", made.crate())
     done = meshferry("convert", "--json", source, tmp_path / "crate.timbermesh")

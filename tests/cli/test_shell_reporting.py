@@ -49,7 +49,7 @@ def test_no_character_of_a_name_acts(meshferry, windmill, tmp_path, monkeypatch,
 )
 def test_the_reason_why_blender_cannot_be_loaded(monkeypatch, problem, expected):
     from meshferry.cli.conversions.blend_files import BlendSession
-    from meshferry.io_formats.errors import MeshferryError
+    from meshferry.io_formats.core.errors import MeshferryError
 
     def refuse(name):
         raise problem

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX system 
 @pytest.fixture(autouse=True)
 def _limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Wait for a short time only, and fail instead of hanging."""
-    from meshferry.io_formats import special_files
+    from meshferry.io_formats.disk import special_files
 
     def fail(_number: int, _frame: object) -> None:
         pytest.fail("it hangs")
@@ -161,8 +161,8 @@ def test_a_batch_refuses_one_that_is_named(meshferry: Callable, folder: Path) ->
 
 
 def test_blender_is_never_given_a_device() -> None:
-    from meshferry.io_formats.errors import FormatError
-    from meshferry.io_formats.special_files import require_regular
+    from meshferry.io_formats.core.errors import FormatError
+    from meshferry.io_formats.disk.special_files import require_regular
 
     require_regular(LAMP)
     with pytest.raises(FormatError, match="Blender reads regular files only"):

@@ -6,9 +6,9 @@ import rigs
 
 
 def scene_of(path):
-    from meshferry.io_formats import files
+    from meshferry.io_formats import api
 
-    return files.read_scene(path)
+    return api.read_scene(path)
 
 
 def names_in(folder):
@@ -81,12 +81,12 @@ def test_a_version_that_is_only_read_has_facts_but_no_verification(meshferry, tm
 
 @pytest.mark.parametrize("version", ["mr02", "ms10", "ms11", "ms12", "ms13", "ms14", "ms15"])
 def test_to_another_version(meshferry, tmp_path, version):
-    from meshferry.io_formats import files, formats
+    from meshferry.io_formats import api, registry
 
     scene = rigs.make_rig("box")
     scene.skeletons, scene.nodes[0].skeleton = [], None
     scene.nodes[0].mesh.joint_indices = scene.nodes[0].mesh.joint_weights = None
-    files.write_scene(scene, tmp_path / "box.mesh", formats.UNIGINE_MESH)
+    api.write_scene(scene, tmp_path / "box.mesh", registry.UNIGINE_MESH)
     target = tmp_path / "out" / "box.mesh"
     folder = ["--to", "mesh", "-o", tmp_path / "out"]
     done = meshferry("convert", tmp_path / "box.mesh", *folder, "--mesh-version", version)

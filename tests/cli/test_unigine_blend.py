@@ -19,9 +19,9 @@ def opened(path):
 
 
 def scene_of(path):
-    from meshferry.io_formats import files
+    from meshferry.io_formats import api
 
-    return files.read_scene(path)
+    return api.read_scene(path)
 
 
 def names_in(folder):

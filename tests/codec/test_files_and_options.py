@@ -14,12 +14,13 @@ import models
 import numpy as np
 import oracle
 import pytest
-from meshferry.io_formats import capabilities, files, options
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.capabilities import Capabilities, losses
-from meshferry.io_formats.errors import ExportError, FormatError, MeshferryError, UnsupportedFormatError
-from meshferry.io_formats.formats import TIMBERMESH
-from meshferry.io_formats.options import Choice, Option, resolve
+from meshferry.io_formats import api
+from meshferry.io_formats.core import capabilities, options
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.capabilities import Capabilities, losses
+from meshferry.io_formats.core.errors import ExportError, FormatError, MeshferryError, UnsupportedFormatError
+from meshferry.io_formats.core.options import Choice, Option, resolve
+from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -36,9 +37,9 @@ def leftovers(folder: Path) -> list[str]:
 
 def test_new_and_replaced_files(tmp_path: Path) -> None:
     path = tmp_path / "a.timbermesh"
-    files.replace_file(path, b"one")
+    api.replace_file(path, b"one")
     assert path.read_bytes() == b"one"
-    files.replace_file(str(path), b"two")
+    api.replace_file(str(path), b"two")
     assert path.read_bytes() == b"two"
     assert leftovers(tmp_path) == ["a.timbermesh"]
 
@@ -53,11 +54,11 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(os, function, fails)
     if function == "chmod":  # rights that cannot be set are no reason to fail
-        files.replace_file(path, b"new")
+        api.replace_file(path, b"new")
         assert path.read_bytes() == b"new"
     else:
         with pytest.raises(ExportError, match="No space left on device") as caught:
-            files.replace_file(path, b"new")
+            api.replace_file(path, b"new")
         assert str(path) in str(caught.value)
         assert path.read_bytes() == b"old"
     assert leftovers(tmp_path) == ["a.timbermesh"]
@@ -72,7 +73,7 @@ def test_an_interruption_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        files.replace_file(path, b"new")
+        api.replace_file(path, b"new")
     assert path.read_bytes() == b"old"
     assert leftovers(tmp_path) == ["a.timbermesh"]
 
@@ -82,14 +83,14 @@ def test_rights_are_those_of_the_old_file_or_of_any_new_one(tmp_path: Path) -> N
     path = tmp_path / "a.timbermesh"
     mask = os.umask(0o027)
     try:
-        files.replace_file(path, b"one")
+        api.replace_file(path, b"one")
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
         assert os.umask(0o027) == 0o027  # asking for the mask did not change it
     finally:
         os.umask(mask)
     for mode in (0o600, 0o644, 0o664, 0o444):
         path.chmod(mode)
-        files.replace_file(path, b"two")
+        api.replace_file(path, b"two")
         assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
@@ -101,7 +102,7 @@ def test_links_stay_links(tmp_path: Path) -> None:
     link, second = tmp_path / "link", tmp_path / "second"
     link.symlink_to(Path("models") / "real.timbermesh")
     second.symlink_to(link)
-    files.replace_file(second, b"new")
+    api.replace_file(second, b"new")
     assert second.is_symlink()
     assert link.is_symlink()
     assert not real.is_symlink()
@@ -109,7 +110,7 @@ def test_links_stay_links(tmp_path: Path) -> None:
     assert leftovers(tmp_path / "models") == ["real.timbermesh"]
     dangling = tmp_path / "dangling"
     dangling.symlink_to(tmp_path / "models" / "later")
-    files.replace_file(dangling, b"x")
+    api.replace_file(dangling, b"x")
     assert (tmp_path / "models" / "later").read_bytes() == b"x"
 
 
@@ -118,16 +119,16 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(link)
     with pytest.raises(FormatError, match="cannot be read"):
-        files.read_bytes(link)
+        api.read_bytes(link)
     with contextlib.suppress(ExportError):  # to replace the link is as right as to refuse
-        files.replace_file(link, b"x")
+        api.replace_file(link, b"x")
     assert leftovers(tmp_path) == ["link"]
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "a.timbermesh"
     with pytest.raises(ExportError, match=r"the folder does not exist: .*nowhere$") as caught:
-        files.replace_file(path, b"")
+        api.replace_file(path, b"")
     assert str(caught.value).startswith(str(path))
 
 
@@ -136,7 +137,7 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
     try:
         with pytest.raises(ExportError, match="the file cannot be written: Permission denied"):
-            files.replace_file(tmp_path / "a.timbermesh", b"")
+            api.replace_file(tmp_path / "a.timbermesh", b"")
     finally:
         tmp_path.chmod(0o755)
 
@@ -147,22 +148,22 @@ def test_refusals_of_the_system_become_one_sentence(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(tempfile, "mkstemp", refuses)
     with pytest.raises(ExportError, match="the file cannot be written: Permission denied"):
-        files.replace_file(tmp_path / "a.timbermesh", b"")
+        api.replace_file(tmp_path / "a.timbermesh", b"")
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "模" * 100])
 def test_names_that_no_system_takes(tmp_path: Path, name: str) -> None:
     with pytest.raises(ExportError, match="cannot be written"):
-        files.replace_file(tmp_path / name, b"")
+        api.replace_file(tmp_path / name, b"")
     with pytest.raises(FormatError, match="cannot be read"):
-        files.read_bytes(tmp_path / name)
+        api.read_bytes(tmp_path / name)
     assert leftovers(tmp_path) == []
 
 
 @pytest.mark.skipif(not POSIX, reason="Windows counts characters, not bytes")
 def test_the_longest_names(tmp_path: Path) -> None:
     for name in ("x" * 255, "模" * 85, "🦫" * 63):
-        files.replace_file(tmp_path / name, b"data")
+        api.replace_file(tmp_path / name, b"data")
         assert (tmp_path / name).read_bytes() == b"data"
         (tmp_path / name).unlink()
     assert leftovers(tmp_path) == []
@@ -170,9 +171,9 @@ def test_the_longest_names(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_way(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="cannot be written"):
-        files.replace_file(tmp_path, b"")
+        api.replace_file(tmp_path, b"")
     with pytest.raises(FormatError, match="cannot be read"):
-        files.read_bytes(tmp_path)
+        api.read_bytes(tmp_path)
 
 
 # -- reading and writing by path ----------------------------------------------------------------
@@ -181,10 +182,10 @@ def test_a_folder_in_the_way(tmp_path: Path) -> None:
 def test_scenes_by_path(tmp_path: Path) -> None:
     path = tmp_path / "Lodge.Folktails.Model.timbermesh"
     scene = sc.Scene("Lodge", [sc.Node("Lodge", mesh=models.grid_mesh())])
-    assert files.write_scene(scene, path, TIMBERMESH) == []
-    loaded = files.load(path)
+    assert api.write_scene(scene, path, TIMBERMESH) == []
+    loaded = api.load(path)
     assert (loaded.path, loaded.format, loaded.data) == (path, TIMBERMESH, path.read_bytes())
-    again = files.read_scene(path)
+    again = api.read_scene(path)
     assert again.name == "Lodge.Folktails.Model"
     assert again.triangle_count == scene.triangle_count
 
@@ -198,20 +199,20 @@ def test_errors_carry_the_name_of_the_file(tmp_path: Path) -> None:
         (oracle.deflate(b"")[:-6], FormatError),
     ):
         path.write_bytes(content)
-        for read in (files.load, files.read_scene):
+        for read in (api.load, api.read_scene):
             with pytest.raises(kind) as caught:
                 read(path)
             assert str(caught.value).startswith(f"{path}: ")
             assert str(caught.value).count(str(path)) == 1
     with pytest.raises(FormatError, match="No such file or directory") as caught:
-        files.load(tmp_path / "none")
+        api.load(tmp_path / "none")
     assert str(tmp_path / "none") in str(caught.value)
 
 
 def test_the_limit_of_inflation_reaches_the_reader(tmp_path: Path) -> None:
     path = tmp_path / "a.timbermesh"
     path.write_bytes(TIMBERMESH.write(models.model()))
-    for read in (files.load, files.read_scene):
+    for read in (api.load, api.read_scene):
         read(path, inflated_limit=10_000)
         with pytest.raises(FormatError, match="inflates to more than 100 bytes"):
             read(path, inflated_limit=100)
@@ -226,7 +227,7 @@ def test_a_refused_scene_leaves_the_old_file(tmp_path: Path) -> None:
         sc.Scene("x", [sc.Node("n")], clips=[sc.Clip("", 24.0, 1)]),
     ):
         with pytest.raises(ExportError):
-            files.write_scene(scene, path, TIMBERMESH)
+            api.write_scene(scene, path, TIMBERMESH)
         assert path.read_bytes() == b"old"
     assert leftovers(tmp_path) == ["a.timbermesh"]
 
@@ -235,7 +236,7 @@ def test_what_is_told_is_told_once() -> None:
     mesh = models.grid_mesh()
     mesh.materials = ["Dir", "Dir"]
     scene = sc.Scene("x", [sc.Node("x", mesh=mesh)], warnings=["odd", "odd"])
-    _, said = files.encode_scene(scene, TIMBERMESH)
+    _, said = api.encode_scene(scene, TIMBERMESH)
     assert said.count("odd") == 1
     assert len(said) == len(set(said)) == 2
 
@@ -253,7 +254,7 @@ def test_what_is_told_is_told_once() -> None:
     ],
 )
 def test_names_of_scenes(file: str, name: str) -> None:
-    assert files.scene_name(Path("folder.x") / file) == name
+    assert api.scene_name(Path("folder.x") / file) == name
 
 
 def test_format_errors_put_themselves_together() -> None:
@@ -463,6 +464,6 @@ def test_documents_compare_by_content() -> None:
 def test_a_file_name_that_is_no_utf8_names_nothing_that_cannot_be_written(tmp_path):
     path = tmp_path / b"n\xff.data".decode("utf-8", "surrogateescape")
     path.write_bytes((ROOT / "examples" / "vase.data").read_bytes())
-    scene = files.read_scene(path)
+    scene = api.read_scene(path)
     assert scene.name == "n?"
     assert [node.name for node in scene.nodes] == ["n?"]

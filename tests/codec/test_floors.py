@@ -56,7 +56,7 @@ def imports(path: Path) -> Iterator[str]:
 def test_imports_are_seen() -> None:
     """The walk finds relative imports, those in functions and those under another name."""
     found = {name for path in modules("io_formats") for name in imports(path)}
-    assert "meshferry.io_formats.errors" in found
+    assert "meshferry.io_formats.core.errors" in found
     assert "google.protobuf" in found
     assert "meshferry.io_formats.timbermesh.document" in found
 
@@ -127,21 +127,21 @@ sys.modules["bpy"] = None
 from load_package import load_package
 load_package()
 from meshferry.cli.main import main
-from meshferry.io_formats import formats
-from meshferry.io_formats.errors import FormatError, MissingLibraryError
+from meshferry.io_formats import registry
+from meshferry.io_formats.core.errors import FormatError, MissingLibraryError
 from meshferry.io_formats.timbermesh import document
 told = []
 for attempt in (
-    lambda: formats.TIMBERMESH.read(b"\\x1a\\0"),
-    lambda: formats.TIMBERMESH.read(b"no file at all"),
-    lambda: formats.TIMBERMESH.write(document.Model()),
-    lambda: formats.TIMBERMESH.same_content(b"\\x1a\\0", b"\\x1a\\2\\x12\\0"),
+    lambda: registry.TIMBERMESH.read(b"\\x1a\\0"),
+    lambda: registry.TIMBERMESH.read(b"no file at all"),
+    lambda: registry.TIMBERMESH.write(document.Model()),
+    lambda: registry.TIMBERMESH.same_content(b"\\x1a\\0", b"\\x1a\\2\\x12\\0"),
 ):
     try:
         attempt()
     except MissingLibraryError as problem:
         told.append(str(problem))
-sniffed = formats.by_content(b"\\x1a\\0", 2).name
+sniffed = registry.by_content(b"\\x1a\\0", 2).name
 stdout = io.StringIO()
 with contextlib.redirect_stdout(stdout):
     status = main(["formats"])

@@ -19,10 +19,10 @@ import pytest
 import second_life_bytes as sl
 import unigine_animation_bytes
 import unigine_bytes
-from meshferry.io_formats import formats
-from meshferry.io_formats.errors import ExportError, FormatError
-from meshferry.io_formats.formats import HEAD_SIZE, Format
-from meshferry.io_formats.scene import Scene
+from meshferry.io_formats import registry
+from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.core.scene import Scene
+from meshferry.io_formats.registry import HEAD_SIZE, Format
 from meshferry.io_formats.timbermesh import writer
 from meshfuzz import tokens, unigine_seeds
 
@@ -69,7 +69,7 @@ FILES: dict[str, dict[str, bytes]] = {
     },
 }
 for example in sorted(EXAMPLES.iterdir()):
-    found = formats.by_extension(example.suffix)
+    found = registry.by_extension(example.suffix)
     if found is not None:
         FILES[found.name][example.name] = example.read_bytes()
 
@@ -83,11 +83,11 @@ every_file = pytest.mark.parametrize(("name", "file"), CASES, ids=["-".join(case
 
 
 def opened(name: str, file: str) -> tuple[Format, bytes]:
-    return formats.by_name(name), FILES[name][file]
+    return registry.by_name(name), FILES[name][file]
 
 
 def sniffers(data: bytes) -> list[str]:
-    return [found.name for found in formats.FORMATS if found.sniff(data[:HEAD_SIZE], len(data))]
+    return [found.name for found in registry.FORMATS if found.sniff(data[:HEAD_SIZE], len(data))]
 
 
 def sampled(count: int, most: int, seed: str) -> list[int]:
@@ -118,7 +118,7 @@ def amounts(scenes: list[Scene]) -> tuple[int, int, int]:
 
 
 def test_every_format_that_is_read_has_files() -> None:
-    assert set(FILES) == {found.name for found in formats.FORMATS if found.is_read}
+    assert set(FILES) == {found.name for found in registry.FORMATS if found.is_read}
 
 
 @every_file
@@ -126,7 +126,7 @@ def test_recognised_by_one_format_alone(name: str, file: str) -> None:
     found, data = opened(name, file)
     if name != "mesh_serializer":  # has no magic: its length decides
         assert sniffers(data) == [name]
-    assert formats.by_content(data[:HEAD_SIZE], len(data)) is found
+    assert registry.by_content(data[:HEAD_SIZE], len(data)) is found
 
 
 @every_file
@@ -152,7 +152,7 @@ def test_through_a_scene(name: str, file: str) -> None:
     again = []
     for part in found.files_of(scene):
         output = found.write_files(found.from_scene(part), "part")[-1]
-        assert formats.by_content(output.data[:HEAD_SIZE], len(output.data)) is found
+        assert registry.by_content(output.data[:HEAD_SIZE], len(output.data)) is found
         again.append(found.to_scene(found.read(output.data), "again"))
     assert amounts(again) == before
 
@@ -162,8 +162,8 @@ def test_facts_and_checks(name: str, file: str) -> None:
     found, data = opened(name, file)
     document = found.read(data)
     facts = found.facts(document)
-    assert set(formats._COUNTED) | {"version", "clips", "warnings"} <= set(facts)
-    assert all(facts[count] >= 0 for count in formats._COUNTED)
+    assert set(registry._COUNTED) | {"version", "clips", "warnings"} <= set(facts)
+    assert all(facts[count] >= 0 for count in registry._COUNTED)
     assert json.loads(json.dumps(facts)) == facts
     assert all(str(finding) for finding in found.check(document))
 

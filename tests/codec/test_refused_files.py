@@ -9,10 +9,10 @@ import mesh_serializer_bytes
 import oracle
 import pytest
 import second_life_bytes as sl
-from meshferry.io_formats import files
-from meshferry.io_formats.bytestream import ByteStream
-from meshferry.io_formats.errors import FormatError
-from meshferry.io_formats.formats import MESH_SERIALIZER, SECOND_LIFE_BUNDLE, TIMBERMESH
+from meshferry.io_formats import api
+from meshferry.io_formats.binary.byte_reader import ByteStream
+from meshferry.io_formats.core.errors import FormatError
+from meshferry.io_formats.registry import MESH_SERIALIZER, SECOND_LIFE_BUNDLE, TIMBERMESH
 from meshferry.io_formats.unigine import compact_integers
 
 pytest.importorskip("google.protobuf")
@@ -31,7 +31,7 @@ def loose_mesh() -> bytes:
 
 
 def scene_of(data: bytes) -> Callable[[], Any]:
-    return lambda: files.read_scene("broken", data=data)
+    return lambda: api.read_scene("broken", data=data)
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {

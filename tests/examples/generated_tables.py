@@ -15,8 +15,9 @@ from typing import Any
 
 from meshferry.blender_data.exporting.export_options import export_options_for
 from meshferry.blender_data.importing.import_options import import_options_for
-from meshferry.io_formats.capabilities import Capabilities
-from meshferry.io_formats.formats import (
+from meshferry.io_formats.core.capabilities import Capabilities
+from meshferry.io_formats.core.options import Option
+from meshferry.io_formats.registry import (
     FORMATS,
     MESH_SERIALIZER,
     SECOND_LIFE_BUNDLE,
@@ -28,7 +29,6 @@ from meshferry.io_formats.formats import (
     UNIGINE_SKELETON,
     Format,
 )
-from meshferry.io_formats.options import Option
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -9,9 +9,9 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from meshferry.io_formats import files
-from meshferry.io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH
-from meshferry.io_formats.scene import Mesh, Scene
+from meshferry.io_formats import api
+from meshferry.io_formats.core.scene import Mesh, Scene
+from meshferry.io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 LAMP = EXAMPLES / "lamp.mesh"
@@ -30,7 +30,7 @@ def maker() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def scene() -> Scene:
-    return files.read_scene(LAMP)
+    return api.read_scene(LAMP)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_the_files_are_what_the_script_makes(maker: ModuleType, tmp_path: Path) 
     for kept in (LAMP, NOD):
         new, old = tmp_path / kept.name, kept
         assert new.stat().st_size == old.stat().st_size
-        one, other = files.read_scene(new), files.read_scene(old)
+        one, other = api.read_scene(new), api.read_scene(old)
         for a, b in zip(one.nodes, other.nodes, strict=True):
             assert a.mesh is not None and b.mesh is not None
             np.testing.assert_array_equal(a.mesh.corner_point, b.mesh.corner_point)
@@ -58,7 +58,7 @@ def test_the_files_are_what_the_script_makes(maker: ModuleType, tmp_path: Path) 
 
 def test_the_engine_has_nothing_against_it() -> None:
     for path, known in ((LAMP, UNIGINE_MESH), (NOD, UNIGINE_ANIMATION)):
-        loaded = files.load(path)
+        loaded = api.load(path)
         assert loaded.format is known
         assert known.check(loaded.document) == []
         assert loaded.document.warnings == []
@@ -100,7 +100,7 @@ def test_joints_lie_inside_what_they_move(scene: Scene, mesh: Mesh) -> None:
 
 
 def test_the_animation_comes_back_to_its_beginning() -> None:
-    animated = files.read_scene(NOD)
+    animated = api.read_scene(NOD)
     clip = animated.clips[0]
     assert (clip.name, clip.frame_count, len(clip.transforms)) == ("lamp_nod", 60, 7)
     for track in clip.transforms:

@@ -9,9 +9,9 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from meshferry.io_formats import files
-from meshferry.io_formats.formats import SECOND_LIFE_MESH
-from meshferry.io_formats.scene import Mesh, Role, Scene
+from meshferry.io_formats import api
+from meshferry.io_formats.core.scene import Mesh, Role, Scene
+from meshferry.io_formats.registry import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.models import Model, models_of
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
@@ -30,7 +30,7 @@ def maker() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def scene() -> Scene:
-    return files.read_scene(TUNIC)
+    return api.read_scene(TUNIC)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def in_metres(mesh: Mesh, model: Model) -> np.ndarray:
 
 def test_the_file_is_what_the_script_makes(maker: ModuleType, tmp_path: Path, scene: Scene) -> None:
     maker.main(tmp_path)
-    new = files.read_scene(tmp_path / TUNIC.name)
+    new = api.read_scene(tmp_path / TUNIC.name)
     for one, other in zip(new.nodes, scene.nodes, strict=True):
         assert one.mesh is not None and other.mesh is not None
         np.testing.assert_array_equal(one.mesh.corner_point, other.mesh.corner_point)
@@ -55,7 +55,7 @@ def test_the_file_is_what_the_script_makes(maker: ModuleType, tmp_path: Path, sc
 
 
 def test_the_uploader_has_nothing_against_it() -> None:
-    loaded = files.load(TUNIC)
+    loaded = api.load(TUNIC)
     assert loaded.format is SECOND_LIFE_MESH
     assert not [str(finding) for finding in SECOND_LIFE_MESH.check(loaded.document)]
     assert not loaded.document.warnings

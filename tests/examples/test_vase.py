@@ -7,8 +7,8 @@ from pathlib import Path
 
 import mesh_serializer_oracle as oracle
 import numpy as np
-from meshferry.io_formats import files
-from meshferry.io_formats.formats import MESH_SERIALIZER
+from meshferry.io_formats import api
+from meshferry.io_formats.registry import MESH_SERIALIZER
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 VASE = EXAMPLES / "vase.data"
@@ -29,11 +29,11 @@ def test_the_file_is_what_the_script_makes(tmp_path: Path) -> None:
 
 
 def test_nobody_has_anything_against_it() -> None:
-    loaded = files.load(VASE)
+    loaded = api.load(VASE)
     assert loaded.format is MESH_SERIALIZER
     assert MESH_SERIALIZER.check(loaded.document) == []
     assert MESH_SERIALIZER.write(loaded.document) == loaded.data
-    assert files.read_scene(VASE).warnings == []
+    assert api.read_scene(VASE).warnings == []
     assert len(loaded.data) < 40_000
 
 

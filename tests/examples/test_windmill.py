@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats import files
-from meshferry.io_formats.formats import TIMBERMESH
-from meshferry.io_formats.scene import Node, Scene
+from meshferry.io_formats import api
+from meshferry.io_formats.core.scene import Node, Scene
+from meshferry.io_formats.registry import TIMBERMESH
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 WINDMILL = EXAMPLES / "windmill.timbermesh"
@@ -33,12 +33,12 @@ def maker() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def document() -> Any:
-    return files.load(WINDMILL).document
+    return api.load(WINDMILL).document
 
 
 @pytest.fixture(scope="module")
 def scene() -> Scene:
-    return files.read_scene(WINDMILL)
+    return api.read_scene(WINDMILL)
 
 
 def named(scene: Scene, name: str) -> Node:

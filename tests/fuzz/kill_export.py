@@ -113,7 +113,7 @@ class Killed:
         time.sleep(self.rng.choice(later))
 
     def look(self) -> None:
-        from meshferry.io_formats import files, formats
+        from meshferry.io_formats import api, registry
 
         states = []
         for name in self.order:
@@ -126,10 +126,10 @@ class Killed:
         assert changes <= 1, f"files of {self.order} were not renamed in their order: {states}"
         self.is_mixed = changes == 1
         self.mixed += self.is_mixed
-        if formats.by_name(self.format).is_read:
-            files.load(self.target / _NAMES[self.format])
+        if registry.by_name(self.format).is_read:
+            api.load(self.target / _NAMES[self.format])
         others = [other for other in self.target.iterdir() if other.name not in self.order]
-        extensions = {extension for known in formats.FORMATS for extension in known.extensions}
+        extensions = {extension for known in registry.FORMATS for extension in known.extensions}
         confusing = [other.name for other in others if other.suffix.lower() in extensions]
         assert not confusing, f"temporary files that look like models: {confusing}"
         assert len(others) <= self.kills, f"{len(others)} temporary files after {self.kills} kills"
@@ -163,9 +163,9 @@ def _child(folder: Path, exports: int, name: str, *, codec: bool) -> None:
 
 def _order(name: str) -> list[str]:
     """Return the names of the files of a set in the order in which they are put in place."""
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
-    target, path = formats.by_name(name), Path(_NAMES[name])
+    target, path = registry.by_name(name), Path(_NAMES[name])
     if not target.is_set:
         return [path.name]
     document = target.from_scene(_body(2000))
@@ -175,12 +175,12 @@ def _order(name: str) -> list[str]:
 def _codec_exporter(path: Path, name: str) -> Callable[[int], object]:
     """Return a function that writes one of two scenes, as the command line does."""
     load_package()
-    from meshferry.io_formats import files, formats
+    from meshferry.io_formats import api, registry
     from meshfuzz import timbermesh_seeds, unigine_seeds
     from meshfuzz.timbermesh_wrappings import zlib
     from meshfuzz.tokens import encode
 
-    target = formats.by_name(name)
+    target = registry.by_name(name)
     scenes = []
     for count in (30_000, 40_000):
         if name == "timbermesh":
@@ -196,7 +196,7 @@ def _codec_exporter(path: Path, name: str) -> Callable[[int], object]:
         scenes.append(target.to_scene(target.read(data), "Model"))
     if target.is_set:
         _rename_slowly()
-    return lambda which: files.write_scene(scenes[which], path, target)
+    return lambda which: api.write_scene(scenes[which], path, target)
 
 
 def _rename_slowly() -> None:
@@ -214,7 +214,7 @@ def _body(count: int) -> Any:
     """Return a scene with a tube of so many points, and a level that differs from another body's, too."""
     sys.path.append(str(ROOT / "tests" / "oracles"))
     import upload_scenes
-    from meshferry.io_formats import scene as sc
+    from meshferry.io_formats.core import scene as sc
 
     nodes = [
         sc.Node("tube", mesh=upload_scenes.tube(count // 200, 200)),

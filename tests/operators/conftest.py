@@ -31,7 +31,8 @@ def listener() -> Listener:
 @pytest.fixture
 def make_file(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a Timbermesh file of a triangle for each node name."""
-    from meshferry.io_formats import files, formats, scene
+    from meshferry.io_formats import api, registry
+    from meshferry.io_formats.core import scene
 
     def make(name: str, *nodes: str, material: str = "BaseWood_Brown.Folktails", folder: Path = tmp_path) -> Path:
         made = scene.Scene(name, [scene.Node("Root")])
@@ -41,7 +42,7 @@ def make_file(tmp_path: Path) -> Callable[..., Path]:
             mesh = scene.Mesh(points, np.arange(3, dtype=np.int32), np.zeros(1, np.int32), [material], normal=normals)
             made.nodes.append(scene.Node(node, parent=0, mesh=mesh))
         path = folder / name
-        files.write_scene(made, path, formats.TIMBERMESH)
+        api.write_scene(made, path, registry.TIMBERMESH)
         return path
 
     return make
@@ -62,7 +63,7 @@ def flag_scene(name: str, *, bones: bool = True, frames: int = 0, clip: str = ""
 
     With ``frames`` there is an animation that moves the second bone, and no mesh.
     """
-    from meshferry.io_formats import scene as sc
+    from meshferry.io_formats.core import scene as sc
 
     made = sc.Scene(name)
     if bones or frames:
@@ -99,11 +100,11 @@ def flag_scene(name: str, *, bones: bool = True, frames: int = 0, clip: str = ""
 @pytest.fixture
 def make_unigine(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a UNIGINE file of a flag: a mesh, or with ``frames`` an animation."""
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
     def make(name: str, **kind: Any) -> Path:
         path = tmp_path / name
-        target = formats.UNIGINE_ANIMATION if kind.get("frames") else formats.UNIGINE_MESH
+        target = registry.UNIGINE_ANIMATION if kind.get("frames") else registry.UNIGINE_MESH
         path.write_bytes(target.write(target.from_scene(flag_scene(path.stem, **kind))))
         return path
 

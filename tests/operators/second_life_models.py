@@ -20,7 +20,7 @@ SIDES = np.array(
 
 def crate_scene(name: str, *, size: tuple[float, float, float] = (2.0, 1.0, 0.5)) -> Any:
     """Return a scene of one box with all its levels, the coarser ones a side each less."""
-    from meshferry.io_formats import scene as sc
+    from meshferry.io_formats.core import scene as sc
 
     made = sc.Scene(name)
     for level, sides in enumerate((12, 10, 8, 6)):
@@ -39,7 +39,7 @@ def crate_scene(name: str, *, size: tuple[float, float, float] = (2.0, 1.0, 0.5)
 
 def write_crate(path: Path, **kind: Any) -> Path:
     """Write the asset of :func:`crate_scene`, whatever the file is called."""
-    from meshferry.io_formats.formats import SECOND_LIFE_MESH
+    from meshferry.io_formats.registry import SECOND_LIFE_MESH
 
     path.write_bytes(SECOND_LIFE_MESH.write(SECOND_LIFE_MESH.from_scene(crate_scene(path.stem, **kind))))
     return path

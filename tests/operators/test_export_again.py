@@ -86,7 +86,7 @@ def test_a_file_whose_folder_is_an_archive_or_gone_is_refused(clean_blender, tmp
 
 
 def test_the_options_of_the_last_export_are_used_again(clean_blender, tmp_path, capfd):
-    from meshferry.io_formats.files import read_scene
+    from meshferry.io_formats.api import read_scene
 
     bpy = clean_blender
     bpy.ops.mesh.primitive_cube_add()

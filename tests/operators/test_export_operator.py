@@ -29,7 +29,7 @@ def _activate(bpy, collection):
 
 
 def _nodes(path):
-    from meshferry.io_formats.files import read_scene
+    from meshferry.io_formats.api import read_scene
 
     return {node.name for node in read_scene(path).nodes}
 
@@ -47,7 +47,7 @@ def _nodes(path):
     ],
 )
 def test_names_of_files(clean_blender, name, suffix, expected):
-    from meshferry.io_formats.formats import TIMBERMESH
+    from meshferry.io_formats.registry import TIMBERMESH
     from meshferry.operators.export_base import file_name
 
     assert file_name(name, TIMBERMESH, suffix) == expected
@@ -75,7 +75,7 @@ def test_the_number_of_a_second_import_stays_out_of_the_name(clean_blender):
     ],
 )
 def test_extensions_are_added_and_nothing_is_cut(clean_blender, path, expected):
-    from meshferry.io_formats.formats import TIMBERMESH
+    from meshferry.io_formats.registry import TIMBERMESH
     from meshferry.operators.export_base import with_extension
 
     assert with_extension(path, TIMBERMESH) == expected

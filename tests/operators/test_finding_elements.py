@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats.findings import Elements, error
+from meshferry.io_formats.core.findings import Elements, error
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -34,7 +34,7 @@ def strip(clean_blender: Any) -> Any:
 
 def click(elements: Elements, item: str = "Object 'Strip'") -> set[str]:
     import bpy
-    from meshferry.io_formats.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
     from meshferry.operators.finding_list import keep_findings
 
     keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [error(item, "broken", elements)])
@@ -112,8 +112,8 @@ def test_a_hidden_level_comes_to_light(strip: Any) -> None:
 
 def test_a_finding_without_elements_brings_its_hidden_object_to_light(strip: Any) -> None:
     import bpy
-    from meshferry.io_formats.findings import warning
-    from meshferry.io_formats.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.core.findings import warning
+    from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
     from meshferry.operators.finding_list import keep_findings
 
     keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [warning("Object 'Strip'", "too heavy")])
@@ -148,7 +148,7 @@ def test_a_level_of_another_name_is_found_by_the_name_that_files_have_for_it(str
 @pytest.mark.parametrize("elements", [None, Elements("triangles", "Strip_LOD2", (0,))])
 def test_a_level_that_the_export_makes_leads_to_what_it_is_made_of(strip: Any, elements: Elements | None) -> None:
     import bpy
-    from meshferry.io_formats.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
     from meshferry.operators.finding_list import keep_findings
 
     keep_findings(bpy.context, SECOND_LIFE_UPLOAD, "Strip", [error("Object 'Strip_LOD2'", "broken", elements)])

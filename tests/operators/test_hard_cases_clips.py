@@ -19,7 +19,7 @@ def _armature(bpy):
 
 
 def _as_played(path):
-    from meshferry.io_formats.files import read_scene
+    from meshferry.io_formats.api import read_scene
 
     return read_scene(path).clips[0].frame_count
 
@@ -28,7 +28,7 @@ def _as_played(path):
 def takes(make_unigine, tmp_path):
     """Return a mesh and three animations of other lengths that all call themselves ``Take 001``, as exporters do."""
     from conftest import flag_scene
-    from meshferry.io_formats.formats import UNIGINE_ANIMATION
+    from meshferry.io_formats.registry import UNIGINE_ANIMATION
 
     paths = [make_unigine("flag.mesh")]
     for name, frames in (("walk", 3), ("run", 4), ("jump", 5)):

@@ -121,8 +121,8 @@ def test_a_blend_file_keeps_the_choice(way: Way) -> None:
 def test_an_animation_takes_the_choice_of_its_armature(
     clean_blender: Any, make_unigine: Callable[..., Path], tmp_path: Path
 ) -> None:
-    from meshferry.io_formats import formats
-    from meshferry.io_formats import scene as sc
+    from meshferry.io_formats import registry
+    from meshferry.io_formats.core import scene as sc
 
     bpy = clean_blender
     moved = np.tile(np.array([[0, 2, 0]], np.float32), (3, 1))
@@ -131,7 +131,7 @@ def test_an_animation_takes_the_choice_of_its_armature(
     walk = sc.Scene("walk", skeletons=[sc.Skeleton("walk", [sc.Joint("Root"), sc.Joint("Tip", 0, (0, 0, 1))])])
     walk.clips = [sc.Clip("walk", 0.0, 3, [track])]
     path, again = tmp_path / "walk.anim", tmp_path / "again.anim"
-    path.write_bytes(formats.UNIGINE_ANIMATION.write(formats.UNIGINE_ANIMATION.from_scene(walk)))
+    path.write_bytes(registry.UNIGINE_ANIMATION.write(registry.UNIGINE_ANIMATION.from_scene(walk)))
     bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh")), use_turn=True)
     bpy.ops.import_scene.unigine(filepath=str(path))
     (armature,) = [item for item in bpy.data.objects if item.type == "ARMATURE"]
@@ -145,7 +145,7 @@ def test_an_animation_takes_the_choice_of_its_armature(
 
 def test_the_dialog_shows_the_choice_of_the_import(way: Way) -> None:
     from meshferry.blender_data import import_choices as stored
-    from meshferry.io_formats.import_choices import imported_texts
+    from meshferry.io_formats.core.import_choices import imported_texts
 
     (option,) = (
         option for option in table_of(way.bpy, way.exporter) if option.name in way.choice and option.is_remembered

@@ -261,8 +261,8 @@ def test_a_mesh_too_large_is_refused_with_its_numbers_or_split(clean_blender: An
 
 
 def test_the_names_shown_are_those_that_are_written(clean_blender: Any, crates: list[Any], out: Path) -> None:
-    from meshferry.io_formats.files import file_names
-    from meshferry.io_formats.scene import Scene
+    from meshferry.io_formats.api import file_names
+    from meshferry.io_formats.core.scene import Scene
     from meshferry.operators.export_files import object_names
     from meshferry.operators.export_mesh_serializer import EXPORT_SCENE_OT_mesh_serializer as operator
 

@@ -27,7 +27,7 @@ def _succeed(messages, name, *warnings):
 
 
 def _fail(messages, name, cause="it is cut off"):
-    from meshferry.io_formats.errors import FormatError
+    from meshferry.io_formats.core.errors import FormatError
 
     with messages.outcome(f"/models/{name}"):
         raise FormatError(cause, file=f"/models/{name}")

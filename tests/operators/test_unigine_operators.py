@@ -15,7 +15,7 @@ def _listed(*paths):
 
 
 def _read(path):
-    from meshferry.io_formats.files import read_scene
+    from meshferry.io_formats.api import read_scene
 
     return read_scene(path)
 
@@ -83,14 +83,14 @@ def test_an_animation_goes_onto_the_active_armature(clean_blender, make_unigine)
 def test_an_animation_of_other_bones_says_why_it_has_an_armature_of_its_own(
     clean_blender, make_unigine, tmp_path, capfd, bones, said
 ):
-    from meshferry.io_formats import formats
-    from meshferry.io_formats import scene as sc
+    from meshferry.io_formats import registry
+    from meshferry.io_formats.core import scene as sc
 
     bpy = clean_blender
     joints = [sc.Joint(name, number - 1) for number, name in enumerate(bones)]
     other = sc.Scene("other", skeletons=[sc.Skeleton("other", joints)], clips=[sc.Clip("other", 0.0, 0)])
     path = tmp_path / "other.anim"
-    path.write_bytes(formats.UNIGINE_ANIMATION.write(formats.UNIGINE_ANIMATION.from_scene(other)))
+    path.write_bytes(registry.UNIGINE_ANIMATION.write(registry.UNIGINE_ANIMATION.from_scene(other)))
     bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh")))
     bpy.ops.import_scene.unigine(filepath=str(path))
     assert f"other.anim: {len(bones)} bones, 1 warning: {said}" in capfd.readouterr().out
@@ -232,8 +232,8 @@ def test_names_that_differ_in_case_only_become_different_files(clean_blender, fl
 def test_the_names_shown_are_those_that_are_written(clean_blender, flags, tmp_path):
     from types import SimpleNamespace
 
-    from meshferry.io_formats.files import file_names
-    from meshferry.io_formats.scene import Scene
+    from meshferry.io_formats.api import file_names
+    from meshferry.io_formats.core.scene import Scene
     from meshferry.operators.export_unigine import EXPORT_SCENE_OT_unigine_mesh as operator
 
     bpy = clean_blender

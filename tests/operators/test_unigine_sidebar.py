@@ -249,8 +249,8 @@ def test_a_check_of_what_cannot_be_exported_says_so(lamp, clean_blender):
 
 
 def test_findings_stand_with_what_they_are_about(lamp, clean_blender):
-    from meshferry.io_formats.findings import warning
-    from meshferry.io_formats.formats import TIMBERMESH, UNIGINE_MESH
+    from meshferry.io_formats.core.findings import warning
+    from meshferry.io_formats.registry import TIMBERMESH, UNIGINE_MESH
     from meshferry.operators.finding_list import draw_findings, keep_findings
 
     context = SimpleNamespace(

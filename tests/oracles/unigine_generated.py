@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from meshferry.io_formats import scene as sc
+from meshferry.io_formats.core import scene as sc
 
 Array = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 import collada_oracle
 import numpy as np
 import numpy.typing as npt
-from meshferry.io_formats import scene as sc
+from meshferry.io_formats.core import scene as sc
 
 Matrix = npt.NDArray[np.float64]
 

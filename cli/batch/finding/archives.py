@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from ....io_formats import files
-from ....io_formats.errors import FormatError
-from ....io_formats.replacing import refusal
+from ....io_formats import api
+from ....io_formats.core.errors import FormatError
+from ....io_formats.disk.atomic_write import refusal
 from ...reporting import printable
 
 EXTENSIONS = (".oar", ".iar")
@@ -73,8 +73,8 @@ def place_of(archive: str, member: str) -> str:
     stem = next((archive[: -len(end)] for end in _BY_NAME if archive.lower().endswith(end)), archive)
     parts = [part for part in member.replace("\\", "/").split("/") if part not in {"", ".", ".."}]
     *folders, name = parts or ["_"]
-    plain = files.file_name(name[: -len(MESH)]) + MESH if name.lower().endswith(MESH) else files.file_name(name)
-    return "/".join([stem, *map(files.file_name, folders), plain])
+    plain = api.file_name(name[: -len(MESH)]) + MESH if name.lower().endswith(MESH) else api.file_name(name)
+    return "/".join([stem, *map(api.file_name, folders), plain])
 
 
 def members(path: str | Path, told: Callable[[str], None] | None = None) -> Generator[Member, None, None]:

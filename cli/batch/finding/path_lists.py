@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import BinaryIO, cast
 
-from ....io_formats.errors import MeshferryError
-from ....io_formats.replacing import refusal
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.disk.atomic_write import refusal
 from ... import interruption
 
 STANDARD_INPUT = "-"

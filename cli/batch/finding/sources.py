@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ....io_formats.errors import FormatError, MeshferryError
-from ....io_formats.replacing import refusal
-from ....io_formats.special_files import special_kind
+from ....io_formats.core.errors import FormatError, MeshferryError
+from ....io_formats.disk.atomic_write import refusal
+from ....io_formats.disk.special_files import special_kind
 from ... import inputs, interruption
 from ...reporting import cause
 from ..tasks import STATE_FOLDER, Source

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from ....io_formats import locks
-from ....io_formats.errors import MeshferryError
-from ....io_formats.replacing import copy_mode, refusal, remove_file, rename_over, temporary_file
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.disk import locks
+from ....io_formats.disk.atomic_write import copy_mode, refusal, remove_file, rename_over, temporary_file
 from ... import environment
 from ..tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Status, Task
 from .journal_entry import Entry, entry_of, file_size, parse

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ....io_formats.errors import MeshferryError, MissingLibraryError
+from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ... import environment, interruption
 from ...reporting import one_line
 from ..journal import journal_entry

@@ -6,7 +6,7 @@ import argparse
 import shlex
 import sys
 
-from ....io_formats.errors import MeshferryError
+from ....io_formats.core.errors import MeshferryError
 
 WITH_PARENT = "--end-with-parent"
 """What a shard is told that nobody would wait for if the one who started it were gone."""

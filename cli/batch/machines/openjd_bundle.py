@@ -27,8 +27,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ....blender_data.importing.import_options import MATERIAL_LIBRARY
-from ....io_formats.errors import MeshferryError
-from ....io_formats.replacing import refusal, replace_file
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.disk.atomic_write import refusal, replace_file
 from ...conversions import blender_formats
 from ...reporting import counted
 from ..plan.plan_file import BatchFile, Plan, line_of

@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from ....io_formats.errors import MeshferryError
+from ....io_formats.core.errors import MeshferryError
 
 _ELEMENT = re.compile(r"\s*(-?\d+)\s*(?:-\s*(-?\d+)\s*(?::\s*(-?\d+)\s*)?)?")
 _DIGITS = 18

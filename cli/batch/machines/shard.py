@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 
-from ....io_formats import locks
-from ....io_formats.errors import MeshferryError, MissingLibraryError
-from ....io_formats.replacing import refusal, replace_file
+from ....io_formats.core.errors import MeshferryError, MissingLibraryError
+from ....io_formats.disk import locks
+from ....io_formats.disk.atomic_write import refusal, replace_file
 from ... import environment, interruption
 from ...reporting import Reporter, counted
 from .. import driver

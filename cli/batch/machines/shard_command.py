@@ -6,8 +6,8 @@ import argparse
 import shutil
 from pathlib import Path
 
-from ....io_formats.errors import MeshferryError
-from ....io_formats.replacing import refusal
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.disk.atomic_write import refusal
 from ...conversions.conversion_arguments import given_conversion
 from ...reporting import Reporter
 from ..driver import Run

@@ -11,8 +11,8 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ....io_formats import locks
-from ....io_formats.replacing import remove_file
+from ....io_formats.disk import locks
+from ....io_formats.disk.atomic_write import remove_file
 from ..journal.journal import LOCK_SUFFIX
 from ..tasks import SHARDS_FOLDER, STATE_FOLDER
 

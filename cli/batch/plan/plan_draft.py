@@ -19,8 +19,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ....io_formats.errors import MeshferryError
-from ....io_formats.name_keys import NameRules, rules_of
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.disk.name_keys import NameRules, rules_of
 from ... import inputs
 from ...conversions.convert_plan import renamed
 from ..tasks import Source, Task

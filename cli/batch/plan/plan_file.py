@@ -21,8 +21,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ....io_formats.errors import FormatError
-from ....io_formats.replacing import refusal
+from ....io_formats.core.errors import FormatError
+from ....io_formats.disk.atomic_write import refusal
 from ..tasks import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Task
 
 _STEP = 1024

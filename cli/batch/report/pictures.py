@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ....blender_data.importing.import_options import IMPORT_OPTIONS
-from ....io_formats import files
-from ....io_formats.errors import ExportError, MissingLibraryError
-from ....io_formats.garbage import without_collection
-from ....io_formats.options import resolve
-from ....io_formats.replacing import refusal, replace_file
-from ....io_formats.scene import Scene
+from ....io_formats import api
+from ....io_formats.binary.gc_pause import without_collection
+from ....io_formats.core.errors import ExportError, MissingLibraryError
+from ....io_formats.core.options import resolve
+from ....io_formats.core.scene import Scene
+from ....io_formats.disk.atomic_write import refusal, replace_file
 from ...conversions import blender_exchange, blender_formats
 from ...conversions.blend_files import BlendSession
 from ...conversions.blender_formats import BlenderFormat
@@ -80,7 +80,7 @@ def render(
     if known is not None:
         _open(session, source, known, content)
     else:
-        scene = files.read_scene(source, read_options, data=content)
+        scene = api.read_scene(source, read_options, data=content)
         session.start_empty()
         with without_collection():
             _import(session, scene, source)

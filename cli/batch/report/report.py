@@ -16,8 +16,8 @@ from pathlib import Path
 from string import Template
 from urllib.parse import quote
 
-from ....io_formats.errors import ExportError
-from ....io_formats.replacing import refusal, remove_file, replace_file
+from ....io_formats.core.errors import ExportError
+from ....io_formats.disk.atomic_write import refusal, remove_file, replace_file
 from ...reporting import counted, printable
 from ..progress import time_text
 from ..tasks import Result

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-from ....io_formats import files
-from ....io_formats.errors import FormatError, MeshferryError
-from ....io_formats.replacing import refusal
+from ....io_formats import api
+from ....io_formats.core.errors import FormatError, MeshferryError
+from ....io_formats.disk.atomic_write import refusal
 from ...conversions import blender_formats
 from ...conversions.blender_formats import BlenderFormat
 from ...conversions.clip_choice import ClipChoice
@@ -157,7 +157,7 @@ def _content_and_hash(source: Path, loaded: LoadedTask) -> tuple[bytes | None, s
     """
     content = loaded.content
     if content is None and loaded.task.size <= _LARGE and blender_formats.by_path(source) is None:
-        content = files.read_bytes(source)
+        content = api.read_bytes(source)
     if content is not None:
         return content, hashlib.blake2b(content, digest_size=_HASH_SIZE).hexdigest()
     try:

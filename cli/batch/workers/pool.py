@@ -11,7 +11,7 @@ from dataclasses import replace
 from multiprocessing.connection import wait
 from types import TracebackType
 
-from ....io_formats.errors import MeshferryError, MissingLibraryError
+from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ... import interruption
 from ..tasks import LoadedTask, Result, Status
 from . import messages

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ....io_formats import locks
-from ....io_formats.errors import MeshferryError
-from ....io_formats.replacing import refusal, remove_folder
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.disk import locks
+from ....io_formats.disk.atomic_write import refusal, remove_folder
 from ...reporting import one_line
 from .messages import Greeting
 

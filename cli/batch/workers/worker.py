@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 
-from ....io_formats.errors import MeshferryError, MissingLibraryError
-from ....io_formats.replacing import remove_folder
+from ....io_formats.core.errors import MeshferryError, MissingLibraryError
+from ....io_formats.disk.atomic_write import remove_folder
 from ... import environment, interruption
 from ...reporting import cause, make_streams_safe
 from . import messages

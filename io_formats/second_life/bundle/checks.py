@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...findings import Finding, error, warning
+from ...core.findings import Finding, error, warning
 from ..llsd_binary import as_integer
 from ..mesh.checks import asset_findings
 from ..models import LEVELS, models_of

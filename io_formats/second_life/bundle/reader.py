@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import FormatError, UnsupportedFormatError
+from ...core.errors import FormatError, UnsupportedFormatError
 from ..llsd_binary import MOST_VALUES, Allowance, RawString, as_integer, encoded
 from ..llsd_binary import read as read_value
 from ..mesh.container import inflater

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ExportError, FormatError
-from ...quantization import linear_to_srgb, srgb_to_linear
-from ...scene import Material, Scene, Texture
-from ...wording import counted, listed
+from ...binary.quantization import linear_to_srgb, srgb_to_linear
+from ...core.errors import ExportError, FormatError
+from ...core.messages import counted, listed
+from ...core.scene import Material, Scene, Texture
 from ..mesh.asset_builder import BuiltAsset, build, material_list
 from ..mesh.document import BLOCKS, Asset
 from ..mesh.scene_builder import SceneBuilder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...output_files import OutputFile
+from ...core.output_file import OutputFile
 from ..llsd_binary import RawString, sorted_map
 from ..llsd_binary import write as write_value
 from ..mesh.writer import write as write_asset

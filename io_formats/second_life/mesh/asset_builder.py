@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ExportError
-from ...quantization import quantise, quantise_normals
-from ...scene import FloatArray, Node
-from ...wording import Warn
+from ...binary.quantization import quantise, quantise_normals
+from ...core.errors import ExportError
+from ...core.messages import Warn
+from ...core.scene import FloatArray, Node
 from .. import domains, hull_points
 from ..faces import FaceArrays
 from ..models import LEVELS, Model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...findings import Finding, error, warning
+from ...core.findings import Finding, error, warning
 from ..faces import MOST_FACES
 from ..llsd_binary import as_integer
 from ..models import LEVEL_LABELS, LEVELS, models_of

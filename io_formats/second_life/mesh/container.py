@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import FormatError, UnsupportedFormatError
+from ...core.errors import FormatError, UnsupportedFormatError
 from ..llsd_binary import Allowance, as_integer
 from ..llsd_binary import read as read_value
 from .document import BLOCKS, OLD_PHYSICS_MESH

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import FormatError
+from ...core.errors import FormatError
 from ..domains import NoNumber, domain_map, domain_of
 from ..llsd_binary import as_bytes, as_reals, singles, sorted_map
 from .weights import decode as decode_weights

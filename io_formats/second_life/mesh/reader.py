@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import FormatError
+from ...core.errors import FormatError
 from ..models import LEVELS
 from .container import Inflater, Parts, inflater, take_apart
 from .document import Asset

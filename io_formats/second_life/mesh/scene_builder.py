@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ... import scene as sc
-from ...errors import FormatError
-from ...flattening import moved
-from ...level_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
-from ...normals import repair
-from ...options import resolve
-from ...quantization import dequantise, dequantise_normals
-from ...quaternions import matrices_to_quaternions
-from ...transforms import matrix_of_transform
-from ...wording import counted, listed
+from ...binary.quantization import dequantise, dequantise_normals
+from ...core import scene as sc
+from ...core.errors import FormatError
+from ...core.messages import counted, listed
+from ...core.options import resolve
+from ...geometry.normals import repair
+from ...geometry.quaternions import matrices_to_quaternions
+from ...geometry.transforms import matrix_of_transform
+from ...passes.flatten import moved
+from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from .. import avatar_space, llsd_binary
 from ..degenerates import degenerate_triangles
 from ..faces import OFF_ONE

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...errors import ExportError
-from ...scene import Node, Scene
-from ...wording import listed
+from ...core.errors import ExportError
+from ...core.messages import listed
+from ...core.scene import Node, Scene
 from ..models import Model, models_of
 from ..placement import Placement, nodes_of
 from ..prepared import prepare, submodel_count

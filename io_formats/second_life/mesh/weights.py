@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...records import record_starts
+from ...binary.records import record_starts
 
 MOST = 4
 """Influences of a vertex."""

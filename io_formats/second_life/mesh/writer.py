@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 
-from ...errors import ExportError
+from ...core.errors import ExportError
 from ..llsd_binary import sorted_map
 from ..llsd_binary import write as write_value
 from .container import block_entries, block_of_key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...findings import Finding, error, warning
+from ...core.findings import Finding, error, warning
 from ..mesh.checks import asset_findings
 from ..rules import check_scene
 from .document import UploadRequest

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import FormatError
-from ...files import read_bytes
-from ...quantization import linear_to_srgb
-from ...quaternions import matrices_to_quaternions
-from ...scene import Material, Scene, Texture
-from ...wording import listed
+from ...api import read_bytes
+from ...binary.quantization import linear_to_srgb
+from ...core.errors import FormatError
+from ...core.messages import listed
+from ...core.scene import Material, Scene, Texture
+from ...geometry.quaternions import matrices_to_quaternions
 from ..mesh.asset_builder import BuiltAsset
 from ..mesh.document import Asset
 from ..mesh.physics_block import hulls_of

@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import MissingLibraryError
-from ...output_files import OutputFile
+from ...core.errors import MissingLibraryError
+from ...core.output_file import OutputFile
 from ..mesh import writer as mesh_writer
 from .document import RequestFace, RequestInstance, UploadRequest
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ...findings import Finding, warning
-from ...scene import Mesh, Scene
+from ...core.findings import Finding, warning
+from ...core.scene import Mesh, Scene
 from .. import rules
 from ..models import LEVEL_LABELS, Model, models_of
 from .document import UploadSet

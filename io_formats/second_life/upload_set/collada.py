@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import numpy.typing as npt
 
-from ...level_names import PHYSICS_SUFFIX
+from ...passes.lod_names import PHYSICS_SUFFIX
 from . import names
 from .document import ColladaFile, Geometry, Image, Instance, JointTree, Matrix, Skin, UploadSet
 from .numbers import integers, reals

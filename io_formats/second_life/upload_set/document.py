@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ...level_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
-from ...scene import FloatArray, IntArray
+from ...core.scene import FloatArray, IntArray
+from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 
 SUFFIXES = (*LEVEL_SUFFIXES, PHYSICS_SUFFIX)
 """What stands behind the chosen name in the name of each file, the finest level first."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ExportError
-from ...mesh_parts import pool
-from ...normals import face_normals, unit, vertex_normals
-from ...scene import AnyArray, FloatArray, IntArray, Layer, Mesh
-from ...vertices import drop_repeated_corners, weld_map
-from ...wording import Warn, counted
+from ...core.errors import ExportError
+from ...core.messages import Warn, counted
+from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
+from ...geometry.normals import face_normals, unit, vertex_normals
+from ...geometry.submeshes import pool
+from ...geometry.vertices import drop_repeated_corners, weld_map
 from .document import Geometry, Triangles
 
 Points = npt.NDArray[np.intp]

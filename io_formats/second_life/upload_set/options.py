@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...options import Option
+from ...core.options import Option
 from ..options import EXPORT_OPTIONS as SHARED
 
 TEXTURES = Option(

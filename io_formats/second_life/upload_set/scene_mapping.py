@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...scene import Scene
+from ...core.scene import Scene
 from ..models import models_of
 from .document import UploadSet
 from .set_builder import SetBuilder

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ExportError
-from ...joining import join
-from ...mesh_parts import part_of_slots
-from ...options import resolve
-from ...scene import Mesh, Node, Scene
-from ...vertices import drop_repeated_corners
-from ...wording import Warn, counted
+from ...core.errors import ExportError
+from ...core.messages import Warn, counted
+from ...core.options import resolve
+from ...core.scene import Mesh, Node, Scene
+from ...geometry.submeshes import part_of_slots
+from ...geometry.vertices import drop_repeated_corners
+from ...passes.join_meshes import join
 from .. import rigging
 from ..faces import MOST_FACES, strongest
 from ..models import LEVEL_LABELS, Model, models_of

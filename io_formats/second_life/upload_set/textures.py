@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ...quantization import linear_to_srgb
-from ...scene import Material as SceneMaterial
-from ...scene import Scene, Texture
+from ...binary.quantization import linear_to_srgb
+from ...core.scene import Material as SceneMaterial
+from ...core.scene import Scene, Texture
 from . import names
 from .document import Image, Material
 

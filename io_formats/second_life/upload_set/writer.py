@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...output_files import OutputFile
+from ...core.output_file import OutputFile
 from . import names
 from .collada import Collada
 from .document import Image, UploadSet

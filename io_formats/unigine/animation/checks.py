@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from ...findings import Finding, error, warning
-from ...wording import counted, listed
+from ...core.findings import Finding, error, warning
+from ...core.messages import counted, listed
 from ..bones import Bone
 from ..frames import DeltaFrames
 from .document import SKELETON_VERSIONS, AnimationFile

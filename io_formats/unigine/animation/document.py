@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...scene import FloatArray
+from ...core.scene import FloatArray
 from ..bones import Bone
 from ..frames import DeltaFrames, FlaggedFrames
 

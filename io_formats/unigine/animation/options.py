@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...common_options import IMPORT_CHOICES
-from ...options import Choice, Option
+from ...core.options import Choice, Option
+from ...core.shared_options import IMPORT_CHOICES
 from ..mesh.options import ANIMATION_RATE, TURN
 
 IMPORT_OPTIONS: tuple[Option, ...] = (TURN, ANIMATION_RATE)

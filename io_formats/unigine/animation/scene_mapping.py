@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ExportError
-from ...options import resolve
-from ...scene import Clip, Joint, Scene, Skeleton
+from ...core.errors import ExportError
+from ...core.options import resolve
+from ...core.scene import Clip, Joint, Scene, Skeleton
 from .. import bounds
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
 from ..skeletons import IDENTITY, from_skeleton, to_skeleton

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import ExportError
+from ...core.errors import ExportError
 from .. import bones, compact_integers, frames, strings
 from .document import WRITTEN_VERSIONS, AnimationFile
 

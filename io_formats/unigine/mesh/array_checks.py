@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ...scene import AnyArray, FloatArray
-from ...wording import counted, listed
+from ...core.messages import counted, listed
+from ...core.scene import AnyArray, FloatArray
 
 _WIDE = 768
 """Numbers a row that reductions go over together, a multiple of 3: rows of 3 are ten times slower."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...bytestream import ByteStream
-from ...errors import FormatError
-from ...scene import AnyArray
+from ...binary.byte_reader import ByteStream
+from ...core.errors import FormatError
+from ...core.scene import AnyArray
 from .. import collision, compact_integers, lz4_block, strings
 from ..bones import read_table, read_transforms
 from . import surface_arrays

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ExportError
-from ...mesh_parts import Pool
-from ...scene import AnyArray, Mesh
-from ...wording import counted
+from ...core.errors import ExportError
+from ...core.messages import counted
+from ...core.scene import AnyArray, Mesh
+from ...geometry.submeshes import Pool
 from . import document as doc
 
 MOST_WEIGHTS = 4

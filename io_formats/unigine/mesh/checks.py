@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...findings import Finding, error, warning
-from ...wording import counted, listed
+from ...core.findings import Finding, error, warning
+from ...core.messages import counted, listed
 from ..animation.checks import check_bones
 from . import array_checks
 from .document import BLOCK_VERSIONS, MeshFile, Surface

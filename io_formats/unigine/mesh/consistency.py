@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import ExportError
+from ...core.errors import ExportError
 from . import array_checks, surface_arrays
 from .document import (
     ANIMATED_VERSIONS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...scene import AnyArray, FloatArray
+from ...core.scene import AnyArray, FloatArray
 from ..bones import Bone
 from ..frames import DeltaFrames
 

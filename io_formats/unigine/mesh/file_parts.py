@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...errors import ExportError
-from ...flattening import meshes_in_one_space
-from ...import_choices import all_choices
-from ...joining import join
-from ...levels_of_detail import coarser_nodes, join_levels
-from ...options import resolve
-from ...scene import Node, Scene
+from ...core.errors import ExportError
+from ...core.import_choices import all_choices
+from ...core.options import resolve
+from ...core.scene import Node, Scene
+from ...passes.flatten import meshes_in_one_space
+from ...passes.join_meshes import join
+from ...passes.lod import coarser_nodes, join_levels
 from .options import EXPORT_OPTIONS
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import scene as sc
-from ...joining import only_mesh
-from ...mesh_parts import Pool, pool
-from ...options import resolve
-from ...wording import counted, listed
+from ...core import scene as sc
+from ...core.messages import counted, listed
+from ...core.options import resolve
+from ...geometry.submeshes import Pool, pool
+from ...passes.join_meshes import only_mesh
 from .. import bounds, joint_tracks, tangent_frames
 from ..skeletons import from_skeleton
 from ..turning import turned

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...bytestream import ByteStream
-from ...errors import UnsupportedFormatError
+from ...binary.byte_reader import ByteStream
+from ...core.errors import UnsupportedFormatError
 from ..bones import oddities
 from . import array_checks, block_reader, stream_reader
 from .document import BLOCK_VERSIONS, READ_VERSIONS, SOUP_VERSION, MeshFile, SoupSurface

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...errors import ExportError
-from ...scene import Mesh, Node, Scene
+from ...core.errors import ExportError
+from ...core.scene import Mesh, Node, Scene
 from . import document as doc
 
 MOST_SURFACES = 32767

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ... import levels_of_detail
-from ... import scene as sc
-from ...errors import FormatError
-from ...normals import face_normals, unit
-from ...options import resolve
-from ...vertices import weld_map
-from ...wording import counted
+from ...core import scene as sc
+from ...core.errors import FormatError
+from ...core.messages import counted
+from ...core.options import resolve
+from ...geometry.normals import face_normals, unit
+from ...geometry.vertices import weld_map
+from ...passes import lod
 from .. import joint_tracks, tangent_frames
 from ..skeletons import to_skeleton
 from ..turning import turned
@@ -40,14 +40,14 @@ class SceneBuilder:
         mesh = self.soup_mesh() if document.version == doc.SOUP_VERSION else self.mesh()
         node = sc.Node(name, mesh=mesh)
         if chosen["use_surface_name"] and mesh.surfaces:
-            node.name = levels_of_detail.without_level(mesh.surfaces[0].name) or name
+            node.name = lod.without_level(mesh.surfaces[0].name) or name
         self.scene.nodes.append(node)
         if document.bones:
             self.skeleton(node)
         for animation in document.animations:
             self.clip(animation, float(chosen["assumed_frame_rate"]))
         if chosen["use_lod_objects"]:
-            self.scene = levels_of_detail.separate(self.scene)
+            self.scene = lod.separate(self.scene)
         if chosen["use_turn"]:
             self.scene = turned(self.scene)
 

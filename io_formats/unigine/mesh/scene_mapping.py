@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...scene import Scene
+from ...core.scene import Scene
 from . import file_parts
 from .document import MeshFile
 from .mesh_builder import MeshBuilder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...bytestream import ByteStream
+from ...binary.byte_reader import ByteStream
 from .. import compact_integers, strings
 from ..bones import read_table, read_transforms
 from ..frames import read_embedded_frames

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...bytestream import ByteStream
-from ...errors import FormatError
-from ...records import record_starts
-from ...scene import AnyArray, FloatArray
+from ...binary.byte_reader import ByteStream
+from ...binary.records import record_starts
+from ...core.errors import FormatError
+from ...core.scene import AnyArray, FloatArray
 from .. import compact_integers
 from . import array_checks
 from .document import DEFAULT_LIGHTMAP, LIGHTMAP_VERSIONS, Surface, Weights

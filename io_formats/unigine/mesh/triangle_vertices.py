@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ... import normals as normal_repair
-from ...mesh_parts import shared_index
-from ...quantization import linear_to_srgb, to_unorm
-from ...scene import AnyArray, FloatArray, IntArray, Layer, Mesh, ShapeKey
-from ...tangents import vertex_tangents
-from ...vertices import layer_keys, split
-from ...wording import counted
+from ...binary.quantization import linear_to_srgb, to_unorm
+from ...core.messages import counted
+from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, ShapeKey
+from ...geometry import normals as normal_repair
+from ...geometry.submeshes import shared_index
+from ...geometry.tangents import vertex_tangents
+from ...geometry.vertices import layer_keys, split
 
 _LONGEST = np.float32(1e9)
 """Beyond, a tangent's square may not be a number in single precision; such a tangent is none."""

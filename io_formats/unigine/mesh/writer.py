@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ExportError
-from ...scene import AnyArray
+from ...core.errors import ExportError
+from ...core.scene import AnyArray
 from .. import collision, compact_integers, strings
 from ..bones import encode_table, encode_transforms
 from ..frames import write_embedded_frames

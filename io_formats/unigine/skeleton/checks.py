@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...findings import Finding, error, warning
+from ...core.findings import Finding, error, warning
 from ..animation.checks import check_bones
 from .document import SkeletonFile
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...common_options import IMPORT_CHOICES
-from ...options import Option
+from ...core.options import Option
+from ...core.shared_options import IMPORT_CHOICES
 from ..mesh.options import TURN
 
 IMPORT_OPTIONS: tuple[Option, ...] = (TURN,)

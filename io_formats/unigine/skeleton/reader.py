@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...bytestream import ByteStream
+from ...binary.byte_reader import ByteStream
 from .. import bones, strings
 from . import writer
 from .document import Profile, SkeletonFile

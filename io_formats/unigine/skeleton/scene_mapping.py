@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ExportError
-from ...options import resolve
-from ...scene import Scene
-from ...wording import counted
+from ...core.errors import ExportError
+from ...core.messages import counted
+from ...core.options import resolve
+from ...core.scene import Scene
 from ..skeletons import from_skeleton, to_skeleton
 from ..turning import turned
 from .document import Profile, SkeletonFile

@@ -28,29 +28,29 @@ ALL = (*MESHES, "unigine_animation", "unigine_skeleton")
 
 def make_library(folder: Path, count: int, kinds: tuple[str, ...] = ALL) -> list[Path]:
     """Write ``count`` files into folders of a hundred, the kinds in turns; no two of them are the same."""
-    from meshferry.io_formats import files, formats
+    from meshferry.io_formats import api, registry
 
     made = []
     for number in range(count):
-        target = formats.by_name(kinds[number % len(kinds)])
+        target = registry.by_name(kinds[number % len(kinds)])
         path = folder / f"set_{number // PER_FOLDER:04d}" / f"thing_{number:06d}{target.extensions[0]}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        (part,) = files.files_of(_SCENES[target.name](number, path.stem), target, None)
-        path.write_bytes(files.encode_part(part, target, stem=path.stem).outputs[-1].data)
+        (part,) = api.files_of(_SCENES[target.name](number, path.stem), target, None)
+        path.write_bytes(api.encode_part(part, target, stem=path.stem).outputs[-1].data)
         made.append(path)
     return made
 
 
 def prop(number: int, name: str) -> Any:
     """Return a scene with one lathed shape of its own proportions."""
-    from meshferry.io_formats.scene import Node, Scene
+    from meshferry.io_formats.core.scene import Node, Scene
 
     return Scene(name, [Node(name, mesh=_lathed(number))])
 
 
 def character(number: int, name: str) -> Any:
     """Return a scene with one weighted shape on a chain of joints."""
-    from meshferry.io_formats.scene import Node, Scene
+    from meshferry.io_formats.core.scene import Node, Scene
 
     mesh = _lathed(number)
     along = np.clip(mesh.points[:, 2] * JOINTS, 0, JOINTS - 1.001)
@@ -65,7 +65,7 @@ def character(number: int, name: str) -> Any:
 
 def motion(number: int, name: str) -> Any:
     """Return a scene with a chain of joints and its animation."""
-    from meshferry.io_formats.scene import Clip, Scene, TransformTrack
+    from meshferry.io_formats.core.scene import Clip, Scene, TransformTrack
 
     angle = np.sin(np.linspace(0, 2 * np.pi, FRAMES)) * (0.2 + 0.001 * (number % 300))
     turned = np.zeros((FRAMES, 4), np.float32)
@@ -81,7 +81,7 @@ def motion(number: int, name: str) -> Any:
 
 def bones(_number: int, name: str) -> Any:
     """Return a scene with a chain of joints alone."""
-    from meshferry.io_formats.scene import Scene
+    from meshferry.io_formats.core.scene import Scene
 
     return Scene(name, [], [_chain()])
 
@@ -95,14 +95,14 @@ _SCENES: dict[str, Callable[[int, str], Any]] = {
 
 
 def _chain() -> Any:
-    from meshferry.io_formats.scene import Joint, Skeleton
+    from meshferry.io_formats.core.scene import Joint, Skeleton
 
     return Skeleton("chain", [Joint(f"joint_{n}", n - 1, (0.0, 0.0, 1 / JOINTS if n else 0.0)) for n in range(JOINTS)])
 
 
 def _lathed(number: int) -> Any:
     """Return a mesh: a profile that differs from file to file, turned about the vertical."""
-    from meshferry.io_formats.scene import Layer, Mesh
+    from meshferry.io_formats.core.scene import Layer, Mesh
 
     random = np.random.default_rng(number)
     around = np.linspace(0, 2 * np.pi, SEGMENTS, endpoint=False)

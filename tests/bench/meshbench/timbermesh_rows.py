@@ -145,9 +145,9 @@ def memory(triangles: int, rounds: int, folder: Path) -> list[Row]:
 
 def decoded_bytes(path: Path) -> int:
     """Return the bytes of all vertex layers and indices of a file, as stored: float32 values and int32 indices."""
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
-    model = formats.by_name("timbermesh").read(path.read_bytes())
+    model = registry.by_name("timbermesh").read(path.read_bytes())
     layers = sum(len(found.data) for node in model.nodes for found in node.properties)
     return layers + sum(mesh.indices.nbytes for node in model.nodes for mesh in node.meshes)
 

@@ -78,13 +78,13 @@ def expect_file(path: Path) -> Callable[[], None]:
 
 def reading(triangles: int, rounds: int, folder: Path) -> list[Row]:
     """Compare decoding to checked arrays with copying the bytes."""
-    from meshferry.io_formats import formats
+    from meshferry.io_formats import registry
 
     ours, _ = files(folder, f"static-{triangles}")
     build_static(triangles)
     export_ours(ours)
     data = ours.read_bytes()
-    mesh = formats.by_name("unigine_mesh")
+    mesh = registry.by_name("unigine_mesh")
     tasks = [Task("read", lambda: mesh.read(data)), Task("copy", lambda: bytearray(data))]
     seconds = in_turns(tasks, max(rounds, 15))
     return [ratio_row(f"read ms13 ({len(data) / 2**20:.0f} MiB) : copy its bytes", "read", "copy", 1.0, seconds)]

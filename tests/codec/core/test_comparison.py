@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from meshferry.io_formats.comparison import differences
-from meshferry.io_formats.scene import Clip, Layer, Mesh, Node, Scene
+from meshferry.io_formats.core.scene import Clip, Layer, Mesh, Node, Scene
+from meshferry.io_formats.passes.compare_scenes import differences
 
 SQUARE = np.array([(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)], np.float32)
 CORNERS = np.array([0, 1, 2, 0, 2, 3], np.int32)

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import oracle
 import pytest
-from meshferry.io_formats import file_sets, files
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.output_files import OutputFile
+from meshferry.io_formats import api
+from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.core.output_file import OutputFile
+from meshferry.io_formats.disk import file_sets
 
 ROOT = Path(__file__).resolve().parents[3]
 POSIX = os.name == "posix"
@@ -42,7 +43,7 @@ def test_new_and_replaced_sets(tmp_path: Path) -> None:
 
 
 def test_a_set_of_one_is_a_file(tmp_path: Path) -> None:
-    assert files.write_outputs(str(tmp_path / "hut.dae"), outputs(b"one", ["other.dae"])) == []
+    assert api.write_outputs(str(tmp_path / "hut.dae"), outputs(b"one", ["other.dae"])) == []
     assert contents(tmp_path) == {"hut.dae": b"one other.dae"}
 
 
@@ -222,8 +223,8 @@ import os, sys
 from pathlib import Path
 from load_package import load_package
 load_package()
-from meshferry.io_formats import file_sets
-from meshferry.io_formats.output_files import OutputFile
+from meshferry.io_formats.disk import file_sets
+from meshferry.io_formats.core.output_file import OutputFile
 
 folder, step, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 events = ("open", "os.rename", "os.link", "os.mkdir", "os.chmod", "os.remove", "os.rmdir", "os.truncate")
@@ -346,7 +347,8 @@ def test_an_export_that_is_going_on_is_left_alone(tmp_path: Path) -> None:
         plan.flush()
         program = (
             "import sys; from pathlib import Path; from load_package import load_package; load_package();"
-            "from meshferry.io_formats import file_sets; from meshferry.io_formats.output_files import OutputFile;"
+            "from meshferry.io_formats.disk import file_sets;"
+            "from meshferry.io_formats.core.output_file import OutputFile;"
             "print(file_sets.write_outputs(Path(sys.argv[1]), [OutputFile('a', b''), OutputFile('hut.dae', b'')]))"
         )
         arguments = [sys.executable, "-c", program, str(tmp_path / "hut.dae")]

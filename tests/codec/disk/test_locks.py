@@ -5,7 +5,7 @@ import os
 import sys
 
 import pytest
-from meshferry.io_formats import locks
+from meshferry.io_formats.disk import locks
 
 
 def test_a_held_file_is_held_until_it_is_closed(tmp_path):

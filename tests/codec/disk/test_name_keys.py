@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from meshferry.io_formats import name_keys
-from meshferry.io_formats.name_keys import CAUTIOUS, NameRules, PathTable
+from meshferry.io_formats.disk import name_keys
+from meshferry.io_formats.disk.name_keys import CAUTIOUS, NameRules, PathTable
 
 PAIRS = {"case": ("Ä", "ä"), "sharp s": ("straße", "strasse"), "composition": ("\u00e9", "e\u0301")}
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from meshferry.io_formats import file_sets, replacing
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.output_files import OutputFile
+from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.core.output_file import OutputFile
+from meshferry.io_formats.disk import atomic_write, file_sets
 
 
 @pytest.fixture
@@ -32,17 +32,17 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         refuse("unlink", path)
         unlink(path)
 
-    monkeypatch.setattr(replacing.sys, "platform", "win32")
-    monkeypatch.setattr(replacing.os, "replace", windows_replace)
-    monkeypatch.setattr(replacing.os, "unlink", windows_unlink)
-    monkeypatch.setattr(replacing.time, "sleep", lambda _: None)
-    monkeypatch.setattr(replacing.shutil, "_use_fd_functions", False)  # as on Windows
+    monkeypatch.setattr(atomic_write.sys, "platform", "win32")
+    monkeypatch.setattr(atomic_write.os, "replace", windows_replace)
+    monkeypatch.setattr(atomic_write.os, "unlink", windows_unlink)
+    monkeypatch.setattr(atomic_write.time, "sleep", lambda _: None)
+    monkeypatch.setattr(atomic_write.shutil, "_use_fd_functions", False)  # as on Windows
     monkeypatch.setattr(file_sets, "lock", lambda _: True)  # msvcrt exists on Windows only
     return violations
 
 
 def write_one(path: Path) -> None:
-    replacing.replace_file(path, b"new")
+    atomic_write.replace_file(path, b"new")
 
 
 def write_set(path: Path) -> None:
@@ -97,13 +97,13 @@ def test_a_folder_goes_with_its_read_only_files(windows: dict[str, int], tmp_pat
     folder.mkdir()
     (folder / "kept").write_bytes(b"")
     (folder / "kept").chmod(0o444)
-    replacing.remove_folder(folder)
+    atomic_write.remove_folder(folder)
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("name", ["a.mesh", "a_house_of_the_village.mesh", "ä" * 120 + ".mesh"])
 def test_temporary_names_are_no_longer_than_the_target(tmp_path: Path, name: str) -> None:
-    handle, temporary = replacing.temporary_file(tmp_path / name)
+    handle, temporary = atomic_write.temporary_file(tmp_path / name)
     os.close(handle)
     used = Path(temporary).name
     assert len(os.fsencode(used)) <= max(len(os.fsencode(name)), 24)

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshferry.io_formats import connectivity
-from meshferry.io_formats import scene as sc
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.geometry import connectivity
 
 
 def merged(count: int, pairs: list[tuple[int, int]]) -> list[int]:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats import vertices
-from meshferry.io_formats.joining import join
-from meshferry.io_formats.vertices import Split, SplitKey, points_first, split, split_mesh, weld, weld_map
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.geometry import vertices
+from meshferry.io_formats.geometry.vertices import Split, SplitKey, points_first, split, split_mesh, weld, weld_map
+from meshferry.io_formats.passes.join_meshes import join
 
 
 @st.composite

@@ -49,8 +49,8 @@ def main() -> None:
     from load_package import load_package
 
     load_package()
-    from meshferry.io_formats.errors import FormatError
-    from meshferry.io_formats.formats import TIMBERMESH
+    from meshferry.io_formats.core.errors import FormatError
+    from meshferry.io_formats.registry import TIMBERMESH
 
     documents = {name: TIMBERMESH.read(Path(name).read_bytes()) for name in given["files"]}
     import google.protobuf

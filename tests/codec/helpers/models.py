@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from meshferry.io_formats import scene as sc
+from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.timbermesh import document as doc
 
 IDENTITY: dict[str, Any] = {
@@ -110,7 +110,7 @@ def grid_mesh(size: int = 4, *, seed: int = 0, materials: int = 2) -> sc.Mesh:
     half = np.repeat(np.arange(len(corner_point) // 3) % 2 == 1, 3)
     uv[half] += 1
     colors = rng.integers(0, 256, (len(points), 4), dtype=np.uint8)[corner_point]
-    from meshferry.io_formats.normals import vertex_normals
+    from meshferry.io_formats.geometry.normals import vertex_normals
 
     return sc.Mesh(
         points=points,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from meshferry.io_formats import scene as sc
+from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.unigine import tangent_frames
 from meshferry.io_formats.unigine.bones import Bone
 from meshferry.io_formats.unigine.mesh import document as doc

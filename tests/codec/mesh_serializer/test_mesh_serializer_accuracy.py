@@ -8,8 +8,8 @@ import mesh_serializer_oracle as oracle
 import numpy as np
 import numpy.typing as npt
 import pytest
-from meshferry.io_formats.formats import MESH_SERIALIZER
-from meshferry.io_formats.scene import Layer, Mesh, Node, Scene
+from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
+from meshferry.io_formats.registry import MESH_SERIALIZER
 
 Floats = npt.NDArray[np.float64]
 MESHES = 200

@@ -11,10 +11,10 @@ from pathlib import Path
 import mesh_serializer_bytes as made
 import numpy as np
 import pytest
-from meshferry.io_formats import files, formats
-from meshferry.io_formats.errors import FormatError
-from meshferry.io_formats.formats import MESH_SERIALIZER
+from meshferry.io_formats import api, registry
+from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.mesh_serializer.document import Document, Variant
+from meshferry.io_formats.registry import MESH_SERIALIZER
 
 ROW = re.compile(r"^\| (\w+\.(?:data|bin)) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", re.MULTILINE)
 HASH = re.compile(r"^\| (\w+\.(?:data|bin)) \|.*\| ([0-9a-f]{64}) \|$", re.MULTILINE)
@@ -31,7 +31,7 @@ def folder(samples: Path) -> Path:
 
 def loaded(data: bytes) -> Document:
     """Recognise and read."""
-    assert formats.by_content(data[: formats.HEAD_SIZE], len(data)) is MESH_SERIALIZER
+    assert registry.by_content(data[: registry.HEAD_SIZE], len(data)) is MESH_SERIALIZER
     document = MESH_SERIALIZER.read(data)
     assert isinstance(document, Document)
     return document
@@ -39,7 +39,7 @@ def loaded(data: bytes) -> Document:
 
 def refused(data: bytes) -> str:
     with pytest.raises(FormatError) as refusal:
-        files.load("mesh.data", data=data)
+        api.load("mesh.data", data=data)
     assert not str(refusal.value).endswith(".")
     return str(refusal.value)
 
@@ -126,7 +126,7 @@ def test_changed_bytes_are_read_or_refused(name: str) -> None:
         changed = bytearray(data)
         changed[rng.randrange(min(len(changed), rng.choice((12, len(changed)))))] = rng.randrange(256)
         try:
-            document = files.load("mesh.data", data=bytes(changed)).document
+            document = api.load("mesh.data", data=bytes(changed)).document
         except FormatError:
             continue
         if isinstance(document, Document):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import mesh_serializer_bytes as made
 import pytest
-from meshferry.io_formats import formats
-from meshferry.io_formats.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.formats import FORMATS, HEAD_SIZE, MESH_SERIALIZER
+from meshferry.io_formats import registry
+from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
 from meshferry.io_formats.mesh_serializer.document import Variant
 from meshferry.io_formats.mesh_serializer.sniffing import variant_of
+from meshferry.io_formats.registry import FORMATS, HEAD_SIZE, MESH_SERIALIZER
 
 CASES = 400
 
@@ -24,7 +24,7 @@ def sniffed(data: bytes) -> bool:
 
 def refusal_of(data: bytes) -> str:
     with pytest.raises(UnsupportedFormatError) as refusal:
-        formats.by_content(data[:HEAD_SIZE], len(data))
+        registry.by_content(data[:HEAD_SIZE], len(data))
     return str(refusal.value)
 
 
@@ -72,7 +72,7 @@ def test_marks_of_other_programs_win_over_a_length_that_fits(magic: bytes, words
         head = magic.ljust(HEAD_SIZE, b"\0")
     assert not MESH_SERIALIZER.sniff(head, size)
     with pytest.raises(UnsupportedFormatError, match=words):
-        formats.by_content(head, size)
+        registry.by_content(head, size)
 
 
 def test_a_unigine_mesh_is_one_whatever_its_length() -> None:
@@ -80,14 +80,14 @@ def test_a_unigine_mesh_is_one_whatever_its_length() -> None:
     vertices, triangles = struct.unpack_from("<HH", head)
     size = 5 + 24 + 6 * vertices + 6 * triangles
     assert not MESH_SERIALIZER.sniff(head, size)
-    assert formats.by_content(head, size) is formats.UNIGINE_MESH
+    assert registry.by_content(head, size) is registry.UNIGINE_MESH
 
 
 @pytest.mark.parametrize(("vertices", "triangles"), [(18, 8), (8, 18), (8, 26), (26, 5), (0x8012, 0x2101), (0xFF1A, 9)])
 def test_the_first_bytes_of_a_protocol_buffer_are_no_mark(vertices: int, triangles: int) -> None:
     """Uncompressed messages of Timbermesh begin with one of three bytes; a length that fits says more."""
     data = struct.pack("<HHB6f", vertices, triangles, 1, -1, 1, -2, 2, 0, 3) + bytes(6 * (vertices + triangles))
-    assert formats.by_content(data[:HEAD_SIZE], len(data)) is MESH_SERIALIZER
+    assert registry.by_content(data[:HEAD_SIZE], len(data)) is MESH_SERIALIZER
 
 
 # -- files that nobody of the family wrote ------------------------------------------------------
@@ -159,7 +159,7 @@ def test_foreign_files_are_left_alone(kind: str) -> None:
 def refusal_or_nothing(data: bytes) -> str:
     """Return why a file is refused; it may look like one of another format."""
     try:
-        formats.by_content(data[:HEAD_SIZE], len(data))
+        registry.by_content(data[:HEAD_SIZE], len(data))
     except FormatError as refusal:
         return str(refusal)
     return ""

@@ -9,11 +9,11 @@ import mesh_serializer_oracle as oracle
 import numpy as np
 import numpy.typing as npt
 import pytest
-from meshferry.io_formats import files
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.formats import MESH_SERIALIZER
-from meshferry.io_formats.mesh_parts import runs
-from meshferry.io_formats.scene import Layer, Mesh, Node, Role, Scene, Skeleton, Surface
+from meshferry.io_formats import api
+from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.core.scene import Layer, Mesh, Node, Role, Scene, Skeleton, Surface
+from meshferry.io_formats.geometry.submeshes import runs
+from meshferry.io_formats.registry import MESH_SERIALIZER
 
 Floats = npt.NDArray[np.float32]
 
@@ -43,8 +43,8 @@ def scene_of(*meshes: Mesh, **properties: object) -> Scene:
 
 def written(scene: Scene, **options: object) -> oracle.Plain:
     """Write a scene that is one file, as the command line does, and read it with the oracle."""
-    (part,) = files.files_of(scene, MESH_SERIALIZER, options)
-    return oracle.read(files.encode_part(part, MESH_SERIALIZER, options).outputs[-1].data)
+    (part,) = api.files_of(scene, MESH_SERIALIZER, options)
+    return oracle.read(api.encode_part(part, MESH_SERIALIZER, options).outputs[-1].data)
 
 
 def blender_points(plain: oracle.Plain) -> Floats:
@@ -135,8 +135,8 @@ def test_too_many_vertices_are_refused_with_the_numbers() -> None:
 
 
 def test_many_triangles_are_written_with_a_warning() -> None:
-    (part,) = files.files_of(scene_of(grid(181, 179)), MESH_SERIALIZER)
-    encoded = files.encode_part(part, MESH_SERIALIZER)
+    (part,) = api.files_of(scene_of(grid(181, 179)), MESH_SERIALIZER)
+    encoded = api.encode_part(part, MESH_SERIALIZER)
     assert len(oracle.read(encoded.outputs[-1].data).triangles) == 64_080
     assert encoded.losses == []
     assert encoded.warnings[0] == (
@@ -152,9 +152,9 @@ def test_each_object_is_a_file() -> None:
     coarse = Node("Coarse", mesh=grid(2, 2), lod=1, properties={"lod_of": 0})
     scene = scene_of(grid(3, 3), grid(4, 2))
     scene.nodes += [physics, coarse, Node("Empty")]
-    parts = files.files_of(scene, MESH_SERIALIZER)
+    parts = api.files_of(scene, MESH_SERIALIZER)
     assert [part.name for part in parts] == ["Part1", "Part2"]
-    sizes = [len(oracle.read(files.encode_part(part, MESH_SERIALIZER).outputs[-1].data).positions) for part in parts]
+    sizes = [len(oracle.read(api.encode_part(part, MESH_SERIALIZER).outputs[-1].data).positions) for part in parts]
     assert sizes == [9, 8]
 
 
@@ -169,7 +169,7 @@ def test_joined_objects_are_one_file() -> None:
     assert len(plain.positions) == 17 and len(plain.triangles) == 8 + 6
     wanted = np.concatenate((one.points, other.points + np.float32([10, 20, 30])))
     np.testing.assert_allclose(blender_points(plain), wanted, atol=3e-4)
-    assert files.files_of(scene, MESH_SERIALIZER, {"mesh_files": "JOINED"})[0].name == "Whole"
+    assert api.files_of(scene, MESH_SERIALIZER, {"mesh_files": "JOINED"})[0].name == "Whole"
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(257, 256), (200, 200)])
@@ -178,7 +178,7 @@ def test_large_meshes_become_numbered_files(columns: int, rows: int) -> None:
     mesh = grid(columns, rows, height=0)
     scene = scene_of(mesh)
     options = {"large_meshes": "SPLIT"}
-    parts = files.files_of(scene, MESH_SERIALIZER, options)
+    parts = api.files_of(scene, MESH_SERIALIZER, options)
     assert [part.name for part in parts] == [f"Part1_{number}" for number in range(1, len(parts) + 1)]
     assert len(parts) == math.ceil(mesh.triangle_count / 64_000)
     (said,) = scene.warnings
@@ -186,7 +186,7 @@ def test_large_meshes_become_numbered_files(columns: int, rows: int) -> None:
     assert scene.properties["made"] == [said], "nothing is lost, so a strict run goes on"
     found = []
     for part in parts:
-        plain = oracle.read(files.encode_part(part, MESH_SERIALIZER, options).outputs[-1].data)
+        plain = oracle.read(api.encode_part(part, MESH_SERIALIZER, options).outputs[-1].data)
         assert max(len(plain.positions), len(plain.triangles)) <= 64_000
         x, _, z = np.rint(np.array(plain.positions)).astype(int).T
         numbers = -x - z * columns  # of the point in the sheet
@@ -196,7 +196,7 @@ def test_large_meshes_become_numbered_files(columns: int, rows: int) -> None:
 
 def test_small_meshes_are_not_split() -> None:
     scene = scene_of(grid(20, 20), grid(181, 170))
-    assert [part.name for part in files.files_of(scene, MESH_SERIALIZER, {"large_meshes": "SPLIT"})] == [
+    assert [part.name for part in api.files_of(scene, MESH_SERIALIZER, {"large_meshes": "SPLIT"})] == [
         "Part1",
         "Part2",
     ]
@@ -211,8 +211,8 @@ def test_parts_of_a_file_keep_its_steps() -> None:
     mesh.points[:] = steps / 65535 * (high - low) + low
     mesh.surfaces = [Surface("", properties={"position_domain": domain})]
     options = {"large_meshes": "SPLIT"}
-    for part in files.files_of(scene_of(mesh), MESH_SERIALIZER, options):
-        plain = oracle.read(files.encode_part(part, MESH_SERIALIZER, options).outputs[-1].data)
+    for part in api.files_of(scene_of(mesh), MESH_SERIALIZER, options):
+        plain = oracle.read(api.encode_part(part, MESH_SERIALIZER, options).outputs[-1].data)
         assert plain.position_bounds == (-300.0, 1.0, -1.0, 1.0, -300.0, 1.0)
 
 
@@ -323,7 +323,7 @@ def test_losses_are_named() -> None:
     mesh.joint_indices, mesh.joint_weights = np.zeros((9, 1), np.int32), np.ones((9, 1), np.float32)
     scene = scene_of(mesh)
     scene.skeletons = [Skeleton("Rig")]
-    _, said = files.encode_scene(scene, MESH_SERIALIZER)
+    _, said = api.encode_scene(scene, MESH_SERIALIZER)
     assert {text for text in said if "not carried over" in text} >= {
         "2 materials not carried over: 'Bark', 'Leaf' of 'Part1'",
         "UV layer 'Second' of object 'Part1' not carried over",

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats.capabilities import Capabilities
-from meshferry.io_formats.flattening import fit, flatten, place
-from meshferry.io_formats.scene import (
+from meshferry.io_formats.core.capabilities import Capabilities
+from meshferry.io_formats.core.scene import (
     Clip,
     Layer,
     Mesh,
@@ -22,6 +21,7 @@ from meshferry.io_formats.scene import (
     TransformTrack,
     VertexTrack,
 )
+from meshferry.io_formats.passes.flatten import fit, flatten, place
 
 HALF = math.sqrt(0.5)
 TURNED = (HALF, 0.0, 0.0, HALF)

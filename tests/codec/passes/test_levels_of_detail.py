@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import unigine_documents as made
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.formats import UNIGINE_MESH
-from meshferry.io_formats.levels_of_detail import join_levels, level_of, separate, without_level
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.passes.lod import join_levels, level_of, separate, without_level
+from meshferry.io_formats.registry import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
 
 

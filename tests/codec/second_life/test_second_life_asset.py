@@ -12,10 +12,10 @@ import pytest
 import second_life_bytes as sl
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshferry.io_formats import formats
-from meshferry.io_formats.errors import ExportError, FormatError, UnsupportedFormatError
-from meshferry.io_formats.formats import SECOND_LIFE_MESH
-from meshferry.io_formats.quantization import dequantise, dequantise_normals, quantise, quantise_normals
+from meshferry.io_formats import registry
+from meshferry.io_formats.binary.quantization import dequantise, dequantise_normals, quantise, quantise_normals
+from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
+from meshferry.io_formats.registry import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.domains import bounds
 from meshferry.io_formats.second_life.mesh import (
     lod_block,
@@ -261,7 +261,7 @@ def test_large_blocks_are_packed_alike_in_parallel() -> None:
     ],
 )
 def test_recognised_by_content(data: bytes) -> None:
-    assert formats.by_content(data[:4096], len(data)) is SECOND_LIFE_MESH
+    assert registry.by_content(data[:4096], len(data)) is SECOND_LIFE_MESH
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_recognised_by_content(data: bytes) -> None:
 )
 def test_other_files_are_not_taken(data: bytes) -> None:
     with pytest.raises(UnsupportedFormatError):
-        formats.by_content(data[:4096], len(data))
+        registry.by_content(data[:4096], len(data))
 
 
 # --- faces -----------------------------------------------------------------------------------------------------------

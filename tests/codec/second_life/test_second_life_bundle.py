@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 import second_life_bytes as sl
-from meshferry.io_formats import formats
-from meshferry.io_formats.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from meshferry.io_formats import registry
+from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
+from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.bundle.instances import BundleMaterial, Instance, bundle_of, instances_of
 from meshferry.io_formats.second_life.mesh import reader as mesh_reader
 
@@ -70,8 +70,8 @@ def test_content_is_compared_beneath_the_compression() -> None:
 )
 def test_recognised_by_content(data: bytes) -> None:
     """Headers of the assets inside, within the first bytes, must not make it one of them."""
-    assert formats.by_content(data[: formats.HEAD_SIZE], len(data)) is SECOND_LIFE_BUNDLE
-    assert not SECOND_LIFE_MESH.sniff(data[: formats.HEAD_SIZE], len(data))
+    assert registry.by_content(data[: registry.HEAD_SIZE], len(data)) is SECOND_LIFE_BUNDLE
+    assert not SECOND_LIFE_MESH.sniff(data[: registry.HEAD_SIZE], len(data))
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import second_life_judge as judge
 import second_life_oracle as oracle
-from meshferry.io_formats import files
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.errors import ExportError, FormatError
-from meshferry.io_formats.formats import SECOND_LIFE_BUNDLE
+from meshferry.io_formats import api
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life import skeletons
 from meshferry.io_formats.second_life.bundle.instances import Instance, bundle_of
 from meshferry.io_formats.second_life.models import LEVELS, models_of
@@ -237,7 +237,7 @@ def test_without_a_mesh_there_is_no_bundle() -> None:
 
 
 def test_objects_that_are_bound_alike_share_a_skeleton() -> None:
-    asset = files.load(Path(__file__).resolve().parents[3] / "examples" / "tunic.llmesh").document
+    asset = api.load(Path(__file__).resolve().parents[3] / "examples" / "tunic.llmesh").document
     places = [Instance(0, f"tunic {number}", np.identity(4), []) for number in range(3)]
     scene = SECOND_LIFE_BUNDLE.to_scene(bundle_of("wardrobe", [asset], places), "wardrobe")
     assert len(scene.skeletons) == 1

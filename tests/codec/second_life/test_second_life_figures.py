@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.files import load
+from meshferry.io_formats.api import load
+from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.second_life import figures
 from meshferry.io_formats.second_life.facts import decode
 

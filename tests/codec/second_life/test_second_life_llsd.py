@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshferry.io_formats.errors import ExportError, FormatError
+from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.second_life import llsd_binary
 from meshferry.io_formats.second_life.llsd_binary import URI, Allowance, Date, RawString
 from second_life_bytes import binary, plain

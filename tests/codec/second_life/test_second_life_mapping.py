@@ -12,9 +12,9 @@ import pytest
 import second_life_judge as judge
 import second_life_oracle as oracle
 from load_package import SAMPLES
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.errors import ExportError, FormatError
-from meshferry.io_formats.formats import SECOND_LIFE_MESH
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.registry import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.mesh import scene_mapping
 from meshferry.io_formats.second_life.models import LEVELS, models_of
 

@@ -15,11 +15,11 @@ import oracle
 import pytest
 import upload_scenes
 from load_package import SAMPLES
-from meshferry.io_formats import files
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.findings import Severity
-from meshferry.io_formats.formats import SECOND_LIFE_REQUEST
+from meshferry.io_formats import api
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.core.findings import Severity
+from meshferry.io_formats.registry import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.request import checks, document, jpeg2000
 
 llsd = pytest.importorskip("llsd")
@@ -298,20 +298,20 @@ def _samples() -> list[str]:
 
 @pytest.mark.parametrize("name", _samples())
 def test_sample_assets_become_requests_that_opensim_takes(samples: Path, name: str) -> None:
-    scene = files.read_scene(samples / "secondlife" / name)
+    scene = api.read_scene(samples / "secondlife" / name)
     _fee, upload = bodies(scene)
     assert opensim_refuses(upload) == []
 
 
 def test_a_scene_is_one_request() -> None:
     scene = upload_scenes.static_scene()
-    assert files.files_of(scene, SECOND_LIFE_REQUEST) == [scene]
+    assert api.files_of(scene, SECOND_LIFE_REQUEST) == [scene]
     with pytest.raises(ExportError, match="There is nothing in 'empty'"):
-        files.files_of(sc.Scene("empty"), SECOND_LIFE_REQUEST)
+        api.files_of(sc.Scene("empty"), SECOND_LIFE_REQUEST)
 
 
 def test_through_the_file_system(tmp_path: Path) -> None:
-    files.write_scene(upload_scenes.static_scene(), tmp_path / "my hut.llsd", SECOND_LIFE_REQUEST)
+    api.write_scene(upload_scenes.static_scene(), tmp_path / "my hut.llsd", SECOND_LIFE_REQUEST)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my hut.fee.llsd", "my hut.llsd"]
 
 
@@ -357,8 +357,8 @@ sys.modules["llsd"] = None
 from load_package import load_package
 load_package()
 import upload_scenes
-from meshferry.io_formats.errors import MissingLibraryError
-from meshferry.io_formats.formats import SECOND_LIFE_REQUEST
+from meshferry.io_formats.core.errors import MissingLibraryError
+from meshferry.io_formats.registry import SECOND_LIFE_REQUEST
 made = SECOND_LIFE_REQUEST.from_scene(upload_scenes.static_scene())
 try:
     SECOND_LIFE_REQUEST.write_files(made, "x")

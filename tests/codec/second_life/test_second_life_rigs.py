@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import second_life_judge as judge
 import second_life_oracle as oracle
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.formats import SECOND_LIFE_MESH
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.registry import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life import skeletons
 from meshferry.io_formats.second_life.mesh.document import Asset
 from meshferry.io_formats.second_life.models import models_of

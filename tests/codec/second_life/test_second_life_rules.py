@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats import files
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.findings import Elements, Finding, Fix, Severity
-from meshferry.io_formats.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from meshferry.io_formats import api
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.core.findings import Elements, Finding, Fix, Severity
+from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from meshferry.io_formats.second_life import skeleton_table
 from meshferry.io_formats.second_life.degenerates import degenerate_triangles
 from meshferry.io_formats.second_life.models import models_of
@@ -475,16 +475,16 @@ def test_errors_stop_an_export_unless_it_is_kept_as_imported() -> None:
     of(scene, 4).points[:] *= np.float32(0)
     part = SECOND_LIFE_MESH.files_of(scene)[0]
     with pytest.raises(ExportError, match="too thin or too small"):
-        files.encode_part(part, SECOND_LIFE_MESH)
+        api.encode_part(part, SECOND_LIFE_MESH)
     part.properties["as_imported"] = True
-    encoded = files.encode_part(part, SECOND_LIFE_MESH)
+    encoded = api.encode_part(part, SECOND_LIFE_MESH)
     assert any("too thin or too small" in text for text in encoded.warnings)
     assert encoded.outputs[-1].data
 
 
 def test_each_finding_is_told_once_on_the_way_into_a_file() -> None:
     part = SECOND_LIFE_MESH.files_of(crate(scale=(1.0, 2.0, 1.0)))[0]
-    warnings = files.encode_part(part, SECOND_LIFE_MESH).warnings
+    warnings = api.encode_part(part, SECOND_LIFE_MESH).warnings
     assert sum("scale is uneven" in text for text in warnings) == 1
 
 
@@ -578,7 +578,7 @@ def test_real_files(samples: Path, name: str) -> None:
     path = samples / "secondlife" / name
     if not path.is_file():
         pytest.skip(f"no {path}")
-    loaded = files.load(path)
+    loaded = api.load(path)
     found = loaded.format.check(loaded.document)
     texts = [f"{finding.severity.value}: {finding.message}" for finding in found]
     assert [text[: len(start)] for text, start in zip(texts, REAL[name], strict=False)] == REAL[name], texts

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import second_life_bytes as sl
 from llsd import LLSDBinaryParser
-from meshferry.io_formats import formats
-from meshferry.io_formats.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
-from meshferry.io_formats.quantization import dequantise, dequantise_normals, quantise
+from meshferry.io_formats import registry
+from meshferry.io_formats.binary.quantization import dequantise, dequantise_normals, quantise
+from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.mesh import lod_block, physics_block, reader, writer
 from meshferry.io_formats.second_life.mesh.document import Asset
 from meshferry.io_formats.second_life.mesh.skin_block import block_of, skin_of
@@ -98,7 +98,7 @@ def test_recognised_by_content(folder: Path, expected: dict[str, Facts]) -> None
     for name in expected:
         data = (folder / name).read_bytes()
         wanted = SECOND_LIFE_BUNDLE if name.endswith(".slm") else SECOND_LIFE_MESH
-        assert formats.by_content(data[: formats.HEAD_SIZE], len(data)) is wanted, name
+        assert registry.by_content(data[: registry.HEAD_SIZE], len(data)) is wanted, name
 
 
 def levels_of(assets: Assets) -> Iterator[tuple[str, str, lod_block.Face, Facts]]:

@@ -10,8 +10,8 @@ import avatar_rest
 import numpy as np
 import pytest
 import second_life_oracle as oracle
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.formats import SECOND_LIFE_MESH
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.registry import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life import skeleton_table, skeletons
 
 RIGGED = (

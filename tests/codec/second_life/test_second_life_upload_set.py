@@ -15,12 +15,12 @@ import upload_scenes
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from meshferry.io_formats import files
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.findings import Severity
-from meshferry.io_formats.formats import SECOND_LIFE_UPLOAD
-from meshferry.io_formats.output_files import OutputFile
+from meshferry.io_formats import api
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.core.findings import Severity
+from meshferry.io_formats.core.output_file import OutputFile
+from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
 from meshferry.io_formats.second_life.upload_set import names, numbers
 from python_steps import python_steps
 
@@ -91,9 +91,9 @@ def test_files_of_a_set_and_what_stands_at_their_head() -> None:
 
 def test_a_scene_is_one_set_and_nothing_is_none() -> None:
     scene = upload_scenes.static_scene()
-    assert files.files_of(scene, SECOND_LIFE_UPLOAD) == [scene]
+    assert api.files_of(scene, SECOND_LIFE_UPLOAD) == [scene]
     with pytest.raises(ExportError, match="There is nothing in 'empty'"):
-        files.files_of(sc.Scene("empty", [sc.Node("Empty")]), SECOND_LIFE_UPLOAD)
+        api.files_of(sc.Scene("empty", [sc.Node("Empty")]), SECOND_LIFE_UPLOAD)
 
 
 def test_the_same_scene_gives_the_same_bytes() -> None:
@@ -110,7 +110,7 @@ def test_every_file_holds_every_object_by_the_same_name_the_root_first() -> None
 @pytest.mark.parametrize("suffix", ["", "_rest"])
 def test_through_the_file_system(tmp_path: Path, suffix: str) -> None:
     scene = upload_scenes.static_scene()
-    files.write_scene(scene, tmp_path / f"my hut{suffix}.dae", SECOND_LIFE_UPLOAD)
+    api.write_scene(scene, tmp_path / f"my hut{suffix}.dae", SECOND_LIFE_UPLOAD)
     found = sorted(path.name for path in tmp_path.iterdir())
     assert found == sorted(name.replace("hut", f"my hut{suffix}") for name in FILES)
 
@@ -395,7 +395,7 @@ def test_textures_are_copied_beside_the_files(tmp_path: Path) -> None:
     assert copies == [OutputFile("hut_Planks_old.png", copy_of=path)]
     assert found == {"wood": "hut_Planks_old.png", "stone": "hut_Planks_old.png"}
     assert scene.warnings == []
-    files.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
+    api.write_scene(scene, tmp_path / "hut.dae", SECOND_LIFE_UPLOAD)
     assert (tmp_path / "hut_Planks_old.png").read_bytes() == PNG
 
 
@@ -697,7 +697,7 @@ def _samples() -> list[str]:
 
 @pytest.mark.parametrize("name", _samples())
 def test_sample_assets_become_sets(samples: Path, name: str) -> None:
-    scene = files.read_scene(samples / "secondlife" / name)
+    scene = api.read_scene(samples / "secondlife" / name)
     finest = scene.nodes[0]
     assert finest.mesh is not None
     documents = parsed(scene)

@@ -11,9 +11,9 @@ import zlib
 import models
 import oracle
 import pytest
-from meshferry.io_formats import formats
-from meshferry.io_formats.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.formats import TIMBERMESH
+from meshferry.io_formats import registry
+from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
+from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import container, writer
 
 
@@ -28,7 +28,7 @@ def raw_deflate(content: bytes, level: int = 6) -> bytes:
 
 
 def sniffs(data: bytes) -> bool:
-    return TIMBERMESH.sniff(data[: formats.HEAD_SIZE], len(data))
+    return TIMBERMESH.sniff(data[: registry.HEAD_SIZE], len(data))
 
 
 def content_of(document: object) -> bytes:
@@ -268,14 +268,14 @@ def test_limit_grows_with_the_file() -> None:
 )
 def test_other_content_is_called_by_its_name(head: bytes, said: str) -> None:
     with pytest.raises(UnsupportedFormatError, match=re.escape(said) + "$" if "reads" in said else re.escape(said)):
-        formats.by_content(head, len(head))
+        registry.by_content(head, len(head))
 
 
 def test_formats_by_name_and_extension() -> None:
-    assert formats.by_name("timbermesh") is TIMBERMESH
+    assert registry.by_name("timbermesh") is TIMBERMESH
     with pytest.raises(UnsupportedFormatError, match="known are"):
-        formats.by_name("obj")
+        registry.by_name("obj")
     for extension in (".timbermesh", "timbermesh", ".MESHY"):
-        assert formats.by_extension(extension) is TIMBERMESH
-    assert formats.by_extension(".obj") is None
-    assert formats.by_extension("") is None
+        assert registry.by_extension(extension) is TIMBERMESH
+    assert registry.by_extension(".obj") is None
+    assert registry.by_extension("") is None

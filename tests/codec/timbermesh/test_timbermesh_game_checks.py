@@ -7,8 +7,8 @@ from typing import Any
 import models
 import numpy as np
 import pytest
-from meshferry.io_formats.findings import Finding, Severity, errors_of, warnings_of
-from meshferry.io_formats.formats import TIMBERMESH
+from meshferry.io_formats.core.findings import Finding, Severity, errors_of, warnings_of
+from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
 from meshferry.io_formats.timbermesh import known_names
 from models import mesh_node, model, node, node_animation, replaced, vertex_animation, with_values

@@ -8,8 +8,8 @@ import models
 import numpy as np
 import oracle
 import pytest
-from meshferry.io_formats.errors import FormatError
-from meshferry.io_formats.formats import TIMBERMESH
+from meshferry.io_formats.core.errors import FormatError
+from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
 from meshferry.io_formats.timbermesh import writer
 from oracle import chunk, floats, packed, real, scalar, tag, varint

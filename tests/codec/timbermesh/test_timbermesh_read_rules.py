@@ -9,9 +9,9 @@ import models
 import numpy as np
 import oracle
 import pytest
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.errors import FormatError
-from meshferry.io_formats.formats import TIMBERMESH
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import FormatError
+from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
 from models import mesh_node, model, node, node_animation, replaced, vertex_animation, with_values
 from oracle import chunk, scalar

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from meshferry.io_formats import formats
-from meshferry.io_formats.findings import errors_of
-from meshferry.io_formats.formats import TIMBERMESH
-from meshferry.io_formats.scene import Scene
+from meshferry.io_formats import registry
+from meshferry.io_formats.core.findings import errors_of
+from meshferry.io_formats.core.scene import Scene
+from meshferry.io_formats.registry import TIMBERMESH
 
 UNPACKED = ("datvm__Crane", "datvm__SmartConveyorBeltCover")
 WITHOUT_CHECKSUM = ("datvm__SmartConveyorBeltCover",)
@@ -200,7 +200,7 @@ def test_missing_checksum_is_accepted_silently_and_written(folder: Path) -> None
 def test_content_tells_timbermesh_from_other_formats(samples: Path, files: list[Path]) -> None:
     for path in files:
         data = path.read_bytes()
-        assert formats.by_content(data[: formats.HEAD_SIZE], len(data)) is TIMBERMESH
+        assert registry.by_content(data[: registry.HEAD_SIZE], len(data)) is TIMBERMESH
     others = [
         path
         for name in ("unigine", "secondlife", "unity_meshserializer")
@@ -211,6 +211,6 @@ def test_content_tells_timbermesh_from_other_formats(samples: Path, files: list[
     taken = []
     for path in others:
         data = path.read_bytes()
-        if TIMBERMESH.sniff(data[: formats.HEAD_SIZE], len(data)):
+        if TIMBERMESH.sniff(data[: registry.HEAD_SIZE], len(data)):
             taken.append(path.name)
     assert taken == []

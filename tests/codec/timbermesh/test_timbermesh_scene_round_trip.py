@@ -13,15 +13,15 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.errors import ExportError, MeshferryError
-from meshferry.io_formats.files import encode_scene
-from meshferry.io_formats.formats import TIMBERMESH
-from meshferry.io_formats.quantization import linear_to_srgb
+from meshferry.io_formats.api import encode_scene
+from meshferry.io_formats.binary.quantization import linear_to_srgb
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import ExportError, MeshferryError
+from meshferry.io_formats.geometry.vertices import drop_repeated_corners, weld
+from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
 from meshferry.io_formats.timbermesh import writer
 from meshferry.io_formats.timbermesh.model_builder import frame_rotations
-from meshferry.io_formats.vertices import drop_repeated_corners, weld
 
 # The page, section 3: (X, Y, Z) = (-x, z, -y).
 TO_FILE = np.array([[-1.0, 0, 0], [0, 0, 1], [0, -1, 0]])

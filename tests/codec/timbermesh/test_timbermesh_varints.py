@@ -7,7 +7,7 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshferry.io_formats.errors import FormatError
+from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.timbermesh import varints
 
 INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import unigine_animation_bytes as made
-from meshferry.io_formats.bytestream import ByteStream
-from meshferry.io_formats.errors import ExportError, FormatError
-from meshferry.io_formats.findings import errors_of
-from meshferry.io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH, by_content
+from meshferry.io_formats.binary.byte_reader import ByteStream
+from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.core.findings import errors_of
+from meshferry.io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH, by_content
 from meshferry.io_formats.unigine import frames
 from meshferry.io_formats.unigine.joint_tracks import translations
 from numpy.testing import assert_array_equal

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import unigine_animation_bytes as made
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.findings import errors_of, warnings_of
-from meshferry.io_formats.formats import UNIGINE_ANIMATION, UNIGINE_MESH
-from meshferry.io_formats.scene import Clip, Joint, Scene, Skeleton, TransformTrack
+from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.core.findings import errors_of, warnings_of
+from meshferry.io_formats.core.scene import Clip, Joint, Scene, Skeleton, TransformTrack
+from meshferry.io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH
 from meshferry.io_formats.unigine import frames, joint_tracks
 from numpy.testing import assert_allclose, assert_array_equal
 

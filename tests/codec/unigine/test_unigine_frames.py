@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats.bytestream import ByteStream
-from meshferry.io_formats.formats import UNIGINE_ANIMATION
+from meshferry.io_formats.binary.byte_reader import ByteStream
+from meshferry.io_formats.registry import UNIGINE_ANIMATION
 from meshferry.io_formats.unigine import frames
 from meshferry.io_formats.unigine.animation.document import AnimationFile
 from meshferry.io_formats.unigine.bones import Bone

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from load_package import SAMPLES
-from meshferry.io_formats import scene as sc
-from meshferry.io_formats.errors import ExportError
-from meshferry.io_formats.formats import UNIGINE_MESH
+from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.registry import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
 from meshferry.io_formats.unigine.tangent_frames import decode
 from unigine_documents import at_corners

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from meshferry.io_formats.errors import FormatError
-from meshferry.io_formats.formats import UNIGINE_MESH
+from meshferry.io_formats.core.errors import FormatError
+from meshferry.io_formats.registry import UNIGINE_MESH
 from meshferry.io_formats.unigine import collision, compact_integers
 
 # A cube, each side cut in two: 12 triangles whose diagonals are flat and whose 12 edges are convex.

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import unigine_bytes as by_hand
-from meshferry.io_formats.errors import ExportError, FormatError
-from meshferry.io_formats.formats import UNIGINE_MESH
+from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.registry import UNIGINE_MESH
 from meshferry.io_formats.unigine.bones import Bone
 from meshferry.io_formats.unigine.mesh.document import MeshFile, Surface, Target, Weights
 

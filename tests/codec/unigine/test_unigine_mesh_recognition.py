@@ -6,9 +6,9 @@ import struct
 from pathlib import Path
 
 import pytest
-from meshferry.io_formats import formats
-from meshferry.io_formats.errors import UnsupportedFormatError
-from meshferry.io_formats.formats import MESH_SERIALIZER, UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
+from meshferry.io_formats import registry
+from meshferry.io_formats.core.errors import UnsupportedFormatError
+from meshferry.io_formats.registry import MESH_SERIALIZER, UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
 
 SECOND_LIFE_MOTION = (
     struct.pack("<HHif", 1, 0, 4, 2.5) + b"smile\0" + struct.pack("<ffiffII", 0.0, 2.5, 1, 0.3, 0.3, 1, 0)
@@ -26,9 +26,9 @@ CLIP = b"%YAML 1.1\n%TAG !u! tag:unity3d.com,2011:\n--- !u!74 &7400000\nAnimatio
         (("sn10",), UNIGINE_SKELETON),
     ],
 )
-def test_known_versions_are_taken_by_their_magic(magics: tuple[str, ...], wanted: formats.Format) -> None:
+def test_known_versions_are_taken_by_their_magic(magics: tuple[str, ...], wanted: registry.Format) -> None:
     for magic in magics:
-        assert formats.by_content(magic.encode() + bytes(60), 64) is wanted
+        assert registry.by_content(magic.encode() + bytes(60), 64) is wanted
 
 
 def test_real_files_are_taken_whatever_they_are_called(samples: Path) -> None:
@@ -37,7 +37,7 @@ def test_real_files_are_taken_whatever_they_are_called(samples: Path) -> None:
             continue
         wanted = UNIGINE_MESH if path.suffix == ".mesh" else UNIGINE_ANIMATION
         data = path.read_bytes()
-        assert formats.by_content(data[: formats.HEAD_SIZE], len(data)) is wanted, path.name
+        assert registry.by_content(data[: registry.HEAD_SIZE], len(data)) is wanted, path.name
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_real_files_are_taken_whatever_they_are_called(samples: Path) -> None:
 )
 def test_what_is_not_ours_is_called_by_its_name(data: bytes, named: str) -> None:
     with pytest.raises(UnsupportedFormatError) as refusal:
-        formats.by_content(data[: formats.HEAD_SIZE], len(data))
+        registry.by_content(data[: registry.HEAD_SIZE], len(data))
     assert named in str(refusal.value)
 
 
@@ -84,4 +84,4 @@ def test_unity_meshes_are_left_to_their_format(samples: Path) -> None:
             files.append(path.read_bytes())
     assert len(files) > 5
     for data in files:
-        assert formats.by_content(data[: formats.HEAD_SIZE], len(data)) is MESH_SERIALIZER
+        assert registry.by_content(data[: registry.HEAD_SIZE], len(data)) is MESH_SERIALIZER

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from meshferry.io_formats.formats import UNIGINE_MESH
+from meshferry.io_formats.registry import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import block_reader
 from meshferry.io_formats.unigine.mesh.document import BLOCK_VERSIONS, MeshFile
 from python_steps import python_steps

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import unigine_animation_bytes as made
-from meshferry.io_formats.errors import ExportError, FormatError
-from meshferry.io_formats.findings import errors_of, warnings_of
-from meshferry.io_formats.formats import UNIGINE_SKELETON, by_content
-from meshferry.io_formats.scene import Joint, Scene, Skeleton
+from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.core.findings import errors_of, warnings_of
+from meshferry.io_formats.core.scene import Joint, Scene, Skeleton
+from meshferry.io_formats.registry import UNIGINE_SKELETON, by_content
 from numpy.testing import assert_array_equal
 
 BASE = np.array([1, 0, 0, 0, 0, 0.6, 0.8, 1, 2, 1], np.float32)

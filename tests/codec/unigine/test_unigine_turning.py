@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats.scene import (
+from meshferry.io_formats.core.scene import (
     Clip,
     Joint,
     Layer,

@@ -179,11 +179,11 @@ class CaseMaker:
 
     def __init__(self, seed: int, only: str = "", *, use_samples: bool = True) -> None:
         load_package()
-        from meshferry.io_formats import formats
+        from meshferry.io_formats import registry
 
         self.seed = seed
         self.sources: list[tuple[str, Corpus, Maker]] = []
-        for known in formats.FORMATS:
+        for known in registry.FORMATS:
             if known.is_read and only in ("", known.name):
                 samples = sample_files(known.name, known.extensions) if use_samples else {}
                 files = corpus_files(known.name) | samples

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class BrokenPromise(AssertionError):
-    """A scene that breaks what ``io_formats/scene.py`` says about its arrays."""
+    """A scene that breaks what ``io_formats/core/scene.py`` says about its arrays."""
 
 
 def check_scene(scene: Any) -> None:

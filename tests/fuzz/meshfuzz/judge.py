@@ -93,9 +93,10 @@ class Judge:
     """Judges cases in this process; one case after another, so that peaks belong to the case."""
 
     def __init__(self) -> None:
-        from meshferry.io_formats import errors, formats
+        from meshferry.io_formats import registry
+        from meshferry.io_formats.core import errors
 
-        self.formats = formats
+        self.formats = registry
         self.refusal: type[Exception] = errors.MeshferryError
         self.give_back = memory.trimmer()
         self.base = 0

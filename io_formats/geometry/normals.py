@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .scene import Mesh
+from ..core.scene import Mesh
 from .vectors import cross
 
 FloatArray = npt.NDArray[np.float32]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from .scene import AnyArray, IntArray, Layer, Mesh
+from ..core.scene import AnyArray, IntArray, Layer, Mesh
 
 _PASSES = 24
 """Passes of the fast way of splitting; what is left after them (centres of huge fans) is sorted."""

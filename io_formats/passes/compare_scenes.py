@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .scene import AnyArray, Clip, FloatArray, IntArray, Mesh, Node, Scene
-from .vertices import weld_map
-from .wording import counted, listed
+from ..core.messages import counted, listed
+from ..core.scene import AnyArray, Clip, FloatArray, IntArray, Mesh, Node, Scene
+from ..geometry.vertices import weld_map
 
 _NORMAL, _UV, _COLOR, _WEIGHT = 0.05, 2e-3, 6e-3, 6e-3
 """Largest differences that are taken for rounding: editable normals come back within 0.02, bytes within 1/255."""

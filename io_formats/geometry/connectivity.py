@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from .mesh_parts import pool
+from ..core.scene import IntArray, Layer, Mesh
 from .normals import face_normals
-from .scene import IntArray, Layer, Mesh
+from .submeshes import pool
 from .vertices import drop_repeated_corners, weld_map
 
 _FOLDED = -0.999

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .errors import FormatError
+from ..core.errors import FormatError
 
 _Positions = npt.NDArray[np.intp]
 _Bytes = npt.NDArray[np.uint8]

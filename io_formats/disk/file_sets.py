@@ -21,11 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import ExportError
-from .locks import lock
-from .name_keys import cautious_key
-from .output_files import OutputFile
-from .replacing import (
+from ..core.errors import ExportError
+from ..core.output_file import OutputFile
+from .atomic_write import (
     copy_mode,
     real_place,
     refusal,
@@ -37,6 +35,8 @@ from .replacing import (
     temporary_prefix,
     why_not_written,
 )
+from .locks import lock
+from .name_keys import cautious_key
 
 _PLAN = "plan.json"
 _UNPLANNED_AGE = 60.0

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import FormatError
+from ..core.errors import FormatError
 
 _SCALARS = {
     name: struct.Struct("<" + code) for name, code in zip(("i8", "u8", "i16", "i32", "i64"), "bBhiq", strict=True)

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from .capabilities import Capabilities
-from .levels_of_detail import separate, without_level
-from .quaternions import matrices_to_quaternions
-from .scene import AnyArray, Layer, Mesh, Node, Role, Scene, Surface
-from .transforms import matrix_of_transform
-from .vectors import cofactors
+from ..core.capabilities import Capabilities
+from ..core.scene import AnyArray, Layer, Mesh, Node, Role, Scene, Surface
+from ..geometry.quaternions import matrices_to_quaternions
+from ..geometry.transforms import matrix_of_transform
+from ..geometry.vectors import cofactors
+from .lod import separate, without_level
 
 Matrix = npt.NDArray[np.float64]
 _IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-from .replacing import remove_file
+from .atomic_write import remove_file
 
 _LOOKS = 100
 """How often a file may be taken away while it is waited for."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .errors import ExportError
-from .scene import Clip, Joint, Scene, Skeleton
+from ..core.errors import ExportError
+from ..core.scene import Clip, Joint, Scene, Skeleton
 
 _SAME_BIND = 1e-4
 """Bind transforms that differ by no more are the same."""

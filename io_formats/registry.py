@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from .capabilities import Capabilities
-from .errors import UnsupportedFormatError
-from .findings import Finding
-from .foreign import looks_like
-from .options import Option
-from .output_files import OutputFile
-from .scene import Scene
+from .core.capabilities import Capabilities
+from .core.errors import UnsupportedFormatError
+from .core.findings import Finding
+from .core.options import Option
+from .core.output_file import OutputFile
+from .core.scene import Scene
+from .unknown_files import looks_like
 
 HEAD_SIZE = 4096
 """Bytes of a file that ``sniff`` is given."""

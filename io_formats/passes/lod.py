@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from .joining import join
-from .mesh_parts import part_of_slots
-from .scene import Mesh, Node, Scene
+from ..core.scene import Mesh, Node, Scene
+from ..geometry.submeshes import part_of_slots
+from .join_meshes import join
 
 _LEVEL = re.compile(r"_lod_(\d{1,4})$", re.IGNORECASE)
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .errors import ExportError
+from ..core.errors import ExportError
 
 _PAUSES = (0.1, 0.3, 0.6)
 """Seconds before each retry after a sharing violation."""

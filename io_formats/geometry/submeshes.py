@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from .scene import IntArray, Layer, Mesh
+from ..core.scene import IntArray, Layer, Mesh
 
 
 @dataclass

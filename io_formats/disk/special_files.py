@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from .errors import FormatError
+from ..core.errors import FormatError
 
 SIZE_LIMIT = 256 * 2**20
 """Bytes that are read of a FIFO or device."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from .errors import ExportError
-from .mesh_parts import shared_index
-from .quantization import linear_to_srgb, to_unorm
-from .scene import AnyArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey, Surface
-from .wording import listed
+from ..binary.quantization import linear_to_srgb, to_unorm
+from ..core.errors import ExportError
+from ..core.messages import listed
+from ..core.scene import AnyArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey, Surface
+from ..geometry.submeshes import shared_index
 
 
 def join(meshes: Sequence[Mesh], *, merge_slots: bool = True) -> Mesh:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from .common_options import IMPORT_CHOICES
 from .errors import ExportError
 from .options import Option, Value
 from .scene import ImportChoice, Node, Scene, Skeleton
+from .shared_options import IMPORT_CHOICES
 
 
 def store_choices(scene: Scene, options: Iterable[Option], values: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Files on disk <-> documents and scenes; with ``file_sets`` and ``replacing``, all of this floor that opens files."""
+"""Files on disk to documents and scenes and back; with ``disk``, the only module of this layer that opens files."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import formats
-from .capabilities import losses
-from .errors import ExportError, FormatError
-from .file_sets import write_outputs
-from .findings import Finding, errors_of, warnings_of, with_allowed
-from .formats import Document, Format
-from .import_choices import adopt_choices, store_choices, with_import_choices
-from .name_keys import cautious_key
-from .options import resolve
-from .output_files import OutputFile
-from .replacing import refusal, replace_file
-from .scene import ImportChoice, Scene
-from .special_files import read_special, special_kind
+from . import registry
+from .core.capabilities import losses
+from .core.errors import ExportError, FormatError
+from .core.findings import Finding, errors_of, warnings_of, with_allowed
+from .core.import_choices import adopt_choices, store_choices, with_import_choices
+from .core.options import resolve
+from .core.output_file import OutputFile
+from .core.scene import ImportChoice, Scene
+from .disk.atomic_write import refusal, replace_file
+from .disk.file_sets import write_outputs
+from .disk.name_keys import cautious_key
+from .disk.special_files import read_special, special_kind
+from .registry import Document, Format
 
 __all__ = [
     "EncodedFile",
@@ -81,8 +81,8 @@ def format_of(path: str | Path) -> Format | None:
         return None  # its content can be read once, and is needed later
     try:
         with open(path, "rb") as stream:
-            head = stream.read(formats.HEAD_SIZE)
-            return formats.by_content(head, os.fstat(stream.fileno()).st_size)
+            head = stream.read(registry.HEAD_SIZE)
+            return registry.by_content(head, os.fstat(stream.fileno()).st_size)
     except (OSError, ValueError):
         return None
 
@@ -101,7 +101,7 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
     if data is None:
         data = read_bytes(path)
     try:
-        found = formats.by_content(data[: formats.HEAD_SIZE], len(data))
+        found = registry.by_content(data[: registry.HEAD_SIZE], len(data))
         return LoadedFile(path, found, found.read(data, inflated_limit=inflated_limit), data)
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
@@ -137,7 +137,7 @@ def read_scene(
 def scene_name(path: Path) -> str:
     """Name a scene after its file: ``Lodge.Folktails.Model.timbermesh`` is ``Lodge.Folktails.Model``."""
     name = path.name
-    for known in formats.FORMATS:
+    for known in registry.FORMATS:
         for extension in known.extensions:
             if name.lower().endswith(extension) and len(name) > len(extension):
                 return name[: -len(extension)]
