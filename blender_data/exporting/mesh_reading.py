@@ -15,7 +15,7 @@ from ...io_formats.core.findings import Finding
 from ...io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.vertices import turn_triangles
-from .. import compat, names, stored_numbers
+from .. import compat, names, quantised_values
 from ..importing.meshes import FILE_VERTEX
 
 FloatArray = npt.NDArray[np.float32]
@@ -149,8 +149,8 @@ class MeshReader:
         mesh.tangent = _tangents(data, mesh, loops) if self.with_tangents else None
         if mesh.tangent is not None and self.by_file_vertex:
             mesh.tangent = _by_file_vertex(mesh.tangent, _file_vertices(thing, data, cut.corner_point, loops))
-        mesh.normal = stored_numbers.with_stored(mesh.normal, "normal", data, cut.corner_point, loops)
-        mesh.tangent = stored_numbers.with_stored(mesh.tangent, "tangent", data, cut.corner_point, loops)
+        mesh.normal = quantised_values.with_stored(mesh.normal, "normal", data, cut.corner_point, loops)
+        mesh.tangent = quantised_values.with_stored(mesh.tangent, "tangent", data, cut.corner_point, loops)
         return mesh
 
     def convert_shape(self, name: str, data: bpy.types.Mesh, base: Mesh, cut: Triangulation) -> ShapeKey:
@@ -338,7 +338,7 @@ def _color(attribute: bpy.types.Attribute, data: bpy.types.Mesh, loops: IntArray
     else:
         attribute.data.foreach_get("color", values)
         encoded = values.reshape(-1, 4)
-        stored = stored_numbers.colors_of(data, attribute)
+        stored = quantised_values.colors_of(data, attribute)
         if stored is None:
             encoded = to_unorm(linear_to_srgb(encoded))
     if attribute.domain == "CORNER":

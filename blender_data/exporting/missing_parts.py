@@ -13,8 +13,8 @@ from ...io_formats.core.findings import Finding, Severity
 from ...io_formats.core.scene import Mesh, Node, Role
 from ...io_formats.passes import lod_names
 from ..steps import Step, Steps
-from .made_levels import has_open_borders, make_level
-from .made_shapes import box, convex_hull, hulls_of_parts
+from .generated_lods import has_open_borders, make_level
+from .physics_hulls import box, convex_hull, hulls_of_parts
 
 _RATIOS = ("", "medium_ratio", "low_ratio", "lowest_ratio")
 

@@ -15,7 +15,7 @@ from ...io_formats.core.scene import Mesh, Node, Scene
 from ...io_formats.passes.join_meshes import join
 from .. import import_choices, names
 from ..steps import Step, Steps, scaled
-from . import frozen_looks, transforms
+from . import baked_state, transforms
 from .armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
 from .joint_sampling import JointSampler
 from .mesh_reading import transformed
@@ -68,7 +68,7 @@ class ModelExport(SceneExport):
             with real_instances(self.context, selected.objects if is_real else []) as self.copies:
                 self.notices += left_out_levels(self.copies)
                 yield from scaled(self._read_objects(selected.objects), 0.0, 0.5)
-                self.notices += frozen_looks.notices(selected.objects, self.options, self.capabilities)
+                self.notices += baked_state.notices(selected.objects, self.options, self.capabilities)
                 yield from scaled(self._read_clips(), 0.5, 1.0)
         else:
             selected = select_armatures(self.context, self.source, use_hidden=use_hidden)

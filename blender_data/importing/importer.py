@@ -18,7 +18,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Clip, FloatArray, Layer, Mesh, Node, Role, Scene, Skeleton, VertexTrack
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
-from .. import compat, names, stored_numbers, surfaces
+from .. import compat, names, quantised_values, surfaces
 from ..steps import Step, Steps, finish, scaled
 from ..time_line import TimeLine
 from . import armature_matching, armatures, helper_bones, hull_faces, meshes, objects, shape_keys, skins
@@ -319,8 +319,8 @@ class _Import:
         materials = mesh.materials if len(mesh.materials) > 1 or any(mesh.materials) else []
         found = [self.materials.find(name, colors) for name in materials]
         built = meshes.build_mesh(node.name, mesh, found, self.keep, weights)
-        stored_numbers.write(built, mesh)
-        stored_numbers.write_colors(built, mesh)
+        quantised_values.write(built, mesh)
+        quantised_values.write_colors(built, mesh)
         self.normals(index, mesh, built, is_skinned=weights is not None)
         return mesh, built
 

@@ -109,7 +109,7 @@ class BlendSession:
         if self._empty_file is not None and self._empty_file.restore(context):
             return
         self.call(self.bpy.ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
-        from ...blender_data.emptying import EmptyFile
+        from ...blender_data.reset_file import EmptyFile
 
         self._empty_file = EmptyFile(context)
 

@@ -56,8 +56,8 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     FormatError
         It cannot be read, or there is nothing in it.
     """
-    from ...blender_data.exporting import foreign_export
-    from ...blender_data.importing import foreign_import
+    from ...blender_data.exporting import blender_addon_export
+    from ...blender_data.importing import blender_addon_import
 
     require_readable(path)
     is_first = not len(session.bpy.data.objects)
@@ -76,25 +76,25 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
             made, lost = _read(session, path, known)
     things = list(made.all_objects)
     first, last = scene.frame_start, scene.frame_end
-    foreign_export.set_range(session.bpy.context, things)
+    blender_addon_export.set_range(session.bpy.context, things)
     if known.times_are_frames and first < last:  # by the file's statement; there are no keys where nothing changes
         scene.frame_start, scene.frame_end = min(first, scene.frame_start), max(last, scene.frame_end)
     scene.frame_set(scene.frame_start)  # importers leave the animation at frame 1, wherever it begins
-    foreign_import.drop_still_curves(things, keeps_clips=known.keeps_still_clips)
-    foreign_import.name_clips(things)
+    blender_addon_import.drop_still_curves(things, keeps_clips=known.keeps_still_clips)
+    blender_addon_import.name_clips(things)
     if known.capabilities.joins_clips:
-        foreign_import.as_one_clip(session.bpy.context, things, path.stem, rate)
+        blender_addon_import.as_one_clip(session.bpy.context, things, path.stem, rate)
     if known.capabilities.node_hierarchy:
-        foreign_import.mark_root(foreign_import.without_pairs(things))
+        blender_addon_import.mark_root(blender_addon_import.without_pairs(things))
     else:
-        foreign_import.apply_transforms(things)  # the file knows none: they turn its axes
+        blender_addon_import.apply_transforms(things)  # the file knows none: they turn its axes
     session.bpy.context.view_layer.update()
     return made, lost
 
 
 def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[str]]:
-    from ...blender_data.exporting import foreign_export
-    from ...blender_data.importing import foreign_import
+    from ...blender_data.exporting import blender_addon_export
+    from ...blender_data.importing import blender_addon_import
 
     data = session.bpy.data
     before = set(data.objects)
@@ -103,13 +103,13 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any,
     except RuntimeError as problem:
         raise FormatError(f"Blender cannot read it: {said(problem)}", file=str(path)) from None
     made = [thing for thing in data.objects if thing not in before]
-    kept = foreign_import.without_scaffolding(made, known.scaffolding)
+    kept = blender_addon_import.without_scaffolding(made, known.scaffolding)
     if not kept:
         raise FormatError("Blender found nothing in it", file=str(path))
-    collection = foreign_import.gathered(session.bpy.context, kept, path.stem)
+    collection = blender_addon_import.gathered(session.bpy.context, kept, path.stem)
     stored = stored_faces(path)
     if stored is not None:
-        read = foreign_export.count_faces(session.bpy.context, kept, triangulated=known.is_triangulated)
+        read = blender_addon_export.count_faces(session.bpy.context, kept, triangulated=known.is_triangulated)
         if read < stored:
             what = _share(stored - read, stored, known)
             lost.append(f"{what} left out by Blender's importer: not valid, or with the same vertices as another")
@@ -132,7 +132,7 @@ def _set_rate(scene: Any, rate: float) -> None:
 
 def _rate_of_keys(session: BlendSession, scene: Any) -> int:
     """Return the whole rate at which all keys of the open file's actions would lie on frames; 0: none is known."""
-    from ...blender_data.exporting.foreign_export import key_interval
+    from ...blender_data.exporting.blender_addon_export import key_interval
 
     interval = key_interval(session.bpy.data.actions)
     if not interval:
@@ -164,17 +164,17 @@ def write_objects(
     ExportError
         Blender refuses.
     """
-    from ...blender_data.exporting import duplicate_faces, foreign_export
+    from ...blender_data.exporting import blender_addon_export, duplicate_faces
 
     context = session.bpy.context
     context.scene.unit_settings.scale_length = 1.0  # some exporters would look at it, and others not
-    notices = foreign_export.apply_modifiers(context, objects) if known.capabilities.skeletons else []
-    foreign_export.select(context, objects)
-    foreign_export.set_range(context, objects)
-    foreign_export.name_clips(objects)
+    notices = blender_addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else []
+    blender_addon_export.select(context, objects)
+    blender_addon_export.set_range(context, objects)
+    blender_addon_export.name_clips(objects)
     if known.has_pairs:
-        foreign_export.name_data_after_objects(objects)
-    foreign_export.forget_own_properties(objects)
+        blender_addon_export.name_data_after_objects(objects)
+    blender_addon_export.forget_own_properties(objects)
     more = _animation_arguments(context, clips, known)
     exponent = _exponent(objects) if known.has_fixed_decimals else 0
     if exponent:
@@ -183,10 +183,10 @@ def write_objects(
         folder, images = (stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-")) for _ in range(2))
         chosen = Path(folder, target.name)
         if known.is_set:
-            stack.enter_context(foreign_export.own_image_files(Path(images), target.stem))
+            stack.enter_context(blender_addon_export.own_image_files(Path(images), target.stem))
         if known.drops_duplicates:
             stack.enter_context(duplicate_faces.separated(objects))
-        shown = foreign_export.count_faces(context, objects, triangulated=known.is_triangulated)
+        shown = blender_addon_export.count_faces(context, objects, triangulated=known.is_triangulated)
         try:
             notices += _run(session, known.exporters, {**known.writing, **more}, chosen)
         except RuntimeError as problem:

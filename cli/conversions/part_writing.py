@@ -56,22 +56,22 @@ class PartWriter:
         ExportError
             There is nothing to write.
         """
-        from ...blender_data.exporting import foreign_export
+        from ...blender_data.exporting import blender_addon_export
         from ...blender_data.exporting.inventory import inventory
 
         context = self._session.bpy.context
         options = resolve(EXPORT_OPTIONS, self._settings.export_options)
-        chosen, left_out = foreign_export.chosen_objects(
+        chosen, left_out = blender_addon_export.chosen_objects(
             context, part.collection, use_hidden=bool(options[HIDDEN.name])
         )
         if not chosen:
             place = f"the collection '{part.name}'" if part.name else "the file"
             raise ExportError(f"There is nothing to export in {place}: no object is shown")
-        coarser = [thing for thing in left_out if foreign_export.belongs_to_another(thing)]
+        coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
         can = target.capabilities_in(self._session.bpy.app.version)
         if can.joins_clips:  # what plays together is on the time line together
-            playing = foreign_export.playing_clips(chosen)
+            playing = blender_addon_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
         lost = [*part.left_out, *losses(scene, can), *lost_objects(chosen, can)]
@@ -83,17 +83,17 @@ class PartWriter:
 
     def say_losses(self, part: BlendPart, scene: Scene, options: Mapping[str, Any], target: Format) -> None:
         """Add to what a part was exported as what the export itself did not speak of, since it never looked at it."""
-        from ...blender_data.exporting import foreign_export
+        from ...blender_data.exporting import blender_addon_export
         from ...blender_data.exporting.inventory import inventory
 
         can = target.capabilities
         if not can.meshes:
             return  # who asks for an animation or for bones asks for nothing else
         context = self._session.bpy.context
-        chosen, left_out = foreign_export.chosen_objects(
+        chosen, left_out = blender_addon_export.chosen_objects(
             context, part.collection, use_hidden=bool(options[HIDDEN.name])
         )
-        coarser = [thing for thing in left_out if foreign_export.belongs_to_another(thing)]
+        coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
         whole = inventory(context, [*chosen, *coarser], part.name, options)
         for node in whole.nodes:
             if not can.placed_models:
@@ -143,7 +143,7 @@ class PartWriter:
 
     def _report_sharp_edges(self, objects: list[Any], outcome: Outcome) -> None:
         """Report objects whose edges become smooth, since the file has one normal a vertex."""
-        from ...blender_data.exporting.foreign_export import sharp_objects
+        from ...blender_data.exporting.blender_addon_export import sharp_objects
 
         sharp = sharp_objects(self._session.bpy.context, objects)
         if sharp:
@@ -153,7 +153,7 @@ class PartWriter:
 
     def _report_held_poses(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
         """Report objects whose keys hold one pose, which such files keep without the animation."""
-        from ...blender_data.importing.foreign_import import held_blocks
+        from ...blender_data.importing.blender_addon_import import held_blocks
 
         held, has_movement = held_blocks(objects)
         rigs = [block for block in held if getattr(block, "type", "") == "ARMATURE"]

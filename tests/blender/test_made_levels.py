@@ -51,7 +51,7 @@ def torn_apart(mesh: sc.Mesh) -> sc.Mesh:
 
 
 def made(mesh: sc.Mesh, ratio: float, *, keep_borders: bool = True) -> sc.Mesh:
-    from meshferry.blender_data.exporting.made_levels import make_level
+    from meshferry.blender_data.exporting.generated_lods import make_level
 
     return make_level(mesh, ratio, keep_borders=keep_borders)
 
@@ -310,14 +310,14 @@ def test_the_source_and_the_scene_are_as_before() -> None:
 
 
 def test_nothing_stays_behind_where_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    from meshferry.blender_data.exporting import made_levels
+    from meshferry.blender_data.exporting import generated_lods
 
     before = blocks()
 
     def broken(*_arguments: object) -> None:
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(made_levels, "_read", broken)
+    monkeypatch.setattr(generated_lods, "_read", broken)
     with pytest.raises(RuntimeError):
         made(sheet(), 0.3)
     assert blocks() == before

@@ -14,13 +14,13 @@ CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], 
 
 
 def hull(points: object) -> sc.Mesh:
-    from meshferry.blender_data.exporting.made_shapes import convex_hull
+    from meshferry.blender_data.exporting.physics_hulls import convex_hull
 
     return convex_hull(np.asarray(points, np.float32))
 
 
 def box(points: object) -> sc.Mesh:
-    from meshferry.blender_data.exporting.made_shapes import box
+    from meshferry.blender_data.exporting.physics_hulls import box
 
     return box(np.asarray(points, np.float32))
 
@@ -172,7 +172,7 @@ def test_flat_boxes_have_no_triangles_on_edge(axis: int) -> None:
 
 
 def test_each_loose_part_gets_a_hull_in_the_order_of_the_mesh() -> None:
-    from meshferry.blender_data.exporting.made_shapes import hulls_of_parts
+    from meshferry.blender_data.exporting.physics_hulls import hulls_of_parts
 
     one = box(CUBE)
     count = 5
@@ -196,13 +196,13 @@ def test_each_loose_part_gets_a_hull_in_the_order_of_the_mesh() -> None:
 
 def test_nothing_stays_behind() -> None:
     import bpy
-    from meshferry.blender_data.exporting import made_shapes
+    from meshferry.blender_data.exporting import physics_hulls
 
     hull(sphere(500))
     hull(np.eye(3))
     assert not bpy.data.meshes
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(made_shapes.bmesh, "new", lambda: 1 / 0)
+        patch.setattr(physics_hulls.bmesh, "new", lambda: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             hull(CUBE)
     assert not bpy.data.meshes
