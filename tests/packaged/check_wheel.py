@@ -18,6 +18,7 @@ FOLDERS = ("blender_data", "cli", "io_formats", "operators")
 def main() -> None:
     """Compare the wheel with the checkout."""
     wanted = {"meshferry/" + path.name for path in ROOT.glob("*.py")} | {"meshferry/blender_manifest.toml"}
+    wanted.remove("meshferry/setup.py")
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
