@@ -180,9 +180,10 @@ def write_objects(
     if exponent:
         more["global_scale"] = 10.0**exponent
     with contextlib.ExitStack() as stack:
-        folder, images = (stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-")) for _ in range(2))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-"))
         chosen = Path(folder, target.name)
         if known.is_set:
+            images = stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-"))
             stack.enter_context(blender_addon_export.own_image_files(Path(images), target.stem))
         if known.drops_duplicates:
             stack.enter_context(duplicate_faces.separated(objects))
