@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from flag_scene import flag_scene
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -27,7 +28,6 @@ def _as_played(path):
 @pytest.fixture
 def takes(make_unigine, tmp_path):
     """Return a mesh and three animations of other lengths that all call themselves ``Take 001``, as exporters do."""
-    from conftest import flag_scene
     from meshferry.io_formats.registry import UNIGINE_ANIMATION
 
     paths = [make_unigine("flag.mesh")]

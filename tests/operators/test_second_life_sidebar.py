@@ -68,6 +68,7 @@ def test_what_was_imported_weighs_what_its_file_says(clean_blender, samples, nam
         assert kept.download == pytest.approx(expected[key], abs=6e-5)
 
 
+@pytest.mark.slow
 def test_every_sample_is_known_to_be_as_it_came(clean_blender, samples):
     bpy = clean_blender
     every = json.loads((samples / "secondlife" / "expected.json").read_text())

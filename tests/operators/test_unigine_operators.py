@@ -434,6 +434,7 @@ def test_bones_longer_than_the_model_that_deform_nothing_are_hidden_but_exported
     assert [bone for bone, _ in oracle.decode(path.read_bytes()).bones] == ["Root", "Tip", "Control", "Handle"]
 
 
+@pytest.mark.slow
 def test_helper_bones_of_a_real_cat_are_hidden_but_exported(clean_blender, samples, tmp_path):
     bpy = clean_blender
     source = samples / "unigine" / "ms13_cat_289bones.mesh"
