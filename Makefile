@@ -8,6 +8,8 @@ FUZZ_SECONDS ?= 120
 FUZZ_ARGS ?= --seconds $(FUZZ_SECONDS)
 BENCH_ARGS ?=
 PYTEST_ARGS ?=
+# Two processes, one of them for all tests in Blender (see tests/conftest.py). PYTEST_ARGS=-n0 runs them in one.
+PROCESSES := -n 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup convert test test-all package package-test bench fuzz coverage lint format gui-test blender-test clean
@@ -28,10 +30,10 @@ else
 endif
 
 test: setup ## Run all but the slow tests on .venv; PYTEST_ARGS=… adds options
-	@timeout 1800 $(PYTHON) -m pytest -m "not slow" $(PYTEST_ARGS)
+	@timeout --signal=INT --kill-after=60 1800 $(PYTHON) -m pytest $(PROCESSES) -m "not slow" $(PYTEST_ARGS)
 
 test-all: setup ## Run all tests on .venv
-	@timeout 3600 $(PYTHON) -m pytest $(PYTEST_ARGS)
+	@timeout --signal=INT --kill-after=60 3600 $(PYTHON) -m pytest $(PROCESSES) $(PYTEST_ARGS)
 
 package: setup ## Build and validate the extension packages into build/packages
 	@$(PYTHON) scripts/package_extension.py

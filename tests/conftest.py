@@ -14,12 +14,18 @@ MESHFERRY_SAMPLES
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
+import os
+import shutil
 import signal
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from load_package import SAMPLES, load_package
@@ -47,21 +53,85 @@ for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.
         signal.signal(number, handler)
 
 
-_exit_status = pytest.StashKey[int]()
+_session = pytest.StashKey[pytest.Session]()
+_temporary_folder = pytest.StashKey[Path]()
+_leftovers = pytest.StashKey[list[str]]()
+
+REMOVAL_SECONDS = 10
+"""Time for processes that the last test stopped to remove their temporary files."""
 
 
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Note how the run ended, for the hook below."""
-    session.config.stash[_exit_status] = int(exitstatus)
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the tests and all their processes one temporary folder, which is removed at the end.
+
+    The environment passes it on, also to the workers of pytest-xdist.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    folder = tempfile.mkdtemp(prefix="meshferry-tests-")
+    os.environ.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder))
+    tempfile.tempdir = None  # computed anew from the environment
+    config.stash[_temporary_folder] = Path(folder)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute whole modules, and all modules with tests in Blender to one worker.
+
+    Loading Blender takes seconds and hundreds of MB in each worker.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    @functools.cache
+    def needs_blender(module: str) -> bool:
+        return "needs_bpy" in (config.rootpath / module).read_text(encoding="utf-8")
+
+    class Scheduler(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            module = super()._split_scope(nodeid)
+            return "Blender" if needs_blender(module) else module
+
+    return Scheduler(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run if a test or a process of a test left files in the temporary folder."""
+    session.config.stash[_session] = session
+    folder = session.config.stash.get(_temporary_folder, None)
+    if folder is None:
+        return
+    deadline = time.monotonic() + REMOVAL_SECONDS
+    while (left := _left_in(folder)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    session.config.stash[_leftovers] = left
+    if left and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _left_in(folder: Path) -> list[str]:
+    """Return the names in a temporary folder without those that pytest and this process's Blender use until the end."""
+    bpy = sys.modules.get("bpy")
+    own = Path(bpy.app.tempdir).name if bpy is not None else ""
+    return sorted(name for name in os.listdir(folder) if name != own and not name.startswith("pytest-of-"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """List the files that the session check found."""
+    for name in config.stash.get(_leftovers, []):
+        terminalreporter.write_line(f"FAILED: the tests left {name} in the temporary folder", red=True)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Leave without the shutting down of Blender as a Python module, which may hang; see ``environment.leave``."""
+    """Remove the temporary folder; skip the shutdown of Blender as a module, which may hang (``environment.leave``)."""
+    if _temporary_folder in config.stash:
+        shutil.rmtree(config.stash[_temporary_folder], ignore_errors=True)
     from meshferry.cli import environment
 
-    if environment.is_blender_module() and _exit_status in config.stash:
-        environment.leave(config.stash[_exit_status])
+    if environment.is_blender_module() and _session in config.stash:
+        environment.leave(int(config.stash[_session].exitstatus))
 
 
 @pytest.fixture(scope="session")
