@@ -202,6 +202,7 @@ def _samples() -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _samples())
 def test_samples(samples: Path, tmp_path: Path, name: str) -> None:
     """The importer and the oracle, which share nothing, read the same of what real assets become."""

@@ -54,7 +54,9 @@ def sample(request: pytest.FixtureRequest, samples: Path) -> Path:
     return found
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(
+    params=["exact", "window", *(pytest.param(way, marks=pytest.mark.slow) for way in ("editable", "exact-welded"))]
+)
 def way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -75,7 +75,9 @@ def mesh_back(path: Path, **options: Any) -> tuple[oracle.File, oracle.File, Any
 
 
 @pytest.mark.parametrize("name", MESHES)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", ["exact", *(pytest.param(way, marks=pytest.mark.slow) for way in ("editable", "children"))]
+)
 def test_real_mesh_comes_back(name: str, way: str, samples: Path, record_property: Any) -> None:
     before, after, made = mesh_back(samples / "unigine" / f"{name}.mesh", **WAYS[way])
     exact = is_exact(way, before)
@@ -117,7 +119,7 @@ def is_exact(way: str, before: oracle.File) -> bool:
 
 
 @pytest.mark.parametrize("name", ANIMATIONS)
-@pytest.mark.parametrize("direction", ["FILE", "CHILDREN"])
+@pytest.mark.parametrize("direction", ["FILE", pytest.param("CHILDREN", marks=pytest.mark.slow)])
 def test_real_animation_comes_back(name: str, direction: str, samples: Path, record_property: Any) -> None:
     path = samples / "unigine" / f"{name}.anim"
     found, document, made = imported(path, bone_direction=direction)

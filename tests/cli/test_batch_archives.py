@@ -199,6 +199,7 @@ def test_hostile_headers(archive: Callable[..., Path], entry: bytes) -> None:
         assert peak < 20_000_000
 
 
+@pytest.mark.slow
 def test_sparse_map_that_does_not_end(archive: Callable[..., Path]) -> None:
     """GNU's own layout counts holes in front of a file, as many as it likes."""
     pax = b"".join(b"%d %s\n" % (len(text) + 4, text) for text in (b"GNU.sparse.major=1", b"GNU.sparse.minor=0"))

@@ -400,6 +400,7 @@ def test_long_lists_are_cut_in_words(tmp_path):
     assert "Converted 0 of 60 files in 20.0 s, 3.0 files a second; 1 min 1 s in all\n" in text
 
 
+@pytest.mark.slow
 @pytest.mark.needs_workers
 def test_a_real_batch_goes_on_with_what_is_new_changed_or_failed(meshferry, write_windmill, tmp_path):
     library, out = tmp_path / "library", tmp_path / "out"

@@ -114,6 +114,7 @@ def until_no_shard_runs(out):
     until(idle, "the end of the shards")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL on this system")
 def test_every_file_is_done_though_a_machine_dies(library, cluster, tmp_path):
     lib, outputs = library
@@ -136,6 +137,7 @@ def test_every_file_is_done_though_a_machine_dies(library, cluster, tmp_path):
     assert shard_journals(out) == []
 
 
+@pytest.mark.slow
 def test_a_batch_outlives_its_scheduler(library, cluster, tmp_path):
     """Comes last: nobody can use the cluster after it."""
     lib, outputs = library
@@ -226,6 +228,7 @@ def openjd(temporary, *arguments):
     return json.loads(done.stdout[done.stdout.index("{\n") :])
 
 
+@pytest.mark.slow
 def test_a_job_runs_on_a_farm_that_sees_the_folders_elsewhere(library, tmp_path):
     lib, outputs = library
     out, job = tmp_path / "out", tmp_path / "job"
@@ -356,6 +359,7 @@ def test_very_many_files_are_at_most_ten_thousand_tasks(tmp_path):
     assert [one.dependsOn for one in collect.dependencies] == ["Convert"]
 
 
+@pytest.mark.slow
 def test_many_folders_of_sources_are_few_parameters(tmp_path):
     roots = [str(tmp_path / f"root{number}" / "deep") for number in range(60)]
     plan = plan_of(tmp_path, roots, 120)

@@ -145,6 +145,7 @@ def test_a_shard_goes_on_where_it_was(library, meshferry):
     assert [line["target"] for line in journal_lines(out, f"shards/{name}")] == plan_targets(out)[1:5]
 
 
+@pytest.mark.slow
 def test_what_the_folder_s_journal_knows_is_not_done_again(library, meshferry):
     lib, out = library
     meshferry("batch", lib, "--to", TO, "-o", out, "--jobs", 1)
@@ -171,6 +172,7 @@ def test_two_machines_may_do_the_same_shard_at_once(library, meshferry):
     assert sorted(targets) == sorted(plan_targets(out)[1:3]) and shard_journals(out) == []
 
 
+@pytest.mark.slow
 def test_together_the_shards_are_the_batch(library, tmp_path, meshferry):
     lib, out = library
     for lines in ("1-3", "4-7"):

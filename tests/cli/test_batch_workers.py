@@ -240,6 +240,7 @@ def test_to_blend_and_back(make_converter, library, output):
     assert back.hash == digest(blend)
 
 
+@pytest.mark.slow
 @pytest.mark.needs_bpy
 def test_processes_of_the_blender_that_runs_this(library, output):
     """Of the module, and in a real Blender of its own executable."""

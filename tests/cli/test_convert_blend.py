@@ -248,6 +248,7 @@ def test_a_blend_file_keeps_its_rights(meshferry, windmill, tmp_path):
     assert target.stat().st_mode == before
 
 
+@pytest.mark.slow
 def test_every_real_file_there_and_back(meshferry, samples, tmp_path):
     source = samples / "timbermesh"
     there = meshferry("convert", "--json", source, "--to", "blend", "-o", tmp_path / "blends")

@@ -84,6 +84,7 @@ def test_a_signal_sent_twice_in_a_row_counts_once():
         assert interruption.status() == 143
 
 
+@pytest.mark.slow
 def test_a_batch_ends_and_goes_on(run_script, write_windmill, tmp_path):
     """The driver is signalled while it waits for its worker, which finishes its file."""
     pytest.importorskip("rich")
@@ -126,6 +127,7 @@ def test_ctrl_c_while_libraries_are_imported(run_script, windmill, tmp_path, mod
     assert not (tmp_path / "a.blend").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signals", [1, 2])
 def test_ctrl_c_inside_an_exporter_of_blender(run_script, write_windmill, tmp_path, signals):
     """Blender turns an exception in an exporter written in Python into an error of its operator."""

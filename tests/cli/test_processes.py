@@ -23,6 +23,7 @@ def library_path(tmp_path):
     return str(folder)
 
 
+@pytest.mark.slow
 def test_module(run_python, library_path, windmill, broken):
     good = run_python("-m", "meshferry", "inspect", windmill, PYTHONPATH=library_path)
     assert (good.status, good.err) == (0, "")
@@ -34,6 +35,7 @@ def test_module(run_python, library_path, windmill, broken):
     assert version.out.startswith("Meshferry 0.")
 
 
+@pytest.mark.slow
 def test_script_understands_convert_and_the_other_commands(run_script, windmill, broken, tmp_path):
     target = tmp_path / "out.meshy"
     done = run_script("--", windmill, target)
@@ -128,6 +130,7 @@ def test_an_interruption(meshferry, windmill, monkeypatch):
     assert (done.status, done.err) == (130, "Interrupted\n")
 
 
+@pytest.mark.slow
 def test_to_blend_and_back_with_the_wheel(run_script, windmill, tmp_path):
     """Also that the process ends: classes left registered crash or hang some versions."""
     pytest.importorskip("bpy", reason="Blender is absent")
@@ -174,7 +177,9 @@ def test_script_in_a_real_blender_has_a_true_exit_status(blender, broken, tmp_pa
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes streams")
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize(
+    "closed", [*(pytest.param(one, marks=pytest.mark.slow) for one in (">&-", "2>&-")), ">&- 2>&- <&-"]
+)
 @pytest.mark.needs_workers
 def test_closed_streams_change_nothing(windmill, tmp_path, closed):
     """Blender prints to the first and second file descriptor, which must not be those of other files."""

@@ -14,6 +14,7 @@ import second_life_oracle as oracle
 pytestmark = pytest.mark.needs_bpy
 
 
+@pytest.mark.slow
 def test_every_real_asset_comes_back_through_the_shell(run_script, samples: Path, tmp_path: Path) -> None:
     from meshferry.blender_data import compat
 
@@ -38,6 +39,7 @@ def test_every_real_asset_comes_back_through_the_shell(run_script, samples: Path
     assert parts == [f"synth_scene.{name}.llmesh" for name in ("crate", "many", "manyb")]
 
 
+@pytest.mark.slow
 def test_every_real_asset_becomes_an_upload_set_or_says_why_not(run_script, samples: Path, tmp_path: Path) -> None:
     source = samples / "secondlife"
     if not source.is_dir():

@@ -169,6 +169,7 @@ def test_options_of_files_that_are_not_there_are_pointed_out(meshferry, crane, t
     assert done.err == "convert: warning: --weld has no effect when writing .blend files\n"
 
 
+@pytest.mark.slow
 def test_every_real_mesh_there_and_back(meshferry, samples, tmp_path):
     source = samples / "unigine"
     there = meshferry("convert", "--json", source, "--to", "blend", "-o", tmp_path / "blends")

@@ -21,6 +21,7 @@ VERSIONS = {
 EMBEDDING = ("ms10", "ms11", "ms12")
 
 
+@pytest.mark.slow
 def test_every_real_file_comes_back_through_the_shell(run_script, samples: Path, tmp_path: Path) -> None:
     from meshferry.blender_data import compat
 

@@ -11,7 +11,9 @@ from meshfuzz import timbermesh_seeds
 
 
 @pytest.mark.needs_bpy
-@pytest.mark.parametrize("kind", ["timbermesh", "unigine", "second_life"])
+@pytest.mark.parametrize(
+    "kind", ["timbermesh", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("unigine", "second_life"))]
+)
 def test_failed_imports_leave_nothing(tmp_path: Path, kind: str) -> None:
     report = Leftovers(tmp_path, 5, (kind,), use_samples=False).run(70)
     assert not report.leftovers, report.leftovers[0]

@@ -13,6 +13,7 @@ pytest.importorskip("rich")
 pytest.importorskip("psutil")
 
 
+@pytest.mark.slow
 def test_a_killed_batch_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
     bpy = sys.modules.get("bpy")
     if bpy is not None and bpy.app.binary_path:

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("google.protobuf")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["timbermesh", "unigine_mesh", "unigine_animation", "second_life_mesh", "second_life_upload"]
 )

@@ -257,6 +257,7 @@ def _killed(folder: Path, step: int) -> bool:
     return done.returncode == 9
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_step_leaves_whole_files_and_the_next_export_tells(tmp_path: Path) -> None:
     old = expected(b"old")
     old.pop("hut_PHYS.dae")  # one that is not there yet

@@ -77,6 +77,7 @@ def test_a_folder_is_probed_only_where_it_matters(monkeypatch: pytest.MonkeyPatc
     assert table.find(tmp_path / "strasse") is None and probed == [str(tmp_path)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="folders of Linux tell all of these names apart")
 def test_conversions_keep_names_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from meshferry.cli.main import main

@@ -84,6 +84,7 @@ def measured() -> list[tuple[Errors, Errors, Errors, Errors]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["positions", "UVs"])
 def test_rounding_beats_truncation(measured: list[tuple[Errors, Errors, Errors, Errors]], what: str) -> None:
     place = ("positions", "UVs").index(what)

@@ -777,6 +777,7 @@ def test_long_rows() -> None:
     assert numbers.reals(values.astype(np.float32)) == " ".join(map(str, values.tolist()))
 
 
+@pytest.mark.slow
 @given(st.text(max_size=20))
 def test_any_name_is_made_one_that_xml_holds(name: str) -> None:
     from xml.etree import ElementTree as ET
@@ -790,6 +791,7 @@ def test_any_name_is_made_one_that_xml_holds(name: str) -> None:
     assert names.identifier(name, ()).isascii()
 
 
+@pytest.mark.slow
 def test_triangles_take_no_step_each() -> None:
     """60,000 triangles, rigged, become text in well under a second."""
     skeleton = upload_scenes.armature()

@@ -86,6 +86,7 @@ def expected(files: list[str]) -> Any:
     return found["digests"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theirs", ["before", "after", "never"])
 def test_the_official_exporters_protobuf(old_protobuf: str, files: list[str], expected: Any, theirs: str) -> None:
     """Before: theirs is imported first, alone. After, never: theirs is first on the path, ours behind it.

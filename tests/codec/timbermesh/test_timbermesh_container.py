@@ -226,6 +226,7 @@ def test_inflated_limit(message: bytes) -> None:
         TIMBERMESH.read(gzip.compress(message), inflated_limit=len(message) - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [oracle.deflate, gzip.compress])
 def test_bombs_do_not_go_off(wrap: object) -> None:
     bomb = wrap(bytes(300_000_000))  # type: ignore[operator]

@@ -77,6 +77,7 @@ def test_forward_references_are_read() -> None:
     assert [found.properties.get("is_root", False) for found in scene.nodes] == [False, False, True]
 
 
+@pytest.mark.slow
 def test_deep_chains_take_no_time() -> None:
     count = 8_000
     for parents in (range(-1, count - 1), [*range(1, count), -1]):
@@ -564,6 +565,7 @@ def test_few_moving_vertices_on_a_huge_mesh_do_not_fill_the_memory() -> None:
     assert scene.clips == []
 
 
+@pytest.mark.slow
 def test_crowds_of_names_take_no_time() -> None:
     """Each of these took minutes while names were searched in lists."""
     count = 16_000

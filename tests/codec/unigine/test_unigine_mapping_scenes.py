@@ -740,6 +740,7 @@ def test_facts_of_a_document() -> None:
 # -- files that ask for more than they hold -----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_scattered_shapes_do_not_fill_the_memory() -> None:
     large = made.fan("large")
     large.targets[0].positions = np.zeros((500_000, 3), np.float32)
@@ -751,6 +752,7 @@ def test_scattered_shapes_do_not_fill_the_memory() -> None:
     assert len(mesh_of(mapped(made.mesh_file(large, *many))).shape_keys) == 1
 
 
+@pytest.mark.slow
 def test_crowds_of_targets_of_one_name_are_numbered_quickly() -> None:
     surface = made.fan("a", 1)
     surface.targets += [replace(surface.targets[0], name="x") for _ in range(20_000)]

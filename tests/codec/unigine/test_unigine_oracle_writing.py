@@ -311,6 +311,7 @@ def strip(points: int) -> sc.Mesh:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 62, 63, 64, 255, 256, 257, 8190, 8191, 8192, 65535, 65536, 65537])
 def test_counts_and_index_widths_at_their_limits(count: int) -> None:
     mesh = strip(count)
