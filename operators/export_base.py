@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.props import EnumProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
 from ..blender_data import file_records, import_choices
@@ -120,6 +120,7 @@ class ExportScene(LongWork, ExportHelper):
     suggested_name: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
     given_options: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
     """Names of the options that were given before the dialog opened, in which presets set them, too."""
+    is_again: BoolProperty(options={"HIDDEN", "SKIP_SAVE"})
 
     def invoke(self, context: Any, event: Any) -> set[str]:
         """Ask for the file, with a name after what is exported."""

@@ -47,14 +47,16 @@ class WM_OT_meshferry_refused_export(bpy.types.Operator):
         module, _, name = self.export.partition("_OT_")  # an operator's own bl_idname is that of its type
         export = getattr(getattr(bpy.ops, module.lower()), name)
         try:
-            return export("EXEC_DEFAULT", **json.loads(self.arguments))
-        except RuntimeError:  # its own report says why
+            export("EXEC_DEFAULT", **{**json.loads(self.arguments), "is_again": True})
+        except RuntimeError as problem:  # in a window, the operator reports it itself
+            self.report({"ERROR"}, str(problem).removeprefix("Error: ").strip())
             return {"CANCELLED"}
+        return {"FINISHED"}
 
 
 def show_refusal(operator: Any) -> bool:
     """Open the dialog once the operator is done, if the user ran it in a window; return whether it opens."""
-    if bpy.app.background or not operator.options.is_invoke:
+    if bpy.app.background or not operator.is_from_user():
         return False
     arguments = json.dumps(operator.as_keywords())
     export = operator.bl_idname

@@ -92,6 +92,9 @@ class LongWork:
     """On the button of the dialog that asks."""
     asked = ""
     """The question that was asked, which ``draw`` shows in place of the options."""
+    is_again: Any = False
+    """Whether a dialog of a refused run started this one. Blender shows the reports of an operator that another one
+    runs only if it is modal."""
     _work: Work | None = None
     _timer: Any = None
     _paused = 0.0
@@ -105,12 +108,15 @@ class LongWork:
         """Return what to ask the user before the work, or an empty string."""
         return ""
 
+    def is_from_user(self) -> bool:
+        """Return whether a user started the operator, not a script."""
+        return self.is_again or self.options.is_invoke  # type: ignore[attr-defined]
+
     def execute(self, context: Any) -> set[str]:
         """Do the work, or as much of it as a user waits for without asking how long it will take."""
         manager = context.window_manager
-        is_from_user = self.options.is_invoke  # type: ignore[attr-defined]
-        is_modal = is_from_user and not bpy.app.background and context.window is not None
-        if is_modal and not self.asked:
+        is_modal = self.is_from_user() and not bpy.app.background and context.window is not None
+        if is_modal and not self.asked and not self.is_again:
             self.asked = self.question(context)
             if self.asked:  # the dialog calls this method again
                 return manager.invoke_props_dialog(
@@ -119,7 +125,8 @@ class LongWork:
         work = Work(self.steps(context))
         manager.progress_begin(0, 100)
         try:
-            done = work.run(PATIENCE if is_modal else math.inf)
+            patience = 0.0 if self.is_again else PATIENCE
+            done = work.run(patience if is_modal else math.inf)
         except BaseException:
             manager.progress_end()
             raise

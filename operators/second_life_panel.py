@@ -132,7 +132,7 @@ def last_options(context: Any) -> Any | None:
 
 def split_row(layout: Any, label: str) -> Any:
     """Draw a label; return the row beside it."""
-    split = layout.split(factor=0.25, align=True)
+    split = layout.split(factor=0.22, align=True)
     split.label(text=label, text_ctxt=CONTEXT)
     return split.row(align=True)
 
@@ -153,7 +153,7 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
     picked.alert = getattr(finest.meshferry, PICKERS[key]) is not None
     makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
     if makes and options is not None:
-        split = picked.split(factor=0.74, align=True)
+        split = picked.split(factor=0.66, align=True)
         split.prop(finest.meshferry, PICKERS[key], text="", placeholder=iface_("Generated"))
         split.prop(options, RATIOS[key], text="")
     else:

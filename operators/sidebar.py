@@ -1,9 +1,10 @@
 """What the sidebars of all formats share: their place, and what they say of objects and actions."""
 
-import textwrap
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import blf
 import bpy
 
 from ..blender_data.exporting.clip_sources import scene_rate
@@ -13,6 +14,15 @@ from .translations import CONTEXT, iface_
 
 OWN = "_own"
 """Suffix of the names of panels for objects that were not imported."""
+
+REGION_MARGIN = 72
+"""Pixels of a region at a resolution scale of 1 that a text in a box cannot use: tabs, borders of panel and box."""
+
+DIALOG_MARGIN = 32
+"""The same of a dialog."""
+
+ICON_WIDTH = 22
+"""Pixels of an icon in front of a text, at a resolution scale of 1."""
 
 
 class Sidebar:
@@ -75,11 +85,36 @@ def homes_of(item: Any) -> list[Any]:
 
 def draw_wrapped(layout: Any, context: Any, text: str, icon: str = "NONE", width: int = 0) -> None:
     """Draw a text over as many lines as the width asks for: of the region, or of a dialog, in unscaled pixels."""
-    pixels = width or context.region.width / context.preferences.system.ui_scale
-    letters = max(20, int(pixels / 7.5) - 4)
-    for line in textwrap.wrap(text, letters):
+    preferences = context.preferences
+    scale = preferences.system.ui_scale or 1.0
+    free = width * scale - DIALOG_MARGIN * scale if width else context.region.width - REGION_MARGIN * scale
+    if icon != "NONE":
+        free -= ICON_WIDTH * scale
+    blf.size(0, preferences.ui_styles[0].widget.points * scale)
+    for line in wrapped(text, lambda line: blf.dimensions(0, line)[0] <= free):
         layout.label(text=line, icon=icon, translate=False)
         icon = "NONE" if icon == "NONE" else "BLANK1"
+
+
+def wrapped(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Split a text into lines that fit, between words where possible; a line has at least one letter."""
+    lines: list[str] = []
+    line = ""
+    for word in text.split():
+        longer = f"{line} {word}" if line else word
+        if fits(longer):
+            line = longer
+            continue
+        if line:
+            lines.append(line)
+        line = word
+        while not fits(line):  # Chinese and Japanese have no spaces, and neither do most paths
+            length = max(1, bisect_right(range(1, len(line)), False, key=lambda end: not fits(line[:end])))
+            if length == len(line):
+                break
+            lines.append(line[:length])
+            line = line[length:]
+    return [*lines, line] if line else lines
 
 
 def draw_actions(layout: Any, actions: Iterable[Any], *, root_motion: bool = False) -> None:

@@ -50,6 +50,7 @@ def steps() -> Steps:
         yield from timbermesh_steps.import_dialog()
         yield from timbermesh_steps.drops()
         yield from timbermesh_steps.cancelled()
+        yield from timbermesh_steps.refused()
         yield from unigine_steps.dialogs()
         yield from unigine_steps.rig()
         yield from second_life_steps.menus()

@@ -81,3 +81,39 @@ def cancelled() -> Steps:
     check(set(bpy.data.objects.keys()) == before, "Esc left the objects that were there before")
     check(len(bpy.data.collections) == collections, "and no collection")
     progress.PATIENCE, progress.TURNS = 0.5, (0.1, 1.0)
+
+
+def refused() -> Steps:
+    """A refused export lists its errors until they are mended; *Export Again* then writes the file."""
+    import meshferry.operators.export_refusal as refusal
+
+    drawn: list[int] = []
+    draw_list = refusal.draw_list
+    refusal.draw_list = lambda *arguments: (drawn.append(1), draw_list(*arguments))
+    before = set(bpy.data.objects.keys())
+    path = FOLDER / "refused.timbermesh"
+    with in_view3d():
+        bpy.ops.mesh.primitive_cube_add()
+        bpy.context.object.data.materials.append(bpy.data.materials.new("Material"))
+        bpy.ops.ed.undo_push(message="Add a cube")
+        bpy.ops.export_scene.timbermesh("INVOKE_DEFAULT", filepath=str(path))
+    yield 2 * DRAW
+    for browser in [area for area in window().screen.areas if area.type == "FILE_BROWSER"]:
+        with bpy.context.temp_override(window=window(), area=browser):
+            bpy.ops.file.execute()
+    yield from wait_for(lambda: bool(drawn), "the dialog of the refused export")
+    yield from picture("export-refused")
+    drawn.clear()
+    press("RET")
+    yield 2 * DRAW
+    check(bool(drawn) and not path.exists(), "exported again with the error, the dialog is back")
+    bpy.data.materials["Material"].name = "Oak"
+    press("RET")
+    yield from wait_for(path.exists, "the file of the mended export")
+    yield DRAW
+    check(not window().modal_operators, "the export is over")
+    refusal.draw_list = draw_list
+    with in_view3d():
+        bpy.ops.object.delete()
+    bpy.data.materials.remove(bpy.data.materials["Oak"])
+    check(set(bpy.data.objects.keys()) == before, "the cube is gone again")
