@@ -211,7 +211,7 @@ def test_panels_draw_without_trouble(lodge, clean_blender):
         collection=lodge,
         scene=bpy.context.scene,
         window_manager=bpy.context.window_manager,
-        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
+        preferences=bpy.context.preferences,
         region=SimpleNamespace(width=240),
     )
     shown = [panel for panel in timbermesh_panel.CLASSES if panel.poll(context)]
@@ -264,3 +264,19 @@ def test_what_came_from_a_file_shows_the_panels_of_its_format_alone(clean_blende
     shown = [panel for panel in PANELS if getattr(bpy.types, panel).poll(bpy.context)]
     assert shown == ["TIMBERMESH_PT_sidebar_own", "UNIGINE_PT_sidebar_own", "MESH_SERIALIZER_PT_sidebar_own"]
     assert all("DEFAULT_CLOSED" in getattr(bpy.types, panel).bl_options for panel in shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("no UV map", 20, ["no UV map"]),
+        ("one  two three", 7, ["one two", "three"]),
+        ("see 名前名前名前 now", 4, ["see", "名前名前", "名前", "now"]),
+        ("ab c", 0, ["a", "b", "c"]),
+        ("", 9, []),
+    ],
+)
+def test_texts_are_split_where_they_no_longer_fit(text, width, lines):
+    from meshferry.operators.sidebar import wrapped
+
+    assert wrapped(text, lambda line: len(line) <= width) == lines

@@ -1,5 +1,8 @@
 """Timbermesh in a Blender window: menus, import dialog, drops of one file and of many, undo."""
 
+import json
+from typing import Any
+
 import bpy
 from window import (
     DRAW,
@@ -85,35 +88,30 @@ def cancelled() -> Steps:
 
 def refused() -> Steps:
     """A refused export lists its errors until they are mended; *Export Again* then writes the file."""
-    import meshferry.operators.export_refusal as refusal
-
-    drawn: list[int] = []
-    draw_list = refusal.draw_list
-    refusal.draw_list = lambda *arguments: (drawn.append(1), draw_list(*arguments))
+    dialog = bpy.types.WM_OT_meshferry_refused_export
+    opened: list[Any] = []
+    invoke = dialog.invoke
+    dialog.invoke = lambda self, context, event: (opened.append(event), invoke(self, context, event))[1]
     before = set(bpy.data.objects.keys())
     path = FOLDER / "refused.timbermesh"
     with in_view3d():
         bpy.ops.mesh.primitive_cube_add()
         bpy.context.object.data.materials.append(bpy.data.materials.new("Material"))
         bpy.ops.ed.undo_push(message="Add a cube")
-        bpy.ops.export_scene.timbermesh("INVOKE_DEFAULT", filepath=str(path))
+        bpy.ops.wm.meshferry_refused_export(
+            "INVOKE_DEFAULT", export="EXPORT_SCENE_OT_timbermesh", arguments=json.dumps({"filepath": str(path)})
+        )
     yield 2 * DRAW
-    for browser in [area for area in window().screen.areas if area.type == "FILE_BROWSER"]:
-        with bpy.context.temp_override(window=window(), area=browser):
-            bpy.ops.file.execute()
-    yield from wait_for(lambda: bool(drawn), "the dialog of the refused export")
-    yield from picture("export-refused")
-    drawn.clear()
     press("RET")
+    yield from wait_for(lambda: len(opened) == 2, "the dialog of the refused export")
+    yield from picture("export-refused")
+    press("RET")
+    yield from wait_for(lambda: len(opened) == 3, "the dialog again, since the error was not mended")
+    check(not path.exists(), "nothing was written")
+    bpy.data.objects["Cube"].active_material.name = "Oak"
     yield 2 * DRAW
-    check(bool(drawn) and not path.exists(), "exported again with the error, the dialog is back")
-    bpy.data.materials["Material"].name = "Oak"
     press("RET")
     yield from wait_for(path.exists, "the file of the mended export")
-    yield DRAW
-    check(not window().modal_operators, "the export is over")
-    refusal.draw_list = draw_list
-    with in_view3d():
-        bpy.ops.object.delete()
-    bpy.data.materials.remove(bpy.data.materials["Oak"])
-    check(set(bpy.data.objects.keys()) == before, "the cube is gone again")
+    yield from wait_for(lambda: not window().modal_operators, "the end of the export")
+    dialog.invoke = invoke
+    yield from undo(before, "the cube")
