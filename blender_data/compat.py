@@ -82,7 +82,7 @@ def select_bone(bone: bpy.types.PoseBone, *, chosen: bool) -> None:
 
 
 def is_bone_selected(bone: bpy.types.PoseBone) -> bool:
-    """Tell whether a bone is selected in pose mode."""
+    """Return whether a bone is selected in pose mode."""
     owner: Any = bone if bpy.app.version >= (5, 0, 0) else bone.bone
     return bool(owner.select)
 

@@ -16,7 +16,7 @@ _Flags = npt.NDArray[np.bool_]
 
 
 def is_as_read(context: bpy.types.Context, thing: bpy.types.Object, *, most: int, triangles: bool) -> bool:
-    """Tell whether numbers of points (or triangles), up to ``most``, mean the same in an object's own mesh.
+    """Return whether numbers of points (or triangles), up to ``most``, mean the same in an object's own mesh.
 
     They do where no modifier adds or removes anything. The object is not in edit mode.
     """

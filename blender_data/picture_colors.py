@@ -32,7 +32,7 @@ def show_colors(objects: Sequence[bpy.types.Object]) -> str:
 
 
 def _has_texture(material: bpy.types.Material | None) -> bool:
-    """Tell whether a material shows an image that is there."""
+    """Return whether a material shows an image that is there."""
     tree = material.node_tree if material is not None else None
     nodes: Any = tree.nodes if tree is not None else ()
     return any(node.type == "TEX_IMAGE" and node.image is not None and node.image.size[0] > 0 for node in nodes)

@@ -34,7 +34,7 @@ _TRIANGLES = np.array(
 
 
 def has_faces(objects: Iterable[bpy.types.Object]) -> bool:
-    """Tell whether something in objects has a surface that a renderer draws."""
+    """Return whether something in objects has a surface that a renderer draws."""
     return any(
         (one.type == "MESH" and (len(one.data.polygons) or one.modifiers))
         or one.type in {"CURVE", "SURFACE", "META", "FONT", "CURVES", "POINTCLOUD", "VOLUME"}

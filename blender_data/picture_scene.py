@@ -75,7 +75,7 @@ def make_scene(objects: Sequence[bpy.types.Object], size: int, *, surfaces: bool
 
 
 def _may_show(one: bpy.types.Object) -> bool:
-    """Tell whether an object shows something of its own, or another collection."""
+    """Return whether an object shows something of its own, or another collection."""
     return one.data is not None or one.instance_type == "COLLECTION"
 
 
@@ -141,7 +141,7 @@ def _set_camera(scene: bpy.types.Scene, points: Array) -> None:
 
 
 def is_blank(picture: str) -> bool:
-    """Tell whether nothing can be seen in a picture file with a transparent background."""
+    """Return whether nothing can be seen in a picture file with a transparent background."""
     image: Any = bpy.data.images.load(picture)
     pixels = np.empty(image.size[0] * image.size[1] * 4, np.float32)
     image.pixels.foreach_get(pixels)

@@ -83,7 +83,7 @@ def _blender_modules_folder() -> str:
 
 
 def is_blender_module() -> bool:
-    """Tell whether Blender is loaded as a Python module rather than being the program that runs this."""
+    """Return whether Blender is loaded as a Python module rather than being the program that runs this."""
     bpy = sys.modules.get("bpy")
     return bpy is not None and hasattr(bpy, "app") and not bpy.app.binary_path
 

@@ -134,7 +134,7 @@ def may_count(name: str, extensions: Sequence[str]) -> bool:
 
 
 def counts(path: Path, extensions: Sequence[str]) -> bool:
-    """Tell whether a file found in a folder is one to work on."""
+    """Return whether a file found in a folder is one to work on."""
     extension = path.suffix.lower()
     if not extension or (extension in extensions and extension in ambiguous_extensions()):
         return _is_one_of(path, extensions)
@@ -148,7 +148,7 @@ def ambiguous_extensions() -> frozenset[str]:
 
 
 def _is_one_of(path: Path, extensions: Sequence[str]) -> bool:
-    """Tell whether the content of a file is of a format that has one of these extensions."""
+    """Return whether the content of a file is of a format that has one of these extensions."""
     found = format_of(path)
     return found is not None and not set(extensions).isdisjoint(found.extensions)
 
@@ -160,7 +160,7 @@ def file_key(path: Path) -> str:
 
 
 def is_blend(path: Path) -> bool:
-    """Tell whether a path is that of a .blend file."""
+    """Return whether a path is that of a .blend file."""
     return path.suffix.lower() == BLEND
 
 
@@ -177,7 +177,7 @@ def formats_of(path: Path) -> list[Format]:
 
 
 def is_animation(path: Path) -> bool:
-    """Tell whether a path is that of a file which, by its extension, holds animations or bones but no mesh."""
+    """Return whether a path is that of a file which, by its extension, holds animations or bones but no mesh."""
     named = [known for known in registry.FORMATS if path.suffix.lower() in known.extensions]
     return bool(named) and not any(known.capabilities.meshes for known in named)
 

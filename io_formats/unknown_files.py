@@ -78,13 +78,13 @@ def looks_like(head: bytes, size: int) -> str:
 
 
 def is_marked(head: bytes) -> bool:
-    """Tell whether a file starts with the mark of another program, whatever its length fits."""
+    """Return whether a file starts with the mark of another program, whatever its length fits."""
     marked = any(head.startswith(magic) for magic, _ in _STARTS) or bool(_unigine_version(head))
     return marked or bool(_text(head) or _second_life_data(head))
 
 
 def has_length_of_unity_mesh(head: bytes, size: int) -> bool:
-    """Tell whether a file is to the byte as long as it would have to be as a mesh of Unity's MeshSerializer.
+    """Return whether a file is to the byte as long as it would have to be as a mesh of Unity's MeshSerializer.
 
     That says more than a first byte or two, which every hundredth of these meshes shares with some other format.
     """
@@ -92,7 +92,7 @@ def has_length_of_unity_mesh(head: bytes, size: int) -> bool:
 
 
 def is_unity_asset(head: bytes) -> bool:
-    """Tell whether a file is a mesh or an animation clip that the Unity editor wrote as text."""
+    """Return whether a file is a mesh or an animation clip that the Unity editor wrote as text."""
     return bool(_unity_class(head))
 
 

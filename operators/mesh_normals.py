@@ -53,7 +53,7 @@ class MESH_OT_meshferry_editable_normals(bpy.types.Operator):
 
 
 def has_free_normals(mesh: Any) -> bool:
-    """Tell whether a mesh carries exact normals."""
+    """Return whether a mesh carries exact normals."""
     attribute = mesh.attributes.get(FREE_NORMALS)
     return attribute is not None and attribute.data_type == "FLOAT_VECTOR" and attribute.domain in {"CORNER", "POINT"}
 

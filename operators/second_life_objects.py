@@ -25,7 +25,7 @@ PICKERS = dict(zip((*LEVELS, PHYSICS), (*LEVEL_PROPERTIES, "physics_object"), st
 
 
 def is_wanted(context: Any) -> bool:
-    """Tell whether what is active may go to Second Life: not what was imported from another family's file."""
+    """Return whether what is active may go to Second Life: not what was imported from another family's file."""
     item = context.object
     return item is not None and item.type in {*MESHABLE, "ARMATURE"} and concerns(context, "second_life")
 

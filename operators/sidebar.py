@@ -137,7 +137,7 @@ def draw_actions(layout: Any, actions: Iterable[Any], *, root_motion: bool = Fal
 
 
 def is_renamed(item: Any) -> bool:
-    """Tell whether the file knows an object by another name than Blender."""
+    """Return whether the file knows an object by another name than Blender."""
     return bool(item.meshferry.source_name) and item.meshferry.given_name == item.name
 
 

@@ -47,19 +47,19 @@ SHIPPED = {
     "translations",
     "wheels",
 }
-"""What may stand at the top of a package; anything else is a stray file that the manifest does not exclude yet."""
+"""The allowed top-level entries of a package. Any other is a stray file that the manifest does not exclude yet."""
 
 OLDEST_PYTHON = "3.11"
 TIMESTAMP = 1_700_000_000
-"""The time of every staged file: when a package was built says nothing about what is in it."""
+"""Modification time of all staged files, so that the same content gives the same package."""
 
 
 class PackagingError(Exception):
-    """A package that must not be given to anybody."""
+    """A package that must not be published."""
 
 
 def find_extension_tool() -> Path:
-    """Return Blender's extension tool, which lies beside the bpy module of this Python."""
+    """Return Blender's extension tool, which is installed beside the bpy module of this Python."""
     spec = importlib.util.find_spec("bpy")
     if spec is None or spec.origin is None:
         raise PackagingError("This Python has no bpy module: run `make package`")
@@ -99,7 +99,7 @@ def stage(platform: str) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
 
     def skip(directory: str, names: list[str]) -> set[str]:
-        # Only what would be a burden to copy: what is not shipped is for the manifest to say.
+        # Skip only large folders here; the manifest decides what is shipped.
         at_root = Path(directory) == ROOT
         return {n for n in names if n == "__pycache__" or (at_root and (n == "build" or n.startswith(".")))}
 
@@ -117,7 +117,7 @@ def check_content(package: Path) -> None:
     with zipfile.ZipFile(package) as archive:
         strays = {name for name in archive.namelist() if name.split("/")[0] not in SHIPPED}
     if strays:
-        raise PackagingError(f"{package.name} has files nobody shall get: {', '.join(sorted(strays))}")
+        raise PackagingError(f"{package.name} contains files that do not belong into it:{', '.join(sorted(strays))}")
 
 
 def main() -> int:

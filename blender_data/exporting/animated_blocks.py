@@ -122,7 +122,7 @@ def _pointed_at(owner: bpy.types.bpy_struct) -> Iterator[bpy.types.ID]:
 
 
 def may_deform(thing: bpy.types.Object) -> bool:
-    """Tell whether the mesh of an object may change its shape with time, apart from moving as a whole."""
+    """Return whether the mesh of an object may change its shape with time, apart from moving as a whole."""
     keys = getattr(thing.data, "shape_keys", None)
     if keys is not None and keys.animation_data is not None:
         return True

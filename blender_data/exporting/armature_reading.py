@@ -136,7 +136,7 @@ class _Binds:
         self.world = self._worlds()
 
     def _has_same_parent(self, number: int) -> bool:
-        """Tell whether an imported bone still hangs on the bone that it did, by whatever name that goes now."""
+        """Return whether an imported bone still hangs on the bone that it did, by whatever name that goes now."""
         kept, parent = self.bones[number].meshferry, self.parents[number]
         if parent < 0:
             return bool(kept.parent_order < 0)
@@ -180,7 +180,7 @@ class _Binds:
         return worlds
 
     def exact(self, number: int) -> bool:
-        """Tell whether a joint's kept transform holds: neither its bone nor the one that it hangs on was moved."""
+        """Return whether a joint's kept transform holds: neither its bone nor the one that it hangs on was moved."""
         parent = self.parents[number]
         return self.unmoved[number] and self.same_parent[number] and (parent < 0 or self.unmoved[parent])
 

@@ -44,7 +44,7 @@ def chosen_objects(
 
 
 def belongs_to_another(thing: bpy.types.Object) -> bool:
-    """Tell whether an object is a coarser level of detail or a physics shape."""
+    """Return whether an object is a coarser level of detail or a physics shape."""
     kept = thing.meshferry
     return kept.lod_of is not None or kept.lod > 0 or kept.role != "RENDER"
 

@@ -184,7 +184,7 @@ def set_frame(scene: bpy.types.Scene, frame: float) -> None:
 
 
 def is_keyed(thing: bpy.types.Object) -> bool:
-    """Tell whether the action of an object, as it plays now, keys its transform."""
+    """Return whether the action of an object, as it plays now, keys its transform."""
     data = thing.animation_data
     if data is None or data.action is None:
         return False
@@ -210,7 +210,7 @@ def _vertex_track(
 
 
 def _closes(clip: Clip) -> bool:
-    """Tell whether the last frame of a clip repeats its first."""
+    """Return whether the last frame of a clip repeats its first."""
     for track in clip.transforms:
         size = max(1.0, float(np.abs(track.translation).max()))
         for values in (track.translation, track.scale):

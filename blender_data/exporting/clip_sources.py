@@ -183,7 +183,7 @@ def has_keys(action: bpy.types.Action) -> bool:
 
 
 def _came_without_frames(action: bpy.types.Action) -> bool:
-    """Tell whether an action is a clip of a file that has no frame, and got no key since."""
+    """Return whether an action is a clip of a file that has no frame, and got no key since."""
     kept = action.meshferry
     return bool(kept.clip_name) and not kept.frame_count and not has_keys(action)
 
@@ -244,7 +244,7 @@ def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
 
 
 def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
-    """Tell whether a loose action was made for a data block: by its slot's name, or by bones or shape keys it moves."""
+    """Return whether a loose action was made for a data block, by its slot's name or by the bones or keys it moves."""
     parts = {
         'pose.bones["': getattr(getattr(block, "pose", None), "bones", ()),
         'key_blocks["': getattr(block, "key_blocks", ()),

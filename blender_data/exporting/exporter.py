@@ -130,7 +130,7 @@ class _Export(SceneExport):
         self.warn(Finding(Severity.WARNING, listed(unmarked), text, fix=Fix.MARK_NODE, names=tuple(unmarked)))
 
     def merges(self) -> bool:
-        """Tell whether objects are merged into # objects: not for what came from a file, unless told so."""
+        """Return whether objects are merged into # objects: not for what came from a file, unless told so."""
         choice = self.options["merging"]
         collection = self.source.collection
         if choice == "AUTO" and collection is not None:
@@ -232,7 +232,7 @@ class _Export(SceneExport):
 
 
 def _may_move(part: bpy.types.Object, node: PlannedNode) -> bool:
-    """Tell whether a part may change within its node: it deforms, or something between the two moves it."""
+    """Return whether a part may change within its node: it deforms, or something between the two moves it."""
     if may_deform(part):
         return True
     thing = part

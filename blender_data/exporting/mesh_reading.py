@@ -118,7 +118,7 @@ class MeshReader:
             seen.to_mesh_clear()
 
     def is_part_of_family(self, seen: bpy.types.Object) -> bool:
-        """Tell whether an object is a metaball whose surface is part of that of the first of its family."""
+        """Return whether an object is a metaball whose surface is part of that of the first of its family."""
         if seen.type != "META" or not seen.name.rpartition(".")[2].isdigit():
             return False
         base = bpy.data.objects.get(seen.name.rpartition(".")[0])
@@ -288,7 +288,7 @@ class Triangulation:
         return cls(vertex_of_loop, vertex_of_loop[loops], polygon, loops)
 
     def fits(self, data: bpy.types.Mesh, points: int) -> bool:
-        """Tell whether a mesh has the topology that this one was made of."""
+        """Return whether a mesh has the topology that this one was made of."""
         if len(data.vertices) != points or len(data.loops) != len(self.vertex_of_loop):
             return False
         return np.array_equal(Triangulation.of(data).vertex_of_loop, self.vertex_of_loop)
@@ -312,7 +312,7 @@ def _normals(data: bpy.types.Mesh, loops: IntArray | None, polygon: IntArray | N
 
 
 def _has_blurred_normals(data: bpy.types.Mesh) -> bool:
-    """Tell whether a mesh has custom normals in tangent space, 16 bits of an angle each."""
+    """Return whether a mesh has custom normals in tangent space, 16 bits of an angle each."""
     attribute = data.attributes.get("custom_normal")
     return data.has_custom_normals and (attribute is None or attribute.data_type != "FLOAT_VECTOR")
 

@@ -163,7 +163,7 @@ class ModelIndex:
 
 
 def is_deleted(thing: bpy.types.Object) -> bool:
-    """Tell whether an object is in no collection any more: deleted by the user, and kept by those that point at it."""
+    """Return whether an object is in no collection: the user deleted it, but other data still refers to it."""
     return not thing.users_collection
 
 

@@ -104,7 +104,7 @@ def _strip_curves(thing: bpy.types.Object, source: ClipSource) -> Iterable[bpy.t
 
 
 def says_all(thing: bpy.types.Object, found: Dependencies, source: ClipSource) -> bool:
-    """Tell whether nothing but the f-curves of its action moves the bones of an armature in a clip."""
+    """Return whether nothing but the f-curves of its action moves the bones of an armature in a clip."""
     data = thing.animation_data
     if source.strips or found.moves_by_itself:
         return False
@@ -119,7 +119,7 @@ def says_all(thing: bpy.types.Object, found: Dependencies, source: ClipSource) -
 
 
 def _is_mixed(data: bpy.types.AnimData) -> bool:
-    """Tell whether the NLA adds to what the active action says, or takes from it."""
+    """Return whether the NLA adds to what the active action says, or takes from it."""
     if not data.use_nla or not len(data.nla_tracks):
         return False
     whole = (data.action_blend_type, data.action_extrapolation, data.action_influence) == ("REPLACE", "HOLD", 1.0)
@@ -127,7 +127,7 @@ def _is_mixed(data: bpy.types.AnimData) -> bool:
 
 
 def _is_simple(bone: bpy.types.PoseBone) -> bool:
-    """Tell whether a bone follows its own channels and its parent, and nothing else."""
+    """Return whether a bone follows its own channels and its parent, and nothing else."""
     if any(not constraint.mute for constraint in bone.constraints):
         return False
     rest = bone.bone
@@ -156,7 +156,7 @@ def bones_moved_otherwise(thing: bpy.types.Object) -> set[str]:
 
 
 def moves_object(thing: bpy.types.Object, source: ClipSource) -> bool:
-    """Tell whether a clip animates the armature object itself."""
+    """Return whether a clip animates the armature object itself."""
     return any(curve.data_path in _OBJECT_CHANNELS for curve in _playing_curves(thing, source))
 
 

@@ -60,7 +60,7 @@ class RestMeshes:
         return self.reader.notices
 
     def is_plain(self, thing: bpy.types.Object) -> bool:
-        """Tell whether a mesh rests as its own data are, so that Blender need not evaluate anything."""
+        """Return whether a mesh rests as its own data are, so that Blender need not evaluate anything."""
         if thing.type != "MESH":
             return False
         if not self.use_modifiers:

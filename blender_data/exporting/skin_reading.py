@@ -17,7 +17,7 @@ _SAME = 1e-5
 
 
 def has_skin(thing: bpy.types.Object) -> bool:
-    """Tell whether an object keeps how its file binds it."""
+    """Return whether an object keeps how its file binds it."""
     return len(thing.meshferry.skin.joints) > 0
 
 

@@ -85,7 +85,7 @@ def local(thing: bpy.types.Object, above: bpy.types.Object | None) -> Transform:
 
 
 def has_plain_channels(thing: bpy.types.Object, above: bpy.types.Object | None) -> bool:
-    """Tell whether location, rotation and scale of an object are its very transform below ``above``."""
+    """Return whether location, rotation and scale of an object are its very transform below ``above``."""
     parent = thing.parent
     if (parent.original if parent else None) != (above.original if above else None):
         return False
@@ -100,7 +100,7 @@ def has_plain_channels(thing: bpy.types.Object, above: bpy.types.Object | None) 
 
 
 def hangs_on_object(thing: bpy.types.Object) -> bool:
-    """Tell whether nothing but the transform of its parent carries a child: no bone, no vertex, no path of a curve."""
+    """Return whether a child follows only the object transform of its parent: no bone, vertex or curve path."""
     parent = thing.parent
     return thing.parent_type == "OBJECT" and not (parent.type == "CURVE" and parent.data.use_path)
 

@@ -38,7 +38,7 @@ def choose_for_scene(
 
 
 def is_bound(scene: Scene) -> bool:
-    """Tell whether the file says of a mesh how it is bound, so that all that lies alike may hang on one armature."""
+    """Return whether the file says of a mesh how it is bound, so that all that lies alike may hang on one armature."""
     return any(node.skin is not None for node in scene.nodes)
 
 
@@ -256,7 +256,7 @@ def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list
 
 
 def _differs(there: ReadSkeleton, skeleton: Skeleton, found: list[int]) -> bool:
-    """Tell whether the bind poses of the joints that are in both differ."""
+    """Return whether the bind poses of the joints that are in both differ."""
     both = np.flatnonzero(np.asarray(found) >= 0)
     if not skeleton.has_bind or not len(both):
         return False

@@ -171,7 +171,7 @@ def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]
 
 
 def _rests(thing: bpy.types.Object) -> bool:
-    """Tell whether an object stays where it is, whatever its bones do."""
+    """Return whether an object stays where it is, whatever its bones do."""
     data = thing.animation_data
     if len(thing.constraints) or (data is not None and (len(data.drivers) or len(data.nla_tracks))):
         return False
@@ -182,7 +182,7 @@ def _rests(thing: bpy.types.Object) -> bool:
 
 
 def _only_acts(thing: bpy.types.Object) -> bool:
-    """Tell whether an action is all that moves an object."""
+    """Return whether an action is all that moves an object."""
     data = thing.animation_data
     return data is not None and not (len(thing.constraints) or len(data.drivers) or len(data.nla_tracks))
 

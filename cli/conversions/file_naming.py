@@ -61,7 +61,7 @@ class FileNames:
         return path
 
     def is_taken(self, path: Path) -> bool:
-        """Tell whether a file belongs to others."""
+        """Return whether a file belongs to others."""
         return self._taken.find(path) is not None
 
     def take(self, path: Path) -> None:

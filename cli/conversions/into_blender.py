@@ -156,12 +156,12 @@ def _fitted(scene: Scene, can: Capabilities) -> list[str]:
 
 
 def _comes_later(outcome: Outcome) -> bool:
-    """Tell whether a file brings animations for the armatures of others."""
+    """Return whether a file brings animations for the armatures of others."""
     return not inputs.may_hold_meshes(outcome.source)
 
 
 def _is_finest(made: Any) -> bool:
-    """Tell whether an object is neither a coarser level of detail nor a physics shape."""
+    """Return whether an object is neither a coarser level of detail nor a physics shape."""
     return bool(made.meshferry.lod == 0 and made.meshferry.role == "RENDER")
 
 

@@ -163,14 +163,14 @@ def _path_beside(target: Path, output: OutputFile) -> Path:
 
 
 def _is_same(one: OutputFile, other: OutputFile) -> bool:
-    """Tell whether two files of sets have the same content."""
+    """Return whether two files of sets have the same content."""
     if one.copy_of is not None and other.copy_of is not None:
         return file_key(one.copy_of) == file_key(other.copy_of)
     return one.copy_of is None and other.copy_of is None and one.data == other.data
 
 
 def _is_joinable(scene: Scene, options: Mapping[str, Any]) -> bool:
-    """Tell whether joining would make fewer files of a scene: not of a single object, nor where it was asked for."""
+    """Return whether joining would make fewer files of a scene: not of a single object, nor where it was asked for."""
     return options.get(JOINED, "JOINED") != "JOINED" and sum(node.mesh is not None for node in scene.nodes) > 1
 
 

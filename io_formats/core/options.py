@@ -74,7 +74,7 @@ def resolve(
 
 
 def _fits(option: Option, value: float) -> bool:
-    """Tell whether a number lies within an option's limits, if it has any; what is no number does not."""
+    """Return whether a number lies within an option's limits, if it has any; what is no number does not."""
     if option.minimum is None or option.maximum is None:
         return True
     return option.minimum <= value <= option.maximum

@@ -163,7 +163,7 @@ def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
 
 
 def _are_same(source: Path, place: Path) -> bool:
-    """Tell whether a file would be copied onto itself."""
+    """Return whether a file would be copied onto itself."""
     try:
         return os.path.samefile(source, place)
     except OSError:

@@ -292,7 +292,7 @@ def weld(mesh: Mesh, tracks: Sequence[npt.NDArray[np.float32]] = ()) -> tuple[Me
 
 
 def shares_mirrored_vertices(mesh: Mesh) -> bool:
-    """Tell whether triangles that the first UV layer mirrors share a point with others that it does not."""
+    """Return whether triangles that the first UV layer mirrors share a point with others that it does not."""
     if not mesh.uvs or not len(mesh.corner_point):
         return False
     uv = mesh.uvs[0].at_corners(mesh.corner_point).reshape(-1, 3, 2)

@@ -1,1 +1,1 @@
-"""MeshSerializer2 of the Unity community, and its relatives."""
+"""MeshSerializer2, a mesh format of the Unity community, and its variants."""

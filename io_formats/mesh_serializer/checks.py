@@ -1,4 +1,4 @@
-"""What the original reader refuses, and what surprises in Unity (formats page, sections 2, 4, 5 and 6)."""
+"""Check a file against the limits of the original reader and of Unity (formats page, sections 2 and 4 to 6)."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from ..core.messages import counted
 from .document import MOST_SAFE, Document, Variant
 
 _COARSE = 0.001
-"""Metres: steps of positions beyond which gaps show."""
+"""Position steps above this, in metres, leave visible gaps."""
 
 
 def check(document: Document) -> list[Finding]:
-    """Say what keeps the file from loading everywhere, and what may surprise; all of it can be written."""
+    """Return warnings about data that other programs reject or show differently. None of it prevents writing."""
     found = [*_counts(document), *_triangles(document), *_directions(document)]
     if document.variant is not Variant.CURRENT:
-        found.append("programs that read MeshSerializer2 do not read it; it is a relative")
+        found.append("the file is a variant that programs for MeshSerializer2 do not read")
     step = _step(document)
     if step > _COARSE:
-        found.append(f"positions are rounded to steps of {1000 * step:.3g} mm; a smaller model would be more exact")
+        found.append(f"positions are rounded to steps of {1000 * step:.3g} mm; a smaller model has finer steps")
     return [warning("", text) for text in found]
 
 
 def _counts(document: Document) -> list[str]:
     vertices, triangles = len(document.positions), len(document.triangles)
     if not vertices or not triangles:
-        return ["it has no triangles; nothing is shown"]
+        return ["it has no triangles, so nothing is shown"]
     found = []
     if max(vertices, triangles) > MOST_SAFE:
         found.append(
@@ -51,7 +51,7 @@ def _directions(document: Document) -> list[str]:
     found = []
     zero = 128 if document.position_bounds is not None else 0
     if document.normals is None:
-        found.append("it has no normals; lit materials need some")
+        found.append("it has no normals, which lit materials need")
     else:
         none = int(np.count_nonzero((document.normals == zero).all(axis=1)))
         if none:
@@ -65,7 +65,7 @@ def _directions(document: Document) -> list[str]:
 
 
 def _step(document: Document) -> float:
-    """Return the coarsest step of positions, in metres; 0 where they are not rounded."""
+    """Return the coarsest step of positions in metres, or 0 if they are stored as floats."""
     if document.position_bounds is None:
         return 0.0
     bounds = document.position_bounds.astype(np.float64).reshape(-1, 2)

@@ -22,15 +22,15 @@ from .space import interleaved, to_blender, turned_domain
 from .vertex_arrays import refuse_too_large, split_by_vertices, writes_tangents
 
 _ON_GRID = 0.01
-"""Steps by which values may miss those of a file and still be its own."""
+"""Tolerance for deciding that values are on the grid of an imported file, in steps."""
 _STEP = 1 / 127
-"""Directions that differ by less have the bytes that they came with."""
+"""Directions that differ by less from the imported ones are written with their imported bytes."""
 _POSITION_MARGIN, _UV_MARGIN = 0.0005, 0.001
-"""Half of the range of values that are all the same: those that divide by it stay finite."""
+"""Half of the range that is written if all values are equal, since readers may divide by the range."""
 
 
 class DocumentBuilder:
-    """One mapping of a scene with one mesh to a file."""
+    """Map a scene with one mesh to a document."""
 
     def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
         self.scene = scene
@@ -42,11 +42,11 @@ class DocumentBuilder:
         self.mesh = split_by_vertices(mesh, self.options, tolerance, name=self.node.name, warn=self.warn)
         refuse_too_large(self.mesh, self.node.name)
         self.is_moved = True
-        """Whether points or UVs are others than those of the file."""
+        """Whether points or UVs differ from those of the imported file."""
         self.document = self.quantised()
         normals, as_stored = self.normals()
         if self.options["use_stored_normals"] and (self.mesh.normal is not None or self.is_moved):
-            # A file without normals stays one; a mesh of elsewhere gets some.
+            # A mesh imported without normals is written without; any other mesh gets normals.
             self.document.normals = self.normal_bytes(normals, as_stored)
         if has_tangents:
             self.document.tangents = self.tangent_bytes(normals, as_stored)
@@ -79,7 +79,7 @@ class DocumentBuilder:
         return document
 
     def kept_domain(self, key: str, axes: int, values: FloatArray) -> FloatArray | None:
-        """Return the range of the file that the mesh came from, in the file's axes, where its steps are the values."""
+        """Return the value range of the imported file in the file's axes, or None if the values are not on its grid."""
         found = {tuple(surface.properties.get(key, ())) for surface in self.mesh.surfaces}
         numbers = next(iter(found)) if len(found) == 1 else ()
         if len(numbers) != 2 * axes:
@@ -92,12 +92,12 @@ class DocumentBuilder:
         return domain if is_on_grid(values, domain) else None
 
     def exact_domain(self, values: FloatArray, margin: float, what: str) -> FloatArray:
-        """Return the range of values, (2, k), widened where there is none.
+        """Return the range of the values, (2, k); axes with equal values get a small range.
 
         Raises
         ------
         ExportError
-            It is longer than numbers of the file can be.
+            The range is larger than float32 can hold.
         """
         domain = np.stack((values.min(axis=0), values.max(axis=0)))
         flat = domain[0] == domain[1]
@@ -107,22 +107,22 @@ class DocumentBuilder:
             domain[0] = np.where(flat, np.minimum(below, np.nextafter(domain[0], -infinity)), domain[0])
             domain[1] = np.where(flat, np.maximum(above, np.nextafter(domain[1], infinity)), domain[1])
             if not np.isfinite(domain[1] - domain[0]).all():
-                raise ExportError(f"{self.node.name}: {what} further than the numbers of the file; make it smaller")
+                raise ExportError(f"{self.node.name}: {what} beyond the numbers that the file can hold; scale it down")
         return domain
 
     def finite_uvs(self) -> FloatArray:
-        """Return UVs, (V, 2) float32; what is no number becomes 0."""
+        """Return UVs, (V, 2) float32, with NaN and infinite values replaced by 0."""
         layer = self.mesh.uvs[0]
         uvs = layer.values.astype(np.float32)
         broken = ~np.isfinite(uvs).all(axis=1)
         if broken.any():
             number = counted(int(np.count_nonzero(broken)), "UV", "UVs")
-            self.warn(f"{number} in '{layer.name}' without a number; written as 0")
+            self.warn(f"{number} in '{layer.name}' NaN or infinite; written as 0")
             uvs[broken] = 0
         return uvs
 
     def normals(self) -> tuple[FloatArray, AnyArray]:
-        """Return unit normals, (V, 3), and which of them, (V,), have the bytes that they came with."""
+        """Return unit normals, (V, 3), and a mask (V,) of those unchanged since the import."""
         layer, mesh = self.mesh.normal, self.mesh
         none = np.zeros(len(mesh.points), bool)
         if layer is None:
@@ -136,21 +136,21 @@ class DocumentBuilder:
         return normals, np.abs(stored - normals).max(axis=1) < _STEP
 
     def to_scene(self, stored: AnyArray) -> FloatArray:
-        """Return directions (V, 3) in Blender's axes from the file's bytes, zero where these have none."""
+        """Return directions (V, 3) in Blender's axes from the file's bytes; vectors without a direction become zero."""
         directions = self.basis.inverse.vectors(from_biased(stored))
         directions[np.abs(directions).max(axis=1) < 0.1] = 0
         return directions
 
     def normal_bytes(self, normals: FloatArray, as_stored: AnyArray) -> AnyArray:
-        """Return normals, (V, 3) uint8, those that nobody touched as they were."""
+        """Return normals, (V, 3) uint8; unchanged normals keep their imported bytes."""
         rounded = to_biased(self.basis.vectors(normals))
         stored = self.mesh.normal.stored if self.mesh.normal is not None else None
         return rounded if stored is None else np.where(as_stored[:, None], stored, rounded)
 
     def tangent_bytes(self, normals: FloatArray, as_stored: AnyArray) -> AnyArray | None:
-        """Return tangents, (V, 4) uint8, those of vertices that nobody touched as they were; None: there is no UV map.
+        """Return tangents (V, 4) uint8, or None without a UV map; unchanged vertices keep their imported bytes.
 
-        What says so is the vertex: Blender makes tangents anew, and other programs make others.
+        The vertex decides, because Blender and other programs compute tangents that differ from those of the file.
         """
         layer, mesh = self.mesh.tangent, self.mesh
         if layer is None and not mesh.uvs:
@@ -169,7 +169,7 @@ class DocumentBuilder:
 
 
 def is_on_grid(values: FloatArray, domain: FloatArray) -> bool:
-    """Tell whether all values (n, k) are steps of a range (2, k), as near as single precision can say."""
+    """Return whether all values (n, k) are steps of a range (2, k), within the accuracy of single precision."""
     extent = domain[1].astype(np.float64) - domain[0]
     places = quantised_exactly(values, domain)
     blur = np.spacing(np.abs(domain).max(axis=0)).astype(np.float64)
@@ -181,7 +181,7 @@ def is_on_grid(values: FloatArray, domain: FloatArray) -> bool:
 
 
 def _whole_tangents(tangents: AnyArray, normals: FloatArray) -> FloatArray:
-    """Return tangents (V, 4) with a direction and a side each; where there is none, any across the normal will do."""
+    """Return unit tangents (V, 4) with a sign; undefined ones are replaced by a vector perpendicular to the normal."""
     whole = tangents.astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.linalg.norm(whole[:, :3], axis=1)

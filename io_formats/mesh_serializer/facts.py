@@ -1,4 +1,4 @@
-"""What ``meshferry inspect`` says of a MeshSerializer2 file."""
+"""What ``meshferry inspect`` prints about a MeshSerializer2 file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .scene_mapping import to_scene
 
 
 def facts(document: Document) -> dict[str, Any]:
-    """Count what is stored; ``version`` says which of the family it is, ``warnings`` what is odd."""
+    """Count what is stored; ``version`` is the variant, ``warnings`` lists oddities."""
     return {
         "version": str(document.variant),
         "nodes": 1,

@@ -1,4 +1,4 @@
-"""A scene with several objects -> a scene for each file, with one mesh each."""
+"""Split a scene with several objects into one scene for each file, with one mesh each."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .vertex_arrays import is_too_large, split_by_vertices
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return a scene for each file, named as the file is: each object, or all joined (option ``mesh_files``).
+    """Return a scene for each file, with the file's name: one for each object, or one with all joined (``mesh_files``).
 
-    Coarser levels of detail and physics shapes have no file. Meshes that are too large become several, if the option
-    ``large_meshes`` says so. Parts share ``scene.warnings``.
+    Coarser levels of detail and physics shapes are skipped. The option ``large_meshes`` can split large meshes into
+    several files. The returned scenes share ``scene.warnings``.
 
     Raises
     ------
     ExportError
-        An object that is to be split has no faces, or points that are no numbers.
+        An object to be split has no faces, or NaN or infinite coordinates.
     """
     chosen = resolve(EXPORT_OPTIONS, options)
     nodes = [node for node in scene.nodes if node.mesh is not None and node.lod == 0 and node.role is Role.RENDER]
@@ -41,12 +41,12 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
 
 
 def _at_rest(mesh: Mesh) -> Mesh:
-    """Return a mesh without what no file holds and joining would only have to match."""
+    """Return a mesh without the data that the file cannot hold, so that joining does not have to match it."""
     return replace(mesh, shape_keys=[], joint_indices=None, joint_weights=None, colors=[], custom=[], uvs=mesh.uvs[:1])
 
 
 def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Node]:
-    """Yield a node for each file that an object becomes."""
+    """Yield a node for each file of an object."""
     whole = Node(node.name, mesh=node.mesh, choices=node.choices)
     if node.mesh is None or options["large_meshes"] != "SPLIT" or 3 * node.mesh.triangle_count <= MOST_SAFE:
         yield whole
@@ -70,6 +70,6 @@ def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Nod
         f"more than {MOST_SAFE:,}; split into {len(cuts)} files"
     )
     scene.warnings.append(said)
-    scene.properties["made"] = [*scene.properties.get("made", ()), said]  # nothing of it is a loss
+    scene.properties["made"] = [*scene.properties.get("made", ()), said]  # information, not a loss
     for number in range(len(cuts)):
         yield replace(whole, name=f"{node.name}_{number + 1}", mesh=part_of_slots(numbered, [number]))

@@ -1,6 +1,6 @@
-"""How long a file is for what its header says (formats page, sections 1 and 7), and which headers can be meant.
+"""File sizes that headers imply, and tests for plausible headers (docs/formats/mesh_serializer.md, sections 1 and 7).
 
-There is no magic: the length is what tells these files from others, and the variants from each other.
+The format has no magic number: its variants are recognised by their exact length.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ HEADER = struct.Struct("<HHB")
 FIRST_HEADER = struct.Struct("<iii")
 DATE_SIZE = 8
 POSITION_BOUNDS, UV_BOUNDS = 24, 16
-"""Bytes of the bounds."""
+"""Size of the bounds in bytes."""
 TRIANGLE = 6
 INDEX_COUNT = 2
-"""Bytes of the count in front of a submesh's triangles."""
+"""Size of the index count in front of the triangles of a submesh, in bytes."""
 
 _SIZES = {POSITIONS: 6, NORMALS: 3, TANGENTS: 4, UVS: 4, WEIGHTS: 24}
-"""Bytes a vertex."""
+"""Bytes for each vertex."""
 _FIRST_SIZES = {POSITIONS: 12, NORMALS: 12, TANGENTS: 16, UVS: 8}
 
 _FARTHEST = 1e9
 _NEAREST = 1e-30
-"""Coordinates other than 0 whose size is beyond these are no mesh's, but something else read as floats."""
+"""Non-zero coordinates outside these magnitudes mean that the bytes are not those of a mesh."""
 _LEAST_EXTENT = 1e-7
 _MOST_SUBMESHES = 1024
-"""More have never been of use; lists of other things go into the thousands."""
+"""Real meshes have far fewer submeshes; values read from other kinds of files go into the thousands."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """The first five bytes; ``triangles`` are submeshes in the port that has some."""
+    """The first five bytes. In the variant with submeshes, ``triangles`` is the number of submeshes."""
 
     vertices: int
     triangles: int
@@ -44,16 +44,16 @@ class Header:
 
     @classmethod
     def of(cls, data: bytes, start: int = 0) -> Header | None:
-        """Read a header; None: it is not all there."""
+        """Read a header, or return None if the data is too short."""
         return cls(*HEADER.unpack_from(data, start)) if len(data) >= start + HEADER.size else None
 
     def allows(self, most: int) -> bool:
-        """Tell whether the format has positions and no bits above ``most``."""
+        """Return whether the format bits include positions and no bit above ``most``."""
         return bool(self.format & POSITIONS) and self.format <= most
 
     @property
     def fixed_size(self) -> int:
-        """Bytes of all in front of the triangles."""
+        """Number of bytes before the triangles."""
         if not self.vertices:
             return HEADER.size
         bounds = POSITION_BOUNDS + (UV_BOUNDS if self.format & UVS else 0)
@@ -65,12 +65,12 @@ class Header:
 
     @property
     def size(self) -> int:
-        """Bytes of a MeshSerializer2 file (section 1)."""
+        """Size of a MeshSerializer2 file with this header (section 1)."""
         return self.fixed_size + TRIANGLE * self.triangles
 
     @property
     def uv_bounds_at(self) -> int | None:
-        """Where the bounds of the UVs stand; None: there are none."""
+        """Offset of the UV bounds, or None if there are none."""
         if not self.format & UVS or not self.vertices:
             return None
         before = sum(size for bit, size in _SIZES.items() if self.format & bit and bit < UVS)
@@ -78,9 +78,9 @@ class Header:
 
 
 def fits(head: bytes, size: int, start: int = 0) -> bool:
-    """Tell whether ``size`` bytes are what the header at ``start`` asks for, and that header is one (section 4).
+    """Return whether the header at ``start`` is valid and implies a size of ``size`` bytes (section 4).
 
-    Without triangles a length says little: then the bounds have to be sound, too.
+    Without triangles the size alone is weak evidence, so the bounds must be plausible too.
     """
     header = Header.of(head, start)
     if header is None or not header.allows(15) or header.size != size:
@@ -91,7 +91,7 @@ def fits(head: bytes, size: int, start: int = 0) -> bool:
 
 
 def has_sound_bounds(head: bytes, header: Header, start: int = 0) -> bool:
-    """Tell whether the bounds after a header, as far as ``head`` reaches, can be those of a mesh."""
+    """Return whether the bounds after a header can be those of a mesh, as far as ``head`` contains them."""
     if not header.vertices:
         return True
     if not sound_bounds(head, start + HEADER.size, 3):
@@ -103,7 +103,7 @@ def has_sound_bounds(head: bytes, header: Header, start: int = 0) -> bool:
 
 
 def sound_bounds(head: bytes, start: int, axes: int) -> bool:
-    """Tell whether floats in pairs of least and most can be bounds: ordered, and neither tiny nor astronomical."""
+    """Return whether pairs of floats (minimum, maximum) can be bounds: ordered, and of plausible magnitude."""
     if len(head) < start + 8 * axes:
         return False
     values: tuple[float, ...] = struct.unpack_from(f"<{2 * axes}f", head, start)
@@ -114,7 +114,7 @@ def sound_bounds(head: bytes, start: int, axes: int) -> bool:
 
 
 def sound_number(value: float) -> bool:
-    """Tell whether a float can be a coordinate of a mesh."""
+    """Return whether a float can be a coordinate of a mesh."""
     return value == 0 or (math.isfinite(value) and _NEAREST <= abs(value) <= _FARTHEST)
 
 
@@ -131,7 +131,7 @@ class FirstHeader:
 
     @classmethod
     def of(cls, data: bytes) -> FirstHeader | None:
-        """Read a header; None: it is not all there."""
+        """Read a header, or return None if the data is too short."""
         return cls(*FIRST_HEADER.unpack_from(data)) if len(data) >= FIRST_HEADER.size else None
 
     @property
@@ -141,9 +141,9 @@ class FirstHeader:
 
 
 def fits_first(head: bytes, size: int) -> bool:
-    """Tell whether a file is a version 1: its length fits, and its first positions can be some.
+    """Return whether a file is of version 1: its size matches the header, and its first positions are plausible.
 
-    Empty ones are left alone: twelve bytes, nearly all zero, may be anything.
+    Empty meshes are not recognised: twelve bytes that are nearly all zero can be anything.
     """
     header = FirstHeader.of(head)
     if header is None or not 0 < header.format <= 15 or not header.format & POSITIONS:
@@ -155,30 +155,31 @@ def fits_first(head: bytes, size: int) -> bool:
 
 
 _CODED = bytes(range(33, 49))
-"""The characters of version 1 as text, for 0 to 15."""
+"""The characters for the nibbles 0 to 15 in version 1 as text."""
 _TO_DIGIT = bytes.maketrans(_CODED, b"0123456789abcdef")
 _FROM_DIGIT = bytes.maketrans(b"0123456789abcdef", _CODED)
 
 
 def decode_text(text: bytes) -> bytes | None:
-    """Return the bytes that pairs of characters stand for, high nibble first; None: other characters are among them."""
+    """Decode pairs of characters to bytes, high nibble first. Return None if there are other characters."""
     if len(text) % 2 or text.translate(None, _CODED):
         return None
     return bytes.fromhex(text.translate(_TO_DIGIT).decode("ascii"))
 
 
 def encode_text(data: bytes) -> bytes:
-    """Return two characters for each byte, for its high and low nibble."""
+    """Encode each byte as two characters, high nibble first."""
     return data.hex().encode("ascii").translate(_FROM_DIGIT)
 
 
-# -- relatives of MeshSerializer2 ---------------------------------------------------------------
+# -- variants of MeshSerializer2 -----------------------------------------------------------------
 
 
 def fits_submeshes(head: bytes, size: int) -> bool:
-    """Tell whether a file can be of the port with submeshes and bones.
+    """Return whether a file can be of the variant with submeshes and bones.
 
-    Its length alone says little, since the numbers of triangles stand further on: so all of the head has to fit.
+    Its size alone is weak evidence, since the triangle counts are inside the data. So everything within ``head`` must
+    be plausible.
     """
     header = Header.of(head)
     if header is None or not header.allows(31) or not header.vertices or not 0 < header.triangles <= _MOST_SUBMESHES:
@@ -192,7 +193,7 @@ def fits_submeshes(head: bytes, size: int) -> bool:
 
 
 def _submeshes_fit(head: bytes, size: int, header: Header) -> bool:
-    """Follow the submeshes as far as the head goes: their triangles name vertices, and they end where the file does."""
+    """Return whether the submeshes within ``head`` have valid vertex indices and end within the file."""
     at = header.fixed_size
     for _ in range(header.triangles):
         if at + INDEX_COUNT > len(head):
@@ -208,9 +209,9 @@ def _submeshes_fit(head: bytes, size: int, header: Header) -> bool:
 
 
 def cached_name(head: bytes) -> tuple[str, int] | None:
-    """Return the name in front of a mesh in a SALT cache, as .NET stores strings, and where the mesh begins.
+    """Return the name in front of a mesh in a SALT cache, a .NET string, and the offset of the mesh.
 
-    None: nothing that can be a name. Only lengths in as few bytes as they need are taken, as .NET writes them.
+    Return None if the bytes cannot be a name. Lengths must be encoded in as few bytes as possible, as .NET does.
     """
     length = shift = at = 0
     while True:
@@ -232,7 +233,7 @@ def cached_name(head: bytes) -> tuple[str, int] | None:
 
 
 def fits_cached(head: bytes, size: int) -> bool:
-    """Tell whether a file is a mesh of a SALT cache: a name, a MeshSerializer2 file, and eight bytes of a date."""
+    """Return whether a file is a mesh of a SALT cache: a name, a MeshSerializer2 file, and a date of eight bytes."""
     found = cached_name(head)
     if found is None or not fits(head, size - found[1] - DATE_SIZE, found[1]):
         return False

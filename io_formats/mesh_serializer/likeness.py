@@ -1,4 +1,4 @@
-"""What a file that is none of the family has in common with it, so that the refusal says more than "not recognised"."""
+"""Describe files that resemble MeshSerializer2 but are not readable, for the error message."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from .document import MOST
 from .layout import Header
 
 _MOST_WRAPS = 64
-"""Times that a count is thought to have wrapped: meshes of four million vertices or triangles."""
+"""Largest number of overflows of a 16-bit count that is tried: meshes of four million vertices or triangles."""
 _MOST_PER_VERTEX = 6
-"""Triangles a vertex, or vertices a triangle, that a mesh may have for its file to be taken for a damaged one."""
+"""Largest ratio of triangles to vertices, or vertices to triangles, of a file that counts as a damaged mesh."""
 
 
 def likeness(head: bytes, size: int) -> str:
-    """Say in a sentence without a full stop what such a file is; empty: nothing that has to do with the family."""
+    """Describe such a file in a sentence without a full stop.
+
+    Return an empty string if it does not resemble the format.
+    """
     header = Header.of(head)
     if header is None:
         return ""
@@ -21,12 +24,12 @@ def likeness(head: bytes, size: int) -> str:
 
 
 def _is_possible(head: bytes, header: Header) -> bool:
-    """Tell whether a header and its bounds can be meant."""
+    """Return whether a header and its bounds are plausible."""
     return header.allows(15) and header.vertices > 0 and layout.has_sound_bounds(head, header)
 
 
 def _wrapped(head: bytes, size: int, header: Header) -> str:
-    """Recognise a mesh too large for its counts, of which the writer kept the lower 16 bits (section 4)."""
+    """Recognise a mesh too large for its 16-bit counts, of which the writer kept the lower bits (section 4)."""
     if not header.allows(15) or not layout.sound_bounds(head, layout.HEADER.size, 3):
         return ""
     for wraps in range(_MOST_WRAPS):
@@ -37,14 +40,14 @@ def _wrapped(head: bytes, size: int, header: Header) -> str:
         triangles = large.triangles + rest * (MOST + 1)
         return (
             f"This looks like a mesh of Unity's MeshSerializer2 with {large.vertices:,} vertices and {triangles:,} "
-            f"triangles, written by a program that did not notice that {MOST:,} of each is the most; its triangles are "
-            "damaged beyond repair. Write it again in parts"
+            f"triangles, written by a program that ignored the limit of {MOST:,} of each; its triangles are "
+            "damaged beyond repair. Export the mesh again in parts"
         )
     return ""
 
 
 def _bind_poses(head: bytes, size: int) -> str:
-    """Recognise the PCF asset format, a relative with bones whose layout is known only in part (section 7)."""
+    """Recognise the PCF asset format, a variant with bones whose layout is known only in part (section 7)."""
     for start, poses in ((4, 0), (6, int.from_bytes(head[4:6], "little"))):
         vertices, triangles = (int.from_bytes(head[at : at + 2], "little") for at in (0, 2))
         weights = 24 * vertices if poses else 0
@@ -54,14 +57,14 @@ def _bind_poses(head: bytes, size: int) -> str:
             at = start + format_size
             if vertices and triangles and expected == size and layout.sound_bounds(head, at, 3):
                 return (
-                    "This looks like a mesh of the PCF asset format, a relative of MeshSerializer2 whose layout is not "
+                    "This looks like a mesh of the PCF asset format, a variant of MeshSerializer2 whose layout is not "
                     "known well enough to read it"
                 )
     return ""
 
 
 def _cut_off(head: bytes, size: int, header: Header) -> str:
-    """Recognise a file that begins as one, but whose length is not what it should be."""
+    """Recognise a file that begins like the format but has a different size than its header implies."""
     if not _is_possible(head, header) or not header.triangles:
         return ""
     few, many = sorted((header.vertices, header.triangles))
@@ -69,6 +72,6 @@ def _cut_off(head: bytes, size: int, header: Header) -> str:
         return ""
     return (
         f"This begins like a mesh of Unity's MeshSerializer2 with {header.vertices:,} vertices and "
-        f"{header.triangles:,} triangles, which takes {header.size:,} bytes; it has {size:,}, so it is damaged or "
+        f"{header.triangles:,} triangles, which need {header.size:,} bytes, but it has {size:,}: it is damaged or "
         "something else"
     )

@@ -9,13 +9,13 @@ AXES = Option(
     name="axes",
     default="UNITY",
     label="Axes",
-    description="How Unity's axes (left-handed, Y up) become Blender's; the file does not say. An export of "
-    "imported objects uses the choice of their import",
+    description="How Unity's axes (left-handed, Y up) are mapped to Blender's; the file does not state it. "
+    "An export of imported objects uses the choice of their import",
     section="Objects",
     is_remembered=True,
     choices=(
         Choice("UNITY", "Unity", "What faces forward in Unity (+Z) faces Blender's front view (-Y)"),
-        Choice("SWAP_YZ", "Swap Y and Z Only", "Turned by 180° about the vertical, as in some other pipelines"),
+        Choice("SWAP_YZ", "Swap Y and Z Only", "Rotated by 180° about the vertical axis, as in some other pipelines"),
     ),
 )
 
@@ -40,7 +40,7 @@ NORMALS = Option(
     name="use_stored_normals",
     default=True,
     label="Normals",
-    description="Write normals, 8 bits an axis",
+    description="Write normals, 8 bits for each axis",
     section="Geometry",
 )
 UVS = Option(
@@ -54,12 +54,12 @@ TANGENTS = Option(
     name="mesh_tangents",
     default="AUTO",
     label="Tangents",
-    description="Whether to write tangents for normal maps, as MikkTSpace makes them of the first UV map",
+    description="Whether to write tangents for normal maps, computed by MikkTSpace from the first UV map",
     section="Geometry",
     choices=(
-        Choice("AUTO", "As in the File", "Where the mesh came out of a file that has some"),
+        Choice("AUTO", "As in the File", "If the mesh was imported from a file with tangents"),
         Choice("ALWAYS", "Always", "For every mesh with a UV map"),
-        Choice("NEVER", "Never", "Unity can make them itself"),
+        Choice("NEVER", "Never", "Unity can compute them"),
     ),
 )
 

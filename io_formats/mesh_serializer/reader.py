@@ -18,15 +18,14 @@ _AXES = ("X", "Y", "Z")
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Document:
-    """Decode a file of any of the family; arrays are views of ``data``.
+    """Decode a file of any variant; arrays are views of ``data``.
 
-    Nothing is compressed, so ``inflated_limit`` concerns nothing here.
+    ``inflated_limit`` is ignored: nothing is compressed.
 
     Raises
     ------
     FormatError
-        The length fits nothing that the header can say, bounds are no bounds, triangles name vertices that are not
-        there.
+        The size does not match the header, the bounds are invalid, or triangles refer to vertices that do not exist.
     """
     head = data[:_HEAD_SIZE]
     variant = variant_of(head, len(data))
@@ -35,7 +34,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Document:
     if variant is Variant.FIRST_TEXT:
         decoded = layout.decode_text(data)
         if decoded is None:
-            raise FormatError("The file is damaged: characters other than ! to 0 are among its text")
+            raise FormatError("The file is damaged: its text has characters other than ! to 0")
         data = decoded
     stream = ByteStream(data)
     if variant in (Variant.FIRST, Variant.FIRST_TEXT):
@@ -47,12 +46,12 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Document:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Tell whether two files hold the same; nothing is compressed."""
+    """Return whether two files have equal bytes; nothing is compressed."""
     return one == other
 
 
 def _read_quantised(stream: ByteStream, variant: Variant) -> Document:
-    """Read a MeshSerializer2 file, or a relative that has its vertices."""
+    """Read a MeshSerializer2 file, or a variant with the same vertex data."""
     name = ""
     if variant is Variant.CACHED:
         name, start = layout.cached_name(bytes(stream.data[:_HEAD_SIZE])) or ("", 0)
@@ -84,7 +83,7 @@ def _read_quantised(stream: ByteStream, variant: Variant) -> Document:
 
 
 def _bounds(stream: ByteStream, axes: int, what: str) -> AnyArray:
-    """Read bounds, (2 axes,) float32, least and most of each axis; refuse what is none."""
+    """Read bounds, (2 axes,) float32, minimum and maximum of each axis; raise FormatError if they are invalid."""
     start = stream.position
     bounds = stream.array(np.float32, 2 * axes, f"the bounds of the {what}")
     for axis, (least, most) in enumerate(bounds.reshape(-1, 2).tolist()):
@@ -102,21 +101,21 @@ def _bounds(stream: ByteStream, axes: int, what: str) -> AnyArray:
 
 
 def _triangles(stream: ByteStream, dtype: type[np.generic], count: int, vertices: int) -> AnyArray:
-    """Read triangles, (T, 3); refuse those of vertices that are not there."""
+    """Read triangles, (T, 3); raise FormatError if their vertices do not exist."""
     start = stream.position
     triangles = stream.array(dtype, (count, 3), "the triangles")
     if count and not 0 <= int(triangles.min()) <= int(triangles.max()) < vertices:
         wrong = int(np.count_nonzero(((triangles < 0) | (triangles >= vertices)).any(axis=1)))
         raise stream.error(
-            f"The file is damaged: {counted(wrong, 'triangle names vertices', 'triangles name vertices')} that do not "
-            f"exist; there are {vertices:,}",
+            f"The file is damaged: {counted(wrong, 'triangle refers to vertices', 'triangles refer to vertices')} that "
+            f"do not exist; there are {vertices:,}",
             offset=start,
         )
     return triangles
 
 
 def _read_submeshes(stream: ByteStream, count: int, vertices: int) -> tuple[list[int], AnyArray]:
-    """Read the triangles of each submesh behind their number; return the numbers, and all triangles in a row."""
+    """Read the triangles of each submesh, preceded by their count; return the counts and all triangles."""
     counts: list[int] = []
     runs: list[AnyArray] = []
     for number in range(count):

@@ -21,12 +21,12 @@ from .space import domain_of, to_blender, turned_domain
 
 UV_NAME = "UVMap"
 _LEAST_DIRECTION = 0.1
-"""Vectors shorter than that have no direction: (128, 128, 128) is zero, and real ones are 0.98 long or more."""
+"""Shorter vectors have no direction: (128, 128, 128) is zero, and real normals are at least 0.98 long."""
 _TICKS = 0x3FFF_FFFF_FFFF_FFFF
-"""The bits of a .NET date that count tenths of microseconds since year 1; the others say in which time zone."""
+"""The bits of a .NET date that count 100 ns steps since year 1; the other bits state the time zone."""
 
 _RELATIVES = {
-    Variant.SUBMESHES: "a mesh of the port with submeshes and bones",
+    Variant.SUBMESHES: "a mesh of the variant with submeshes and bones",
     Variant.CACHED: "a mesh of a SALT mod cache",
     Variant.FIRST: "a mesh of the first MeshSerializer, of 2006",
     Variant.FIRST_TEXT: "a mesh of the first MeshSerializer, of 2006, as text for the web",
@@ -34,7 +34,7 @@ _RELATIVES = {
 
 
 class SceneBuilder:
-    """One mapping of a document to a scene with one node."""
+    """Map a document to a scene with one node."""
 
     def __init__(self, document: Document, name: str, options: Mapping[str, Any] | None) -> None:
         self.document = document
@@ -43,7 +43,7 @@ class SceneBuilder:
         self.name = document.name or name
         if document.variant is not Variant.CURRENT:
             self.scene.warnings.append(
-                f"This is {self.relative()}, a relative of MeshSerializer2; an export makes it one"
+                f"This is {self.relative()}, a variant of MeshSerializer2; an export writes MeshSerializer2"
             )
         self.scene.nodes = [Node(self.name, mesh=self.mesh())]
 
@@ -55,7 +55,7 @@ class SceneBuilder:
         return _RELATIVES[self.document.variant] + (f", from {date:%Y-%m-%d}" if date else "")
 
     def mesh(self) -> Mesh:
-        """Return the mesh: a point for each vertex, every layer with a value a point."""
+        """Return the mesh: one point for each vertex, and one value for each point in every layer."""
         document = self.document
         slots = document.submeshes or [len(document.triangles)]
         names = [f"{self.name}_submesh_{number}" for number in range(1, len(slots) + 1)] if len(slots) > 1 else [""]
@@ -83,7 +83,7 @@ class SceneBuilder:
         return mesh
 
     def ranges(self) -> dict[str, Any]:
-        """Return the properties that say between which values the file stored the vertices."""
+        """Return the properties that hold the value ranges of the file."""
         document = self.document
         found: dict[str, Any] = {}
         if document.position_bounds is not None:
@@ -94,7 +94,7 @@ class SceneBuilder:
         return found
 
     def values(self, stored: AnyArray, bounds: AnyArray | None, one: str, many: str) -> FloatArray:
-        """Return positions or UVs as floats; those of version 1 that are no numbers become 0."""
+        """Return positions or UVs as floats; NaN and infinite values of version 1 become 0."""
         if bounds is not None:
             return dequantise_exactly(stored, domain_of(bounds))
         values = stored.astype(np.float32)
@@ -116,7 +116,7 @@ class SceneBuilder:
         return Layer("normal", normals, stored=_bytes(stored))
 
     def tangents(self) -> Layer | None:
-        """Return unit tangents and the side of the bitangent; (0, 0, 0, 0) where the file has no direction."""
+        """Return unit tangents and the sign of the bitangent; (0, 0, 0, 0) where the file has no direction."""
         stored = self.document.tangents
         if stored is None:
             return None
@@ -133,7 +133,7 @@ class SceneBuilder:
         return Layer("tangent", tangents, stored=_bytes(stored))
 
     def weights(self) -> list[Layer]:
-        """Return weights of bones as layers to look at: the file has none of the bones."""
+        """Return bone weights as plain layers, since the file does not hold the bones."""
         weights, indices = self.document.joint_weights, self.document.joint_indices
         if weights is None or indices is None:
             return []
@@ -145,7 +145,7 @@ class SceneBuilder:
 
 
 def cache_date(document: Document) -> datetime | None:
-    """Return when a mesh was cached; None: it was not, or at no time that there is."""
+    """Return when a mesh was cached, or None if it was not or the date is invalid."""
     ticks = document.date & _TICKS
     try:
         date = datetime(1, 1, 1) + timedelta(microseconds=ticks // 10)
@@ -155,17 +155,17 @@ def cache_date(document: Document) -> datetime | None:
 
 
 def _directions(stored: AnyArray) -> FloatArray:
-    """Return bytes, or the floats of version 1, as floats."""
+    """Return stored bytes, or the floats of version 1, as floats."""
     return from_biased(stored) if stored.dtype == np.uint8 else stored.astype(np.float32)
 
 
 def _bytes(stored: AnyArray) -> AnyArray | None:
-    """Return a copy of what was stored, if bytes."""
+    """Return a copy of the stored values if they are bytes, otherwise None."""
     return stored.copy() if stored.dtype == np.uint8 else None
 
 
 def _without_short(directions: FloatArray) -> FloatArray:
-    """Return vectors with zero in place of those too short to have a direction."""
+    """Replace vectors that are too short to have a direction by zero, in place."""
     with np.errstate(over="ignore", invalid="ignore"):
         short = np.einsum("ij,ij->i", directions, directions) < _LEAST_DIRECTION**2
     directions[short] = 0

@@ -1,4 +1,4 @@
-"""Document <-> Scene: the door to ``scene_builder`` (in), ``file_parts`` and ``document_builder`` (out)."""
+"""Document <-> Scene: the interface of ``scene_builder`` (import), ``file_parts`` and ``document_builder`` (export)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .scene_builder import SceneBuilder
 def to_scene(document: Document, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a file to Blender's space with the options of ``options.IMPORT_OPTIONS``.
 
-    One node with one mesh, all of whose layers have a value a point, in the order of the file. Its only material has
-    no name; submeshes of a relative get one each. ``Surface.properties`` have ``position_domain`` and ``uv_domain``,
-    layers of normals and tangents ``stored``, so that what nobody touched is written as it was. What was mended is told
-    in ``scene.warnings``.
+    The scene has one node with one mesh, whose layers have one value for each point, in the order of the file. Its
+    single material has no name; submeshes of a variant get one material each. ``Surface.properties`` hold
+    ``position_domain`` and ``uv_domain``, and the layers of normals and tangents hold ``stored``, so that unchanged
+    values are written with their imported bytes. Repairs are reported in ``scene.warnings``.
     """
     return SceneBuilder(document, name, options).scene
 
@@ -26,25 +26,25 @@ def to_scene(document: Document, name: str, options: Mapping[str, Any] | None = 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
     """Return the scenes that each become a file: one for each object with a mesh, or one with all joined.
 
-    With ``large_meshes`` SPLIT, objects of more than 64,000 vertices or triangles become several, named ``name_1``
-    and so on.
+    With ``large_meshes`` SPLIT, objects of more than 64,000 vertices or triangles become several files, named
+    ``name_1`` and so on.
 
     Raises
     ------
     ExportError
-        An object that is to be split has points that are no numbers.
+        An object to be split has NaN or infinite coordinates.
     """
     return file_parts.files_of(scene, options)
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Document:
-    """Map a scene with one mesh to a file with the options of ``options.EXPORT_OPTIONS``, ``Variant.CURRENT``.
+    """Map a scene with one mesh to a file of ``Variant.CURRENT`` with the options of ``options.EXPORT_OPTIONS``.
 
-    What is left out or mended is added to ``scene.warnings``.
+    ``scene.warnings`` reports what is left out or repaired.
 
     Raises
     ------
     ExportError
-        No faces, more vertices or triangles than a file holds, coordinates that are no numbers.
+        No faces, more vertices or triangles than a file holds, or NaN or infinite coordinates.
     """
     return DocumentBuilder(scene, options).document

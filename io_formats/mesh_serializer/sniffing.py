@@ -1,4 +1,4 @@
-"""Recognise a MeshSerializer2 file by its exact length, the only thing that gives it away (formats page, section 4)."""
+"""Recognise a MeshSerializer2 file by its exact size, since it has no magic number (formats page, section 4)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .document import Variant
 
 
 def sniff(head: bytes, size: int) -> bool:
-    """Tell whether a file that starts with ``head`` and is ``size`` bytes long is one, or a relative."""
+    """Return whether a file of ``size`` bytes that starts with ``head`` is a MeshSerializer2 file or a variant."""
     return variant_of(head, size) is not None
 
 
 def variant_of(head: bytes, size: int) -> Variant | None:
-    """Return which of the family a file is; None: none of it, or what has another format's mark at its start.
+    """Return the variant of a file, or None if it is none of them or starts with the magic number of another format.
 
-    What MeshSerializer2's own length fits is that; only then relatives are tried, of which more has to fit.
+    MeshSerializer2 is tried first; for the other variants more than the size must match.
     """
     if is_marked(head):
         return None

@@ -1,4 +1,4 @@
-"""A scene's mesh as a file's vertices (formats page, section 6): corners that agree in all that is written."""
+"""Convert a mesh to the vertices of a file: merge corners that agree in all written layers (section 6)."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from .document import MOST, MOST_SAFE
 def split_by_vertices(
     mesh: Mesh, options: Mapping[str, Any], tolerance: float, *, name: str, warn: Warn = unheard
 ) -> Mesh:
-    """Return a mesh with a point for each vertex of the file, and of its layers those that are written, on the points.
+    """Return a mesh with one point for each vertex of the file; of its layers only the written ones remain, on points.
 
-    Vertices keep the order of the points, those that a seam adds come last; triangles keep theirs.
+    Vertices keep the order of the points; vertices added by seams come last. Triangles keep their order.
 
     Parameters
     ----------
     options:
         Values of ``options.EXPORT_OPTIONS``.
     tolerance:
-        How far the normals of one vertex' corners may be apart.
+        Largest difference of the normals of one vertex's corners.
     name:
-        Of the object, for errors.
+        Name of the object, for errors.
     warn:
-        Is told what was left out.
+        Called with each warning.
 
     Raises
     ------
     ExportError
-        There are no faces, or points that are no numbers.
+        The mesh has no faces, or NaN or infinite coordinates.
     """
     mesh = _written_part(mesh, options)
     mesh, dropped = drop_repeated_corners(mesh)
     if dropped:
         warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
     if not mesh.triangle_count:
-        raise ExportError(f"'{name}' has no faces; a file of points alone is of no use. Leave it out of the export")
+        raise ExportError(f"'{name}' has no faces; points alone cannot be exported. Exclude it from the export")
     if not np.isfinite(mesh.points[mesh.corner_point]).all():
         raise ExportError(f"'{name}' has vertices with NaN or infinite coordinates; delete them")
     used = np.zeros(len(mesh.points), bool)
@@ -58,14 +58,14 @@ def split_by_vertices(
 
 
 def _with_sides(mesh: Mesh) -> Mesh:
-    """Return a mesh whose corners are kept apart where mirrored UVs meet: their tangents run against each other."""
+    """Return a mesh with a tangent layer that separates corners at seams of mirrored UVs."""
     sides = np.zeros((len(mesh.corner_point), 4), np.float32)
     sides[:, 3] = uv_sides(mesh.uvs[0].at_corners(mesh.corner_point))
     return replace(mesh, tangent=Layer("tangent", sides, per_corner=True))
 
 
 def _written_part(mesh: Mesh, options: Mapping[str, Any]) -> Mesh:
-    """Return a mesh with what a file holds of it."""
+    """Return a mesh with only the layers that the file will hold."""
     uvs = mesh.uvs[:1] if options["use_stored_uvs"] else []
     tangents = writes_tangents(mesh, options)
     return replace(
@@ -82,7 +82,7 @@ def _written_part(mesh: Mesh, options: Mapping[str, Any]) -> Mesh:
 
 
 def writes_tangents(mesh: Mesh, options: Mapping[str, Any]) -> bool:
-    """Tell whether tangents are asked for: always, or where the file that the mesh came from had some."""
+    """Return whether tangents are written: always, or if the imported file had them."""
     choice = options["mesh_tangents"]
     return bool(
         choice == "ALWAYS" or (choice == "AUTO" and mesh.tangent is not None and mesh.tangent.stored is not None)
@@ -90,17 +90,17 @@ def writes_tangents(mesh: Mesh, options: Mapping[str, Any]) -> bool:
 
 
 def is_too_large(mesh: Mesh) -> bool:
-    """Tell whether a mesh with a point a vertex has more than the original reader takes."""
+    """Return whether a mesh with one point for each vertex exceeds the limits of the original reader."""
     return max(len(mesh.points), mesh.triangle_count) > MOST_SAFE
 
 
 def refuse_too_large(mesh: Mesh, name: str) -> None:
-    """Refuse a mesh with a point a vertex that a file cannot hold (section 4).
+    """Raise ExportError for a mesh with one point for each vertex that a file cannot hold (section 4).
 
     Raises
     ------
     ExportError
-        With the numbers and the ways out.
+        The message names the counts and what to do.
     """
     if max(len(mesh.points), mesh.triangle_count) > MOST:
         counts = f"{len(mesh.points):,} vertices, counted where seams split them, and {mesh.triangle_count:,} triangles"
@@ -108,8 +108,8 @@ def refuse_too_large(mesh: Mesh, name: str) -> None:
 
 
 def refusal_of_size(name: str, counts: str) -> str:
-    """Return the error for a mesh that a file cannot hold, with the ways out."""
+    """Return the error message for a mesh that a file cannot hold."""
     return (
-        f"'{name}' has {counts}; a file holds {MOST:,} of each. Choose to split it into numbered files, or give it "
-        "fewer faces"
+        f"'{name}' has {counts}; a file holds {MOST:,} of each. Choose to split it into numbered files, or reduce the "
+        "number of faces"
     )

@@ -15,12 +15,12 @@ from .document import MOST, Document, Variant
 
 
 def write(document: Document) -> bytes:
-    """Encode a document; of one that was read, the very bytes.
+    """Encode a document. A document that was read gives the same bytes again.
 
     Raises
     ------
     ExportError
-        More vertices or triangles than the counts of the file hold.
+        More vertices or triangles than the counts of the file can hold.
     """
     if document.variant in (Variant.FIRST, Variant.FIRST_TEXT):
         data = b"".join(_first(document))
@@ -69,7 +69,7 @@ def _bytes(values: AnyArray | None, dtype: npt.DTypeLike) -> bytes:
 
 
 def _dotnet_string(text: str) -> bytes:
-    """Encode a string as .NET does: its length in groups of seven bits, the lowest first, and UTF-8."""
+    """Encode a .NET string: its length in groups of seven bits, lowest first, then UTF-8."""
     content = text.encode("utf-8")
     prefix = bytearray()
     rest = len(content)

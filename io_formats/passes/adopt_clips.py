@@ -81,7 +81,7 @@ def _skeleton_of(clip: Clip) -> int:
 
 
 def _differ(skeleton: Skeleton, owner: Skeleton, where: dict[int, int]) -> bool:
-    """Tell whether bind transforms of joints that both have differ by more than rounding."""
+    """Return whether bind transforms of joints that both have differ by more than rounding."""
     return any(
         not _close(_numbers(skeleton.joints[mine]), _numbers(owner.joints[other])) for mine, other in where.items()
     )

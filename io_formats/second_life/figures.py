@@ -131,7 +131,7 @@ def total_of(figures: Iterable[Figures]) -> Total:
 
 
 def _same_geometry(one: DecodedAsset, other: DecodedAsset) -> bool:
-    """Tell whether two assets have the same levels, in whatever order of vertices: what else differs weighs little."""
+    """Return whether two assets have equal levels of detail, ignoring the order of vertices. The rest is small."""
     if one.levels.keys() != other.levels.keys():
         return False
     for level, faces in one.levels.items():

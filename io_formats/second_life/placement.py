@@ -151,7 +151,7 @@ def _moved(mesh: Mesh, change: Matrix) -> Mesh:
 
 
 def is_as_imported(model: Model) -> bool:
-    """Tell whether a model's points still lie in the unit cube of the file that it came from."""
+    """Return whether a model's points still lie in the unit cube of the file that it came from."""
     return any("position_domain" in surface.properties for surface in model.mesh.surfaces)
 
 

@@ -247,7 +247,7 @@ def submodel_count(model: Model, scene: Scene, options: Mapping[str, Any] | None
 
 
 def _keeps(model: Model, is_rigged: bool) -> bool:
-    """Tell whether a model still is what came from a file."""
+    """Return whether a model still is what came from a file."""
     finest = model.finest
     return is_as_imported(model) and min(finest.scale) > 0 and (not is_rigged or finest.skin is not None)
 

@@ -435,7 +435,7 @@ def _used_joints(mesh: Mesh) -> npt.NDArray[np.int32]:
 
 
 def _is_flat(mesh: Mesh) -> bool:
-    """Tell whether all points lie in a plane, or are fewer than four."""
+    """Return whether all points lie in a plane, or are fewer than four."""
     points = np.unique(mesh.points.astype(np.float64), axis=0)
     if len(points) < 4:
         return True
@@ -446,7 +446,7 @@ def _is_flat(mesh: Mesh) -> bool:
 
 
 def _is_turned(matrix: npt.NDArray[np.float64]) -> bool:
-    """Tell whether a matrix rotates by more than the uploader lets pass: a quaternion farther than 0.01 from none."""
+    """Return whether a matrix rotates by more than the uploader lets pass: a quaternion farther than 0.01 from none."""
     linear = matrix[:3, :3]
     length = np.linalg.norm(linear, axis=0)
     if not np.isfinite(linear).all() or not (length > 0).all():

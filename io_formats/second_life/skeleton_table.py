@@ -150,7 +150,7 @@ def _swapped_start(name: str, one: str, other: str) -> str:
 
 
 def is_left(name: str) -> bool:
-    """Tell whether a joint is one of a pair, on the avatar's left."""
+    """Return whether a joint is one of a pair, on the avatar's left."""
     return other_side(name) is not None and ("Left" in name or "LEFT" in name or name.startswith("L_"))
 
 

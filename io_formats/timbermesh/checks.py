@@ -1,4 +1,4 @@
-"""The rules of Timberborn's loader, and its silent traps (docs/formats/timbermesh.md, what the game rejects)."""
+"""Check a model against the rules of Timberborn's loader (docs/formats/timbermesh.md, what the game rejects)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SLOT = "#Slot#"
 
 
 def without_suffix(name: str) -> str:
-    """Return a name without the number suffix that Blender gives to the second block of a name."""
+    """Return a name without the number suffix that Blender adds to make a name unique."""
     return _SUFFIX.sub("", name)
 
 
 def check(model: doc.Model) -> list[Finding]:
-    """Say what the game would refuse (errors) and what would surprise (warnings)."""
+    """Return what the game would reject (errors) and what would show differently than expected (warnings)."""
     findings: list[Finding] = []
     parents = {node.parent for node in model.nodes}
     if not model.nodes:
@@ -116,7 +116,7 @@ def _check_animations(item: str, node: doc.Node) -> list[Finding]:
     for group in (animations, vertex_animations):
         for name, repeats in Counter(name for name, _, _ in group).items():
             if repeats > 1:
-                findings.append(error(f"{item}, animation '{name}'", "two animations of one name in one node"))
+                findings.append(error(f"{item}, animation '{name}'", "two animations of the node have this name"))
         for name, framerate, frames in group:
             where = f"{item}, animation '{name}'"
             if not name:
@@ -143,7 +143,8 @@ def _check_vertex_animation(where: str, node: doc.Node, animation: doc.VertexAni
     if not 0 < count <= node.vertex_count:
         findings.append(error(where, f"{count} animated vertices of {node.vertex_count:,}"))
     for frame in animation.frames:
-        stored = {found.name: found.data for found in reversed(frame.properties)}  # the first of a name wins
+        # the game uses the first property of each name
+        stored = {found.name: found.data for found in reversed(frame.properties)}
         offset, rotation = stored.get("offset", b""), stored.get("rotation", b"")
         if len(offset) < count * 12 or len(rotation) < count * 16:
             findings.append(error(where, f"a frame lacks offset or rotation for its {count} vertices"))
@@ -173,12 +174,16 @@ def _check_names(model: doc.Model) -> list[Finding]:
     names = Counter(node.name for node in model.nodes)
     for single in ("#MiscStart", "#MiscEnd"):
         if names[single] > 1:
-            findings.append(warning(f"Node '{single}'", f"{names[single]} of them, where the game expects at most one"))
+            findings.append(
+                warning(f"Node '{single}'", f"{names[single]} nodes have this name; the game expects at most one")
+            )
     for name in names:
         if name.startswith(_SLOT) and not name[len(_SLOT) :].startswith(SLOT_KEYWORDS):
-            findings.append(warning(f"Node '{name}'", f"an unknown slot; known are {', '.join(SLOT_KEYWORDS)}"))
+            findings.append(warning(f"Node '{name}'", f"unknown slot; the game knows {', '.join(SLOT_KEYWORDS)}"))
         if name.lower().startswith(_SLOT.lower()) and not name.startswith(_SLOT):
-            findings.append(warning(f"Node '{name}'", f"the game expects '{_SLOT}' written exactly so"))
+            findings.append(
+                warning(f"Node '{name}'", f"the game expects the prefix '{_SLOT}' in exactly this spelling")
+            )
     return findings
 
 
@@ -188,7 +193,7 @@ def _check_materials(model: doc.Model) -> list[Finding]:
     shown = {mesh.material for mesh in meshes if len(mesh.indices)}
     for name in dict.fromkeys(mesh.material for mesh in meshes):
         item = f"Material '{name}'"
-        # A model of a published mod has such a name on a mesh without triangles, and loads.
+        # A model of a published mod has such a name on a mesh without triangles, and the game loads it.
         severity = Severity.ERROR if name in shown else Severity.WARNING
         plain = without_suffix(name)
         if plain == _DEFAULT_NAME:
@@ -202,6 +207,8 @@ def _check_materials(model: doc.Model) -> list[Finding]:
             continue
         near = near_material(name)
         if near is not None:
-            message = f"perhaps '{near}' is meant; a name the game does not know stops it from loading"
+            message = (
+                f"unknown material, perhaps '{near}' is meant; the game does not load a model with unknown materials"
+            )
             findings.append(warning(item, message))
     return findings

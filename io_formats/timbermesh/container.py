@@ -1,7 +1,7 @@
-"""The container: a zlib stream around the protobuf message, and the other wrappings found on disk.
+"""The container: a zlib stream around the protobuf message, and the other containers that real files have.
 
-Page docs/formats/timbermesh.md, container. The game compares the header with ``78 9C`` and never
-looks at the checksum; 105 of 964 real files have none.
+See docs/formats/timbermesh.md, container. The game compares the header with ``78 9C`` and ignores the checksum, which
+105 of 964 real files lack.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _CHUNK = 1 << 18
 _LEVELS = {"FAST": (1, 1, 1), "BALANCED": (9, 6, 1), "SMALL": (9, 9, 9)}
 """Deflate levels of small, medium and large models.
 
-What makes a model large is floating-point numbers, of which the first level leaves 1 % more than the
-sixth at a third of the time (measured on a million triangles).
+Large models consist mostly of floating-point numbers: level 1 gives 1 % more bytes than level 6 in a third of the time
+(measured with a million triangles).
 """
 
 
 @dataclass
 class Unpacked:
-    """The message inside a file, and what was odd about its wrapping."""
+    """The message inside a file, and warnings about its container."""
 
     content: bytes
     warnings: list[str] = field(default_factory=list)
 
 
 def has_zlib_header(data: bytes) -> bool:
-    """Tell whether the first two bytes are a zlib header without a preset dictionary."""
+    """Return whether the first two bytes are a zlib header without a preset dictionary."""
     return (
         len(data) >= 2
         and data[0] & 15 == 8
@@ -56,17 +56,17 @@ def has_zlib_header(data: bytes) -> bool:
 
 
 def is_prefab(data: bytes) -> bool:
-    """Tell whether the data is a text asset of Unity, in which a stock model lies as hexadecimal digits."""
+    """Return whether the data is a Unity text asset, which holds a model as hexadecimal digits."""
     return data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"%YAML") or b"_bytes:" in data[:4096]
 
 
 def unpack(data: bytes, inflated_limit: int | None = None) -> Unpacked:
-    """Return the protobuf message inside a file, whatever it is wrapped in.
+    """Return the protobuf message inside a file in any supported container.
 
     Raises
     ------
     FormatError
-        Unknown wrapping, damaged or cut stream, or more than ``inflated_limit`` bytes.
+        Unknown container, damaged or truncated stream, or more than ``inflated_limit`` bytes.
     """
     limit = inflated_limit or max(DEFAULT_INFLATED_LIMIT, DEFAULT_INFLATED_RATIO * len(data))
     if has_zlib_header(data):
@@ -75,11 +75,12 @@ def unpack(data: bytes, inflated_limit: int | None = None) -> Unpacked:
         content, rest = _inflate(data, 0, 31, limit)
         return Unpacked(content, [f"{rest} bytes after the gzip stream are ignored"] if rest else [])
     if data[:1] and data[:1] in FIRST_TAGS:
-        return Unpacked(data, ["Not compressed; the game loads it only after an export"])
+        return Unpacked(data, ["The file is not compressed; the game does not load it until it is exported again"])
     if is_prefab(data):
         return _unpack_prefab(data, limit)
     raise FormatError(
-        f"No Timbermesh: a zlib stream was expected, the data starts with {data[:4].hex(' ') or 'nothing'}", offset=0
+        f"Not a Timbermesh file: expected a zlib stream, but the data starts with {data[:4].hex(' ') or 'nothing'}",
+        offset=0,
     )
 
 
@@ -87,11 +88,13 @@ def _unpack_zlib(data: bytes, limit: int) -> Unpacked:
     content, rest = _inflate(data, 2, -15, limit)
     warnings = []
     if data[:2] != HEADER:
-        warnings.append(f"Header {data[:2].hex(' ')} instead of 78 9c; the game loads it only after an export")
+        warnings.append(
+            f"The zlib header is {data[:2].hex(' ')}, not 78 9c; the game does not load it until it is exported again"
+        )
     if rest >= 4:
         start = len(data) - rest
         if int.from_bytes(data[start : start + 4], "big") != zlib.adler32(content):
-            warnings.append("The checksum is wrong: the file may be damaged (the game does not look at it)")
+            warnings.append("The checksum is wrong: the file may be damaged (the game ignores the checksum)")
     if rest not in (0, 4):
         warnings.append(f"{rest - 4 if rest > 4 else rest} bytes after the stream are ignored")
     return Unpacked(content, warnings)
@@ -100,13 +103,13 @@ def _unpack_zlib(data: bytes, limit: int) -> Unpacked:
 def _unpack_prefab(data: bytes, limit: int) -> Unpacked:
     found = _PREFAB_BYTES.search(data)
     if found is None or not found[1]:
-        raise FormatError("A Unity text asset without a line '_bytes: …': it holds no Timbermesh")
+        raise FormatError("A Unity text asset without a line '_bytes: …'; it does not contain a Timbermesh model")
     digits = found[1]
     if len(digits) % 2:
-        raise FormatError("The line '_bytes: …' is cut in the middle of a byte", offset=found.end())
+        raise FormatError("The line '_bytes: …' ends in the middle of a byte", offset=found.end())
     inner = bytes.fromhex(digits.decode("ascii"))
     if not has_zlib_header(inner):
-        raise FormatError("The line '_bytes: …' holds no zlib stream", offset=found.start(1))
+        raise FormatError("The line '_bytes: …' does not contain a zlib stream", offset=found.start(1))
     return _unpack_zlib(inner, limit)
 
 
@@ -120,7 +123,7 @@ def _inflate(data: bytes, start: int, window: int, limit: int) -> tuple[bytes, i
     if len(content) > limit:
         raise FormatError(f"The data inflates to more than {limit:,} bytes; it is damaged or hostile", offset=start)
     if not stream.eof:
-        raise FormatError("The file is cut off: its compressed data does not end", offset=len(data))
+        raise FormatError("The file is cut off: its compressed data is incomplete", offset=len(data))
     return content, len(stream.unused_data)
 
 
@@ -129,11 +132,11 @@ def _reason(problem: zlib.error) -> str:
 
 
 def pack(content: bytes, compression: str = "BALANCED") -> bytes:
-    """Wrap a message as the game wants it: ``78 9C``, deflate, Adler-32.
+    """Compress a message into a file that the game loads: ``78 9C``, deflate, Adler-32.
 
-    Small ones are deflated whole. Larger ones go in parallel, in chunks of a fixed size (so that the
-    same input gives the same bytes on every machine), each ended by a full flush, which makes their
-    concatenation one stream.
+    Small messages are deflated in one piece. Larger ones are deflated in parallel, in chunks of a fixed size, so that
+    the same input gives the same bytes on every machine. Each chunk ends with a full flush, so that their concatenation
+    is one stream.
     """
     size = len(content)
     level = _LEVELS[compression][0 if size <= _SMALL else 1 if size <= _MEDIUM else 2]

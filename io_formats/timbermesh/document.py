@@ -1,4 +1,4 @@
-"""A Timbermesh file as dataclasses, one to one with its messages (docs/formats/timbermesh.md, messages)."""
+"""Dataclasses that mirror the messages of a Timbermesh file one to one (docs/formats/timbermesh.md, messages)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Quaternion = tuple[float, float, float, float]
 
 
 class ScalarType(IntEnum):
-    """Type of a vertex property's components; real files hold FLOAT32 alone."""
+    """Type of a vertex property's components; all real files use FLOAT32."""
 
     UNSPECIFIED = 0
     UINT8 = 1
@@ -26,7 +26,7 @@ class ScalarType(IntEnum):
 
 
 DTYPES: dict[int, np.dtype[np.generic]] = {
-    # The game reads float32 whatever the type says, so nothing else can be meant by "unspecified".
+    # The game reads float32 whatever the type is, so "unspecified" means float32.
     ScalarType.UNSPECIFIED: np.dtype("<f4"),
     ScalarType.UINT8: np.dtype("u1"),
     ScalarType.UINT32: np.dtype("<u4"),
@@ -37,17 +37,17 @@ DTYPES: dict[int, np.dtype[np.generic]] = {
 
 
 class _Arrays:
-    """Equality of dataclasses that hold arrays: to the bit, so that documents can be compared."""
+    """Bitwise equality of dataclasses with arrays, for comparing documents."""
 
     __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return all(_same(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))  # type: ignore[arg-type]
+        return all(_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))  # type: ignore[arg-type]
 
 
-def _same(one: Any, other: Any) -> bool:
+def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray):
         return bool(one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes())
     return bool(one == other)
@@ -65,11 +65,11 @@ class VertexProperty:
 
     @classmethod
     def of(cls, name: str, values: npt.NDArray[np.generic], scalar_type: int = ScalarType.FLOAT32) -> VertexProperty:
-        """Make a property of an (n, k) array."""
+        """Return a property with the values of an (n, k) array."""
         return cls(name, scalar_type, values.shape[1], values.astype(DTYPES[scalar_type], copy=False).tobytes())
 
     def values(self, count: int) -> npt.NDArray[np.generic] | None:
-        """Return the (count, dimension) values as a view, or None where the length does not fit."""
+        """Return the (count, dimension) values as a view, or None if the length of the data does not match."""
         dtype = DTYPES.get(self.scalar_type)
         if dtype is None or self.dimension <= 0 or len(self.data) != count * self.dimension * dtype.itemsize:
             return None
@@ -87,7 +87,7 @@ class Mesh(_Arrays):
 
 @dataclass
 class VertexAnimationFrame:
-    """One frame: the properties ``offset`` and ``rotation``."""
+    """One frame: the vertex properties ``offset`` and ``rotation``."""
 
     properties: list[VertexProperty] = field(default_factory=list)
     unknown: bytes = b""
@@ -106,10 +106,10 @@ class VertexAnimation:
 
 @dataclass(eq=False)
 class NodeAnimation(_Arrays):
-    """Full local transforms of the node, one a frame.
+    """The local transform of the node in each frame.
 
-    ``positions`` (F, 3), ``rotations`` (F, 4; x, y, z, w) and ``scales`` (F, 3) are float32;
-    ``present`` (F, 3) bool tells which of the three a frame really holds (absent ones are zero).
+    ``positions`` (F, 3), ``rotations`` (F, 4; x, y, z, w) and ``scales`` (F, 3) are float32. ``present`` (F, 3) bool
+    marks which of the three a frame stores; the others are zero.
     """
 
     name: str
@@ -127,7 +127,7 @@ class NodeAnimation(_Arrays):
 
 @dataclass
 class Node:
-    """A node; ``parent`` is an index into the model's nodes, -1 for a root. None = message absent."""
+    """A node. ``parent`` is an index into the model's nodes, -1 for a root. None means that the message is absent."""
 
     parent: int = 0
     name: str = ""
@@ -142,13 +142,13 @@ class Node:
     unknown: bytes = b""
 
     def find(self, name: str) -> VertexProperty | None:
-        """Return the first property of that name, which is the one the game takes."""
+        """Return the first property with this name, which is the one that the game uses."""
         return next((found for found in self.properties if found.name == name), None)
 
 
 @dataclass
 class Model:
-    """A whole file. ``warnings`` is what reading found odd and is not part of the file."""
+    """A whole file. ``warnings`` are those of the reader and are not part of the file."""
 
     version: int = 0
     name: str = ""

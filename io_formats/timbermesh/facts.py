@@ -1,4 +1,4 @@
-"""What ``meshferry inspect`` says of a Timbermesh."""
+"""What ``meshferry inspect`` prints about a Timbermesh file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .space import UV_NAMES
 
 
 def facts(model: Model) -> dict[str, Any]:
-    """Count what is stored, whether or not it is usable; ``warnings`` says what is not."""
+    """Count what is stored, usable or not; ``warnings`` lists what is not usable."""
     meshes = [mesh for node in model.nodes for mesh in node.meshes]
     layers = {found.name for node in model.nodes if node.vertex_count for found in node.properties}
     clips: dict[tuple[str, str], dict[str, Any]] = {}

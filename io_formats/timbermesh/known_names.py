@@ -43,9 +43,10 @@ def known_materials() -> list[str]:
 
 
 def near_material(name: str) -> str | None:
-    """Return the known name that a name was probably meant to be, or None.
+    """Return the known name that a misspelt name probably means, or None.
 
-    Probable is one edit, or a dot for an underscore and the like; other names may be a mod's own.
+    A name is taken for misspelt if it differs from a known one by one edit or only in case, dots, underscores and
+    spaces. Other names may belong to a mod.
     """
     known = known_materials()
     if not name.strip() or name in known:
@@ -62,7 +63,7 @@ def _plain(name: str) -> str:
 
 
 def _one_edit(one: str, other: str) -> bool:
-    """Tell whether one insertion, removal, replacement or swap of neighbours turns one into the other."""
+    """Return whether one insertion, deletion, replacement or swap of adjacent letters turns one name into the other."""
     if len(one) > len(other):
         one, other = other, one
     start = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))

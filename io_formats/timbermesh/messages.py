@@ -1,12 +1,12 @@
-"""The protobuf messages, described at run time in a descriptor pool of our own.
+"""The protobuf messages, described at run time in a descriptor pool of this package.
 
-The official exporter puts protobuf 4.21.7 on the path of every add-on and registers the package
-``protoblog`` in the default pool, so neither a generated module (which refuses older runtimes) nor
-the default pool will do. Page docs/formats/timbermesh.md, messages.
+The official exporter puts protobuf 4.21.7 on the path of every add-on and registers the package ``protoblog`` in the
+default pool. So neither a generated module (it rejects older runtimes) nor the default pool can be used. See
+docs/formats/timbermesh.md, messages.
 
-``Mesh.indices`` is described as ``repeated bytes``: packed integers and bytes share wire type 2, so
-the run of varints arrives whole for NumPy to decode, one element a packed chunk. ``PackedMesh`` is
-the same message described truthfully; it turns what one-by-one encoding a file may hold into packed.
+``Mesh.indices`` is described as ``repeated bytes``: packed integers and bytes share wire type 2, so that NumPy can
+decode the run of varints. Each packed chunk is one element. ``PackedMesh`` is the same message with its true types; it
+converts indices that a file stores one by one into packed ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..core.errors import FormatError, MissingLibraryError
 
 _PACKAGE = "meshferry.timbermesh"
 
-# name: (number, type, repeated); a type in capitals is a message
+# name: (number, type, repeated); a capitalised type is a message
 _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
     "Model": {"version": (1, "int32", False), "name": (2, "string", False), "nodes": (3, "Node", True)},
     "Node": {
@@ -56,7 +56,7 @@ _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
     },
     "VertexProperty": {
         "name": (1, "string", False),
-        # The enum ScalarType; described as a number so that values unknown to us come back as they were.
+        # The enum ScalarType, described as a number so that unknown values are written back unchanged.
         "scalarType": (2, "int32", False),
         "scalarTypeDimension": (3, "int32", False),
         "data": (4, "bytes", False),
@@ -73,7 +73,7 @@ _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
 
 @dataclass(frozen=True)
 class Messages:
-    """The message classes, and the errors that parsing and writing raise."""
+    """The message classes, and the exceptions that parsing and serialising raise."""
 
     model: Any
     mesh: Any
@@ -82,18 +82,21 @@ class Messages:
 
 
 def child_messages(message: str) -> dict[int, str]:
-    """Return the message type behind each field number of a message."""
+    """Return the message type of each field of a message that holds messages, by field number."""
     return {number: kind for number, kind, _ in _SCHEMA[message].values() if kind in _SCHEMA}
 
 
 def field_wires(message: str) -> dict[int, int]:
-    """Return the wire type of each field that a message knows; with another one, protobuf takes it for unknown."""
+    """Return the wire type of each field of a message.
+
+    Protobuf takes a field with another wire type for an unknown field.
+    """
     return {number: {"int32": 0, "float": 5}.get(kind, 2) for number, kind, _ in _SCHEMA[message].values()}
 
 
 @functools.cache
 def messages() -> Messages:
-    """Build the message classes, once.
+    """Build the message classes; later calls return the same ones.
 
     Raises
     ------
@@ -104,7 +107,7 @@ def messages() -> Messages:
         library = _protobuf()
     except ImportError:
         raise MissingLibraryError(
-            "Timbermesh needs the library 'protobuf'. The installed extension brings it; "
+            "Timbermesh needs the library 'protobuf'. The installed extension includes it; "
             "elsewhere: python -m pip install protobuf"
         ) from None
     except _MIXED_UP:
@@ -124,13 +127,13 @@ def messages() -> Messages:
         model=class_of("Model"),
         mesh=class_of("Mesh"),
         packed_mesh=class_of("PackedMesh"),
-        # The pure-Python runtime lets a ValueError out for broken UTF-8.
+        # The pure-Python runtime raises ValueError for invalid UTF-8.
         errors=(message.Error, ValueError, IndexError, OverflowError, TypeError),
     )
 
 
 _MIXED_UP = (SystemError, AttributeError, TypeError)
-"""What importing a protobuf raises that finds the compiled part of another version."""
+"""Exceptions of importing a protobuf that finds the compiled part of another version."""
 
 _COMPILED_PART = "google._upb._message"
 
@@ -142,18 +145,18 @@ def _protobuf() -> tuple[Any, ...]:
 
 
 def _protobuf_without_compiled_part() -> tuple[Any, ...]:
-    """Import a protobuf in pure Python that found the compiled part of another one behind it on the path.
+    """Import protobuf in pure Python, because its compiled part on the path belongs to another version.
 
-    ``google`` is a namespace that spreads over the path: the official exporter's 4.21.7 takes the
-    ``google._upb`` of any newer protobuf for its own, and fails.
+    ``google`` is a namespace package that extends over the whole path: the official exporter's 4.21.7 imports the
+    ``google._upb`` of any newer protobuf as its own and fails.
     """
     sys.modules[_COMPILED_PART] = None  # type: ignore[assignment]
     try:
         return _protobuf()
     except (ImportError, *_MIXED_UP) as problem:
         raise MissingLibraryError(
-            f"Timbermesh needs the library 'protobuf', but two versions of it are mixed up here ({reason(problem)}); "
-            "disable other add-ons that bring one"
+            f"Timbermesh needs the library 'protobuf', but two versions of it are on the path ({reason(problem)}); "
+            "disable other add-ons that include one"
         ) from None
     finally:
         sys.modules.pop(_COMPILED_PART, None)
@@ -176,7 +179,7 @@ def _file_descriptor(descriptor_pb2: Any) -> Any:
 
 
 def reason(problem: Exception) -> str:
-    """Return the first line of what protobuf says is wrong."""
+    """Return the first line of a protobuf error message."""
     return (str(problem) or type(problem).__name__).splitlines()[0][:120]
 
 
@@ -198,32 +201,32 @@ def parse(content: bytes) -> Any:
 
 
 def packed_indices(mesh: Any) -> bytes:
-    """Return a mesh's indices as one run of varints where all of them are packed."""
+    """Return the indices of a mesh whose indices are all packed, as one run of varints."""
     chunks = mesh.indices
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def pack_mesh(one_by_one: bytes) -> tuple[bytes, bytes]:
-    """Return the indices, as one run of varints, and the unknown fields of a mesh.
+    """Return the indices of a mesh as one run of varints, and its unknown fields.
 
-    ``one_by_one`` is the mesh's own slice of the file, where its indices are not (all) packed.
+    ``one_by_one`` is the mesh's own slice of the file; at least some of its indices are not packed.
     """
     known = messages()
-    truthful = known.packed_mesh()
-    again = known.mesh()
+    with_types = known.packed_mesh()
+    packed = known.mesh()
     try:
-        truthful.ParseFromString(one_by_one)
-        again.ParseFromString(truthful.SerializeToString())
-        truthful.ClearField("indices")
-        truthful.ClearField("material")
-        unknown: bytes = truthful.SerializeToString()
+        with_types.ParseFromString(one_by_one)
+        packed.ParseFromString(with_types.SerializeToString())
+        with_types.ClearField("indices")
+        with_types.ClearField("material")
+        unknown: bytes = with_types.SerializeToString()
     except known.errors as problem:
         raise FormatError(f"The indices of a mesh are malformed ({reason(problem)})") from None
-    return packed_indices(again), unknown
+    return packed_indices(packed), unknown
 
 
 def unknown_fields(message: Any) -> bytes:
-    """Return the serialised fields of a message that its description does not know."""
+    """Return the serialised unknown fields of a message."""
     rest = type(message)()
     rest.CopyFrom(message)
     for known in message.DESCRIPTOR.fields:

@@ -24,12 +24,12 @@ from .space import BLENDER_TO_FILE, UV_NAMES
 FloatArray = npt.NDArray[np.float32]
 
 _SAME_COLOR = 1e-5
-"""Relative difference of linear colours that is the rounding of different versions of the same function."""
+"""Relative difference of linear colours that rounding in different implementations of the conversion can cause."""
 _SUFFIX = re.compile(r"\.\d{3,}$")
 
 
 class ModelBuilder:
-    """One mapping of a scene to a model."""
+    """Map one scene to a model."""
 
     def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
         self.scene = scene
@@ -45,7 +45,7 @@ class ModelBuilder:
             self.clip(clip)
 
     def animated_points(self) -> dict[int, int]:
-        """Return for each node with vertex animation how many of its first points move, at least, in all clips."""
+        """Return, for each node with vertex animation, the smallest number of leading points that its clips move."""
         moving: dict[int, int] = {}
         for clip in self.scene.clips:
             for track in clip.vertices:
@@ -64,7 +64,7 @@ class ModelBuilder:
             scale=_vector(BLENDER_TO_FILE.scales(np.asarray(node.scale))),
         )
         if node.mesh is None or not len(node.mesh.corner_point):
-            # The official exporter gives such nodes these three, empty.
+            # The official exporter writes these three properties, empty, for nodes without vertices.
             mapped.properties = [
                 doc.VertexProperty.of(name, np.empty((0, k), np.float32))
                 for name, k in (("position", 3), ("normal", 3), ("tangent", 4))
@@ -76,7 +76,7 @@ class ModelBuilder:
         return mapped
 
     def fill_mesh(self, index: int, node: Node, mesh: Mesh, mapped: doc.Node) -> None:
-        """Split corners into vertices and write their properties and one submesh a material."""
+        """Split corners into vertices; write the vertex properties and one submesh for each material."""
         if not np.isfinite(mesh.points).all():
             raise ExportError(f"'{node.name}' has vertices with NaN or infinite coordinates; delete them")
         vertices = self.split(index, mesh)
@@ -89,7 +89,7 @@ class ModelBuilder:
         self.splits[index] = (vertices, normals, tangents)
         mapped.vertex_count = len(corner)
         turned = BLENDER_TO_FILE.vectors(tangents)
-        # The official exporter writes -0 where there is no UV layer, and so no tangent.
+        # The official exporter writes -0 for a mesh without UV layer, which has no tangents.
         turned[:, 3] = np.where(tangents[:, 3] == 0, -1.0 if uvs else -0.0, -tangents[:, 3])
         properties = [
             doc.VertexProperty.of("position", BLENDER_TO_FILE.vectors(positions)),
@@ -109,7 +109,7 @@ class ModelBuilder:
             scalar_type = next((kind for kind, dtype in doc.DTYPES.items() if kind and dtype == values.dtype), None)
             if scalar_type is None:
                 self.scene.warnings.append(
-                    f"{node.name}: the attribute '{layer.name}' has a type the file cannot hold; left out"
+                    f"{node.name}: the attribute '{layer.name}' has a type that the format does not support; left out"
                 )
             else:
                 properties.append(doc.VertexProperty.of(layer.name, values, scalar_type))
@@ -117,7 +117,7 @@ class ModelBuilder:
         mapped.meshes = self.submeshes(mesh, vertices)
 
     def split(self, index: int, mesh: Mesh) -> Split:
-        """Find the unique vertices; those that move come first."""
+        """Split corners into unique vertices, the animated ones first."""
         vertices = split(mesh.corner_point, len(mesh.points), layer_keys(mesh, self.tolerance))
         if self.moving.get(index, len(mesh.points)) < len(mesh.points):
             vertices = points_first(vertices, mesh.corner_point)
@@ -152,7 +152,7 @@ class ModelBuilder:
         return vertex_tangents(positions, normals, uvs[0].astype(np.float32, copy=False), vertices.corner_vertex)
 
     def submeshes(self, mesh: Mesh, vertices: Split) -> list[doc.Mesh]:
-        """Make one submesh for each material name, triangles in order, corners in the file's winding."""
+        """Return one submesh for each material name, with triangles in order and corners in the file's winding."""
         names = [self.material_name(name) for name in mesh.materials] or [""]
         slots: dict[str, list[int]] = {}
         for slot, name in enumerate(names):
@@ -176,11 +176,11 @@ class ModelBuilder:
     # -- animations -----------------------------------------------------------------------------
 
     def clip(self, clip: Clip) -> None:
-        """Write a clip's tracks into the nodes they move."""
+        """Write a clip's tracks into the nodes that they move."""
         if not clip.name:
-            raise ExportError("An animation has no name; the game refuses such a file")
+            raise ExportError("An animation has no name; the game does not load such a file")
         if clip.frame_count < 1:
-            raise ExportError(f"Animation '{clip.name}' has no frames; the game refuses such a file")
+            raise ExportError(f"Animation '{clip.name}' has no frames; the game does not load such a file")
         for transform in clip.transforms:
             if transform.skeleton is None:
                 self.model.nodes[transform.target].node_animations.append(_node_animation(clip, transform))
@@ -190,7 +190,7 @@ class ModelBuilder:
                 node.vertex_animations.append(self.vertex_animation(clip, track))
 
     def vertex_animation(self, clip: Clip, track: VertexTrack) -> doc.VertexAnimation:
-        """Write offsets and frame rotations of all vertices; the first ``animated_vertex_count`` move."""
+        """Return the offsets and frame rotations of all vertices; the first ``animated_vertex_count`` vertices move."""
         mesh = self.scene.nodes[track.target].mesh
         if mesh is None:
             raise AssertionError("only nodes with a mesh were split")
@@ -250,10 +250,10 @@ def frame_rotations(normals: FloatArray, tangents: FloatArray) -> FloatArray:
 
 
 def _encoded_colors(layer: Layer) -> FloatArray:
-    """Return colours as the file holds them: sRGB-encoded float32.
+    """Return colours as sRGB-encoded float32, as the file stores them.
 
-    They are multiples of 1/255, except for colours of a file that holds others. Those that have not changed since are
-    exactly the file's.
+    They are multiples of 1/255 unless the imported file had other values. Colours unchanged since the import are
+    exactly those of the file.
     """
     if layer.values.dtype == np.uint8:
         return from_unorm(layer.values)
@@ -261,9 +261,9 @@ def _encoded_colors(layer: Layer) -> FloatArray:
         return from_unorm(to_unorm(linear_to_srgb(layer.values)))
     encoded = linear_to_srgb(layer.values, keep_negative=True)
     with np.errstate(over="ignore"):
-        meant = srgb_to_linear(layer.stored, keep_negative=True)
+        original = srgb_to_linear(layer.stored, keep_negative=True)
     limit = np.finfo(np.float32).max
-    unchanged = np.isclose(np.clip(meant, -limit, limit), layer.values[:, :3], rtol=_SAME_COLOR, atol=0)
+    unchanged = np.isclose(np.clip(original, -limit, limit), layer.values[:, :3], rtol=_SAME_COLOR, atol=0)
     encoded[:, :3] = np.where(unchanged, layer.stored, encoded[:, :3])
     return encoded
 

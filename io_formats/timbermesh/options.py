@@ -8,19 +8,19 @@ COMPRESSION = Option(
     name="compression",
     default="BALANCED",
     label="Compression",
-    description="How hard to compress; the game loads all of them",
+    description="Compression level; the game loads all of them",
     section="File",
     choices=(
         Choice("FAST", "Fast", "Largest file"),
-        Choice("BALANCED", "Balanced", "Small where the file is small, fast where it is large"),
-        Choice("SMALL", "Small", "Smallest file, slow on large models"),
+        Choice("BALANCED", "Balanced", "Smallest size for small models, fast for large ones"),
+        Choice("SMALL", "Small", "Smallest size; slow for large models"),
     ),
 )
 STRIP_SUFFIXES = Option(
     name="use_strip_suffixes",
     default=False,
     label="Strip .001",
-    description="Take Blender's number suffixes off material names; the game looks for the exact name",
+    description="Remove Blender's number suffixes from material names; the game looks for the exact name",
     section="File",
 )
 BLENDER_NAMES = Option(
@@ -28,7 +28,7 @@ BLENDER_NAMES = Option(
     default=False,
     label="Blender Names",
     description="Write material names such as Material and Wood.001 as they are, with a warning. "
-    "Otherwise they stop the export, since the game fails to load the model",
+    "Otherwise the export fails, because the game does not load such a model",
     section="File",
 )
 

@@ -1,4 +1,4 @@
-"""Bytes -> document (docs/formats/timbermesh.md, container, messages and read rules)."""
+"""Bytes -> document (docs/formats/timbermesh.md: container, messages, read rules)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .document import (
 
 _MANY_CORNERS = 1_000_000
 _MOST_CORNERS_A_VERTEX = 32
-"""Six is what a closed surface has."""
+"""Vertices of a closed surface have six corners on average."""
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Model:
@@ -29,14 +29,14 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Model:
     Parameters
     ----------
     data:
-        The file, in any of its wrappings.
+        The file, in any supported container.
     inflated_limit:
-        Most bytes the message may inflate to (default: the larger of 64 MiB and 64 times the file).
+        Maximum size of the inflated message in bytes (default: the larger of 64 MiB and 64 times the file size).
 
     Raises
     ------
     FormatError
-        The container or the messages are broken, or the parents form no tree.
+        The container or the messages are damaged, or the parents do not form a tree.
     MissingLibraryError
         The ``protobuf`` library is not installed.
     """
@@ -44,7 +44,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Model:
     unpacked = container.unpack(data, inflated_limit)
     found = structure.walk(unpacked.content)
     parsed = messages.parse(unpacked.content)
-    # The slices of meshes stored one by one are small copies; the inflated whole can go.
+    # Copy only the slices of meshes with unpacked indices, so that the inflated message can be freed.
     one_by_one = {number: unpacked.content[start:end] for number, (start, end) in found.unpacked_meshes.items()}
     warnings = unpacked.warnings
     del unpacked
@@ -56,13 +56,13 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Model:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Tell whether two files hold the same message, byte for byte or, with unpacked indices, as messages."""
+    """Return whether two files hold the same message: the same bytes or, with unpacked indices, equal messages."""
     first, second = container.unpack(one).content, container.unpack(other).content
     return first == second or _normalised(first) == _normalised(second)
 
 
 def _normalised(content: bytes) -> bytes:
-    """Return a message as a protobuf library would write it: indices in one packed run, fields in ascending order."""
+    """Serialise a message as a protobuf library would: indices in one packed run, fields in ascending order."""
     found = structure.walk(content)
     parsed = messages.parse(content)
     number = -1
@@ -88,7 +88,7 @@ def _normalised(content: bytes) -> bytes:
 
 
 class _ModelReader:
-    """One reading: parsed messages to document classes."""
+    """Convert the parsed messages of one file to document classes."""
 
     def __init__(self, one_by_one: dict[int, bytes], keep_unknown: bool) -> None:
         self.one_by_one = one_by_one
@@ -150,7 +150,7 @@ class _ModelReader:
         )
 
     def node_animation(self, parsed: Any) -> NodeAnimation:
-        # Zero components are not on the wire, so keyframes differ in length and protobuf has to unfold them.
+        # Zero components are not stored, so keyframes differ in length and cannot be decoded as an array.
         frames = parsed.frames
         count = len(frames)
         positions = np.array([(p.x, p.y, p.z) for p in (f.position for f in frames)], np.float32)
@@ -171,11 +171,12 @@ class _ModelReader:
 
 
 def _check_tree(nodes: list[Node]) -> None:
-    """Refuse parents that do not exist and parents in a circle (forward references are legal)."""
+    """Raise FormatError for parents that do not exist and for cycles; forward references are valid."""
     for index, node in enumerate(nodes):
         if not -1 <= node.parent < len(nodes):
             raise FormatError(
-                f"The parent is node {node.parent}, but the nodes are 0 to {len(nodes) - 1}", item=_label(index, node)
+                f"The parent is node {node.parent}, but only nodes 0 to {len(nodes) - 1} exist",
+                item=_label(index, node),
             )
     settled = [False] * len(nodes)
     for start in range(len(nodes)):
@@ -190,11 +191,11 @@ def _check_tree(nodes: list[Node]) -> None:
 
 
 def _check_triangles(nodes: list[Node]) -> None:
-    """Refuse millions of triangles over next to no vertices: some kilobytes of zeros inflate to them."""
+    """Raise FormatError for millions of triangles on few vertices, which some kilobytes of zeros inflate to."""
     for index, node in enumerate(nodes):
         corners = sum(len(mesh.indices) for mesh in node.meshes)
         if corners > _MANY_CORNERS and corners > _MOST_CORNERS_A_VERTEX * max(0, node.vertex_count):
-            message = f"{corners // 3:,} triangles over {node.vertex_count:,} vertices; it is damaged or hostile"
+            message = f"{corners // 3:,} triangles over {node.vertex_count:,} vertices; the file is damaged or hostile"
             raise FormatError(message, item=_label(index, node))
 
 

@@ -19,12 +19,15 @@ from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
 FloatArray = npt.NDArray[np.float32]
 
 _MOST_TRACK_BYTES = 1 << 30
-"""Vertex animations hold a few moving vertices for each frame, but in Blender each frame is all points of the mesh: a
-file of some kilobytes could ask for terabytes. The largest of 964 real files needs 320 kB."""
+"""Limit of the decoded vertex animations of a file, in bytes.
+
+A frame stores only the moving vertices, but in Blender it has all points of the mesh, so a file of some kilobytes could
+need terabytes. The largest of 964 real files needs 320 kB.
+"""
 
 
 class SceneBuilder:
-    """One mapping of a model to a scene, with what was odd on the way."""
+    """Map one model to a scene and collect warnings."""
 
     def __init__(self, model: doc.Model, name: str) -> None:
         self.model = model
@@ -40,7 +43,7 @@ class SceneBuilder:
         self.scene.warnings.append(f"{node.name or 'Unnamed node'}: {text}")
 
     def node(self, index: int, node: doc.Node) -> Node:
-        """Map one node: its transform, its mesh."""
+        """Map one node with its transform and mesh."""
         mapped = Node(
             name=node.name or f"Node {index}",
             parent=node.parent,
@@ -57,7 +60,7 @@ class SceneBuilder:
         if value is None:
             return default
         if not all(map(math.isfinite, value)):
-            self.warn(node, f"its {what} holds NaN or infinite values; taken as {default}")
+            self.warn(node, f"its {what} holds NaN or infinite values; replaced by {default}")
             return default
         return _triple(FILE_TO_BLENDER.vectors(np.asarray(value)))
 
@@ -72,19 +75,19 @@ class SceneBuilder:
 
     def scale(self, node: doc.Node) -> doc.Vector3:
         if node.scale is None:
-            self.warn(node, "it has no scale; taken as 1")
+            self.warn(node, "it has no scale; replaced by 1")
             return (1.0, 1.0, 1.0)
         if not all(map(math.isfinite, node.scale)):
-            self.warn(node, "its scale holds NaN or infinite values; taken as 1")
+            self.warn(node, "its scale holds NaN or infinite values; replaced by 1")
             return (1.0, 1.0, 1.0)
         if not all(node.scale):
-            self.warn(node, "its scale is zero; the game shows nothing of it")
+            self.warn(node, "its scale is zero; the game does not show it")
         return _triple(FILE_TO_BLENDER.scales(np.asarray(node.scale)))
 
     # -- meshes ---------------------------------------------------------------------------------
 
     def mesh(self, node: doc.Node) -> Mesh | None:
-        """Map a node's vertices and submeshes; None where it has none or they are unusable."""
+        """Map a node's vertices and submeshes. Return None if it has no vertices or no usable positions."""
         count = node.vertex_count
         if count <= 0:
             if any(len(submesh.indices) for submesh in node.meshes):
@@ -107,7 +110,7 @@ class SceneBuilder:
         tangents = self.property_values(node, "tangent", count)
         if tangents is not None:
             mapped = FILE_TO_BLENDER.vectors(tangents)
-            with np.errstate(invalid="ignore"):  # a signalling NaN
+            with np.errstate(invalid="ignore"):  # signalling NaN
                 mapped[:, 3] *= -1
             mesh.tangent = Layer("tangent", mapped)
         colors = self.property_values(node, "color", count)
@@ -121,14 +124,14 @@ class SceneBuilder:
         return mesh
 
     def property_values(self, node: doc.Node, name: str, count: int) -> FloatArray | None:
-        """Return one of the game's properties as (count, dimension) float32, or None with a warning."""
+        """Return one of the game's properties as (count, dimension) float32. Warn and return None if it is unusable."""
         found = node.find(name)
         if found is None or (not found.data and count):
             return None
         dimension = GAME_DIMENSIONS[name]
         values = found.values(count)
         if values is None and len(found.data) == count * dimension * 4:
-            # The game ignores what the property says of itself and reads float32 of this dimension.
+            # The game ignores the stored type and reads float32 of its own dimension.
             values = np.frombuffer(found.data, "<f4").reshape(count, dimension)
         if values is None or values.shape[1] != dimension:
             self.warn(node, f"its vertex property '{name}' does not fit its {count:,} vertices; left out")
@@ -141,17 +144,19 @@ class SceneBuilder:
             return values.astype(np.float32, copy=False)
 
     def triangles(self, node: doc.Node, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], list[str]]:
-        """Join the submeshes: corners (C,) in Blender's winding, material (T,), names of the materials."""
+        """Join the submeshes: corners (C,) in Blender's winding, material index (T,), material names."""
         runs: list[npt.NDArray[np.int32]] = []
         materials: dict[str, int] = {}
         of_run: list[int] = []
         for submesh in node.meshes:
             indices = submesh.indices
             if len(indices) % 3:
-                self.warn(node, f"submesh '{submesh.material}' has {len(indices)} indices, no multiple of 3; left out")
+                self.warn(
+                    node, f"submesh '{submesh.material}' has {len(indices)} indices, not a multiple of 3; left out"
+                )
                 continue
             if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= count):
-                self.warn(node, f"submesh '{submesh.material}' names vertices that do not exist; left out")
+                self.warn(node, f"submesh '{submesh.material}' refers to vertices that do not exist; left out")
                 continue
             runs.append(indices)
             of_run.append(materials.setdefault(submesh.material, len(materials)))
@@ -169,7 +174,7 @@ class SceneBuilder:
         return Layer("normal", mended)
 
     def colors(self, node: doc.Node, colors: FloatArray) -> Layer:
-        """Return colours as bytes where they are multiples of 1/255, otherwise as linear floats."""
+        """Return colours as bytes if all are multiples of 1/255, otherwise as linear floats."""
         finite = np.isfinite(colors)
         if not finite.all():
             self.warn(node, f"{int((~finite).sum())} colour values are NaN or infinite; replaced by 0")
@@ -186,16 +191,16 @@ class SceneBuilder:
         finite = np.isfinite(values)
         if finite.all():
             return values
-        self.warn(node, f"its UV layer '{name}' holds NaN or infinite values; taken as 0")
+        self.warn(node, f"its UV layer '{name}' holds NaN or infinite values; replaced by 0")
         return np.where(finite, values, np.float32(0))
 
     def custom_layers(self, node: doc.Node, count: int) -> list[Layer]:
-        """Return the properties of other names, which the game ignores, in their own types."""
+        """Return the properties that the game ignores, with their own names and types."""
         layers: list[Layer] = []
         seen: set[str] = set()
         for found in node.properties:
             if found.name in seen:
-                self.warn(node, f"a second vertex property '{found.name}' is left out, as in the game")
+                self.warn(node, f"a second vertex property '{found.name}' is left out; the game ignores it too")
                 continue
             seen.add(found.name)
             if found.name in GAME_DIMENSIONS:
@@ -210,7 +215,10 @@ class SceneBuilder:
     # -- animations -----------------------------------------------------------------------------
 
     def clips(self) -> None:
-        """Gather the animations of all nodes under their names; other lengths or rates make a clip of their own."""
+        """Collect the animations of all nodes by name.
+
+        Animations of one name that differ in length or rate become separate clips.
+        """
         clips: dict[tuple[str, float, int], Clip] = {}
 
         def clip_for(name: str, fps: float, frames: int) -> Clip:
@@ -236,12 +244,12 @@ class SceneBuilder:
         names = Counter(clip.name for clip in self.scene.clips)
         for name in sorted(name for name, count in names.items() if count > 1):
             self.scene.warnings.append(
-                f"Animation '{name}' has other lengths or rates on some nodes; each becomes a clip of its own"
+                f"Animation '{name}' has different lengths or rates on some nodes; imported as separate clips"
             )
 
     def usable(self, node: doc.Node, name: str, framerate: float, frames: int, seen: set[str]) -> bool:
         if name in seen:
-            self.warn(node, f"a second animation '{name}' is left out; the game refuses such a file")
+            self.warn(node, f"a second animation '{name}' is left out; the game does not load such a file")
             return False
         seen.add(name)
         if frames == 0:
@@ -256,7 +264,8 @@ class SceneBuilder:
         if not animation.present.all():
             self.warn(
                 node,
-                f"animation '{animation.name}' has frames without position, rotation or scale; the game refuses them",
+                f"animation '{animation.name}' has frames without position, rotation or scale; "
+                "the game does not load it",
             )
         rest = self.scene.nodes[index]
         present = animation.present
@@ -275,7 +284,7 @@ class SceneBuilder:
             all_finite &= bool(finite.all())
             values[~(finite & present[:, column])] = default
         if not all_finite:
-            self.warn(node, f"animation '{animation.name}' holds NaN or infinite values; taken from the rest pose")
+            self.warn(node, f"animation '{animation.name}' holds NaN or infinite values; replaced by the rest pose")
         if odd and present[:, 1].all():
             self.warn(
                 node, f"animation '{animation.name}' has {odd} rotations that are not unit quaternions; normalised"
@@ -283,11 +292,11 @@ class SceneBuilder:
         return TransformTrack(index, translation, continuous(rotation), scale)
 
     def vertex_track(self, index: int, node: doc.Node, animation: doc.VertexAnimation) -> VertexTrack | None:
-        """Map offsets to absolute points (F, k, 3) of the k vertices that move (page, vertex animation)."""
+        """Convert offsets to absolute points (F, k, 3) of the k moving vertices (format page, vertex animation)."""
         mesh = self.scene.nodes[index].mesh
         count = animation.animated_vertex_count
         if mesh is None or not 0 < count <= len(mesh.points):
-            self.warn(node, f"vertex animation '{animation.name}' moves {count} vertices that are not there; left out")
+            self.warn(node, f"vertex animation '{animation.name}' moves {count} vertices, which do not exist; left out")
             return None
         self.track_bytes_left -= len(animation.frames) * mesh.points.nbytes
         if self.track_bytes_left < 0:
@@ -328,7 +337,7 @@ class SceneBuilder:
 
 
 def _values_of(frame: doc.VertexAnimationFrame, name: str, count: int) -> FloatArray | None:
-    """Return the first ``count`` float32 of a frame's property, or None where it has fewer."""
+    """Return the first ``count`` float32 values of a frame's property, or None if it has fewer."""
     raw = next((found.data for found in frame.properties if found.name == name), b"")
     return None if len(raw) < count * 4 or len(raw) % 4 else np.frombuffer(raw, "<f4", count)
 

@@ -1,4 +1,4 @@
-"""Document <-> Scene: the door to ``scene_builder`` (in) and ``model_builder`` (out)."""
+"""Document <-> Scene: the interface of ``scene_builder`` (import) and ``model_builder`` (export)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .scene_builder import SceneBuilder
 def to_scene(model: Model, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a model to Blender's space; there are no options.
 
-    What the read rules of docs/formats/timbermesh.md reject or mend is told in ``scene.warnings``.
-    Nodes keep their order; roots have the property ``is_root``.
+    ``scene.warnings`` reports what the read rules of docs/formats/timbermesh.md reject or repair. Nodes keep their
+    order; roots have the property ``is_root``.
     """
     return SceneBuilder(model, name).scene
 
@@ -23,16 +23,16 @@ def to_scene(model: Model, name: str, options: Mapping[str, Any] | None = None) 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Model:
     """Map a scene to a model with the options of ``options.EXPORT_OPTIONS``.
 
-    Nodes without parent become roots. What is left out or mended is added to ``scene.warnings``.
+    Nodes without parent become roots. ``scene.warnings`` reports what is left out or repaired.
 
     Raises
     ------
     ExportError
-        Coordinates that are no numbers, an animation without name or frames.
+        Coordinates are NaN or infinite, or an animation has no name or no frames.
     """
     return ModelBuilder(scene, options).model
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the scenes that each become a file: a Timbermesh holds a whole scene."""
+    """Return the scenes that each become a file: one, since a Timbermesh file holds a whole scene."""
     return [scene]

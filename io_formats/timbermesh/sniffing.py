@@ -1,4 +1,4 @@
-"""Recognise a Timbermesh by its content."""
+"""Recognition of Timbermesh files by their content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import container
 
 
 def sniff(head: bytes, size: int) -> bool:
-    """Tell from the first bytes whether a file is a Timbermesh in any of its wrappings."""
+    """Return whether a file with these first bytes is a Timbermesh in any supported container."""
     if container.has_zlib_header(head):
         return _starts_message(head, 2, -15)
     if head.startswith(container.GZIP_MAGIC):
@@ -23,13 +23,14 @@ def _starts_message(head: bytes, start: int, window: int) -> bool:
     try:
         content = zlib.decompressobj(window).decompress(memoryview(head)[start:], 64)
     except zlib.error:
-        # Damaged from its first block on: still a zlib stream, and nobody else's; reading says why.
+        # A stream damaged from its first block on still has a zlib header, which no other format has; the reader
+        # reports the damage.
         return window == -15 and head[:2] == container.HEADER
     return content[:1] in (b"", b"\x08", b"\x12", b"\x1a")
 
 
 def _is_bare_message(head: bytes, size: int) -> bool:
-    """Tell whether a bare message begins here: a known first tag whose length fits the file."""
+    """Return whether a bare message starts here: a known first tag whose length fits into the file."""
     if len(head) < 2 or head[0] not in container.FIRST_TAGS:
         return False
     if head[0] == 0x08:

@@ -1,8 +1,8 @@
-"""Walk the wire structure of a message before anything is allocated for it.
+"""Walk the wire structure of a message before any memory is allocated for it.
 
-Protobuf makes an object of every two bytes of a hostile file; this pass counts first, names the byte
-where the structure breaks, and finds the meshes whose indices are not packed. It looks at no vertex,
-index or keyframe: its steps are the messages of the file, of which real ones have a few hundred.
+Protobuf would create an object for every two bytes of a hostile file. This pass counts first, reports the offset at
+which the structure is broken, and finds meshes whose indices are not packed. It does not visit vertices, indices or
+keyframes, only messages, of which real files have a few hundred.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .messages import child_messages, field_wires
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 _SINGLE_INDEX = ("Mesh", 1, _VARINT)
-"""The field that may come packed or one by one."""
+"""A field that may be stored packed or one by one."""
 
 _BYTES_PER_STEP = 48
 
@@ -29,8 +29,8 @@ _MOST = {
     "NodeAnimation": 8_192,
     "NodeAnimationFrame": 250_000,
 }
-"""Far beyond any model (964 real files hold 1,314 nodes and 8,852 keyframes in all), and few enough to open and save
-in two seconds."""
+"""Limits far above any real model (964 real files hold 1,314 nodes and 8,852 keyframes in all), and low enough that a
+file within them opens and saves within two seconds."""
 
 _WALKED = ("Model", "Node", "Mesh", "VertexProperty", "VertexAnimation", "VertexAnimationFrame", "NodeAnimation")
 _CHILDREN = {name: child_messages(name) for name in _WALKED}
@@ -39,11 +39,11 @@ _FIELDS = {name: field_wires(name) for name in _WALKED}
 
 @dataclass
 class Structure:
-    """What the walk found."""
+    """The result of the walk."""
 
     has_unknown_fields: bool = False
     unpacked_meshes: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Slices of the meshes (counted through the file) whose indices are stored one by one."""
+    """Slices (start, end) of the meshes whose indices are stored one by one, by the number of the mesh in the file."""
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -53,8 +53,8 @@ def walk(content: bytes) -> Structure:
     Raises
     ------
     FormatError
-        A varint over 10 bytes, a length past the end, an obsolete wire type, or more messages than
-        any model has; with the byte offset.
+        A varint of more than 10 bytes, a length past the end, an obsolete wire type, or more messages than any
+        real model has; with the byte offset.
     """
     walker = _Walker(content)
     walker.walk("Model", 0, len(content))
@@ -62,7 +62,7 @@ def walk(content: bytes) -> Structure:
 
 
 def check_fields(content: bytes, message: str) -> None:
-    """Check fields of one message that :func:`walk` did not look at; raise as it does."""
+    """Check the fields of one message that :func:`walk` did not visit; raise the same errors."""
     _Walker(content).walk(message, 0, len(content))
 
 
@@ -73,13 +73,15 @@ class _Walker:
         self.steps_left = 1_000_000 + len(content) // _BYTES_PER_STEP
 
     def walk(self, message: str, start: int, end: int) -> None:
-        """Walk one message in ``content[start:end]`` and those in it."""
+        """Walk one message in ``content[start:end]`` and the messages in it."""
         children, known = _CHILDREN[message], _FIELDS[message]
         position = start
         while position < end:
             self.steps_left -= 1
             if self.steps_left < 0:
-                raise FormatError("Far more parts than any model has; it is damaged or hostile", offset=position)
+                raise FormatError(
+                    "Far more parts than any real model has; the file is damaged or hostile", offset=position
+                )
             tag_at = position
             tag, position = self.varint(position, end)
             number, wire = tag >> 3, tag & 7
@@ -111,16 +113,18 @@ class _Walker:
                 raise FormatError(f"Damaged data: unknown wire type {wire}", offset=tag_at, item=message)
 
     def enter(self, message: str, start: int, end: int) -> None:
-        """Count a message and walk it where it can hold others."""
+        """Count a message, and walk it if it can hold other messages."""
         counts = self.found.counts
         counts[message] += 1
         if counts[message] > _MOST.get(message, counts[message]):
-            raise FormatError(f"More than {_MOST[message]:,} {message} parts; it is damaged or hostile", offset=start)
+            raise FormatError(
+                f"More than {_MOST[message]:,} {message} parts; the file is damaged or hostile", offset=start
+            )
         if message in _CHILDREN:
             self.walk(message, start, end)
 
     def varint(self, position: int, end: int) -> tuple[int, int]:
-        """Read one varint; return it and the position after it."""
+        """Decode one varint; return its value and the position after it."""
         content = self.content
         if position < end and content[position] < 128:
             return content[position], position + 1

@@ -1,4 +1,4 @@
-"""Packed varints <-> int32 arrays in a few passes of NumPy (protobuf encoding, base-128 varints)."""
+"""Conversion between packed protobuf varints and int32 arrays in a few passes of NumPy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy.typing as npt
 from ..core.errors import FormatError
 
 _BLOCK = 1 << 18
-"""Values a pass: small enough for the processor's cache, which makes the passes several times faster."""
+"""Values for each pass. A block fits the processor's cache, which makes the passes several times faster."""
 
 
 def decode(packed: bytes) -> npt.NDArray[np.int32]:
-    """Decode a run of varints to (n,) int32; like protobuf, keep the low 32 bits of longer ones.
+    """Decode a run of varints to (n,) int32. Like protobuf, keep the low 32 bits of larger values.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def decode(packed: bytes) -> npt.NDArray[np.int32]:
 
 
 def _decode_block(raw: npt.NDArray[np.uint8], ends: npt.NDArray[np.intp]) -> npt.NDArray[np.int32]:
-    """Decode the varints of ``raw`` that end before the positions ``ends``."""
+    """Decode the varints of ``raw``; ``ends`` are the offsets after each."""
     lengths = np.diff(ends, prepend=0)
     longest = int(lengths.max())
     if longest > 10:
@@ -59,7 +59,7 @@ def _decode_block(raw: npt.NDArray[np.uint8], ends: npt.NDArray[np.intp]) -> npt
 
 
 def encode(values: npt.NDArray[np.int32]) -> bytes:
-    """Encode (n,) int32, none negative, as packed varints."""
+    """Encode (n,) non-negative int32 as packed varints."""
     return b"".join(_encode_block(values[first : first + _BLOCK]) for first in range(0, len(values), _BLOCK))
 
 

@@ -12,12 +12,12 @@ from .document import Mesh, Model, Node, NodeAnimation, VertexAnimation, VertexP
 
 
 def write(model: Model) -> bytes:
-    """Encode a model as the game loads it: ``78 9C``, deflate, Adler-32, packed indices.
+    """Encode a model as a file that the game loads: ``78 9C``, deflate, Adler-32, packed indices.
 
     Raises
     ------
     FormatError
-        A value that the format cannot hold: a negative index, a text that is no Unicode.
+        A value that the format cannot hold: a negative index or text that is not valid Unicode.
     """
     return container.pack(serialise(model), model.compression)
 
@@ -68,7 +68,7 @@ def _fill_node(message: Any, node: Node) -> None:
 
 
 def _fill_vector(message: Any, values: tuple[float, ...], axes: str) -> None:
-    message.SetInParent()  # an all-zero vector is present, with no component on the wire
+    message.SetInParent()  # an all-zero vector is present, but has no components in the encoded message
     for axis, value in zip(axes, values, strict=True):
         setattr(message, axis, value)
 
@@ -84,7 +84,7 @@ def _fill_property(message: Any, found: VertexProperty) -> None:
 def _fill_mesh(message: Any, mesh: Mesh, node: Node) -> None:
     if len(mesh.indices):
         if int(mesh.indices.min()) < 0:
-            # The ten-byte varints of negative numbers occur in damaged files alone, which are not written back.
+            # Negative indices take ten-byte varints, which occur only in damaged files.
             raise FormatError("A triangle has a negative vertex index", item=f"node '{node.name}'")
         message.indices.append(varints.encode(np.ascontiguousarray(mesh.indices)))
     message.material = mesh.material

@@ -170,7 +170,7 @@ def edge_flags(positions: FloatArray, triangles: _Indices) -> npt.NDArray[np.uin
 
 
 def _convex(positions: FloatArray, triangles: _Indices, one: _Indices, other: _Indices) -> npt.NDArray[np.bool_]:
-    """Tell whether the surface bends away at edges, each given as one of the earlier and one of the later triangle."""
+    """Return whether the surface is convex at edges, each given by an earlier and a later triangle."""
     corners = positions[triangles].astype(np.float64)
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)

@@ -52,7 +52,7 @@ def _bundle_findings(bundle: Bundle) -> Iterator[Finding]:
 
 
 def _is_split(bundle: Bundle, number: int, labels: dict[int, str]) -> bool:
-    """Tell whether parts of the mesh follow, whose joints the uploader does not read."""
+    """Return whether parts of the mesh follow, whose joints the uploader does not read."""
     return any(
         (as_integer(asset.header.get("submodel_id")) or 0) >= 1
         and labels.get(other, "").startswith(labels.get(number, "\0"))

@@ -75,7 +75,7 @@ def _raw(asset: Any, item: str) -> bytes:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Tell whether two bundles hold the same: the same keys and values in the same order, the same assets inside."""
+    """Return whether two bundles hold the same: the same keys and values in the same order, the same assets inside."""
     return one == other or _contents_of(one) == _contents_of(other)
 
 

@@ -63,7 +63,7 @@ def read_within(data: bytes, inflating: Inflater, *, item: str = "") -> Asset:
 
 
 def _has_triangles(block: Any) -> bool:
-    """Tell whether a face of a level has a triangle and the vertices for it."""
+    """Return whether a face of a level has a triangle and the vertices for it."""
     return isinstance(block, list) and any(
         isinstance(face, dict)
         and "NoGeometry" not in face
@@ -75,7 +75,7 @@ def _has_triangles(block: Any) -> bool:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Tell whether two assets hold the same: keys of the header in the same order, each block the same inflated.
+    """Return whether two assets hold the same: keys of the header in the same order, each block the same inflated.
 
     Places and compressed sizes of blocks, the order of the blocks on disk, and the old prefix do not count.
     """

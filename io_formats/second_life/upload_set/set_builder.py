@@ -251,7 +251,7 @@ class SetBuilder:
 
 
 def _is_rigged(model: Model) -> bool:
-    """Tell whether joints move a model: where its armature has joints and a vertex has a weight."""
+    """Return whether joints move a model: where its armature has joints and a vertex has a weight."""
     return model.skeleton is not None and bool(model.skeleton.joints) and model.mesh.joint_weights is not None
 
 

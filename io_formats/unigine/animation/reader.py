@@ -47,7 +47,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Tell whether two files hold the same; compact integers may be of different length."""
+    """Return whether two files hold the same; compact integers may be of different length."""
     return one == other or writer.encode(read(one)) == writer.encode(read(other))
 
 

@@ -80,7 +80,7 @@ def box_of(points: FloatArray) -> FloatArray:
 
 
 def boxes_disagree(stored: FloatArray, true: FloatArray) -> bool:
-    """Tell whether a stored box (6,) differs from the true one by more than a thousandth of its size."""
+    """Return whether a stored box (6,) differs from the true one by more than a thousandth of its size."""
     with np.errstate(over="ignore", invalid="ignore"):
         size = float(np.linalg.norm((true[3:] - true[:3]).astype(np.float64)))
         off = float(np.abs(stored.astype(np.float64) - true).max())
@@ -88,7 +88,7 @@ def boxes_disagree(stored: FloatArray, true: FloatArray) -> bool:
 
 
 def is_finite(values: FloatArray) -> bool:
-    """Tell whether all numbers of an array are finite."""
+    """Return whether all numbers of an array are finite."""
     return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
 

@@ -32,7 +32,7 @@ class PointWeights:
     warnings: list[str] = field(default_factory=list)
 
     def moves(self, points: Pool) -> bool:
-        """Tell whether any of these points has a weight."""
+        """Return whether any of these points has a weight."""
         return bool(self.values[points.chosen].any())
 
     def of_points(self, points: Pool) -> doc.Weights:

@@ -284,7 +284,7 @@ def _uv_places(layers: Sequence[sc.Layer]) -> list[int | None]:
 
 
 def _holds(surface: sc.Surface, place: int | None) -> bool:
-    """Tell whether a surface holds the UV layer at that place of the mesh."""
+    """Return whether a surface holds the UV layer at that place of the mesh."""
     if place is None:
         return False
     return surface.uvs is None or place >= len(surface.uvs) or surface.uvs[place]

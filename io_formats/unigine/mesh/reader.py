@@ -57,7 +57,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Tell whether two files hold the same; ms14 and later: the same headers, and the same blocks once inflated."""
+    """Return whether two files hold the same; ms14 and later: the same headers, and the same blocks once inflated."""
     if one == other:
         return True
     if one[:4] != other[:4] or one[:4].decode("latin-1") not in BLOCK_VERSIONS:

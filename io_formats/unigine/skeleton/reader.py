@@ -44,7 +44,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> SkeletonFile:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Tell whether two files hold the same; compact integers may be of different length."""
+    """Return whether two files hold the same; compact integers may be of different length."""
     return one == other or writer.write(read(one)) == writer.write(read(other))
 
 

@@ -76,9 +76,9 @@ def test_whole_family_comes_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_imports_say_which_relative_a_file_is(name: str) -> None:
+def test_imports_report_the_variant_of_a_file(name: str) -> None:
     scene = MESH_SERIALIZER.to_scene(loaded(FAMILY[name]), "Thing")
-    said = [text for text in scene.warnings if "relative of MeshSerializer2" in text]
+    said = [text for text in scene.warnings if "variant of MeshSerializer2" in text]
     words = {
         "2": None,
         "submeshes": "submeshes and bones",
@@ -90,8 +90,8 @@ def test_imports_say_which_relative_a_file_is(name: str) -> None:
     assert words is None or words in said[0]
 
 
-def test_fields_of_relatives() -> None:
-    """What stands where only a relative has it."""
+def test_fields_of_variants() -> None:
+    """Fields that only a variant has."""
     submeshes = loaded(made.submeshes([made.TRIANGLES[:2], made.TRIANGLES[2:]], bits=31))
     assert submeshes.submeshes == [2, 1]
     assert submeshes.triangles.tolist() == [list(row) for row in made.TRIANGLES]
@@ -120,13 +120,13 @@ def test_submeshes_keep_their_triangles_apart() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (made.current(triangles=((0, 1, 7), (0, 1, 2), (9, 8, 7))), "2 triangles name vertices that do not exist"),
+        (made.current(triangles=((0, 1, 7), (0, 1, 2), (9, 8, 7))), "2 triangles refer to vertices that do not exist"),
         (
             made.submeshes([made.TRIANGLES, ((0, 1, 65535),)], vertices=400),
-            "submesh 2: The file is damaged: 1 triangle names",
+            "submesh 2: The file is damaged: 1 triangle refers",
         ),
-        (made.first(triangles=((0, 1, -1),)), "1 triangle names vertices that do not exist; there are 5"),
-        (made.first(triangles=((0, 1, 5),)), "1 triangle names vertices that do not exist"),
+        (made.first(triangles=((0, 1, -1),)), "1 triangle refers to vertices that do not exist; there are 5"),
+        (made.first(triangles=((0, 1, 5),)), "1 triangle refers to vertices that do not exist"),
         (made.current(bounds=(2, 1, 0, 1, 0, 1)), "the bounds of the positions go from 2 down to 1 in X"),
         (made.current(bounds=(0, 1, 0, 1, 0, np.nan)), "the bounds of the positions are NaN or infinite in Z"),
         (made.current(bounds=(0, 1, -np.inf, 1, 0, 1)), "the bounds of the positions are NaN or infinite in Y"),
@@ -181,4 +181,4 @@ def test_checks_say_what_the_original_reader_does() -> None:
     assert "65,535 triangles use a vertex twice" in found
     assert any(text.startswith("positions are rounded to steps of 1.53 mm") for text in found)
     assert MESH_SERIALIZER.check(loaded(FAMILY["2, format 15"])) == []
-    assert any("relative" in str(finding) for finding in MESH_SERIALIZER.check(loaded(FAMILY["cache"])))
+    assert any("variant" in str(finding) for finding in MESH_SERIALIZER.check(loaded(FAMILY["cache"])))

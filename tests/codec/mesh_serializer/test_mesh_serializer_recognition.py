@@ -205,7 +205,7 @@ def test_wrapped_counts_are_explained() -> None:
     size = 5 + 24 + vertices * 13 + 16 + 6 * triangles
     said = refusal_of(data.ljust(HEAD_SIZE, b"\5") + bytes(size - HEAD_SIZE))
     assert "70,000 vertices and 140,000 triangles" in said
-    assert "65,535 of each is the most" in said
+    assert "the limit of 65,535 of each" in said
     with pytest.raises(FormatError, match="70,000 vertices"):
         MESH_SERIALIZER.read(data.ljust(size, b"\5"))
 
@@ -214,7 +214,7 @@ def test_cut_off_files_are_explained() -> None:
     data = made.current(bits=11)
     said = refusal_of(data[:-20])
     assert "begins like a mesh of Unity's MeshSerializer2 with 7 vertices and 3 triangles" in said
-    assert f"takes {len(data)} bytes; it has {len(data) - 20}" in said
+    assert f"need {len(data)} bytes, but it has {len(data) - 20}" in said
 
 
 @pytest.mark.parametrize(("poses", "with_format"), [(None, False), (2, True), (2, False)])
@@ -226,4 +226,4 @@ def test_pcf_meshes_are_named_and_refused(poses: int | None, with_format: bool) 
     head += b"\x0f" if with_format else b""
     head += struct.pack("<6f", -1, 1, -2, 2, 0, 3)
     size = len(head) + 17 * vertices + 16 + (0 if poses is None else 64 * poses + 24 * vertices) + 6 * triangles
-    assert "a mesh of the PCF asset format, a relative of MeshSerializer2" in refusal_of(head.ljust(size, b"\x40"))
+    assert "a mesh of the PCF asset format, a variant of MeshSerializer2" in refusal_of(head.ljust(size, b"\x40"))

@@ -145,8 +145,8 @@ def test_untouched_made_files_come_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["submeshes, format 11", "cache"])
-def test_relatives_become_meshes_of_the_usual_kind(name: str) -> None:
-    """Values and triangles stay; what only the relative has goes."""
+def test_variants_become_ordinary_meshes(name: str) -> None:
+    """Values and triangles stay; what only the variant has is dropped."""
     assert back(scene_of(FAMILY[name])) == made.current()
 
 

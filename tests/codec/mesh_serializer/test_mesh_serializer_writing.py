@@ -105,7 +105,7 @@ def test_what_no_file_can_hold_is_refused() -> None:
             written(scene_of(broken))
     endless = grid(3, 3)
     endless.points[:, 0] = np.linspace(-3e38, 3e38, 9)
-    with pytest.raises(ExportError, match="Part1: it reaches further than the numbers of the file"):
+    with pytest.raises(ExportError, match="Part1: it reaches beyond the numbers that the file can hold"):
         written(scene_of(endless))
 
 
@@ -117,7 +117,7 @@ def test_broken_uvs_and_normals_are_mended() -> None:
     scene = scene_of(mesh)
     plain = written(scene)
     assert scene.warnings == [
-        "Part1: 1 UV in 'UVMap' without a number; written as 0",
+        "Part1: 1 UV in 'UVMap' NaN or infinite; written as 0",
         "Part1: 2 normals have no direction; computed from the triangles",
     ]
     assert plain.uvs[4] == pytest.approx((0, 0), abs=2e-5)

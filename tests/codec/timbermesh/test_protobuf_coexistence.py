@@ -145,4 +145,4 @@ def test_a_protobuf_that_cannot_be_imported_is_told_in_one_sentence(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1
     assert "needs the library 'protobuf'" in done.stdout
-    assert ("mixed up here (broken here)" in done.stdout) == (error != "ImportError")
+    assert ("on the path (broken here)" in done.stdout) == (error != "ImportError")

@@ -110,7 +110,7 @@ def test_preset_dictionary_is_refused(message: bytes) -> None:
     stream = zlib.compressobj(zdict=b"BaseWood_Brown.Folktails")
     data = stream.compress(message) + stream.flush()
     assert data[1] & 32
-    with pytest.raises(FormatError, match="zlib stream was expected"):
+    with pytest.raises(FormatError, match="expected a zlib stream"):
         TIMBERMESH.read(data)
 
 
@@ -128,7 +128,7 @@ def test_bare_message(message: bytes) -> None:
     assert message[0] == 0x1A
     assert sniffs(message)
     document = TIMBERMESH.read(message)
-    assert document.warnings == ["Not compressed; the game loads it only after an export"]
+    assert document.warnings == ["The file is not compressed; the game does not load it until it is exported again"]
     assert content_of(document) == message
     for beginning in (oracle.scalar(1, 3), oracle.chunk(2, "Lodge"), oracle.scalar(1, 3) + oracle.chunk(2, "Lodge")):
         assert sniffs(beginning + message)
@@ -165,7 +165,7 @@ def test_prefab_text(message: bytes, before: str, quote: str) -> None:
         ("  _bytes: ", "_bytes"),
         ("  _bytes: 789", "middle of a byte"),
         ("  _bytes: 789c", "cut off"),
-        ("  _bytes: 00112233", "no zlib stream"),
+        ("  _bytes: 00112233", "not contain a zlib stream"),
     ],
 )
 def test_prefab_without_a_model(line: str, said: str) -> None:
@@ -212,7 +212,7 @@ def _survives(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"x", b"\x78\x9d\0\0", b"\x79\x9c\0\0\0", b"OBJ\n", bytes(64)])
 def test_other_content_is_refused(data: bytes) -> None:
-    with pytest.raises(FormatError, match="zlib stream was expected"):
+    with pytest.raises(FormatError, match="expected a zlib stream"):
         TIMBERMESH.read(data)
     assert not sniffs(data)
 

@@ -160,12 +160,12 @@ ERRORS: list[tuple[str, doc.Node, str]] = [
     (
         "animations of one name",
         mesh_node(node_animations=[node_animation(), node_animation()]),
-        "two animations of one name",
+        "two animations of the node have this name",
     ),
     (
         "vertex animations of one name",
         mesh_node(vertex_animations=[vertex_animation(), vertex_animation()]),
-        "two animations of one name",
+        "two animations of the node have this name",
     ),
     ("frame rate 0", mesh_node(node_animations=[node_animation(framerate=0.0)]), "frame rate is 0"),
     ("frame rate below 0", mesh_node(node_animations=[node_animation(framerate=-1.0)]), "frame rate is -1"),
@@ -224,14 +224,14 @@ WARNINGS: list[tuple[str, tuple[doc.Node, ...], str]] = [
         (mesh_node(vertex_animations=[vertex_animation(MANY)]),),
         "more than 16,384",
     ),
-    ("two starts", (mesh_node(), node("#MiscStart", 0), node("#MiscStart", 0)), "2 of them"),
-    ("two ends", (mesh_node(), node("#MiscEnd", 0), node("#MiscEnd", 0)), "2 of them"),
-    ("unknown slot", slot("#Slot#Enterance"), "an unknown slot; known are Entrance, Bot, Seat"),
-    ("slot in small letters", slot("#slot#Entrance"), "written exactly so"),
-    ("one edit", (named("BaseWod_Brown.Folktails"),), "perhaps 'BaseWood_Brown.Folktails'"),
-    ("swapped letters", (named("BaseWood_Borwn.Folktails"),), "perhaps 'BaseWood_Brown.Folktails'"),
-    ("separators", (named("BaseWood.Brown.Folktails"),), "perhaps 'BaseWood_Brown.Folktails'"),
-    ("separator of the faction", (named("BaseMetal_IronTeeth"),), "perhaps 'BaseMetal.IronTeeth'"),
+    ("two starts", (mesh_node(), node("#MiscStart", 0), node("#MiscStart", 0)), "2 nodes have this name"),
+    ("two ends", (mesh_node(), node("#MiscEnd", 0), node("#MiscEnd", 0)), "2 nodes have this name"),
+    ("unknown slot", slot("#Slot#Enterance"), "unknown slot; the game knows Entrance, Bot, Seat"),
+    ("slot in small letters", slot("#slot#Entrance"), "in exactly this spelling"),
+    ("one edit", (named("BaseWod_Brown.Folktails"),), "unknown material, perhaps 'BaseWood_Brown.Folktails'"),
+    ("swapped letters", (named("BaseWood_Borwn.Folktails"),), "unknown material, perhaps 'BaseWood_Brown.Folktails'"),
+    ("separators", (named("BaseWood.Brown.Folktails"),), "unknown material, perhaps 'BaseWood_Brown.Folktails'"),
+    ("separator of the faction", (named("BaseMetal_IronTeeth"),), "unknown material, perhaps 'BaseMetal.IronTeeth'"),
 ]
 
 

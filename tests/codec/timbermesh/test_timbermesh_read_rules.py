@@ -57,8 +57,8 @@ def test_nothing_odd_nothing_told() -> None:
         ((1, 0), "its own ancestor"),
         ((-1, 2, 3, 1), "its own ancestor"),
         ((-1, 0, 4, 2, 3), "its own ancestor"),
-        ((-2,), "node 0 'n0': The parent is node -2, but the nodes are 0 to 0"),
-        ((-1, 2), "node 1 'n1': The parent is node 2, but the nodes are 0 to 1"),
+        ((-2,), "node 0 'n0': The parent is node -2, but only nodes 0 to 0"),
+        ((-1, 2), "node 1 'n1': The parent is node 2, but only nodes 0 to 1"),
         ((1, 99), "node 1 'n1': The parent is node 99"),
         ((1, -9), "node 1 'n1': The parent is node -9"),
         ((2, 1, -1), "node 1 'n1': The node is its own ancestor"),
@@ -105,7 +105,7 @@ def test_roots_names_and_model_name() -> None:
         ({"position": (NAN, 0.0, 0.0)}, "position holds NaN or infinite values"),
         ({"position": (0.0, np.inf, 0.0)}, "position holds NaN or infinite values"),
         ({"scale": (1.0, NAN, 1.0)}, "scale holds NaN or infinite values"),
-        ({"scale": None}, "no scale; taken as 1"),
+        ({"scale": None}, "no scale; replaced by 1"),
         ({"scale": (1.0, 0.0, 1.0)}, "scale is zero"),
         ({"rotation": (0.0, 0.0, 0.0, 0.0)}, "not a unit quaternion"),
         ({"rotation": (0.0, 1.0, 0.0, 1.0)}, "not a unit quaternion"),
@@ -171,9 +171,9 @@ def test_triangles_without_vertices() -> None:
 @pytest.mark.parametrize(
     ("indices", "said"),
     [
-        ([0, 1], "2 indices, no multiple of 3; left out"),
-        ([0, 1, 4], "names vertices that do not exist; left out"),
-        ([0, 1, 2**31 - 1], "names vertices that do not exist; left out"),
+        ([0, 1], "2 indices, not a multiple of 3; left out"),
+        ([0, 1, 4], "refers to vertices that do not exist; left out"),
+        ([0, 1, 2**31 - 1], "refers to vertices that do not exist; left out"),
     ],
 )
 def test_a_broken_submesh_is_left_out_and_the_others_kept(indices: list[int], said: str) -> None:
@@ -190,7 +190,7 @@ def test_a_negative_index_leaves_the_submesh_out() -> None:
     inner = oracle.parse(body).nodes[0].SerializeToString()
     message = chunk(3, inner + chunk(8, chunk(1, oracle.packed([0, -1, 2])) + chunk(2, "Dirt")))
     scene = TIMBERMESH.to_scene(TIMBERMESH.read(oracle.deflate(message)), "x")
-    assert any("'Dirt' names vertices that do not exist" in text for text in scene.warnings)
+    assert any("'Dirt' refers to vertices that do not exist" in text for text in scene.warnings)
     assert scene.triangle_count == 0
 
 
@@ -342,7 +342,7 @@ def test_other_properties_that_do_not_fit_are_told(fields: dict[str, Any]) -> No
 def test_uvs_that_are_no_numbers() -> None:
     values = np.array([[0, NAN], [np.inf, 1], [150, -150], [0.5, 0.5]])
     scene = to_scene(with_values(mesh_node(), "uv0", values))
-    assert scene.warnings == ["Root: its UV layer 'uv0' holds NaN or infinite values; taken as 0"]
+    assert scene.warnings == ["Root: its UV layer 'uv0' holds NaN or infinite values; replaced by 0"]
     assert scene.nodes[0].mesh is not None
     assert scene.nodes[0].mesh.uvs[0].values.tolist() == [[0, 0], [0, 1], [150, -150], [0.5, 0.5]]
 
@@ -405,7 +405,7 @@ def test_mesh_without_triangles() -> None:
         ([node_animation(rotations=np.full((3, 4), 0.1, np.float32))], "3 rotations that are not unit quaternions"),
         (
             [node_animation(scales=np.array([[1, 1, 1], [NAN, 1, 1], [1, 1, 1]], np.float32))],
-            "holds NaN or infinite values; taken from the rest pose",
+            "holds NaN or infinite values; replaced by the rest pose",
         ),
     ],
 )
@@ -471,7 +471,7 @@ def test_other_lengths_make_a_clip_of_their_own() -> None:
     )
     assert [clip.frame_count for clip in scene.clips] == [3, 4]
     assert scene.warnings == [
-        "Animation 'Default' has other lengths or rates on some nodes; each becomes a clip of its own"
+        "Animation 'Default' has different lengths or rates on some nodes; imported as separate clips"
     ]
 
 
@@ -484,9 +484,9 @@ def test_unnamed_animations_get_a_name() -> None:
     [
         (vertex_animation(0), "has no frames"),
         (vertex_animation(framerate=0.0), "frame rate of 0"),
-        (vertex_animation(moving=0), "moves 0 vertices that are not there"),
-        (vertex_animation(moving=-1), "moves -1 vertices that are not there"),
-        (vertex_animation(moving=5, vertices=5), "moves 5 vertices that are not there"),
+        (vertex_animation(moving=0), "moves 0 vertices, which do not exist"),
+        (vertex_animation(moving=-1), "moves -1 vertices, which do not exist"),
+        (vertex_animation(moving=5, vertices=5), "moves 5 vertices, which do not exist"),
         (vertex_animation(vertices=3), "a frame without its 4 offsets"),
     ],
 )
@@ -612,7 +612,7 @@ def test_facts_count_what_is_stored() -> None:
         ],
         "warnings": [facts["warnings"][0]],
     }
-    assert "other lengths or rates" in facts["warnings"][0]
+    assert "different lengths or rates" in facts["warnings"][0]
 
 
 def test_bytes_in_scalar_fields_of_a_node() -> None:

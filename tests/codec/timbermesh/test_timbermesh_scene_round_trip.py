@@ -408,7 +408,7 @@ def test_attributes_of_types_the_file_has_not() -> None:
     mesh.custom = [sc.Layer("half", np.zeros((len(mesh.points), 1), np.float16))]
     scene = scene_of(mesh)
     TIMBERMESH.from_scene(scene)
-    assert scene.warnings == ["Lodge: the attribute 'half' has a type the file cannot hold; left out"]
+    assert scene.warnings == ["Lodge: the attribute 'half' has a type that the format does not support; left out"]
 
 
 def test_normals_that_are_missing_or_broken_are_computed() -> None:
