@@ -7,12 +7,14 @@ PYTHON := $(VENV)/bin/python
 FUZZ_SECONDS ?= 120
 FUZZ_ARGS ?= --seconds $(FUZZ_SECONDS)
 BENCH_ARGS ?=
+DOCS_ARGS ?=
+VERSION ?=
 PYTEST_ARGS ?=
 # Two processes, one of them for all tests in Blender (see tests/conftest.py). PYTEST_ARGS=-n0 runs them in one.
 PROCESSES := -n 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup convert test test-all package package-test bench fuzz coverage lint format gui-test blender-test clean
+.PHONY: help setup convert test test-all package package-test bench fuzz coverage lint format docs release gui-test blender-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +62,13 @@ lint: ## Check style and types
 format: ## Put the code into the style that lint asks for
 	@scripts/create_environment .venvs/lint lint
 	@.venvs/lint/bin/ruff check --fix --exit-zero --quiet . && .venvs/lint/bin/ruff format .
+
+docs: ## Build the documentation site into build/site; DOCS_ARGS=--external checks links to other sites
+	@scripts/create_environment .venvs/docs docs
+	@.venvs/docs/bin/python scripts/build_site.py $(DOCS_ARGS)
+
+release: setup ## Make a release: VERSION=0.2.0 goes into manifest and changelog, then a commit and a tag
+	@$(PYTHON) scripts/make_release.py "$(VERSION)"
 
 blender-test: setup ## Run the tests inside a real Blender, where one can be had
 	@scripts/run_blender_tests

@@ -33,6 +33,7 @@ PLATFORMS = {
 """Blender's name of each platform, and pip's."""
 
 SHIPPED = {
+    "CHANGELOG.md",
     "LICENSE",
     "README.md",
     "__init__.py",

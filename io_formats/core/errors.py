@@ -1,7 +1,14 @@
-"""The errors of the codec floor.
+"""The errors of ``io_formats``::
 
-Everything a file can do wrong ends in one :class:`FormatError` that names the file, the place
-and the cause in words an artist understands. Any other exception out of a codec is a bug.
+    ValueError
+    └── MeshferryError               any expected failure; the text is for the user
+        ├── FormatError              a file that cannot be read, or a document that cannot be encoded
+        │   └── UnsupportedFormatError   no registered format, or an unknown version
+        ├── ExportError              a scene that cannot be written
+        └── MissingLibraryError      a library that a format needs is not installed
+
+A codec raises :class:`FormatError` for everything that can be wrong with a file. It names the file, the location and the
+cause. Any other exception from a codec is a bug.
 """
 
 from __future__ import annotations

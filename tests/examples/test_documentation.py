@@ -9,7 +9,7 @@ import pytest
 from generated_tables import ROOT, TABLES, with_table
 from meshferry.cli.main import COMMANDS
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 FLOORS = ("blender_data", "cli", "io_formats", "operators")
 MOST_PICTURE_BYTES = 300_000
 

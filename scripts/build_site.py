@@ -1,0 +1,94 @@
+"""Build the documentation site into ``build/site``: README, guides and the reference of ``io_formats`` (``make docs``).
+
+The pages are copied with their folders, so that the links among them are the same as in the repository. A link that
+leads nowhere and a reference that cannot be resolved are errors. ``--external`` also visits links to other sites.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "build" / "site-source"
+SITE = ROOT / "build" / "site"
+
+CONTENTS = """
+
+```{toctree}
+:hidden:
+:caption: Guides
+
+docs/unigine
+docs/timbermesh
+docs/second_life
+docs/mesh_serializer
+docs/conversion
+docs/batch
+```
+
+```{toctree}
+:hidden:
+:caption: Development
+
+CONTRIBUTING
+docs/development
+docs/architecture
+docs/formats/unigine
+docs/formats/timbermesh
+docs/formats/second_life
+docs/formats/mesh_serializer
+api/index
+CHANGELOG
+```
+"""
+
+
+def module_names() -> list[str]:
+    """Return the modules and packages of ``io_formats`` that hold documented code, in alphabetical order."""
+    names = []
+    for path in sorted((ROOT / "io_formats").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return sorted(names)
+
+
+def stage() -> None:
+    """Copy the pages and write one page for each module."""
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    SOURCE.mkdir(parents=True)
+    for folder in ("docs", "examples"):
+        shutil.copytree(ROOT / folder, SOURCE / folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    for page in ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"):
+        shutil.copy(ROOT / page, SOURCE / page)
+    (SOURCE / "README.md").write_text((ROOT / "README.md").read_text("utf-8") + CONTENTS, "utf-8")
+    names = module_names()
+    (SOURCE / "api").mkdir()
+    for name in names:
+        text = f"{name}\n{'=' * len(name)}\n\n.. automodule:: meshferry.{name}\n"
+        (SOURCE / "api" / f"{name}.rst").write_text(text, "utf-8")
+    index = ["Reference of io_formats", "=======================", "", ".. toctree::", ""]
+    (SOURCE / "api" / "index.rst").write_text("\n".join([*index, *(f"   {name}" for name in names), ""]), "utf-8")
+
+
+def main() -> int:
+    """Build the site; return the exit status of the builder."""
+    parser = argparse.ArgumentParser(description="Build the documentation site")
+    parser.add_argument("--external", action="store_true", help="also visit links to other sites")
+    arguments = parser.parse_args()
+    stage()
+    shutil.rmtree(SITE, ignore_errors=True)
+    status = 0
+    for builder, folder in (("html", SITE), *([("linkcheck", ROOT / "build" / "links")] if arguments.external else [])):
+        command = (sys.executable, "-m", "sphinx", "-b", builder, "-W", "--keep-going", "-q", "-c", ROOT / "scripts/site")
+        status = subprocess.run([*map(str, command), str(SOURCE), str(folder)], check=False).returncode or status
+    if status == 0:
+        print(f"{SITE.relative_to(ROOT)}/README.html")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
