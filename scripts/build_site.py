@@ -83,7 +83,18 @@ def main() -> int:
     shutil.rmtree(SITE, ignore_errors=True)
     status = 0
     for builder, folder in (("html", SITE), *([("linkcheck", ROOT / "build" / "links")] if arguments.external else [])):
-        command = (sys.executable, "-m", "sphinx", "-b", builder, "-W", "--keep-going", "-q", "-c", ROOT / "scripts/site")
+        command = (
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-b",
+            builder,
+            "-W",
+            "--keep-going",
+            "-q",
+            "-c",
+            ROOT / "scripts/site",
+        )
         status = subprocess.run([*map(str, command), str(SOURCE), str(folder)], check=False).returncode or status
     if status == 0:
         print(f"{SITE.relative_to(ROOT)}/README.html")
