@@ -7,7 +7,7 @@ Nothing is pushed: pushing the tag starts the workflow that builds the packages.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def new_manifest(text: str, version: str) -> str:
     return text[: found.start(1)] + version + text[found.end(1) :]
 
 
-def new_changelog(text: str, version: str, date: datetime.date) -> str:
+def new_changelog(text: str, version: str, date: dt.date) -> str:
     """Return the changelog with the unreleased section under the version, and an empty one above it."""
     head, mark, rest = text.partition("## [Unreleased]\n")
     section = rest.partition("\n## [")[0]
@@ -58,7 +58,7 @@ def main(version: str) -> None:
     if git("tag", "--list", f"v{version}"):
         raise ReleaseError(f"The tag v{version} exists")
     manifest = new_manifest(MANIFEST.read_text("utf-8"), version)
-    changelog = new_changelog(CHANGELOG.read_text("utf-8"), version, datetime.datetime.now(datetime.UTC).date())
+    changelog = new_changelog(CHANGELOG.read_text("utf-8"), version, dt.datetime.now(dt.UTC).date())
     MANIFEST.write_text(manifest, "utf-8")
     CHANGELOG.write_text(changelog, "utf-8")
     git("add", MANIFEST.name, CHANGELOG.name)

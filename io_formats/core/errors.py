@@ -1,4 +1,6 @@
-"""The errors of ``io_formats``::
+"""The errors of ``io_formats``.
+
+::
 
     ValueError
     └── MeshferryError               any expected failure; the text is for the user
@@ -7,8 +9,8 @@
         ├── ExportError              a scene that cannot be written
         └── MissingLibraryError      a library that a format needs is not installed
 
-A codec raises :class:`FormatError` for everything that can be wrong with a file. It names the file, the location and the
-cause. Any other exception from a codec is a bug.
+A codec raises :class:`FormatError` for everything that can be wrong with a file. It names the file, the location and
+the cause. Any other exception from a codec is a bug.
 """
 
 from __future__ import annotations
