@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from .core.options import resolve
 from .core.output_file import OutputFile
 from .core.scene import ImportChoice, Scene
 from .disk.atomic_write import refusal, replace_file
+from .disk.file_names import distinct_file_names, file_name
 from .disk.file_sets import write_outputs
-from .disk.name_keys import cautious_key
 from .disk.special_files import read_special, special_kind
 from .registry import Document, Format
 
@@ -44,12 +43,6 @@ __all__ = [
 
 MOST_ERRORS = 5
 """Broken rules that the text of an error names."""
-
-_LONGEST_NAME = 200
-"""Bytes of a file's name in UTF-8; systems take 255, of which extension, number and armature need some."""
-
-_DEVICES = re.compile(r"\A(con|conin\$|conout\$|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=\s*(\.|$))", re.IGNORECASE)
-"""Names that Windows keeps for devices, whatever extension follows."""
 
 
 @dataclass
@@ -135,7 +128,7 @@ def read_scene(
 
 
 def scene_name(path: Path) -> str:
-    """Name a scene after its file: ``Lodge.Folktails.Model.timbermesh`` is ``Lodge.Folktails.Model``."""
+    """Name a scene after its file: ``Lodge.Folktails.Model.mesh`` is ``Lodge.Folktails.Model``."""
     name = path.name
     for known in registry.FORMATS:
         for extension in known.extensions:
@@ -188,24 +181,8 @@ def _article(label: str) -> str:
 
 
 def file_names(scenes: Sequence[Scene]) -> list[str]:
-    """Return the names of scenes as names that every system takes for files, each another, without extension."""
-    names: list[str] = []
-    taken: set[str] = set()
-    for scene in scenes:
-        plain = name = file_name(scene.name)
-        number = 2
-        while cautious_key(name) in taken:
-            name = f"{plain}_{number}"
-            number += 1
-        taken.add(cautious_key(name))
-        names.append(name)
-    return names
-
-
-def file_name(name: str) -> str:
-    """Return a name, without extension, as one that every system takes for a file."""
-    plain = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).encode("utf-8", "replace")[:_LONGEST_NAME]
-    return _DEVICES.sub(r"\1_", plain.decode("utf-8", "ignore").rstrip(" .")) or "_"
+    """Return the names of scenes as distinct file names, without extension."""
+    return distinct_file_names(scene.name for scene in scenes)
 
 
 def encode_part(

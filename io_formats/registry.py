@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -20,8 +20,9 @@ from .core.errors import UnsupportedFormatError
 from .core.findings import Finding
 from .core.options import Option
 from .core.output_file import OutputFile
+from .core.recognition import Match, NearMiss
 from .core.scene import Scene
-from .unknown_files import looks_like
+from .unknown_files import likely_text, signature_text
 
 HEAD_SIZE = 4096
 """Bytes of a file that ``sniff`` is given."""
@@ -70,9 +71,16 @@ class Format:
     def _room(self, room: str) -> ModuleType:
         return _room(self.package, room)
 
-    def sniff(self, head: bytes, size: int) -> bool:
-        """Tell from the first 4,096 bytes and the file size whether the content is of this format."""
-        return self.is_read and bool(self._room("sniffing").sniff(head, size))
+    def sniff(self, head: bytes, size: int) -> Match:
+        """Return the evidence for this format in the first 4,096 bytes and the file size."""
+        match: Match = self._room("sniffing").sniff(head, size) if self.is_read else Match.NONE
+        return match
+
+    def near_miss(self, head: bytes, size: int) -> NearMiss | None:
+        """Explain a file that this format almost recognises."""
+        explain = getattr(self._room("sniffing"), "near_miss", None) if self.is_read else None
+        explained: NearMiss | None = explain(head, size) if explain is not None else None
+        return explained
 
     def read(self, data: bytes, *, inflated_limit: int | None = None) -> Document:
         """Decode a file's bytes into the format's document.
@@ -309,9 +317,24 @@ def by_content(head: bytes, size: int) -> Format:
     Raises
     ------
     UnsupportedFormatError
-        Nobody does; the text says what the content looks like where that is known.
+        No format recognises the content. The message names the likely file type.
     """
+    best, best_match = FORMATS[0], Match.NONE
     for candidate in FORMATS:
-        if candidate.sniff(head, size):
+        match = candidate.sniff(head, size)
+        if match is Match.SIGNATURE:
             return candidate
-    raise UnsupportedFormatError(looks_like(head, size))
+        if match > best_match:
+            best, best_match = candidate, match
+    misses = [miss for candidate in FORMATS if (miss := candidate.near_miss(head, size)) is not None]
+    signature = signature_text(head) or next((miss.text for miss in misses if miss.has_signature), "")
+    if best_match and not signature:
+        return best
+    raise UnsupportedFormatError(signature or _unknown_text(head, size, misses))
+
+
+def _unknown_text(head: bytes, size: int, misses: Sequence[NearMiss]) -> str:
+    """Return a sentence about a file without a known signature."""
+    if size == 0:
+        return "The file is empty"
+    return likely_text(head) or next((miss.text for miss in misses), "not a format that Meshferry reads")

@@ -1,15 +1,10 @@
-"""What a file that no format recognises looks like: several programs share ``.mesh``, ``.anim`` and ``.skeleton``."""
+"""Names of file types of other programs, some of which share ``.mesh``, ``.anim`` and ``.skeleton``."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
-import math
 import re
-import struct
-
-from .mesh_serializer import layout
-from .mesh_serializer.likeness import likeness
 
 _STARTS = (
     (b"glTF", "glTF binary; Blender imports it itself"),
@@ -24,7 +19,6 @@ _STARTS = (
     (b"\x00\x10[Serializer_v", "an OGRE skeleton"),
     (b"\x10\x00[Serializer_v", "an OGRE skeleton"),
     (b"@@b@", "a Paradox mesh or animation (Clausewitz engine)"),
-    (b"<? LLSD/Binary ?>", "a Second Life file, but not a mesh"),
 )
 _KINDS = (
     (b"\x89PNG", "a PNG image"),
@@ -54,53 +48,19 @@ _TEXT_STARTS = (
     (b"<html", "a web page; the download went wrong"),
 )
 _UNITY_CLASSES = ((b"AnimationClip:", "a Unity animation clip"), (b"Mesh:", "a Unity mesh asset"))
-_UNIGINE_KINDS = {b"mr": "mesh", b"ms": "mesh", b"sk": "skinned mesh", b"sn": "skeleton", b"an": "animation"}
-_VIEWER_CACHE = re.compile(rb"\x01\0\0\0.{8}\{\0\0\0.k\0\0\0", re.DOTALL)
-"""A version, the size of the header and flags in front of a mesh asset."""
 
 
-def looks_like(head: bytes, size: int) -> str:
-    """Say what a file is that starts with ``head`` and is ``size`` bytes long, in a sentence without a full stop."""
-    if size == 0:
-        return "The file is empty"
+def signature_text(head: bytes) -> str:
+    """Return a sentence about a file with another program's signature, or an empty string."""
     for magic, text in _STARTS:
         if head.startswith(magic):
             return f"This is {text}"
-    said = (
-        _unigine_version(head)
-        or _text(head)
-        or _second_life_data(head)
-        or _second_life_motion(head)
-        or _likely_kind(head)
-        or likeness(head, size)
-    )
-    return said or "not a format that Meshferry reads"
-
-
-def is_marked(head: bytes) -> bool:
-    """Return whether a file starts with the mark of another program, whatever its length fits."""
-    marked = any(head.startswith(magic) for magic, _ in _STARTS) or bool(_unigine_version(head))
-    return marked or bool(_text(head) or _second_life_data(head))
-
-
-def has_length_of_unity_mesh(head: bytes, size: int) -> bool:
-    """Return whether a file is to the byte as long as it would have to be as a mesh of Unity's MeshSerializer.
-
-    That says more than a first byte or two, which every hundredth of these meshes shares with some other format.
-    """
-    return layout.fits(head, size) or layout.fits_first(head, size) or layout.fits_cached(head, size)
+    return _text(head)
 
 
 def is_unity_asset(head: bytes) -> bool:
-    """Return whether a file is a mesh or an animation clip that the Unity editor wrote as text."""
+    """Return whether the Unity editor wrote this file as the text of a mesh or an animation clip."""
     return bool(_unity_class(head))
-
-
-def _unigine_version(head: bytes) -> str:
-    kind = _UNIGINE_KINDS.get(head[:2])
-    if kind is None or not re.match(rb"..\d\d(?![0-9A-Za-z])", head[:5] + b" ", re.DOTALL):
-        return ""
-    return f"This looks like a UNIGINE {kind} of version {head[:4].decode('ascii')}, which is not supported"
 
 
 def _text(head: bytes) -> str:
@@ -118,8 +78,8 @@ def _text(head: bytes) -> str:
     return f"This is {unity}" if unity else ""
 
 
-def _likely_kind(head: bytes) -> str:
-    """Name the kind of a file of other programs, or plain text."""
+def likely_text(head: bytes) -> str:
+    """Return a sentence about a file with a short signature of another program, or plain text; else an empty string."""
     text = head.removeprefix(b"\xef\xbb\xbf")
     kind = next((kind for magic, kind in _KINDS if text.lstrip().startswith(magic)), "")
     if not kind and _TEXT.fullmatch(text):
@@ -134,25 +94,3 @@ def _unity_class(head: bytes) -> str:
         return ""
     found = re.search(rb"^--- !u!\d+ &-?\d+[^\n]*\n(\w+:)", head, re.MULTILINE)
     return next((said for name, said in _UNITY_CLASSES if found and found[1] == name), "")
-
-
-def _second_life_data(head: bytes) -> str:
-    """Recognise an LLSD map that is none of the files that are read: a number of keys, and the first key."""
-    if head[:3] == b"{\x00\x00" and head[5:8] == b"k\x00\x00":
-        return "This is a Second Life file, but not a mesh"
-    if _VIEWER_CACHE.match(head):
-        return "This is a mesh in the cache of a Second Life viewer, where parts of it may be missing"
-    return ""
-
-
-def _second_life_motion(head: bytes) -> str:
-    """Recognise a keyframe motion: version 1.0, a priority, a duration, a name, and the loop within the duration."""
-    if len(head) < 21 or head[:4] != b"\x01\x00\x00\x00":
-        return ""
-    priority, duration = struct.unpack_from("<if", head, 4)
-    end = head.find(b"\0", 12)
-    if not (-1 <= priority <= 7 and 0 <= duration <= 3600) or end < 0 or end + 9 > len(head):
-        return ""
-    loop_in, loop_out = struct.unpack_from("<ff", head, end + 1)
-    plausible = all(math.isfinite(time) and -1 <= time <= duration + 1 for time in (loop_in, loop_out))
-    return "This is a Second Life animation" if plausible else ""

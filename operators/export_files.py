@@ -8,10 +8,9 @@ from bpy.props import BoolProperty
 from ..blender_data.exporting.export_options import HIDDEN, INSTANCES
 from ..blender_data.exporting.object_selection import MESHABLE, select
 from ..blender_data.names import file_name as name_of
-from ..io_formats.api import file_names
 from ..io_formats.core.errors import ExportError, MeshferryError
-from ..io_formats.core.scene import Scene
 from ..io_formats.core.shared_options import MESH_FILES
+from ..io_formats.disk.file_names import distinct_file_names
 from .export_base import ExportScene
 from .file_names import file_name
 from .option_properties import section_body
@@ -71,7 +70,7 @@ class ExportFiles(ExportScene):
         title = counted(len(names), "{} File", "{} Files in This Folder")
         body = section_body(self.layout, f"{self.panel_prefix}_export_files", title)
         if body is not None:
-            files = [name + self.filename_ext for name in file_names([Scene(name) for name in names])]
+            files = [name + self.filename_ext for name in distinct_file_names(names)]
             draw_file_names(body, context, files)
             body.prop(self, "use_replace")
 

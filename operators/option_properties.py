@@ -20,101 +20,15 @@ from ..blender_data.importing import import_options
 from ..io_formats.core.options import Option, resolve
 from ..io_formats.core.shared_options import IMPORT_CHOICES
 from ..io_formats.registry import Format
-from ..io_formats.second_life import options as second_life_options
-from ..io_formats.unigine.mesh import options as unigine_mesh_options
 from .translations import CONTEXT, iface_
 
 Values = Mapping[str, Any]
-Rule = Callable[[Values], bool]
 
 SECTIONS = ("Objects", "Geometry", "Armature", "Animation", "Materials", "File")
 """Order of the sections of a dialog; sections of other names come last."""
 
 LONGEST_LABEL = 16
 """Letters that fit beside the value of an option, in a file dialog of 1280 pixels; longer labels stand above it."""
-
-_EMBEDDED = unigine_mesh_options.EMBED_ANIMATION.name
-_HOLD_ANIMATIONS = frozenset({"MS10", "MS11", "MS12"})
-
-
-def _may_export_clips(values: Values) -> bool:
-    return bool(values.get(_EMBEDDED, True))
-
-
-def _exports_clips(values: Values) -> bool:
-    return _may_export_clips(values) and values.get(export_options.CLIPS.name) != "NONE"
-
-
-def _imports_animation(values: Values) -> bool:
-    of_objects = bool(values.get(import_options.NODE_ANIMATION.name))
-    of_vertices = values.get(import_options.VERTEX_ANIMATION.name, "NONE") != "NONE"
-    return of_objects or of_vertices or _imports_joint_animation(values)
-
-
-def _imports_joint_animation(values: Values) -> bool:
-    return bool(values.get(import_options.JOINT_ANIMATION.name)) and _imports_bones(values)
-
-
-def _imports_bones(values: Values) -> bool:
-    return values.get(import_options.ARMATURE.name, "NONE") != "NONE"
-
-
-def _imports_new_bones(values: Values) -> bool:
-    return values.get(import_options.ARMATURE.name, "NONE") not in {"NONE", "ACTIVE"}
-
-
-def _is_made_new(values: Values) -> bool:
-    return not values.get(export_options.KEEP_IMPORTED.name)
-
-
-def _makes_levels(values: Values) -> bool:
-    return _is_made_new(values) and values.get(export_options.MISSING_LEVELS.name) == "MAKE"
-
-
-def _moves_joints(values: Values) -> bool:
-    return _is_made_new(values) and values.get(second_life_options.JOINT_POSITIONS.name) != "NEVER"
-
-
-APPLIES: Mapping[str, Rule] = {
-    export_options.MISSING_LEVELS.name: _is_made_new,
-    export_options.MEDIUM_RATIO.name: _makes_levels,
-    export_options.LOW_RATIO.name: _makes_levels,
-    export_options.LOWEST_RATIO.name: _makes_levels,
-    export_options.OPEN_BORDERS.name: _makes_levels,
-    export_options.PHYSICS_SHAPE.name: _is_made_new,
-    second_life_options.JOINT_POSITIONS.name: _is_made_new,
-    second_life_options.LOCK_SCALE.name: _moves_joints,
-    export_options.CLIPS.name: _may_export_clips,
-    export_options.CLIP_FILTER.name: _exports_clips,
-    export_options.ANIMATED_BONES.name: _exports_clips,
-    export_options.ANIMATION_KIND.name: _exports_clips,
-    export_options.LOOP.name: _exports_clips,
-    export_options.FRAME_RATE.name: _exports_clips,
-    import_options.BONE_DIRECTION.name: _imports_bones,
-    second_life_options.JOINTS.name: _imports_new_bones,
-    second_life_options.REST.name: _imports_bones,
-    import_options.JOINT_ANIMATION.name: _imports_bones,
-    import_options.FRAME_START.name: _imports_animation,
-    import_options.SET_FRAME_RATE.name: _imports_animation,
-    unigine_mesh_options.ANIMATION_RATE.name: _imports_joint_animation,
-}
-"""Options that are only shown where they have an effect; the rest are always shown."""
-
-NOTES: tuple[tuple[str, Rule, str], ...] = (
-    (
-        import_options.VERTEX_ANIMATION.name,
-        lambda values: values.get(import_options.VERTEX_ANIMATION.name) == "CACHE",
-        "Writes a .pc2 file beside each imported file",
-    ),
-    (
-        _EMBEDDED,
-        lambda values: (
-            bool(values.get(_EMBEDDED)) and values.get(unigine_mesh_options.VERSION.name) not in _HOLD_ANIMATIONS
-        ),
-        "Choose version ms10, ms11 or ms12",
-    ),
-)
-"""Option, when it has something to say, and the sentence then shown below it."""
 
 
 def import_table(*formats: Format) -> tuple[Option, ...]:
@@ -226,7 +140,7 @@ def draw_options(
         dict.fromkeys(option.section for option in table),
         key=lambda section: order.index(section) if section in order else len(order),
     ):
-        shown = [option for option in table if option.section == section and APPLIES.get(option.name, _always)(values)]
+        shown = [option for option in table if option.section == section and is_shown(option, values)]
         if not shown:
             continue
         body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section, closed=section in closed)
@@ -248,9 +162,9 @@ def draw_options(
                     body.prop(owner, option.name, text="")
                 else:
                     body.prop(owner, option.name, placeholder="Path" if option.is_path else "")
-                _draw_notes(body, option.name, values)
-                if option.name in _RATES and not values[option.name]:
-                    draw_automatic_rate(body, _RATES[option.name]())
+                _draw_note(body, option, values)
+                if option.automatic_rate and not values[option.name]:
+                    draw_automatic_rate(body, _clip_rate() if option.automatic_rate == "ACTION" else _scene_rate())
 
 
 def draw_automatic_rate(layout: Any, fps: float) -> None:
@@ -273,13 +187,6 @@ def _clip_rate() -> float:
     return _scene_rate()
 
 
-_RATES: Mapping[str, Callable[[], float]] = {
-    export_options.FRAME_RATE.name: _clip_rate,
-    unigine_mesh_options.ANIMATION_RATE.name: _scene_rate,
-}
-"""Options of which 0 means a rate that Blender has, and that rate."""
-
-
 def _text(text: str) -> dict[str, Any]:
     """Return the arguments that replace the label of a property; none for an empty text."""
     return {"text": text, "translate": False} if text else {}
@@ -295,11 +202,11 @@ def section_body(layout: Any, identifier: str, title: str, *, closed: bool = Fal
     return body
 
 
-def _always(_values: Values) -> bool:
-    return True
+def is_shown(option: Option, values: Values) -> bool:
+    """Return whether an option has an effect with these values of the table's options."""
+    return option.shown_when is None or option.shown_when(values)
 
 
-def _draw_notes(layout: Any, name: str, values: Values) -> None:
-    for noted, has_to_be_said, text in NOTES:
-        if noted == name and has_to_be_said(values):
-            layout.label(text=text, text_ctxt=CONTEXT, icon="INFO")
+def _draw_note(layout: Any, option: Option, values: Values) -> None:
+    if option.noted_when is not None and option.noted_when(values):
+        layout.label(text=option.note, text_ctxt=CONTEXT, icon="INFO")

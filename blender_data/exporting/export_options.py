@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.option_rules import KEEP_IMPORTED as KEEP_IMPORTED_NAME
+from ...io_formats.core.option_rules import completes_models, embeds_animation
 from ...io_formats.core.options import Choice, Option
+
+
+def _exports_clips(values: Mapping[str, Any]) -> bool:
+    return embeds_animation(values) and values.get(CLIPS.name) != "NONE"
+
+
+def _makes_levels(values: Mapping[str, Any]) -> bool:
+    return completes_models(values) and values.get(MISSING_LEVELS.name) == "MAKE"
+
 
 MERGING = Option(
     name="merging",
@@ -74,6 +86,7 @@ ANIMATED_BONES = Option(
         Choice("ANIMATED", "Animated Ones", "Bones that have keys, or move by constraints or drivers"),
         Choice("ALL", "All", "Every bone"),
     ),
+    shown_when=_exports_clips,
 )
 SHAPE_KEYS = Option(
     name="use_shape_keys",
@@ -99,6 +112,7 @@ CLIPS = Option(
         Choice("NLA", "NLA Tracks", "A clip for each name of NLA strips"),
         Choice("NONE", "None", "No animation"),
     ),
+    shown_when=embeds_animation,
 )
 CLIP_FILTER = Option(
     name="clip_names",
@@ -106,6 +120,7 @@ CLIP_FILTER = Option(
     label="Only Clips",
     description="Names of the clips to export, separated by commas; * and ? stand for any letters. Empty: all",
     section="Animation",
+    shown_when=_exports_clips,
 )
 ANIMATION_KIND = Option(
     name="animation_kind",
@@ -118,6 +133,7 @@ ANIMATION_KIND = Option(
         Choice("NODE", "Node Only", "Transforms of nodes; meshes keep their rest shape"),
         Choice("VERTEX", "Vertex Only", "Deforming meshes only; nodes keep their rest transform"),
     ),
+    shown_when=_exports_clips,
 )
 LOOP = Option(
     name="loop",
@@ -130,6 +146,7 @@ LOOP = Option(
         Choice("DROP", "Leave Out", "Left out of every clip whose last pose equals its first"),
         Choice("KEEP", "Keep", "Every frame of the range is stored"),
     ),
+    shown_when=_exports_clips,
 )
 FRAME_RATE = Option(
     name="frame_rate",
@@ -139,6 +156,8 @@ FRAME_RATE = Option(
     section="Animation",
     minimum=0.0,
     maximum=1000.0,
+    shown_when=_exports_clips,
+    automatic_rate="ACTION",
 )
 MODIFIERS = Option(
     name="use_modifiers",
@@ -159,7 +178,7 @@ TOLERANCE = Option(
 )
 
 KEEP_IMPORTED = Option(
-    name="use_as_imported",
+    name=KEEP_IMPORTED_NAME,
     default=False,
     label="Keep as Imported",
     description="Write what came from a file as it came: nothing is filled in or made, numbers keep the ranges of the "
@@ -176,6 +195,7 @@ MISSING_LEVELS = Option(
         Choice("MAKE", "Make", "Made of the next finer one with Blender's Decimate, at the ratios below"),
         Choice("COPY", "Repeat", "The next finer one stands in for them"),
     ),
+    shown_when=completes_models,
 )
 MEDIUM_RATIO = Option(
     name="medium_ratio",
@@ -185,6 +205,7 @@ MEDIUM_RATIO = Option(
     section="Levels of Detail",
     minimum=0.0,
     maximum=1.0,
+    shown_when=_makes_levels,
 )
 LOW_RATIO = Option(
     name="low_ratio",
@@ -194,6 +215,7 @@ LOW_RATIO = Option(
     section="Levels of Detail",
     minimum=0.0,
     maximum=1.0,
+    shown_when=_makes_levels,
 )
 LOWEST_RATIO = Option(
     name="lowest_ratio",
@@ -203,6 +225,7 @@ LOWEST_RATIO = Option(
     section="Levels of Detail",
     minimum=0.0,
     maximum=1.0,
+    shown_when=_makes_levels,
 )
 OPEN_BORDERS = Option(
     name="use_open_borders",
@@ -211,6 +234,7 @@ OPEN_BORDERS = Option(
     description="Leave the open edges of a mesh as they are where levels are made, so that necks and wrists do not "
     "tear where two meshes meet",
     section="Levels of Detail",
+    shown_when=_makes_levels,
 )
 PHYSICS_SHAPE = Option(
     name="physics_shape",
@@ -224,6 +248,7 @@ PHYSICS_SHAPE = Option(
         Choice("HULL", "Convex Hull", "One convex hull around the model"),
         Choice("PARTS", "Hull for Each Part", "A convex hull around each loose part of the model or physics object"),
     ),
+    shown_when=completes_models,
 )
 
 EXPORT_OPTIONS: tuple[Option, ...] = (

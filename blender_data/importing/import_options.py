@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+from ...io_formats.core import option_rules
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.options import Choice, Option
+
+
+def _imports_animation(values: Mapping[str, Any]) -> bool:
+    of_objects = bool(values.get(NODE_ANIMATION.name))
+    of_vertices = values.get(VERTEX_ANIMATION.name, "NONE") != "NONE"
+    return of_objects or of_vertices or option_rules.imports_joint_animation(values)
+
+
+def _writes_cache(values: Mapping[str, Any]) -> bool:
+    return values.get(VERTEX_ANIMATION.name) == "CACHE"
+
 
 AUTOMATIC_NORMALS_LIMIT = 200_000
 """Corners up to which automatic normals are editable; setting those takes Blender long on large meshes."""
@@ -55,6 +68,8 @@ VERTEX_ANIMATION = Option(
         ),
         Choice("NONE", "None", "Leave vertex animations out"),
     ),
+    note="Writes a .pc2 file beside each imported file",
+    noted_when=_writes_cache,
 )
 SHAPE_KEYS = Option(
     name="use_shape_keys",
@@ -64,7 +79,7 @@ SHAPE_KEYS = Option(
     section="Geometry",
 )
 ARMATURE = Option(
-    name="armature",
+    name=option_rules.ARMATURE,
     default="AUTO",
     label="Target Armature",
     description="Which armature the bones and animations of a file go to",
@@ -92,13 +107,15 @@ BONE_DIRECTION = Option(
         Choice("FILE", "As in the File", "Along the Y axis of their joints"),
         Choice("CHILDREN", "To Their Children", "From joint to joint, for animators; export still writes the file's"),
     ),
+    shown_when=option_rules.imports_bones,
 )
 JOINT_ANIMATION = Option(
-    name="use_joint_animation",
+    name=option_rules.JOINT_ANIMATION,
     default=True,
     label="Bones",
     description="Make actions of the animations of bones",
     section="Animation",
+    shown_when=option_rules.imports_bones,
 )
 NODE_ANIMATION = Option(
     name="use_node_animation",
@@ -115,6 +132,7 @@ FRAME_START = Option(
     section="Animation",
     minimum=-1_000_000,
     maximum=1_000_000,
+    shown_when=_imports_animation,
 )
 SET_FRAME_RATE = Option(
     name="use_file_frame_rate",
@@ -123,6 +141,7 @@ SET_FRAME_RATE = Option(
     description="Set the frame rate and the frame range of the scene to those of the first animation. Otherwise keys "
     "are placed so that the animation keeps its speed at the scene's own rate",
     section="Animation",
+    shown_when=_imports_animation,
 )
 MATERIAL_LIBRARY = Option(
     name="material_library",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...blender_data.importing.import_options import MATERIAL_LIBRARY
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.disk.name_keys import CAUTIOUS
+from ...io_formats.disk.file_names import CAUTIOUS
 from ...io_formats.registry import FORMATS, Format
 from .. import environment
 from ..conversions.blender_formats import BlenderFormat

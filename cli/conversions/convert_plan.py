@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...io_formats import api, registry
 from ...io_formats.core.errors import FormatError, MeshferryError
-from ...io_formats.disk.name_keys import PathTable
+from ...io_formats.disk.file_names import PathTable
 from ...io_formats.registry import Format
 from .. import inputs
 from ..inputs import InputFile, Warn

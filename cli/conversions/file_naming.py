@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...io_formats.disk.name_keys import PathTable, cautious_key
+from ...io_formats.disk.file_names import PathTable, cautious_key
 from ..inputs import file_key
 
 

@@ -13,7 +13,7 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
 from ...io_formats.core.scene import Scene
-from ...io_formats.disk.name_keys import PathTable
+from ...io_formats.disk.file_names import PathTable
 from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import Format, by_name
 from ..inputs import file_key

@@ -6,13 +6,15 @@ A table of :class:`Option` feeds the Blender operators, file handlers and collec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from .errors import MeshferryError
 
 Value = bool | int | float | str
+Rule = Callable[[Mapping[str, Any]], bool]
+"""A condition on the values of a table's options, by name."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,14 @@ class Option:
     """Default on the command line where it differs from the window's."""
     is_remembered: bool = False
     """Whether the import stores the value on what it makes, because the export has to use the same one."""
+
+    shown_when: Rule | None = None
+    """Condition under which the option has an effect and a dialog shows it; default: always."""
+    note: str = ""
+    """Sentence shown below the option if ``noted_when`` holds."""
+    noted_when: Rule | None = None
+    automatic_rate: Literal["", "SCENE", "ACTION"] = ""
+    """For a frame rate of 0: whether the scene's rate or that of the exported action is used."""
 
     def default_for(self, *, headless: bool) -> Value:
         return self.headless_default if headless and self.headless_default is not None else self.default

@@ -35,8 +35,8 @@ from .atomic_write import (
     temporary_prefix,
     why_not_written,
 )
+from .file_names import cautious_key
 from .locks import lock
-from .name_keys import cautious_key
 
 _PLAN = "plan.json"
 _UNPLANNED_AGE = 60.0

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..unknown_files import is_marked
-from . import layout
+from ..core.recognition import Match, NearMiss
+from . import layout, near_misses
 from .document import Variant
 
 
-def sniff(head: bytes, size: int) -> bool:
-    """Return whether a file of ``size`` bytes that starts with ``head`` is a MeshSerializer2 file or a variant."""
-    return variant_of(head, size) is not None
+def sniff(head: bytes, size: int) -> Match:
+    """Return the evidence for this format, or a related one, in the first 4,096 bytes and the file size."""
+    variant = variant_of(head, size)
+    if variant is None:
+        return Match.NONE
+    return Match.PLAUSIBLE if variant in _WEAK else Match.LENGTH
+
+
+def near_miss(head: bytes, size: int) -> NearMiss | None:
+    """Explain a damaged file, or one of a related format that is not read."""
+    text = near_misses.explain(head, size)
+    return NearMiss(text) if text else None
 
 
 def variant_of(head: bytes, size: int) -> Variant | None:
-    """Return the variant of a file, or None if it is none of them or starts with the magic number of another format.
+    """Return the variant of a file, or None.
 
-    MeshSerializer2 is tried first; for the other variants more than the size must match.
+    A file with the length of a MeshSerializer2 file is one. Variants that need more evidence are tried after it.
     """
-    if is_marked(head):
-        return None
     return next((variant for variant, test in _TESTS if test(head, size)), None)
 
 
@@ -36,3 +43,6 @@ _TESTS: tuple[tuple[Variant, Callable[[bytes, int], bool]], ...] = (
     (Variant.CACHED, layout.fits_cached),
     (Variant.SUBMESHES, layout.fits_submeshes),
 )
+
+_WEAK = (Variant.FIRST_TEXT, Variant.SUBMESHES)
+"""Variants whose length is weaker evidence than the first tag of another format."""

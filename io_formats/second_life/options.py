@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.option_rules import completes_models, imports_bones, imports_new_bones
 from ..core.options import Choice, Option
+
+
+def _moves_joints(values: Mapping[str, Any]) -> bool:
+    return completes_models(values) and values.get(JOINT_POSITIONS.name) != "NEVER"
+
 
 SIZE = Option(
     name="assumed_size",
@@ -24,6 +33,7 @@ JOINTS = Option(
         Choice("AVATAR", "Whole Avatar", "All bones of the avatar, and the collision volumes that move the mesh"),
         Choice("USED", "Used Ones", "Only bones that the file lists, and those they hang on"),
     ),
+    shown_when=imports_new_bones,
 )
 REST = Option(
     name="skeleton_rest",
@@ -35,6 +45,7 @@ REST = Option(
         Choice("FILE", "As in the File", "Where the file binds them, with the joint positions it overrides"),
         Choice("TABLE", "Standard Avatar", "Where the standard avatar has them; the mesh keeps its own shape"),
     ),
+    shown_when=imports_bones,
 )
 
 IMPORT_OPTIONS: tuple[Option, ...] = (SIZE, JOINTS, REST)
@@ -61,6 +72,7 @@ JOINT_POSITIONS = Option(
         Choice("NEVER", "Never", "The mesh is bound to the joints of the armature, the avatar keeps its own"),
         Choice("ALWAYS", "Always", "All joints that are used"),
     ),
+    shown_when=completes_models,
 )
 LOCK_SCALE = Option(
     name="use_lock_scale",
@@ -68,6 +80,7 @@ LOCK_SCALE = Option(
     label="Lock Scale",
     description="Body shape sliders do not scale joints that the file moves",
     section="Armature",
+    shown_when=_moves_joints,
 )
 
 EXPORT_OPTIONS: tuple[Option, ...] = (MANY_MATERIALS, JOINT_POSITIONS, LOCK_SCALE)

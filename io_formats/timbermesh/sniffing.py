@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import zlib
 
-from ..unknown_files import has_length_of_unity_mesh, is_unity_asset
+from ..core.recognition import Match
+from ..unknown_files import is_unity_asset
 from . import container
 
 
-def sniff(head: bytes, size: int) -> bool:
-    """Return whether a file with these first bytes is a Timbermesh in any supported container."""
+def sniff(head: bytes, size: int) -> Match:
+    """Return the evidence for a Timbermesh in any of its containers."""
+    if _is_in_container(head):
+        return Match.SIGNATURE
+    return Match.PLAUSIBLE if _is_bare_message(head, size) else Match.NONE
+
+
+def _is_in_container(head: bytes) -> bool:
     if container.has_zlib_header(head):
         return _starts_message(head, 2, -15)
     if head.startswith(container.GZIP_MAGIC):
         return _starts_message(head, 0, 31)
-    if container.is_prefab(head):
-        return not is_unity_asset(head)
-    return _is_bare_message(head, size) and not has_length_of_unity_mesh(head, size)
+    return container.is_prefab(head) and not is_unity_asset(head)
 
 
 def _starts_message(head: bytes, start: int, window: int) -> bool:

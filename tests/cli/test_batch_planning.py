@@ -19,7 +19,7 @@ from meshferry.cli.batch.plan.plan_file import BatchFile, Plan
 from meshferry.cli.batch.plan.target_index import TargetIndex
 from meshferry.cli.batch.tasks import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source, Task
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
-from meshferry.io_formats.disk.name_keys import CAUTIOUS, NameRules
+from meshferry.io_formats.disk.file_names import CAUTIOUS, NameRules
 
 BATCH = BatchFile(("--strict", "--scale=2"), "blend", ".blend", "1.2.3")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")

@@ -84,10 +84,13 @@ def _texts_of_class(cls: Any) -> Iterator[str]:
 
 def _texts_of_tables() -> Iterator[str]:
     """Yield what the code passes on from tables: sections and notes of options, buttons of fixes, guides."""
+    from meshferry.io_formats import registry
     from meshferry.operators import finding_fixes, option_properties, preferences
 
     yield from option_properties.SECTIONS
-    yield from (text for _, _, text in option_properties.NOTES)
+    for known in registry.FORMATS:
+        tables = option_properties.import_table(known), option_properties.export_table(known)
+        yield from (option.note for table in tables for option in table)
     yield from finding_fixes.DESCRIPTIONS.values()
     yield from preferences.OTHER_GUIDES
 

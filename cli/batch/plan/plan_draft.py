@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.disk.name_keys import NameRules, rules_of
+from ....io_formats.disk.file_names import NameRules, rules_of
 from ... import inputs
 from ...conversions.convert_plan import renamed
 from ..tasks import Source, Task

@@ -16,7 +16,7 @@ from typing import BinaryIO, Literal
 
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.disk.atomic_write import copy_mode, refusal, remove_file, rename_over, replace_file, temporary_file
-from ....io_formats.disk.name_keys import NameRules
+from ....io_formats.disk.file_names import NameRules
 from ..tasks import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source
 from .plan_draft import Draft
 from .plan_file import BatchFile, Plan

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ....io_formats.disk.atomic_write import replace_file
-from ....io_formats.disk.name_keys import cautious_key
+from ....io_formats.disk.file_names import cautious_key
 from ..tasks import STATE_FOLDER
 
 TARGETS_FILE = "targets.u64"

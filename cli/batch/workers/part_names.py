@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ....io_formats.disk.name_keys import PathTable
+from ....io_formats.disk.file_names import PathTable
 from ...conversions.file_naming import FileNames
 from ...inputs import file_key
 from ..plan.target_index import TargetIndex

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from ...core.recognition import Match
 from ..llsd_binary import first_pairs
 from .document import INSTANCES, MESHES
 
 
-def sniff(head: bytes, size: int) -> bool:
-    """Tell from the first bytes whether a file is a model bundle; keys are sorted, so one of two comes first."""
+def sniff(head: bytes, size: int) -> Match:
+    """Return whether the file starts as a model bundle. Keys are sorted, so one of two comes first."""
     if not head.startswith(b"{\0\0"):
-        return False
+        return Match.NONE
     pairs, cut = first_pairs(head)
-    return any(isinstance(pairs.get(key), list) for key in (MESHES, INSTANCES)) or cut in (
-        (MESHES, "["),
-        (INSTANCES, "["),
-    )
+    is_complete = any(isinstance(pairs.get(key), list) for key in (MESHES, INSTANCES))
+    return Match.SIGNATURE if is_complete or cut in ((MESHES, "["), (INSTANCES, "[")) else Match.NONE

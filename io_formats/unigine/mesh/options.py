@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.option_rules import EMBED_ANIMATION as EMBED_ANIMATION_NAME
+from ...core.option_rules import embeds_animation, imports_joint_animation
 from ...core.options import Choice, Option
 from ...core.shared_options import IMPORT_CHOICES, MESH_FILES
+
+
+def _has_no_place_for_animation(values: Mapping[str, Any]) -> bool:
+    return embeds_animation(values) and values.get(VERSION.name) not in {"MS10", "MS11", "MS12"}
+
 
 SURFACE_NAME = Option(
     name="use_surface_name",
@@ -39,6 +49,8 @@ ANIMATION_RATE = Option(
     section="Animation",
     minimum=0.0,
     maximum=1000.0,
+    shown_when=imports_joint_animation,
+    automatic_rate="SCENE",
 )
 
 IMPORT_OPTIONS: tuple[Option, ...] = (SURFACE_NAME, SEPARATE_LODS, TURN, ANIMATION_RATE)
@@ -61,11 +73,13 @@ VERSION = Option(
     ),
 )
 EMBED_ANIMATION = Option(
-    name="use_embedded_animation",
+    name=EMBED_ANIMATION_NAME,
     default=False,
     label="Animations Inside",
     description="Write the animations into the mesh file; only ms10, ms11 and ms12 can hold them",
     section="Animation",
+    note="Choose version ms10, ms11 or ms12",
+    noted_when=_has_no_place_for_animation,
 )
 
 EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, MESH_FILES, IMPORT_CHOICES, TURN, EMBED_ANIMATION)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from ...core.recognition import Match, NearMiss
+from ..versions import unsupported_version
 from .document import READ_VERSIONS as VERSIONS
 
+_KINDS = {b"mr": "mesh", b"ms": "mesh", b"sk": "skinned mesh"}
 _MAGICS = tuple(version.encode("ascii") for version in VERSIONS)
 
 
-def sniff(head: bytes, size: int) -> bool:
-    """Tell from the first bytes whether a file is a UNIGINE mesh of a known version."""
-    return head.startswith(_MAGICS)
+def sniff(head: bytes, size: int) -> Match:
+    """Return whether the file has the signature of a known version."""
+    return Match.SIGNATURE if head.startswith(_MAGICS) else Match.NONE
+
+
+def near_miss(head: bytes, size: int) -> NearMiss | None:
+    """Explain a file of an unsupported version."""
+    return unsupported_version(head, _KINDS)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from ...core.recognition import Match, NearMiss
+from ..versions import unsupported_version
+
+_KINDS = {b"sn": "skeleton"}
 _MAGIC = b"sn10"
 
 
-def sniff(head: bytes, size: int) -> bool:
-    """Tell from the first bytes whether a file is a UNIGINE skeleton of a known version."""
-    return head.startswith(_MAGIC)
+def sniff(head: bytes, size: int) -> Match:
+    """Return whether the file has the signature of a known version."""
+    return Match.SIGNATURE if head.startswith(_MAGIC) else Match.NONE
+
+
+def near_miss(head: bytes, size: int) -> NearMiss | None:
+    """Explain a file of an unsupported version."""
+    return unsupported_version(head, _KINDS)

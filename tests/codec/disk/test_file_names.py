@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from meshferry.io_formats.disk import name_keys
-from meshferry.io_formats.disk.name_keys import CAUTIOUS, NameRules, PathTable
+from meshferry.io_formats.disk import file_names
+from meshferry.io_formats.disk.file_names import CAUTIOUS, NameRules, PathTable
 
 PAIRS = {"case": ("Ä", "ä"), "sharp s": ("straße", "strasse"), "composition": ("\u00e9", "e\u0301")}
 
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
-    name_keys.rules_of.cache_clear()
+    file_names.rules_of.cache_clear()
     yield
-    name_keys.rules_of.cache_clear()
+    file_names.rules_of.cache_clear()
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -28,7 +28,7 @@ def test_the_probe_tells_what_this_folder_does(tmp_path: Path, pair: str) -> Non
     for name in PAIRS[pair]:
         (tmp_path / name).write_bytes(b"")
     count = len(os.listdir(tmp_path))
-    rules = name_keys.rules_of(str(tmp_path / "not" / "there"))
+    rules = file_names.rules_of(str(tmp_path / "not" / "there"))
     assert len({rules.key(name) for name in PAIRS[pair]}) == count
     assert len(os.listdir(tmp_path)) == count
 
@@ -53,8 +53,8 @@ def test_the_probe_tells_what_this_folder_does(tmp_path: Path, pair: str) -> Non
     ids=["exact", "case", "composition", "all"],
 )
 def test_other_systems(fold, rules: NameRules, same: set[str]) -> None:
-    written = f".{name_keys._PROBE}x-ß-\u00e9"
-    assert name_keys._rules_by(written, lambda name: fold(name) == fold(written)) == rules
+    written = f".{file_names._PROBE}x-ß-\u00e9"
+    assert file_names._rules_by(written, lambda name: fold(name) == fold(written)) == rules
     for pair, (one, other) in PAIRS.items():
         assert (rules.key(one) == rules.key(other)) == (pair in same)
 
@@ -63,13 +63,13 @@ def test_without_a_probe_names_may_be_one(monkeypatch: pytest.MonkeyPatch, tmp_p
     def refuse(**_values: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(name_keys.tempfile, "NamedTemporaryFile", refuse)
-    assert name_keys.rules_of(str(tmp_path)) == CAUTIOUS
+    monkeypatch.setattr(file_names.tempfile, "NamedTemporaryFile", refuse)
+    assert file_names.rules_of(str(tmp_path)) == CAUTIOUS
 
 
 def test_a_folder_is_probed_only_where_it_matters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     probed: list[str] = []
-    monkeypatch.setattr(name_keys, "rules_of", lambda folder: probed.append(folder) or NameRules(False, False, False))
+    monkeypatch.setattr(file_names, "rules_of", lambda folder: probed.append(folder) or NameRules(False, False, False))
     table: PathTable[int] = PathTable()
     for number, name in enumerate(("straße", "b", "c")):
         table.add(tmp_path / name, number)
@@ -92,8 +92,8 @@ def test_conversions_keep_names_apart(tmp_path: Path, monkeypatch: pytest.Monkey
     assert main(["batch", "in", "--to", "timbermesh", "-o", "b/new/out", "--jobs", "1"]) == 0
     for output in ("a/new/out", "b/new/out"):
         assert {path.stem for path in Path(output).glob("*.timbermesh")} == set(names)
-    name_keys.rules_of.cache_clear()
-    monkeypatch.setattr(name_keys, "_rules_by", lambda name, finds: CAUTIOUS)
+    file_names.rules_of.cache_clear()
+    monkeypatch.setattr(file_names, "_rules_by", lambda name, finds: CAUTIOUS)
     for command in ("convert", "batch"):
         assert main([command, "in", "--to", "timbermesh", "-o", f"{command}-out"]) == 2
 

@@ -1,4 +1,4 @@
-"""One corridor, three floors: who may import whom, and what the lower floors do without Blender and protobuf."""
+"""Which layer may import which, and how `io_formats` works without Blender and protobuf."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BLENDER = {"bpy", "bmesh", "mathutils", "bpy_extras", "gpu", "bl_math", "idprop", "aud", "blf", "addon_utils"}
-FILE_FORMATS = re.compile(r"timbermesh|unigine|second.?life|mesh.?serializer|timberborn", re.IGNORECASE)
+FILE_FORMATS = re.compile(r"timbermesh|unigine|second.?life|mesh.?serializer(?!_v)|timberborn", re.IGNORECASE)
+"""``[MeshSerializer_v`` is the signature of OGRE's meshes."""
+NEUTRAL = ("core", "binary", "geometry", "passes", "disk", "api.py", "unknown_files.py")
+FAMILIES = {"timbermesh", "unigine", "second_life", "mesh_serializer"}
 
 
 def run_python(program: str, *arguments: object) -> Any:
@@ -34,9 +37,9 @@ def run_python(program: str, *arguments: object) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def modules(floor: str) -> list[Path]:
-    found = sorted((ROOT / floor).rglob("*.py"))
-    assert found, floor
+def modules(layer: str) -> list[Path]:
+    found = sorted((ROOT / layer).rglob("*.py"))
+    assert found, layer
     return found
 
 
@@ -53,7 +56,7 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
-def test_imports_are_seen() -> None:
+def test_imports_are_found() -> None:
     """The walk finds relative imports, those in functions and those under another name."""
     found = {name for path in modules("io_formats") for name in imports(path)}
     assert "meshferry.io_formats.core.errors" in found
@@ -61,7 +64,7 @@ def test_imports_are_seen() -> None:
     assert "meshferry.io_formats.timbermesh.document" in found
 
 
-def test_lowest_floor_knows_no_blender_and_no_other_floor() -> None:
+def test_io_formats_imports_neither_blender_nor_other_layers() -> None:
     for path in modules("io_formats"):
         for name in imports(path):
             assert name.split(".")[0] not in BLENDER, f"{path}: {name}"
@@ -69,14 +72,14 @@ def test_lowest_floor_knows_no_blender_and_no_other_floor() -> None:
                 assert name == "meshferry.io_formats" or name.startswith("meshferry.io_formats."), f"{path}: {name}"
 
 
-def test_protobuf_stays_in_its_room() -> None:
-    for floor in ("io_formats", "blender_data", "operators", "cli"):
-        for path in modules(floor):
+def test_only_timbermesh_imports_protobuf() -> None:
+    for layer in ("io_formats", "blender_data", "operators", "cli"):
+        for path in modules(layer):
             if path.parent.name != "timbermesh":
                 assert not any(name.split(".")[0] == "google" for name in imports(path)), path
 
 
-def test_middle_floor_knows_nothing_above_and_no_file_format() -> None:
+def test_blender_data_imports_no_higher_layer_and_names_no_format() -> None:
     for path in modules("blender_data"):
         for name in imports(path):
             assert not name.startswith(("meshferry.operators", "meshferry.cli")), f"{path}: {name}"
@@ -84,10 +87,23 @@ def test_middle_floor_knows_nothing_above_and_no_file_format() -> None:
         assert named is None, f"{path} names {named[0]}"
 
 
+@pytest.mark.parametrize("entry", NEUTRAL)
+def test_neutral_modules_of_io_formats_name_no_format(entry: str) -> None:
+    path = ROOT / "io_formats" / entry
+    for module in [path] if path.suffix else modules(f"io_formats/{entry}"):
+        named = FILE_FORMATS.search(module.read_text(encoding="utf-8"))
+        assert named is None, f"{module} names {named[0]}"
+
+
+def test_every_entry_of_io_formats_is_neutral_or_a_family() -> None:
+    entries = {path.name for path in (ROOT / "io_formats").iterdir()} - {"__init__.py", "__pycache__"}
+    assert entries == {*NEUTRAL, *FAMILIES, "registry.py"}
+
+
 def test_imports_within_the_package_are_relative() -> None:
     """The installed package has another name: ``bl_ext.<repository>.meshferry``."""
-    for floor in ("io_formats", "blender_data", "operators"):
-        for path in modules(floor):
+    for layer in ("io_formats", "blender_data", "operators"):
+        for path in modules(layer):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 if isinstance(node, ast.ImportFrom) and not node.level:
@@ -101,8 +117,8 @@ for blocked in json.loads(sys.argv[1]):
     sys.modules[blocked] = None
 from load_package import load_package
 load_package()
-import meshferry.io_formats as floor
-names = [found.name for found in pkgutil.walk_packages(floor.__path__, "meshferry.io_formats.")]
+import meshferry.io_formats as layer
+names = [found.name for found in pkgutil.walk_packages(layer.__path__, "meshferry.io_formats.")]
 for name in names:
     importlib.import_module(name)
 print(json.dumps({"names": names, "loaded": sorted(name for name, module in sys.modules.items() if module)}))
@@ -110,7 +126,7 @@ print(json.dumps({"names": names, "loaded": sorted(name for name, module in sys.
 
 
 @pytest.mark.parametrize("blocked", [[], sorted(BLENDER), ["google", "google.protobuf", *sorted(BLENDER)]])
-def test_every_module_of_the_lowest_floor_imports_alone(blocked: list[str]) -> None:
+def test_every_module_of_io_formats_can_be_imported_alone(blocked: list[str]) -> None:
     found = run_python(IMPORT_ALL, json.dumps(blocked))
     assert len(found["names"]) >= 30
     loaded = {name.split(".")[0] for name in found["loaded"]}
@@ -130,7 +146,7 @@ from meshferry.cli.main import main
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import FormatError, MissingLibraryError
 from meshferry.io_formats.timbermesh import document
-told = []
+messages = []
 for attempt in (
     lambda: registry.TIMBERMESH.read(b"\\x1a\\0"),
     lambda: registry.TIMBERMESH.read(b"no file at all"),
@@ -140,19 +156,19 @@ for attempt in (
     try:
         attempt()
     except MissingLibraryError as problem:
-        told.append(str(problem))
+        messages.append(str(problem))
 sniffed = registry.by_content(b"\\x1a\\0", 2).name
 stdout = io.StringIO()
 with contextlib.redirect_stdout(stdout):
     status = main(["formats"])
-print(json.dumps({"told": told, "sniffed": sniffed, "status": status, "out": stdout.getvalue()}))
+print(json.dumps({"messages": messages, "sniffed": sniffed, "status": status, "out": stdout.getvalue()}))
 """
 
 
-def test_without_protobuf_its_format_alone_says_so() -> None:
+def test_without_protobuf_only_its_format_fails() -> None:
     found = run_python(WITHOUT_PROTOBUF)
-    assert len(found["told"]) == 4
-    for text in found["told"]:
+    assert len(found["messages"]) == 4
+    for text in found["messages"]:
         assert "needs the library 'protobuf'" in text
         assert "pip install protobuf" in text
         assert "\n" not in text

@@ -1,4 +1,4 @@
-"""Which file names a folder takes for the same.
+"""File names: valid ones for any text, and which names a folder takes for the same.
 
 Systems differ, and so do folders of one system: case may count or not, ``ß`` may stand for ``ss``, and an accent may be
 one character with its letter or follow it. A folder is only probed where two names could be the same: that writes a
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import tempfile
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -19,6 +20,34 @@ _Value = TypeVar("_Value")
 
 _PROBE = "meshferry-probe-"
 _COMPOSED = "\N{LATIN SMALL LETTER E WITH ACUTE}"
+
+
+_LONGEST_NAME = 200
+"""Bytes of a file's name in UTF-8. Systems allow 255, of which extension, number and armature name need some."""
+
+_DEVICES = re.compile(r"\A(con|conin\$|conout\$|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=\s*(\.|$))", re.IGNORECASE)
+"""Names that Windows reserves for devices, with any extension."""
+
+
+def file_name(name: str) -> str:
+    """Return a name, without extension, as one that every system accepts for a file."""
+    plain = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).encode("utf-8", "replace")[:_LONGEST_NAME]
+    return _DEVICES.sub(r"\1_", plain.decode("utf-8", "ignore").rstrip(" .")) or "_"
+
+
+def distinct_file_names(names: Iterable[str]) -> list[str]:
+    """Return :func:`file_name` of each name, with numbers where any system would take two for the same."""
+    result: list[str] = []
+    taken: set[str] = set()
+    for given in names:
+        plain = name = file_name(given)
+        number = 2
+        while cautious_key(name) in taken:
+            name = f"{plain}_{number}"
+            number += 1
+        taken.add(cautious_key(name))
+        result.append(name)
+    return result
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Describe files that resemble MeshSerializer2 but are not readable, for the error message."""
+"""Explanations of files that resemble MeshSerializer2 but cannot be read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ _MOST_PER_VERTEX = 6
 """Largest ratio of triangles to vertices, or vertices to triangles, of a file that counts as a damaged mesh."""
 
 
-def likeness(head: bytes, size: int) -> str:
-    """Describe such a file in a sentence without a full stop.
-
-    Return an empty string if it does not resemble the format.
-    """
+def explain(head: bytes, size: int) -> str:
+    """Return a sentence about the file without a full stop, or an empty string."""
     header = Header.of(head)
     if header is None:
         return ""

@@ -1,0 +1,39 @@
+"""Conditions under which options have an effect, for options that depend on those of another table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+ARMATURE = "armature"
+JOINT_ANIMATION = "use_joint_animation"
+KEEP_IMPORTED = "use_as_imported"
+EMBED_ANIMATION = "use_embedded_animation"
+"""Names of options that other tables depend on."""
+
+Values = Mapping[str, Any]
+
+
+def imports_bones(values: Values) -> bool:
+    """Return whether an import creates or changes an armature."""
+    return bool(values.get(ARMATURE, "NONE") != "NONE")
+
+
+def imports_new_bones(values: Values) -> bool:
+    """Return whether an import may create an armature."""
+    return values.get(ARMATURE, "NONE") not in {"NONE", "ACTIVE"}
+
+
+def imports_joint_animation(values: Values) -> bool:
+    """Return whether an import creates actions for armatures."""
+    return bool(values.get(JOINT_ANIMATION)) and imports_bones(values)
+
+
+def completes_models(values: Values) -> bool:
+    """Return whether an export may add to what was imported."""
+    return not values.get(KEEP_IMPORTED)
+
+
+def embeds_animation(values: Values) -> bool:
+    """Return whether an exported file holds animation; formats without this option always do."""
+    return bool(values.get(EMBED_ANIMATION, True))
