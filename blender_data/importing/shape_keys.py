@@ -9,7 +9,7 @@ import numpy as np
 
 from ...io_formats.core.scene import ShapeKey, VertexTrack
 from .. import names
-from .actions import ClipActions, set_keys
+from .actions import ClipActions, LinearKeys
 
 BASIS = "Basis"
 
@@ -53,7 +53,8 @@ def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: Ve
         key.value = 0.0  # 5.0 makes new keys with 1
         around = [frame for frame in (number - 1, number, number + 1) if 0 <= frame <= last]
         path = f'key_blocks["{bpy.utils.escape_identifier(key.name)}"].value'
-        set_keys(curves.new(path, index=0), frames[around], np.asarray([float(frame == number) for frame in around]))
+        values = np.asarray([float(frame == number) for frame in around])
+        LinearKeys(frames[around]).add(curves.new(path, index=0), values)
 
 
 def add_mesh_cache(owner: bpy.types.Object, path: str, frame_start: float, step: float) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float32]
+AnyFloats = TypeVar("AnyFloats", bound=npt.NDArray[np.floating])
 
 
 def unit_quaternions(values: FloatArray) -> tuple[FloatArray, int]:
@@ -21,43 +24,58 @@ def unit_quaternions(values: FloatArray) -> tuple[FloatArray, int]:
     return unit, odd
 
 
-def continuous(rotations: FloatArray) -> FloatArray:
-    """Choose the sign of each quaternion nearest to the one before it, so that curves do not jump."""
-    if len(rotations) < 2:
+def continuous(rotations: AnyFloats) -> AnyFloats:
+    """Choose the sign of each quaternion (n, 4) nearest to the one before it, so that curves do not jump."""
+    return continuous_components(rotations.T).T
+
+
+def continuous_components(rotations: AnyFloats) -> AnyFloats:
+    """Choose signs as ``continuous`` does, along the last axis of quaternions (4, …, n)."""
+    before, after = rotations[..., :-1], rotations[..., 1:]
+    product = before[0] * after[0]
+    for number in (1, 2, 3):
+        product += before[number] * after[number]
+    turned = product < 0
+    if not turned.any():
         return rotations
-    turned = np.einsum("ij,ij->i", rotations[1:], rotations[:-1]) < 0
-    signs = np.ones(len(rotations), np.float32)
-    signs[1:] = np.where(np.cumsum(turned) % 2, -1, 1)
-    signed: FloatArray = rotations * signs[:, None]
+    signed = rotations.copy()
+    signed[..., 1:] *= np.where(np.cumsum(turned, axis=-1) % 2, -1, 1).astype(rotations.dtype)
     return signed
 
 
 def matrices_to_quaternions(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return unit quaternions (n, 4; w, x, y, z) of rotation matrices (n, 3, 3), w >= 0."""
-    m = matrices
-    trace = np.stack(
-        (
-            m[:, 0, 0] + m[:, 1, 1] + m[:, 2, 2],
-            m[:, 0, 0] - m[:, 1, 1] - m[:, 2, 2],
-            m[:, 1, 1] - m[:, 0, 0] - m[:, 2, 2],
-            m[:, 2, 2] - m[:, 0, 0] - m[:, 1, 1],
-        ),
-        axis=1,
-    )
-    largest = trace.argmax(axis=1)
-    symmetric = {(1, 2): m[:, 0, 1] + m[:, 1, 0], (1, 3): m[:, 0, 2] + m[:, 2, 0], (2, 3): m[:, 1, 2] + m[:, 2, 1]}
-    skew = {1: m[:, 2, 1] - m[:, 1, 2], 2: m[:, 0, 2] - m[:, 2, 0], 3: m[:, 1, 0] - m[:, 0, 1]}
+    return components_to_quaternions(matrices.transpose(1, 2, 0)).T
+
+
+def components_to_quaternions(m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return unit quaternions (4, …; w, x, y, z) of rotation matrices (3, 3, …), w >= 0."""
+    # 4 w q: exact enough unless w is small, that is for angles of less than 120 degrees.
+    found = np.empty((4, *m.shape[2:]))
+    np.add(m[0, 0] + m[1, 1] + m[2, 2], 1, out=found[0])
+    for number, (row, column) in enumerate(((2, 1), (0, 2), (1, 0)), 1):
+        np.subtract(m[row, column], m[column, row], out=found[number])
+    wide = found[0] < 1
+    if wide.any():
+        found[:, wide] = _by_largest_component(m[:, :, wide])
+    found /= np.sqrt((found * found).sum(axis=0))
+    return found
+
+
+def _by_largest_component(m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return quaternions (4, n) of any length, w >= 0, of rotation matrices (3, 3, n)."""
+    signs = np.array(((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)))
     # Row i of the table is 4 q_i q; the row with the largest diagonal divides best.
-    table = np.empty((len(m), 4, 4))
+    table = np.empty((4, 4, m.shape[2]))
     for i in range(4):
-        table[:, i, i] = 1 + trace[:, i]
-    for j, value in skew.items():
-        table[:, 0, j] = table[:, j, 0] = value
-    for (i, j), value in symmetric.items():
-        table[:, i, j] = table[:, j, i] = value
-    chosen: npt.NDArray[np.float64] = table[np.arange(len(m)), largest]
-    chosen /= np.linalg.norm(chosen, axis=1, keepdims=True)
-    chosen[chosen[:, 0] < 0] *= -1
+        table[i, i] = 1 + signs[i] @ m[(0, 1, 2), (0, 1, 2)]
+    for j, (row, column) in enumerate(((2, 1), (0, 2), (1, 0)), 1):
+        table[0, j] = table[j, 0] = m[row, column] - m[column, row]
+    for i, j in ((1, 2), (1, 3), (2, 3)):
+        table[i, j] = table[j, i] = m[i - 1, j - 1] + m[j - 1, i - 1]
+    largest = table[(0, 1, 2, 3), (0, 1, 2, 3)].argmax(axis=0)
+    chosen: npt.NDArray[np.float64] = table[largest, :, np.arange(m.shape[2])].T
+    chosen[:, chosen[0] < 0] *= -1
     return chosen
 
 

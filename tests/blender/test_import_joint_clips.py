@@ -67,6 +67,20 @@ def test_keys_have_the_handles_that_blender_calculates() -> None:
     np.testing.assert_allclose(before, after, atol=1e-5)
 
 
+def test_bones_that_are_converted_apart_get_the_keys_of_those_converted_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from meshferry.blender_data.importing import actions
+
+    def keys() -> dict[tuple[str, int], Any]:
+        found = curves_of(run(figure()[0]).armatures[0])
+        return {path: [tuple(key.co) for key in curve.keyframe_points] for path, curve in found.items()}
+
+    together = keys()
+    monkeypatch.setattr(actions, "_VALUES_AT_ONCE", 1)
+    assert keys() == together and max(map(len, together.values())) > 1
+
+
 def test_the_slightest_movement_is_kept() -> None:
     scene = still_clip()
     track = scene.clips[0].transforms[0]

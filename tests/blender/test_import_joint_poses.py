@@ -89,3 +89,29 @@ def test_mirrored_flat_and_sheared_matrices_come_apart() -> None:
     np.testing.assert_allclose(np.linalg.det(rest), 1)
     np.testing.assert_allclose(rest[0, :3, 1], mirrored[:3, 1] / 2, atol=1e-12)
     np.testing.assert_allclose(rest[:, :3, 3], np.stack((mirrored, flat, sheared))[:, :3, 3])
+
+
+def test_channels_of_several_bones_rebuild_their_matrices() -> None:
+    """Bones 0 to 4 have uniform scales; 5 is mirrored, 6 sheared by a bind pose of unequal scales."""
+    from meshferry.blender_data import joint_poses
+
+    rng = np.random.default_rng(11)
+    size = np.exp(rng.uniform(-2, 2, 7))[:, None].repeat(3, 1)
+    size[6] = (1, 2, 0.5)
+    bind = joint_poses.matrices(rng.normal(size=(7, 3)), rng.normal(size=(7, 4)), size)
+    rest = joint_poses.matrices(*random_transforms(rng, 7, (1.0, 1.0)))
+    space = joint_poses.PoseSpace.of(bind, [-1] * 7, rest)
+    joints = np.array([5, 6, 0, 3, 1])
+    place, turn = rng.normal(size=(5, 40, 3)), np.cumsum(rng.normal(size=(5, 40, 4)) * 0.3, axis=1)
+    turn[:, ::3] *= -2  # the same rotations
+    scale = np.full((5, 40, 3), 1.5)
+    scale[0] *= -1
+    channels = joint_poses.bone_channels(space, joints, place, turn, scale)
+    basis = space.to_basis(joints[:, None], joint_poses.matrices(place, turn, scale))
+    parts = [values.transpose(0, 2, 1) for values in (channels.location, channels.rotation, channels.scale)]
+    # A sheared bone keeps its place alone.
+    np.testing.assert_allclose(joint_poses.matrices(*parts)[[0, 2, 3, 4]], basis[[0, 2, 3, 4]], atol=1e-12, rtol=1e-12)
+    np.testing.assert_allclose(parts[0], basis[..., :3, 3], atol=1e-12)
+    assert (parts[2][0] < 0).all() and (parts[2][1:] > 0).all()
+    assert channels.shear[1] > 0.1 and channels.shear[[0, 2, 3, 4]].max() < 1e-12
+    assert (np.einsum("bfi,bfi->bf", parts[1][:, 1:], parts[1][:, :-1]) > 0).all()

@@ -328,7 +328,7 @@ STAGES = [
     ("importing.objects", "hang_on_armature"),
     ("surfaces", "write"),
     ("importing.objects", "set_level"),
-    ("importing.actions", "set_keys"),
+    ("importing.actions", "LinearKeys"),
     ("importing.objects", "hide_levels"),
 ]
 
