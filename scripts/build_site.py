@@ -35,7 +35,6 @@ docs/batch
 :caption: Development
 
 CONTRIBUTING
-docs/development
 docs/architecture
 docs/formats/unigine
 docs/formats/timbermesh
