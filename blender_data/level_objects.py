@@ -87,8 +87,8 @@ def _open_to_new(collections: Iterable[bpy.types.Collection]) -> list[bpy.types.
 
 def _in_space_of_object(mesh: Mesh, node: Node, scene: Scene) -> Mesh:
     """Return a level's mesh in the object's own space, which mirrors or shears where its node's does not."""
-    finest = node.properties.get("lod_of")
-    matrix = scene.nodes[finest].properties.get("to_object") if finest is not None else None
+    finest = node.lod_of
+    matrix = scene.nodes[finest].to_object if finest is not None else None
     return mesh if matrix is None else transformed(mesh, matrix)
 
 

@@ -4,6 +4,10 @@ Found as ``.meshferry`` on objects, collections, actions, materials and meshes. 
 neither methods nor update callbacks: Blender 4.2 and 4.3 crash at exit with those.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 import bpy
 from bpy.props import (
     BoolProperty,
@@ -16,6 +20,8 @@ from bpy.props import (
     StringProperty,
 )
 
+from ..io_formats.core.scene import Clip, Node, Scene, Skeleton, Skin, Surface
+from . import names
 from .compat import BLEND_RELATIVE_PATHS
 from .exporting.export_options import MERGING, PHYSICS_SHAPE
 from .translation_context import add_context
@@ -441,6 +447,77 @@ class MeshferryMesh(bpy.types.PropertyGroup):
         min=0.0,
         max=1.0,
     )
+
+
+@dataclass(frozen=True)
+class StoredField:
+    """How a field of a scene's dataclass is stored in a property group."""
+
+    prop: str
+    """Name of the property."""
+    flag: str = ""
+    """Name of the boolean property that is true if there is a value. Empty if a property that is set has a value."""
+    none: object = None
+    """Value of the property that means None."""
+
+
+FIELDS: Mapping[type, Mapping[str, StoredField]] = {
+    Scene: {"format": StoredField("file_format"), "source_name": StoredField("source_name")},
+    Node: {"is_root": StoredField("is_root"), "lod": StoredField("lod")},
+    Skeleton: {"guid": StoredField("skeleton_guid"), "path": StoredField("skeleton_path")},
+    Skin: {
+        "pelvis_offset": StoredField("pelvis_offset", flag="has_pelvis_offset"),
+        "lock_scale": StoredField("lock_scale"),
+    },
+    Surface: {
+        "order": StoredField("order", none=-1),
+        "has_colors": StoredField("has_colors"),
+        "has_weights": StoredField("has_weights", none=False),
+        "base_name": StoredField("base_name"),
+        "lightmap_channel": StoredField("lightmap_channel"),
+        "lightmap_resolution": StoredField("lightmap_resolution"),
+        "position_domain": StoredField("position_domain", flag="has_domains"),
+        "uv_domain": StoredField("uv_domain", flag="has_domains"),
+    },
+    Clip: {
+        "name": StoredField("clip_name"),
+        "fps": StoredField("fps"),
+        "frame_count": StoredField("frame_count"),
+        "root_motion": StoredField("root_motion"),
+    },
+}
+"""Fields of a scene's dataclasses that registered properties store, by the names of the fields."""
+
+
+def store_fields(group: bpy.types.PropertyGroup, value: Any) -> None:
+    """Store the fields of a dataclass in its property group. None and enum values that Blender lacks are skipped."""
+    for field, stored in FIELDS[type(value)].items():
+        content = getattr(value, field)
+        if content is None:
+            continue
+        description = group.bl_rna.properties[stored.prop]
+        if description.type == "ENUM":
+            content = str(content)
+            if content not in description.enum_items:
+                continue
+        setattr(group, stored.prop, names.readable(content) if isinstance(content, str) else content)
+        if stored.flag:
+            setattr(group, stored.flag, True)
+
+
+def stored_fields(group: bpy.types.PropertyGroup, cls: type) -> dict[str, Any]:
+    """Return the fields of a dataclass that its property group stores, by name; enum values as whole numbers."""
+    found: dict[str, Any] = {}
+    for field, stored in FIELDS[cls].items():
+        has_value = getattr(group, stored.flag) if stored.flag else group.is_property_set(stored.prop)
+        value = getattr(group, stored.prop)
+        if not has_value or value == stored.none:
+            continue
+        description = group.bl_rna.properties[stored.prop]
+        if description.type == "ENUM":
+            value = int(value)
+        found[field] = tuple(value) if getattr(description, "is_array", False) else value
+    return found
 
 
 CLASSES = (

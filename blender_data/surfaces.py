@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 
 from ..io_formats.core.scene import Surface
 from . import names
+from .properties import store_fields, stored_fields
 
 _UV_NAMES = ("UV0", "UV1")
-_LIGHTMAP_CODES = tuple("01234567")
 
 
 def uv_place(name: str, position: int) -> int:
@@ -39,32 +39,16 @@ def write(
         material = thing.material_slots[place].material if place < len(thing.material_slots) else None
         entry.material = material
         entry.given_name = material.name if material else ""
-        entry.order = int(surface.properties.get("order", place))  # levels of detail share a file's surfaces
-        if "lightmap_channel" in surface.properties:
-            entry.lightmap_channel = int(surface.properties["lightmap_channel"])
-        if (code := str(surface.properties.get("lightmap_resolution", ""))) in _LIGHTMAP_CODES:
-            entry.lightmap_resolution = code
+        # Levels of detail share the surfaces of a file, so that the index in the file is not the slot.
+        store_fields(entry, replace(surface, order=place) if surface.order is None else surface)
         for position, held in enumerate(surface.uvs or ()):
             number = uv_place(uv_names[position], position)
             if number < len(_UV_NAMES):
                 setattr(entry, f"has_uv{number}", held)
-        entry.has_colors = surface.has_colors
-        entry.has_weights = bool(surface.has_weights)
-        entry.base_name = names.readable(str(surface.properties.get("base_name", "")))
-        _write_domains(entry, surface)
         for key, source_name in (surface.shape_keys or {}).items():
             shape = entry.shapes.add()
             shape.name = key_names.get(key, key)
             shape.source_name = names.readable(source_name)
-
-
-def _write_domains(entry: bpy.types.PropertyGroup, surface: Surface) -> None:
-    """Keep the ranges that a file quantised over, where it gives any."""
-    for name in ("position_domain", "uv_domain"):
-        domain = surface.properties.get(name)
-        if domain is not None:
-            setattr(entry, name, [float(value) for value in domain])
-            entry.has_domains = True
 
 
 @dataclass(frozen=True)
@@ -162,27 +146,6 @@ def _surface(surface: WrittenSurface, uv_names: Sequence[str], key_names: Sequen
     return Surface(
         surface.name,
         uvs=tuple(held[place] if place < len(held) else True for place in places),
-        has_colors=entry.has_colors,
-        has_weights=True if entry.has_weights else None,
         shape_keys=shapes if entry.order >= 0 or shapes else None,
-        properties={
-            **_lightmap(entry),
-            "base_name": entry.base_name,
-            **({"order": entry.order} if entry.order >= 0 else {}),
-            **_domains(entry),
-        },
+        **stored_fields(entry, Surface),
     )
-
-
-def _domains(entry: bpy.types.PropertyGroup) -> dict[str, tuple[float, ...]]:
-    """Return the ranges that the file stored a surface's values between, if it came from such a file."""
-    if not entry.has_domains:
-        return {}
-    return {"position_domain": tuple(entry.position_domain), "uv_domain": tuple(entry.uv_domain)}
-
-
-def _lightmap(entry: bpy.types.PropertyGroup) -> dict[str, int]:
-    """Return the lightmap settings that the file or somebody gave a surface; none where there never were any."""
-    if not (entry.is_property_set("lightmap_channel") or entry.is_property_set("lightmap_resolution")):
-        return {}
-    return {"lightmap_channel": entry.lightmap_channel, "lightmap_resolution": int(entry.lightmap_resolution)}

@@ -207,7 +207,7 @@ def lamp() -> Scene:
         [(0, -0.03), (0.02, -0.03), (0.028, 0), (0.04, 0.03), (0.085, 0.11), (0.08, 0.11), (0.036, 0.035), (0, 0.03)]
     )
     shade = turned("shade", shade_rings)
-    shade.surfaces[0] = Surface("shade", uvs=(True, True), has_colors=True, properties={"lightmap_resolution": 4})
+    shade.surfaces[0] = Surface("shade", uvs=(True, True), has_colors=True, lightmap_resolution=4)
     shade.colors[0].values[:, :3] = np.repeat(
         [(200, 40, 30) if band < 4 else (250, 244, 225) for band in range(len(shade_rings) - 1)], 2 * (SIDES + 1), 0
     )

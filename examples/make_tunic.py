@@ -196,12 +196,12 @@ def tunic() -> Scene:
     for level in range(4):
         node = Node("tunic", mesh=garment(level, names), skeleton=0, lod=level)
         if level:
-            node.properties["lod_of"] = 0
+            node.lod_of = 0
         scene.nodes.append(node)
     boxes = [((-0.14, -0.18, 0.90), (0.15, 0.18, 1.59))]
     boxes += [((-0.12, min(0.13 * s, 0.59 * s), 1.44), (0.05, max(0.13 * s, 0.59 * s), 1.59)) for s in (1, -1)]
     for box in boxes:
-        scene.nodes.append(Node("tunic", mesh=hull(*box), role=Role.HULL, properties={"shape_of": 0}))
+        scene.nodes.append(Node("tunic", mesh=hull(*box), role=Role.HULL, shape_of=0))
     return scene
 
 

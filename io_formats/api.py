@@ -207,14 +207,14 @@ def encode_part(
     ------
     ExportError
         A rule of the target program is broken, unless ``ignore_errors``, or what came from a file is to stay as it
-        came (``properties["as_imported"]``); then it is among the warnings.
+        came (``Scene.as_imported``); then it is among the warnings.
     """
     options = with_import_choices(scene, target.export_options, options or {}, options or {})
-    ignore_errors = ignore_errors or bool(scene.properties.get("as_imported"))
+    ignore_errors = ignore_errors or scene.as_imported
     findings = target.check_scene(scene)
     _refuse_errors(findings, ignore_errors=ignore_errors)
     document = target.from_scene(scene, options)
-    is_same_format = scene.properties.get("format") == target.name
+    is_same_format = scene.format == target.name
     findings += with_allowed(target.check(document), options or {}, is_same_format=is_same_format)
     _refuse_errors(findings, ignore_errors=ignore_errors)
     broken = errors_of(findings)

@@ -117,10 +117,10 @@ class Format:
     def to_scene(self, document: Document, name: str, options: Mapping[str, Any] | None = None) -> Scene:
         """Map a document to Blender's space with this format's ``import_options``.
 
-        ``name`` is used where the file has none; ``scene.properties["format"]`` is this format's.
+        ``name`` is used where the file has none; ``Scene.format`` is this format's name.
         """
         scene: Scene = self._room("scene_mapping").to_scene(document, name, options)
-        scene.properties["format"] = self.name
+        scene.format = self.name
         return scene
 
     def files_of(self, scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:

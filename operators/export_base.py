@@ -460,7 +460,7 @@ def parts_of(scene: Scene, target: Format, values: Mapping[str, Any]) -> Parts:
         There is nothing that such a file holds.
     """
     scenes = files_of(scene, target, values_for(target.export_options, values))
-    made = list(scene.properties.get("made", ()))
+    made = list(scene.notes)
     lost = [*losses(scene, target.capabilities), *(text for text in scene.warnings if text not in made)]
     for part in scenes:
         part.warnings = []  # theirs alone: the parts may share those of the whole

@@ -24,7 +24,6 @@ from ..io_formats.registry import (
     SECOND_LIFE_UPLOAD,
     Format,
 )
-from ..io_formats.second_life.mesh.scene_mapping import SUBMODEL
 from ..io_formats.second_life.models import models_of
 from ..io_formats.second_life.rules import MOST_TRIANGLES
 from .export_base import OBJECT_SCOPES
@@ -128,7 +127,7 @@ class ExportSecondLife(ExportFiles):
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary; levels and physics count with their model."""
         models = [model for scene in written for model in models_of(scene)]
-        whole = [model for model in models if not model.finest.properties.get(SUBMODEL)]  # each part has all triangles
+        whole = [model for model in models if not model.finest.submodel]  # each part has all triangles
         return (
             counted(len(models), "{} object", "{} objects"),
             counted(sum(model.mesh.triangle_count for model in whole), "{} triangle", "{} triangles"),

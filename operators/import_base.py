@@ -191,7 +191,7 @@ def _import_file(
     result = yield from scaled(building, 0.3, 1.0)
     try:
         if result.objects:
-            record = FileRecord(Path(path).absolute(), str(scene.properties.get("format", "")), digest_of(Path(path)))
+            record = FileRecord(Path(path).absolute(), scene.format, digest_of(Path(path)))
             file_records.write(context, [result.collection], record)
     except BaseException:
         result.undo()

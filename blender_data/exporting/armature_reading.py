@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.scene import Joint, Skeleton
 from .. import import_choices, joint_poses, names
+from ..properties import stored_fields
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -80,12 +81,8 @@ def read_skeleton(
             f"{thing.name}: {len(sheared)} bones (such as '{sheared[0]}') have parent joints of unequal scale, which "
             "would shear them; the nearest joints without shear were exported"
         )
-    skeleton = Skeleton(names.file_name(thing), joints, choices=import_choices.read(thing))
-    kept = thing.meshferry
-    if kept.skeleton_guid:
-        skeleton.properties["guid"] = kept.skeleton_guid
-    if kept.skeleton_path:
-        skeleton.properties["path"] = kept.skeleton_path
+    stored = stored_fields(thing.meshferry, Skeleton)
+    skeleton = Skeleton(names.file_name(thing), joints, choices=import_choices.read(thing), **stored)
     return ReadSkeleton(thing, skeleton, [bone.name for bone in bones], _local_matrices(joints), rest, parents)
 
 
@@ -293,4 +290,4 @@ class SkeletonSpace:
                 f"{read.thing.name}: the armature is scaled unequally, which shears its bones; apply its scale "
                 "(Ctrl A). The nearest without shear was exported"
             )
-        return replace(read.skeleton, joints=joints, properties=dict(read.skeleton.properties))
+        return replace(read.skeleton, joints=joints)

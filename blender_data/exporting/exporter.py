@@ -208,7 +208,7 @@ class _Export(SceneExport):
         planned = self.nodes[index]
         node = Node(planned.name, planned.parent, mesh=found.mesh if found else None)
         if planned.parent == -1:
-            node.properties["is_root"] = True
+            node.is_root = True
         rest = self.rest(planned, depsgraph)
         node.translation, node.rotation, node.scale = rest.translation, rest.rotation, rest.scale
         if rest.sheared:

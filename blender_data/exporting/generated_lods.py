@@ -11,12 +11,11 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.scene import FloatArray, IntArray, Layer, Mesh, Surface
+from ...io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
 from ...io_formats.geometry.connectivity import open_points, sewn
 from ...io_formats.geometry.normals import face_normals, unit, vertex_normals
 from ...io_formats.geometry.vertices import weld_map
 
-_FILE_DOMAINS = ("position_domain", "uv_domain")
 _NORMAL = "level_normal"
 _GROUP = "level_fixed"
 _FEWEST = 4
@@ -270,7 +269,7 @@ def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
             Layer(uv.name, _values(data, _uv_name(number), "vector", 2)[corners], per_corner=True)
             for number, uv in enumerate(source.uvs)
         ],
-        surfaces=[_without_domains(surface) for surface in source.surfaces],
+        surfaces=[surface.without_domains() for surface in source.surfaces],
     )
     if source.normal is not None:
         normals = _values(data, _NORMAL, "color", 4)[corners, :3]
@@ -349,9 +348,3 @@ def _facing(mesh: Mesh, normal: Layer) -> float:
     """Return the mean agreement of a mesh's normals with its triangles: below 0, they point backwards."""
     of_face = np.repeat(unit(face_normals(mesh.points, mesh.corner_point)), 3, axis=0)
     return float(np.nan_to_num(np.einsum("ij,ij->i", normal.at_corners(mesh.corner_point), of_face)).mean())
-
-
-def _without_domains(surface: Surface) -> Surface:
-    """Return a surface without the ranges of its values in a file, which are those of the level it was read from."""
-    kept = {name: value for name, value in surface.properties.items() if name not in _FILE_DOMAINS}
-    return replace(surface, properties=kept)

@@ -222,7 +222,7 @@ class JointSampler:
     def _finished(self, rig: _Rig, source: ClipSource, tracks: _Tracks, keyed: npt.NDArray[np.bool_]) -> Clip:
         every = self.options["animated_bones"] == "ALL" or (source.is_empty and not keyed.any())
         clip = Clip(source.name, source.fps, tracks.frame_count, has_own_rate=source.has_own_rate)
-        clip.properties["root_motion"] = source.root_motion
+        clip.root_motion = source.root_motion
         clip.transforms = tracks.made(np.ones(len(keyed), bool) if every else keyed)
         if tracks.sheared:
             self.notice(

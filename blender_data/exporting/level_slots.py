@@ -9,8 +9,6 @@ import numpy as np
 
 from ...io_formats.core.scene import Mesh, Surface
 
-_DOMAINS = ("position_domain", "uv_domain")
-
 
 def tidied(mesh: Mesh) -> Mesh:
     """Return a finest mesh with the slots that are to be in its file.
@@ -18,7 +16,7 @@ def tidied(mesh: Mesh) -> Mesh:
     Slots of one material become one, and those without triangles go, unless they came from a file: there the number
     of a slot may mean something to who put a texture on it.
     """
-    if any("order" in surface.properties for surface in mesh.surfaces) or len(mesh.materials) < 2:
+    if any(surface.order is not None for surface in mesh.surfaces) or len(mesh.materials) < 2:
         return mesh
     used = set(np.unique(mesh.material_index).tolist())
     names = list(dict.fromkeys(name for slot, name in enumerate(mesh.materials) if slot in used))
@@ -60,19 +58,13 @@ def aligned(mesh: Mesh, finest: Mesh, *, is_shape: bool = False) -> Mesh:
 
 def _surfaces(mesh: Mesh, finest: Mesh, table: Sequence[int], names: Sequence[str]) -> list[Surface]:
     """Return a surface for each slot: the mesh's own where it has one, else the finest's without its ranges."""
-    found = [without_domains(surface) for surface in finest.surfaces[: len(names)]]
+    found = [surface.without_domains() for surface in finest.surfaces[: len(names)]]
     found += [Surface(name) for name in names[len(found) :]]
     used = set(np.unique(mesh.material_index).tolist())
     for slot, surface in enumerate(mesh.surfaces):
         if slot in used or surface.name == found[table[slot]].name:
             found[table[slot]] = surface
     return found
-
-
-def without_domains(surface: Surface) -> Surface:
-    """Return a surface without the ranges of its file, which hold for the points of the file alone."""
-    kept = {name: value for name, value in surface.properties.items() if name not in _DOMAINS}
-    return replace(surface, properties=kept)
 
 
 def _moved(mesh: Mesh, table: Sequence[int], names: list[str], surfaces: list[Surface]) -> Mesh:

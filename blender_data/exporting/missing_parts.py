@@ -50,9 +50,9 @@ class PlacedModel:
         coarser = [self.levels[level] for level in sorted(self.levels)]
         shapes = [node for node in (self.physics, *self.hulls, self.base_hull) if node is not None]
         for node in coarser:
-            node.properties["lod_of"] = number
+            node.lod_of = number
         for node in shapes:
-            node.properties["shape_of"] = number
+            node.shape_of = number
         return [self.finest, *coarser, *shapes]
 
 
@@ -86,7 +86,7 @@ class MissingParts:
         self._make_shapes(model)
         if model.base_hull is None:
             model.base_hull = self._hull(model, convex_hull(self._base_points(model)), "base hull")
-            model.base_hull.properties["is_base_hull"] = True
+            model.base_hull.is_base_hull = True
 
     def made(self) -> list[str]:
         """Say what was made; nothing of it needs mending."""
@@ -128,9 +128,15 @@ class MissingParts:
                 if keeps_borders and finer.triangle_count > _MORE * wanted and has_open_borders(finer):
                     floor = finer.triangle_count
             name = lod_names.of_level(model.finest.name, level)
-            made = replace(model.finest, name=name, mesh=finer, lod=level, skin=None)
-            made.properties = {"source": model.thing.name}
-            model.levels[level] = made
+            model.levels[level] = replace(
+                model.finest,
+                name=name,
+                mesh=finer,
+                lod=level,
+                skin=None,
+                to_object=None,
+                generated_from=model.thing.name,
+            )
             counts.append(f"{finer.triangle_count:,}")
         if floor:
             text = (
@@ -183,7 +189,7 @@ class MissingParts:
         if model.hulls:
             return np.concatenate([hull.mesh.points for hull in model.hulls if hull.mesh is not None])
         for node in (model.physics, *(model.levels.get(level) for level in (2, 1)), model.finest):
-            if node is None or node.mesh is None or "source" in node.properties:
+            if node is None or node.mesh is None or node.generated_from:
                 continue
             if node.mesh.triangle_count:
                 return _used_points(node.mesh)
@@ -191,7 +197,7 @@ class MissingParts:
 
     def _hull(self, model: PlacedModel, mesh: Mesh, what: str) -> Node:
         node = replace(model.finest, name=f"{model.finest.name} {what}", mesh=mesh, role=Role.HULL)
-        return replace(node, skeleton=None, skin=None, properties={"source": model.thing.name})
+        return replace(node, skeleton=None, skin=None, to_object=None, generated_from=model.thing.name)
 
 
 def _used_points(mesh: Mesh) -> Any:

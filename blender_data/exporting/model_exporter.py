@@ -129,7 +129,7 @@ class ModelExport(SceneExport):
             finest = thing.meshferry.lod_of
             if finest in place and finest != thing:
                 self.scene.nodes[number].lod = max(1, thing.meshferry.lod)
-                self.scene.nodes[number].properties["lod_of"] = place[finest]
+                self.scene.nodes[number].lod_of = place[finest]
         self._say_lost_parents(place)
         self.notices += meshes.notices
         self.scene.findings += meshes.reader.findings
@@ -172,9 +172,7 @@ class ModelExport(SceneExport):
         sources = [thing, *(source for member in members for source in (member, *instances.objects_shown_by(member)))]
         node = Node(names.file_name(thing), mesh=join(parts), skeleton=skeleton, choices=import_choices.read(*sources))
         carrier = armature or thing
-        node.properties["world"] = transforms.world(self._evaluated(carrier)) @ np.linalg.pinv(
-            self._file_space(carrier)
-        )
+        node.world = transforms.world(self._evaluated(carrier)) @ np.linalg.pinv(self._file_space(carrier))
         return node
 
     def _member_parts(

@@ -91,7 +91,7 @@ class PlacedExport(SceneExport):
         super().__init__(context, source, options, name, capabilities)
         self.as_imported = bool(options["use_as_imported"])
         if self.as_imported:
-            self.scene.properties["as_imported"] = True
+            self.scene.as_imported = True
         self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
         self.stands: dict[bpy.types.Object, _Stand] = {}
         self.stand_ins: dict[bpy.types.Object, bpy.types.Object] = {}
@@ -139,7 +139,7 @@ class PlacedExport(SceneExport):
                 for finding in missing.costs:
                     self.warn(finding)
                 # Reported, but none of it is a loss.
-                self.scene.properties["made"] = made + [str(finding) for finding in missing.costs]
+                self.scene.notes = made + [str(finding) for finding in missing.costs]
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
             self._read_materials([*parts, *copies])
@@ -186,7 +186,7 @@ class PlacedExport(SceneExport):
         )
         inside = _snapped(into @ read.place)
         if not np.array_equal(inside, np.identity(4)):
-            node.properties["to_object"] = joint_poses.inverse(inside)
+            node.to_object = joint_poses.inverse(inside)
         if rig is not None:
             node.skin = skin_reading.read_skin(finest, self._relative(finest, rig), self._stand(rig).space)
         model = PlacedModel(finest, node, mesh)
@@ -194,7 +194,7 @@ class PlacedExport(SceneExport):
             coarser = self._beside(thing, read, into, armature)
             if coarser is not None:
                 name = lod_names.of_level(node.name, level)
-                model.levels[level] = replace(node, name=name, mesh=coarser, lod=level, skin=None, properties={})
+                model.levels[level] = replace(node, name=name, mesh=coarser, lod=level, skin=None, to_object=None)
         self._read_shapes(model, objects, read, into, armature)
         return model
 
@@ -209,7 +209,7 @@ class PlacedExport(SceneExport):
         """Read the physics shape and the hulls of a model; nothing deforms them."""
 
         def node(thing: bpy.types.Object, role: Role, mesh: Mesh) -> Node:
-            bare = replace(model.finest, name=names.file_name(thing), mesh=mesh, role=role, properties={})
+            bare = replace(model.finest, name=names.file_name(thing), mesh=mesh, role=role, to_object=None)
             return replace(bare, skeleton=None, skin=None)
 
         if objects.physics is not None:
@@ -223,7 +223,7 @@ class PlacedExport(SceneExport):
             mesh = self._placed(part, into, self._laid(part, finest))
             made = node(thing, Role.HULL, mesh)
             if thing == objects.base_hull:
-                made.properties["is_base_hull"] = True
+                made.is_base_hull = True
                 model.base_hull = made
             else:
                 model.hulls.append(made)
@@ -434,7 +434,7 @@ class PlacedExport(SceneExport):
         if np.array_equal(matrix, np.identity(4)):
             return part.mesh
         mesh = transformed(part.mesh, matrix)
-        return replace(mesh, surfaces=[level_slots.without_domains(surface) for surface in mesh.surfaces])
+        return replace(mesh, surfaces=[surface.without_domains() for surface in mesh.surfaces])
 
     # -- materials ------------------------------------------------------------------------------
 

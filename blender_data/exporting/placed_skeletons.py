@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -38,7 +40,7 @@ def placed_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
         )
         for number, joint in enumerate(read.skeleton.joints)
     ]
-    return Skeleton(read.skeleton.name, joints, properties=dict(read.skeleton.properties))
+    return replace(read.skeleton, joints=joints, choices=())
 
 
 def _rounded(values: Matrix4) -> list[float]:

@@ -10,6 +10,7 @@ import bpy
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.findings import Finding
 from ...io_formats.core.scene import Scene
+from ..properties import stored_fields
 from ..steps import Steps
 from .object_selection import Source
 
@@ -33,9 +34,9 @@ class SceneExport:
         self.options = options
         self.capabilities = capabilities
         self.scene = Scene(name)
-        self.scene.properties["tolerance"] = float(options["tolerance"])
+        self.scene.tolerance = float(options["tolerance"])
         if source.collection is not None:
-            self.scene.properties["source_name"] = source.collection.meshferry.source_name
+            self.scene.source_name = stored_fields(source.collection.meshferry, Scene).get("source_name", "")
         self.notices: list[str] = []
 
     def warn(self, finding: Finding) -> None:

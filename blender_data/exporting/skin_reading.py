@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.scene import Skin
+from ..properties import stored_fields
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -46,14 +47,10 @@ def read_skin(thing: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Ski
         bind_shape = space @ bind_shape
         inverse_bind = inverse_bind @ np.linalg.pinv(space)
         positions = positions @ space[:3, :3].T
-    skin = Skin([joint.name for joint in kept.joints], inverse_bind, bind_shape)
+    skin = Skin([joint.name for joint in kept.joints], inverse_bind, bind_shape, **stored_fields(kept, Skin))
     if kept.has_positions:
         skin.joint_positions = positions
-        skin.properties["alt_inverse_bind"] = np.array([_matrix(joint.alt_inverse_bind) for joint in kept.joints])
-    if kept.has_pelvis_offset:
-        skin.properties["pelvis_offset"] = float(kept.pelvis_offset)
-    if kept.lock_scale:
-        skin.properties["lock_scale"] = True
+        skin.alt_inverse_bind = np.array([_matrix(joint.alt_inverse_bind) for joint in kept.joints])
     return skin
 
 

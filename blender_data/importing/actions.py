@@ -17,6 +17,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Clip, Skeleton, TransformTrack
 from .. import compat, joint_poses
 from ..exporting import pose_curves
+from ..properties import store_fields
 from .armatures import BoneMap
 
 _LINEAR = 1
@@ -142,10 +143,7 @@ class ClipActions:
     def curves_for(self, owner: bpy.types.ID, label: str) -> Any:
         """Return the f-curves of this clip for a data block, and note that it plays them."""
         curves, action, slot = self.curves.curves_for(owner, label)
-        action.meshferry.clip_name = self.clip.name
-        action.meshferry.fps = self.clip.fps
-        action.meshferry.frame_count = self.clip.frame_count
-        action.meshferry.root_motion = bool(self.clip.properties.get("root_motion", False))
+        store_fields(action.meshferry, self.clip)
         self.assigned.append((owner, action, slot))
         return curves
 
@@ -199,9 +197,7 @@ class PlayedBefore:
         """Let an armature that knows of no skeleton file refer to that of its animations."""
         if self.armature is None or any(self.reference):
             return
-        kept = self.armature.meshferry
-        kept.skeleton_guid = str(skeleton.properties.get("guid", ""))
-        kept.skeleton_path = str(skeleton.properties.get("path", ""))
+        store_fields(self.armature.meshferry, skeleton)
 
     def note(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> None:
         """Remember how the bones that are about to be keyed keep their rotation."""

@@ -20,6 +20,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Joint, Skeleton
 from .. import import_choices, joint_poses, names
 from ..joint_poses import Array
+from ..properties import store_fields
 from . import drawn_bones
 from .selection import Selection
 
@@ -105,8 +106,7 @@ def build(
     import_choices.write(made, skeleton.choices)
     made.rotation_mode = "QUATERNION"
     made.show_in_front = True
-    made.meshferry.skeleton_guid = str(skeleton.properties.get("guid", ""))
-    made.meshferry.skeleton_path = str(skeleton.properties.get("path", ""))
+    store_fields(made.meshferry, skeleton)
     if len(skeleton.joints) >= _STICKS_FROM:
         data.display_type = "STICK"
     bind, parents = bind_matrices(skeleton), parents_of(skeleton)

@@ -19,6 +19,7 @@ from ...io_formats.core.scene import Clip, FloatArray, Layer, Mesh, Node, Role, 
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from .. import compat, names, quantised_values, surfaces
+from ..properties import store_fields
 from ..steps import Step, Steps, finish, scaled
 from ..time_line import TimeLine
 from . import armature_matching, armatures, helper_bones, hull_faces, meshes, objects, shape_keys, skins
@@ -177,11 +178,9 @@ class _Import:
             return next(iter(homes), self.context.scene.collection)
         collection: bpy.types.Collection = self.keep(bpy.data.collections.new(names.fit(self.scene.name)))
         collection.meshferry.from_file = True
-        collection.meshferry.file_format = str(self.scene.properties.get("format", ""))
+        store_fields(collection.meshferry, self.scene)
         collection.meshferry.source_path = self.source_path
-        collection.meshferry.source_name = names.readable(str(self.scene.properties.get("source_name", "")))
-        level_names = self.scene.properties.get("level_names", ())
-        hidden = objects.link_levels(collection, self.armatures, self.objects, self.keep, level_names)
+        hidden = objects.link_levels(collection, self.armatures, self.objects, self.keep, self.scene.level_names)
         self.context.scene.collection.children.link(collection)
         self.context.view_layer.update()
         objects.hide_levels(self.context.view_layer, hidden)
@@ -263,12 +262,12 @@ class _Import:
 
     def bones_of(self, node: Node) -> BoneMap | None:
         """Return the bones of a node; shapes hang on the armature of what they are the shapes of."""
-        owner = node.properties.get("shape_of") if node.skeleton is None else None
+        owner = node.shape_of if node.skeleton is None else None
         skeleton = node.skeleton if owner is None else self.scene.nodes[owner].skeleton
         return None if skeleton is None else self.bones[skeleton]
 
     def has_placed_models(self) -> bool:
-        name = self.scene.properties.get("format")
+        name = self.scene.format
         return any(known.name == name and known.capabilities.placed_models for known in registry.FORMATS)
 
     # -- objects and meshes ---------------------------------------------------------------------
@@ -297,7 +296,7 @@ class _Import:
 
     def is_bound_like_its_finest(self, node: Node) -> bool:
         """Tell whether a coarser level shares the binding of its finest one, where it is kept once for all."""
-        finest = node.properties.get("lod_of")
+        finest = node.lod_of
         return finest is not None and self.scene.nodes[finest].skin is node.skin
 
     def mesh(

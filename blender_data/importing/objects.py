@@ -9,6 +9,7 @@ import bpy
 
 from ...io_formats.core.scene import Node, Role
 from .. import import_choices, names
+from ..properties import store_fields
 
 _EMPTY_SIZE = 0.25
 
@@ -28,7 +29,7 @@ def build_object(node: Node, data: bpy.types.Mesh | None, keep: Callable[[bpy.ty
     made.location = node.translation
     made.rotation_quaternion = node.rotation
     made.scale = node.scale
-    made.meshferry.is_root = bool(node.properties.get("is_root", False))
+    store_fields(made.meshferry, node)
     if made.data is None:
         made.empty_display_type = "ARROWS"
         made.empty_display_size = _EMPTY_SIZE
@@ -58,26 +59,23 @@ def hang_on_armature(made: bpy.types.Object, armature: bpy.types.Object, groups:
 
 
 def set_level(made: bpy.types.Object, node: Node, of_nodes: Sequence[bpy.types.Object]) -> None:
-    """Keep a node's level of detail, and which object is the finest of its levels."""
-    made.meshferry.lod = node.lod
-    finest = node.properties.get("lod_of")
-    if finest is not None:
-        made.meshferry.lod_of = of_nodes[finest]
+    """Store which object is the finest level of detail of a node."""
+    if node.lod_of is not None:
+        made.meshferry.lod_of = of_nodes[node.lod_of]
 
 
 def set_role(made: bpy.types.Object, node: Node, of_nodes: Sequence[bpy.types.Object]) -> None:
     """Keep what a node is for, and whose physics shape or hull it is."""
     kept = made.meshferry
-    kept.role = "BASE_HULL" if node.role is Role.HULL and node.properties.get("is_base_hull") else node.role.name
-    owner = node.properties.get("shape_of")
-    if owner is not None:
-        kept.shape_of = of_nodes[owner]
+    kept.role = "BASE_HULL" if node.role is Role.HULL and node.is_base_hull else node.role.name
+    if node.shape_of is not None:
+        kept.shape_of = of_nodes[node.shape_of]
 
 
 def point_to_parts(nodes: Sequence[Node], of_nodes: Sequence[bpy.types.Object]) -> None:
     """Let the finest object of each model know its coarser levels and its physics shape, where artists pick them."""
     for node, made in zip(nodes, of_nodes, strict=True):
-        finest, shaped = node.properties.get("lod_of"), node.properties.get("shape_of")
+        finest, shaped = node.lod_of, node.shape_of
         if node.role is Role.RENDER and finest is not None and 0 < node.lod <= len(_LEVELS):
             setattr(of_nodes[finest].meshferry, _LEVELS[node.lod - 1], made)
         elif node.role is Role.PHYSICS and shaped is not None:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.scene import Skin
 from .. import names
+from ..properties import store_fields
 
 
 def write(made: bpy.types.Object, skin: Skin) -> None:
@@ -16,11 +17,8 @@ def write(made: bpy.types.Object, skin: Skin) -> None:
     kept.bind_shape = _row_by_row(skin.bind_shape)
     kept.given_matrix = _row_by_row(np.array(made.matrix_basis, np.float64))
     kept.has_positions = skin.joint_positions is not None
-    kept.lock_scale = bool(skin.properties.get("lock_scale", False))
-    offset = skin.properties.get("pelvis_offset")
-    kept.has_pelvis_offset = offset is not None
-    kept.pelvis_offset = 0.0 if offset is None else float(offset)
-    others = skin.properties.get("alt_inverse_bind")
+    store_fields(kept, skin)
+    others = skin.alt_inverse_bind
     for number, name in enumerate(skin.joint_names):
         joint = kept.joints.add()
         joint.name = names.readable(name)

@@ -146,7 +146,7 @@ class IntoBlender:
 def _fitted(scene: Scene, can: Capabilities) -> list[str]:
     """Take out of a scene what a kind of file cannot hold; return what that was."""
     lost = losses(scene, can)
-    came_from = scene.properties.get("format")
+    came_from = scene.format
     fit(scene, can, by_name(came_from).capabilities if came_from else None)
     if not can.clips:
         scene.clips = []  # meshes stand as they rest

@@ -111,7 +111,7 @@ class PartWriter:
         if can.vertex_clips and any(clip.vertices for clip in scene.clips):
             # What bones do to meshes is in the file, if not the bones themselves.
             baked = losses(Scene("", whole.nodes, whole.skeletons, whole.clips), can)
-            scene.properties["made"] = [*scene.properties.get("made", ()), *(t for t in baked if _BONES.search(t))]
+            scene.notes = [*scene.notes, *(t for t in baked if _BONES.search(t))]
         scene.warnings += [text for text in (*part.left_out, *losses(whole, can)) if text not in scene.warnings]
 
     def write_objects(

@@ -48,11 +48,11 @@ class SceneWriter:
             if not target.capabilities.meshes:
                 scene.nodes = []  # who asks for an animation loses no mesh
             lost.extend(losses(scene, target.capabilities))
-            source = scene.properties.get("format")
+            source = scene.format
             came_from = by_name(source).capabilities if source else None
             if came_from is not None and came_from.placed_models and target.capabilities.placed_models:
                 # Scenes out of Blender say it themselves.
-                scene.properties["as_imported"] = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
+                scene.as_imported = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
             fit(scene, target.capabilities, came_from)
             joinable = _is_joinable(scene, options)
             found = api.files_of(scene, target, options)
@@ -78,9 +78,9 @@ class SceneWriter:
                     target,
                     given,
                     stem=api.scene_name(written.target),
-                    ignore_errors=bool(scene.properties.get("as_imported")),
+                    ignore_errors=scene.as_imported,
                 )
-                made = scene.properties.get("made", ())
+                made = scene.notes
                 lacking = [text for text in (*lost, *encoded.losses) if text not in made]
                 written.tell([*unsaid, *encoded.warnings], lacking, strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)

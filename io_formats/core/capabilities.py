@@ -185,7 +185,7 @@ def _surface_losses(mesh: Mesh) -> list[tuple[str, int]]:
     """Count what is lost where surfaces become plain materials, those of one name together."""
     return [
         (_APART, len(mesh.surfaces) - len({surface.name for surface in mesh.surfaces})),
-        ("lightmap setting", sum("lightmap_resolution" in surface.properties for surface in mesh.surfaces)),
+        ("lightmap setting", sum(surface.has_lightmap for surface in mesh.surfaces)),
     ]
 
 

@@ -8,7 +8,7 @@ F frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -21,6 +21,18 @@ from .findings import Finding
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
 AnyArray = npt.NDArray[Any]
+Matrix4 = npt.NDArray[np.float64]
+"""(4, 4) for column vectors."""
+
+NORMAL_TOLERANCE = 5e-4
+"""Largest difference of two normals that are written as one, if an export says nothing else."""
+
+
+class PassThrough:
+    """Base of values that only the code of one format understands.
+
+    All other code copies the reference with the object that carries it and never looks inside.
+    """
 
 
 @dataclass(frozen=True)
@@ -121,10 +133,30 @@ class Surface:
     shape_keys: dict[str, str] | None = None
     """Names of the mesh's shape keys that the surface holds, each with its name in the file; None: those that
     move one of its points."""
-    properties: dict[str, Any] = field(default_factory=dict)
-    """``lightmap_channel`` (int), ``lightmap_resolution`` (int), ``base_name`` (name of the base shape);
-    ``position_domain`` (6 floats: least, then most) and ``uv_domain`` (4 floats) that a file quantised the surface's
-    values over, in the axes of the mesh; …"""
+    lightmap_channel: int | None = None
+    """UV channel of the lightmap."""
+    lightmap_resolution: int | None = None
+    """Lightmap size as a code: 32 pixels shifted left by it."""
+    base_name: str = ""
+    """Name of the base shape."""
+    order: int | None = None
+    """Index of the surface in its file; None if it did not come from a file."""
+    is_empty: bool = False
+    """Whether the surface had no triangles in its file, so that it is written without any."""
+    position_domain: tuple[float, ...] | None = None
+    """Range that a file quantised the positions over, in the axes of the mesh: 3 minima, 3 maxima."""
+    uv_domain: tuple[float, ...] | None = None
+    """Range that a file quantised the UVs over: 2 minima, 2 maxima."""
+
+    @property
+    def has_lightmap(self) -> bool:
+        return self.lightmap_channel is not None or self.lightmap_resolution is not None
+
+    def without_domains(self) -> Surface:
+        """Return the surface without quantisation ranges, which only hold for the vertices of the file."""
+        if self.position_domain is None and self.uv_domain is None:
+            return self
+        return replace(self, position_domain=None, uv_domain=None)
 
 
 @dataclass
@@ -205,8 +237,12 @@ class Skin:
     """(4, 4): from the mesh's own space into the skeleton's; the node's transform says the same where it can."""
     joint_positions: npt.NDArray[np.float64] | None = None
     """(n, 3) wanted positions of the joints relative to their parents, in metres, where the file overrides them."""
-    properties: dict[str, Any] = field(default_factory=dict)
-    """``pelvis_offset`` (float), ``lock_scale`` (bool), ``alt_inverse_bind`` (n, 4, 4), …"""
+    alt_inverse_bind: npt.NDArray[np.float64] | None = None
+    """(n, 4, 4) second set of inverse bind matrices, where the file has one."""
+    pelvis_offset: float | None = None
+    """Metres by which the whole figure is lifted."""
+    lock_scale: bool = False
+    """Whether the joints with ``joint_positions`` ignore the sliders of the body shape."""
 
 
 @dataclass
@@ -232,7 +268,6 @@ class Material:
     emission: float = 0.0
     """Mean of the emitted colour times its strength."""
     texture: Texture | None = None
-    properties: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -252,12 +287,28 @@ class Node:
     """How the mesh is bound to ``skeleton``, where the file says more than the joints' own rest."""
     choices: tuple[ImportChoice, ...] = ()
     """Of the objects that the node was made from."""
-    properties: dict[str, Any] = field(default_factory=dict)
-    """``lod_of`` (int): number of the node of which this is a coarser level; ``shape_of`` (int): number of the node
-    of which this is the physics shape or a hull; ``is_base_hull`` (bool): of a hull, that it is the one around
-    everything; ``source`` (str): name of the object that a made level or shape comes from; ``to_object`` (4, 4): from
-    the node's space into that of the object in Blender, where that mirrors or shears; ``world`` (4, 4): where a
-    mesh that is written around an origin of its own stands among the others, for those that join them; …"""
+    is_root: bool = False
+    """Whether the node is a root of its file, rather than a child of a root that is named like the collection."""
+    lod_of: int | None = None
+    """Index of the node of which this is a coarser level of detail."""
+    shape_of: int | None = None
+    """Index of the node of which this is the physics mesh or a hull."""
+    is_base_hull: bool = False
+    """Whether a hull is the one around the whole model."""
+    generated_from: str = ""
+    """Name of the object that an export generated this level of detail or hull from."""
+    to_object: Matrix4 | None = None
+    """From the space of the node into that of its object in Blender, where that mirrors or shears."""
+    world: Matrix4 | None = None
+    """From the space of the node into world space, where the transform above does not lead there."""
+    submodel: int = 0
+    """Which of the files of a model with too many materials for one the node becomes."""
+    pass_through: PassThrough | None = None
+
+    @property
+    def model(self) -> int | None:
+        """Index of the node that this level of detail, physics mesh or hull belongs to."""
+        return self.shape_of if self.lod_of is None else self.lod_of
 
 
 @dataclass
@@ -290,8 +341,11 @@ class Skeleton:
     has_bind: bool = True
     """Whether the file holds bind transforms; otherwise those here are the first frame of its animation."""
     choices: tuple[ImportChoice, ...] = ()
-    properties: dict[str, Any] = field(default_factory=dict)
-    """``guid`` and ``path`` (str) of a skeleton that stands in a file of its own, …"""
+    guid: str = ""
+    """Identity of the skeleton, where it is a file of its own."""
+    path: str = ""
+    """Path of that file inside the target program's project."""
+    pass_through: PassThrough | None = None
 
 
 @dataclass
@@ -334,10 +388,10 @@ class Clip:
     frame_count: int
     transforms: list[TransformTrack] = field(default_factory=list)
     vertices: list[VertexTrack] = field(default_factory=list)
-    properties: dict[str, Any] = field(default_factory=dict)
-    """``root_motion`` (bool), …"""
     has_own_rate: bool = False
     """Whether ``fps`` was read from a file, so that a format without frame rates loses it."""
+    root_motion: bool = False
+    """Whether the movement of the root joint moves the whole figure."""
 
 
 @dataclass
@@ -350,12 +404,41 @@ class Scene:
     clips: list[Clip] = field(default_factory=list)
     materials: list[Material] = field(default_factory=list)
     """What is known of materials that meshes name; those of which nothing is known are not here."""
-    properties: dict[str, Any] = field(default_factory=dict)
-    """``format`` (str): name of the format of the file that was read; ``as_imported`` (bool): what came from a file is
-    to be written as it came; ``made`` (list of str): those of ``warnings`` that tell of no loss; …"""
     warnings: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     """Those of ``warnings`` that name objects to select or have a fix; only scenes out of Blender have any."""
+    notes: list[str] = field(default_factory=list)
+    """Those of ``warnings`` that report no loss, so that a strict run accepts them."""
+    format: str = ""
+    """Name of the format of the file that was read; empty for a scene out of Blender."""
+    source_name: str = ""
+    """Name that the file gives itself inside, where that is not its file name."""
+    level_names: tuple[str, ...] = ()
+    """What the format calls its levels of detail, the finest first."""
+    as_imported: bool = False
+    """Whether models that came from a file are written as they came."""
+    tolerance: float = NORMAL_TOLERANCE
+    """Largest difference of two normals or tangents that an export writes as one."""
+
+    def part(
+        self,
+        name: str,
+        nodes: Iterable[Node] = (),
+        skeletons: Iterable[Skeleton] = (),
+        clips: Iterable[Clip] = (),
+        materials: Iterable[Material] = (),
+    ) -> Scene:
+        """Return a scene with some of the content and the settings of this one, without its warnings."""
+        return replace(
+            self,
+            name=name,
+            nodes=list(nodes),
+            skeletons=list(skeletons),
+            clips=list(clips),
+            materials=list(materials),
+            warnings=[],
+            findings=[],
+        )
 
     @property
     def triangle_count(self) -> int:

@@ -37,7 +37,7 @@ class DocumentBuilder:
         self.options = resolve(EXPORT_OPTIONS, options)
         self.basis = to_blender(str(self.options["axes"])).inverse
         self.node, mesh = only_mesh(scene, "MeshSerializer2")
-        tolerance = float(scene.properties.get("tolerance", 5e-4))
+        tolerance = scene.tolerance
         has_tangents = writes_tangents(mesh, self.options)
         self.mesh = split_by_vertices(mesh, self.options, tolerance, name=self.node.name, warn=self.warn)
         refuse_too_large(self.mesh, self.node.name)
@@ -59,7 +59,7 @@ class DocumentBuilder:
     def quantised(self) -> Document:
         """Return a document with positions, UVs and triangles."""
         points = self.basis.vectors(self.mesh.points)
-        domain = self.kept_domain("position_domain", 3, points)
+        domain = self.kept_domain(3, points)
         self.is_moved = domain is None
         if domain is None:
             domain = self.exact_domain(points, _POSITION_MARGIN, "it reaches")
@@ -71,18 +71,18 @@ class DocumentBuilder:
         )
         if self.mesh.uvs:
             uvs = self.finite_uvs()
-            domain = self.kept_domain("uv_domain", 2, uvs)
+            domain = self.kept_domain(2, uvs)
             self.is_moved |= domain is None
             if domain is None:
                 domain = self.exact_domain(uvs, _UV_MARGIN, "its UVs reach")
             document.uvs, document.uv_bounds = to_steps(quantised_exactly(uvs, domain)), interleaved(domain)
         return document
 
-    def kept_domain(self, key: str, axes: int, values: FloatArray) -> FloatArray | None:
+    def kept_domain(self, axes: int, values: FloatArray) -> FloatArray | None:
         """Return the value range of the imported file in the file's axes, or None if the values are not on its grid."""
-        found = {tuple(surface.properties.get(key, ())) for surface in self.mesh.surfaces}
-        numbers = next(iter(found)) if len(found) == 1 else ()
-        if len(numbers) != 2 * axes:
+        found = {surface.uv_domain if axes == 2 else surface.position_domain for surface in self.mesh.surfaces}
+        numbers = next(iter(found)) if len(found) == 1 else None
+        if numbers is None or len(numbers) != 2 * axes:
             return None
         domain = np.array(numbers, np.float32).reshape(2, axes)
         if not (np.isfinite(domain).all() and (domain[0] <= domain[1]).all()):

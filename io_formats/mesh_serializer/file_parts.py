@@ -55,9 +55,7 @@ def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Nod
     def warn(text: str) -> None:
         scene.warnings.append(f"{node.name}: {text}")
 
-    mesh = split_by_vertices(
-        node.mesh, options, float(scene.properties.get("tolerance", 5e-4)), name=node.name, warn=warn
-    )
+    mesh = split_by_vertices(node.mesh, options, scene.tolerance, name=node.name, warn=warn)
     if not is_too_large(mesh):
         yield whole
         return
@@ -70,6 +68,6 @@ def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Nod
         f"more than {MOST_SAFE:,}; split into {len(cuts)} files"
     )
     scene.warnings.append(said)
-    scene.properties["made"] = [*scene.properties.get("made", ()), said]  # information, not a loss
+    scene.notes = [*scene.notes, said]  # information, not a loss
     for number in range(len(cuts)):
         yield replace(whole, name=f"{node.name}_{number + 1}", mesh=part_of_slots(numbered, [number]))

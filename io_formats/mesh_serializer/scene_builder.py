@@ -64,9 +64,7 @@ class SceneBuilder:
             corner_point=flip_winding(document.triangles.astype(np.int32).reshape(-1)),
             material_index=np.repeat(np.arange(len(slots), dtype=np.int32), slots),
             materials=names,
-            surfaces=[
-                Surface(name, uvs=(True,) * (document.uvs is not None), properties=self.ranges()) for name in names
-            ],
+            surfaces=[self.surface(name) for name in names],
         )
         if document.uvs is not None:
             mesh.uvs = [Layer(UV_NAME, self.values(document.uvs, document.uv_bounds, "UV", "UVs"))]
@@ -82,16 +80,16 @@ class SceneBuilder:
         mesh.custom = self.weights()
         return mesh
 
-    def ranges(self) -> dict[str, Any]:
-        """Return the properties that hold the value ranges of the file."""
+    def surface(self, name: str) -> Surface:
+        """Return a surface with the value ranges of the file."""
         document = self.document
-        found: dict[str, Any] = {}
+        surface = Surface(name, uvs=(True,) * (document.uvs is not None))
         if document.position_bounds is not None:
             domain = turned_domain(domain_of(document.position_bounds), self.basis)
-            found["position_domain"] = tuple(domain.reshape(-1).tolist())
+            surface.position_domain = tuple(domain.reshape(-1).tolist())
         if document.uv_bounds is not None:
-            found["uv_domain"] = tuple(domain_of(document.uv_bounds).reshape(-1).tolist())
-        return found
+            surface.uv_domain = tuple(domain_of(document.uv_bounds).reshape(-1).tolist())
+        return surface
 
     def values(self, stored: AnyArray, bounds: AnyArray | None, one: str, many: str) -> FloatArray:
         """Return positions or UVs as floats; NaN and infinite values of version 1 become 0."""

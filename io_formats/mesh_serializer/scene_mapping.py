@@ -16,8 +16,8 @@ def to_scene(document: Document, name: str, options: Mapping[str, Any] | None = 
     """Map a file to Blender's space with the options of ``options.IMPORT_OPTIONS``.
 
     The scene has one node with one mesh, whose layers have one value for each point, in the order of the file. Its
-    single material has no name; submeshes of a variant get one material each. ``Surface.properties`` hold
-    ``position_domain`` and ``uv_domain``, and the layers of normals and tangents hold ``stored``, so that unchanged
+    single material has no name; submeshes of a variant get one material each. Surfaces hold ``position_domain``
+    and ``uv_domain``, and the layers of normals and tangents hold ``stored``, so that unchanged
     values are written with their imported bytes. Repairs are reported in ``scene.warnings``.
     """
     return SceneBuilder(document, name, options).scene

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ..core.capabilities import Capabilities
-from ..core.scene import AnyArray, Layer, Mesh, Node, Role, Scene, Surface
+from ..core.scene import AnyArray, Layer, Mesh, Node, Role, Scene
 from ..geometry.quaternions import matrices_to_quaternions
 from ..geometry.transforms import matrix_of_transform
 from ..geometry.vectors import cofactors
@@ -17,7 +17,6 @@ from .lod import separate, without_level
 
 Matrix = npt.NDArray[np.float64]
 _IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-_DOMAINS = frozenset({"position_domain", "uv_domain"})
 _ALIGNED = 1e-6
 """Matrices that differ by less are the same: they come out of divisions."""
 
@@ -49,7 +48,7 @@ def fit(scene: Scene, can: Capabilities, came_from: Capabilities | None = None) 
 
 def _with_slots_of_finest(nodes: Sequence[Node]) -> list[Node]:
     """Name the materials of all levels of a model as those of the finest, without its level, in the same order."""
-    owners = [node.properties.get("lod_of") for node in nodes]
+    owners = [node.lod_of for node in nodes]
     named: dict[int, list[str]] = {}
     for owner in owners:
         mesh = nodes[owner].mesh if owner is not None else None
@@ -91,14 +90,13 @@ def _leave_out(scene: Scene, kept: Sequence[bool]) -> None:
         ]
 
 
-def _renumbered(node: Node, places: dict[int, int]) -> Node:
-    """Return a node that names others by their new numbers."""
-    properties = dict(node.properties)
-    for key in ("lod_of", "shape_of"):
-        number = properties.pop(key, None)
-        if number in places:
-            properties[key] = places[number]
-    return replace(node, properties=properties)
+def _renumbered(node: Node, places: Mapping[int, int]) -> Node:
+    """Return a node that refers to others by their new numbers."""
+    return replace(node, lod_of=_renumber(node.lod_of, places), shape_of=_renumber(node.shape_of, places))
+
+
+def _renumber(number: int | None, places: Mapping[int, int]) -> int | None:
+    return None if number is None else places.get(number)
 
 
 def place(scene: Scene) -> None:
@@ -120,7 +118,7 @@ def _placed(nodes: Sequence[Node]) -> list[Node]:
         if node.mesh is None or node.skeleton is not None:
             placed.append(replace(node, parent=-1))
             continue
-        owner = node.properties.get("lod_of", node.properties.get("shape_of", number))
+        owner = number if node.model is None else node.model
         if not (0 <= owner < len(nodes)) or nodes[owner].mesh is None:
             owner = number
         frame = _frame(nodes[owner], worlds[owner])
@@ -172,8 +170,10 @@ def flatten(scene: Scene) -> None:
         places[index] = len(flat)
         in_place = node.skeleton is not None and node.skin is None
         mesh = node.mesh if in_place else moved(node.mesh, worlds[index])
-        bare = Node(node.name, mesh=mesh, skeleton=node.skeleton, role=node.role, lod=node.lod)
-        flat.append(replace(bare, properties=node.properties, choices=node.choices))
+        translation, rotation, scale = _IDENTITY
+        flat.append(
+            replace(node, parent=-1, translation=translation, rotation=rotation, scale=scale, mesh=mesh, skin=None)
+        )
     scene.nodes = [_renumbered(node, places) for node in flat]
     for clip in scene.clips:
         clip.transforms = [track for track in clip.transforms if track.skeleton is not None]
@@ -225,7 +225,7 @@ def moved(mesh: Mesh, world: Matrix) -> Mesh:
             )
             for key in mesh.shape_keys
         ],
-        surfaces=[_without_domains(surface) for surface in mesh.surfaces],
+        surfaces=[surface.without_domains() for surface in mesh.surfaces],
     )
     return _turned_around(moved) if mirrored else moved
 
@@ -244,15 +244,7 @@ def meshes_in_one_space(nodes: Sequence[Node]) -> list[Mesh]:
 
 
 def _world(node: Node) -> Matrix:
-    return np.asarray(node.properties.get("world", np.identity(4)), np.float64)
-
-
-def _without_domains(surface: Surface) -> Surface:
-    """Return a surface that does not say any more over which values its file held its points: they have moved."""
-    if _DOMAINS.isdisjoint(surface.properties):
-        return surface
-    kept = {key: value for key, value in surface.properties.items() if key not in _DOMAINS}
-    return replace(surface, properties=kept)
+    return np.identity(4) if node.world is None else node.world
 
 
 def _points(points: AnyArray, world: Matrix) -> AnyArray:

@@ -37,8 +37,8 @@ def separate(scene: Scene) -> Scene:
     """Give each level of detail a node of its own.
 
     The finest stays in its node; the coarser follow at the end with their ``lod`` (1, 2 …, without gaps) and
-    ``properties["lod_of"]``, the number of the finest one's node. Surfaces keep their names and remember their place
-    in ``properties["order"]``, so that ``join_levels`` makes the same mesh again.
+    ``lod_of``, the number of the finest one's node. Surfaces keep their names and their ``order``, so that
+    ``join_levels`` makes the same mesh again.
     """
     moving = {track.target for clip in scene.clips for track in clip.vertices}
     nodes = list(scene.nodes)
@@ -52,18 +52,15 @@ def separate(scene: Scene) -> Scene:
             continue
         ordered = replace(
             node.mesh,
-            surfaces=[
-                replace(surface, properties={**surface.properties, "order": place})
-                for place, surface in enumerate(node.mesh.surfaces)
-            ],
+            surfaces=[replace(surface, order=place) for place, surface in enumerate(node.mesh.surfaces)],
         )
         for lod, slots in enumerate(levels):
-            part = replace(node, mesh=part_of_slots(ordered, slots), properties=dict(node.properties))
+            part = replace(node, mesh=part_of_slots(ordered, slots))
             if lod == 0:
                 nodes[number] = part
             else:
                 part.name, part.lod = f"{node.name}_lod_{lod}", lod
-                part.properties["lod_of"] = number
+                part.lod_of = number
                 nodes.append(part)
     return replace(scene, nodes=nodes)
 
@@ -82,7 +79,7 @@ def coarser_nodes(scene: Scene, number: int) -> list[Node]:
     found = [
         node
         for place, node in enumerate(scene.nodes)
-        if place != number and node.mesh is not None and node.properties.get("lod_of") == number
+        if place != number and node.mesh is not None and node.lod_of == number
     ]
     return sorted(found, key=lambda node: node.lod)
 
@@ -92,7 +89,7 @@ def join_levels(finest: Node, coarser: Sequence[Node]) -> Node:
 
     A coarser surface whose name says no level, or is also that of a finer one, is named anew after its node's
     ``lod``; then finer surfaces of that name that say no level become ``_lod_0``. Surfaces that remember their place
-    in the file (``properties["order"]``) come in that order.
+    in the file (``order``) come in that order.
     """
     if finest.mesh is None or not coarser:
         return finest
@@ -119,7 +116,7 @@ def join_levels(finest: Node, coarser: Sequence[Node]) -> Node:
 
 def _in_order(mesh: Mesh) -> Mesh:
     """Put surfaces where they stood in their file; those that do not know stay behind all others."""
-    places = [surface.properties.get("order") for surface in mesh.surfaces]
+    places = [surface.order for surface in mesh.surfaces]
     order = sorted(range(len(places)), key=lambda slot: (places[slot] is None, places[slot] or 0, slot))
     if order == list(range(len(places))):
         return mesh

@@ -68,9 +68,9 @@ def turned_node(node: Node, *, back: bool = False) -> Node:
 
 
 def _turned_surface(surface: Surface, basis: Basis) -> Surface:
-    domain = surface.properties.get("position_domain")
+    domain = surface.position_domain
     if domain is None:
         return surface
     ends = np.array(domain, np.float64).reshape(2, 3)[:, list(basis.order)] * basis.signs
     turned = (*ends.min(axis=0).tolist(), *ends.max(axis=0).tolist())
-    return replace(surface, properties={**surface.properties, "position_domain": turned})
+    return replace(surface, position_domain=turned)

@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from ..core.scene import Mesh, Node, Role, Scene, Skeleton
+from ..core.scene import Mesh, Node, PassThrough, Role, Scene, Skeleton
 
 LEVELS = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
 """Names of the levels of detail, the finest (``lod`` 0) first."""
 
 LEVEL_LABELS = ("High", "Medium", "Low", "Lowest")
+
+
+@dataclass(frozen=True)
+class SubmodelId(PassThrough):
+    """Which part of a model with more than 8 faces an asset is, by its header."""
+
+    number: int
 
 
 @dataclass
@@ -42,19 +49,19 @@ def models_of(scene: Scene) -> list[Model]:
     """
     found: dict[int, Model] = {}
     for number, node in enumerate(scene.nodes):
-        if node.mesh is not None and node.role is Role.RENDER and "lod_of" not in node.properties:
+        if node.mesh is not None and node.role is Role.RENDER and node.lod_of is None:
             skeleton = scene.skeletons[node.skeleton] if node.skeleton is not None else None
             found[number] = Model(node.name, [node, None, None, None], skeleton=skeleton)
     for node in scene.nodes:
         if node.mesh is None:
             continue
-        owner = found.get(node.properties.get("lod_of", node.properties.get("shape_of", -1)))
+        owner = None if node.model is None else found.get(node.model)
         if owner is None:
             continue
         if node.role is Role.PHYSICS:
             owner.physics = owner.physics or node
         elif node.role is Role.HULL:
-            if node.properties.get("is_base_hull"):
+            if node.is_base_hull:
                 owner.base_hull = owner.base_hull or node
             else:
                 owner.hulls.append(node)

@@ -152,7 +152,7 @@ def _moved(mesh: Mesh, change: Matrix) -> Mesh:
 
 def is_as_imported(model: Model) -> bool:
     """Return whether a model's points still lie in the unit cube of the file that it came from."""
-    return any("position_domain" in surface.properties for surface in model.mesh.surfaces)
+    return any(surface.position_domain is not None for surface in model.mesh.surfaces)
 
 
 def placement_of(model: Model, *, as_imported: bool = False, warn: Warn = unheard) -> Placement:

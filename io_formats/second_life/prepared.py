@@ -16,7 +16,7 @@ from ..core.messages import Warn, counted
 from ..core.options import resolve
 from ..core.scene import Mesh, Node, Scene, Skeleton, Surface
 from . import avatar_space
-from .faces import MOST_FACES, MOST_VERTICES, NORMAL_TOLERANCE, FaceArrays, empty_face, faces_of
+from .faces import MOST_FACES, MOST_VERTICES, FaceArrays, empty_face, faces_of
 from .models import Model
 from .options import EXPORT_OPTIONS
 from .placement import Matrix, Placement, is_as_imported, nodes_of, placement_of, settled
@@ -68,7 +68,7 @@ def prepare(model: Model, scene: Scene, options: Mapping[str, Any] | None = None
     model:
         Of :func:`.models.models_of` of the scene.
     scene:
-        ``properties["as_imported"]``: models that came from a file are written as they came.
+        ``Scene.as_imported``: models that came from a file are written as they came.
     options:
         Of ``options.EXPORT_OPTIONS``; others are somebody else's.
 
@@ -85,10 +85,10 @@ class _Preparation:
         self.name = model.name
         self.scene = scene
         self.options = known_options(options)
-        self.tolerance = float(scene.properties.get("tolerance", NORMAL_TOLERANCE))
+        self.tolerance = scene.tolerance
         skeleton = model.skeleton if model.mesh.joint_weights is not None else None
         is_rigged = skeleton is not None
-        self.as_imported = bool(scene.properties.get("as_imported")) and _keeps(model, is_rigged)
+        self.as_imported = scene.as_imported and _keeps(model, is_rigged)
         if self.as_imported:
             self.tolerance = max(self.tolerance, _IMPORTED_TOLERANCE)
         turn = None if skeleton is None else facing(skeleton)

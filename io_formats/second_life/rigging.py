@@ -213,8 +213,8 @@ def rig_of(
         np.asarray(np.linalg.inv(rest), np.float64),
         index,
         joint_positions=np.array(positions).reshape(-1, 3) if writes else None,
-        pelvis_offset=float((skin.properties.get("pelvis_offset") if skin else None) or 0.0),
-        lock_scale=writes and bool(options["use_lock_scale"] or (skin and skin.properties.get("lock_scale"))),
+        pelvis_offset=float((skin.pelvis_offset if skin else None) or 0.0),
+        lock_scale=writes and bool(options["use_lock_scale"] or (skin and skin.lock_scale)),
     )
 
 
@@ -234,15 +234,15 @@ def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig 
         return None
     inverse_bind = avatar_space.to_avatar(skin.inverse_bind)
     positions = skin.joint_positions
-    alternative = skin.properties.get("alt_inverse_bind")
+    alternative = skin.alt_inverse_bind
     return Rig(
         list(skin.joint_names),
         np.asarray(np.linalg.pinv(inverse_bind), np.float64),
         inverse_bind,
         index,
         joint_positions=None if positions is None else positions @ avatar_space.TO_AVATAR[:3, :3].T,
-        pelvis_offset=float(skin.properties.get("pelvis_offset") or 0.0),
-        lock_scale=bool(skin.properties.get("lock_scale")),
+        pelvis_offset=float(skin.pelvis_offset or 0.0),
+        lock_scale=skin.lock_scale,
         bind_shape=avatar_space.to_avatar(skin.bind_shape),
         given_alternative=None if alternative is None else avatar_space.to_avatar(np.asarray(alternative, np.float64)),
     )

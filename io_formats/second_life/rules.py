@@ -63,7 +63,7 @@ def check_models(
     models:
         Of :func:`.models.models_of` of the scene.
     scene:
-        Where the models are from; with ``properties["as_imported"]``, those that came from a file are ``stored``.
+        Where the models are from; with ``Scene.as_imported``, those that came from a file are ``stored``.
     sizes:
         Compressed bytes of each block by model name, where they are known.
     stored:
@@ -76,7 +76,7 @@ def check_models(
         or names of joints. What was made, and so cannot be pointed at, has none.
     """
     findings: list[Finding] = []
-    keeps = bool(scene.properties.get("as_imported"))
+    keeps = scene.as_imported
     for model in models:
         as_stored = stored or (keeps and is_as_imported(model))
         findings += _Rules(model, (sizes or {}).get(model.name, {}), stored=as_stored).check()
@@ -89,7 +89,7 @@ def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:
     for node in scene.nodes:
         if node.mesh is None or id(node) in taken:
             continue
-        number = node.properties.get("lod_of", node.properties.get("shape_of", -1))
+        number = -1 if node.model is None else node.model
         owner = scene.nodes[number].name if 0 <= number < len(scene.nodes) else ""
         what = f"level {node.lod}" if node.role is Role.RENDER else "another physics shape"
         text = f"it is {what} of '{owner}', which has no place for it; left out"
@@ -130,7 +130,7 @@ class _Rules:
         name = self.model.name
         if node is None or node is self.model.finest:
             return f"Object '{name}'" if name else ""
-        if name and node.name and node.name != name and "source" not in node.properties:
+        if name and node.name and node.name != name and not node.generated_from:
             return f"Object '{node.name}'"
         part = self.part(node)
         return f"Object '{name}', {part}" if name else part[:1].upper() + part[1:]
@@ -144,7 +144,7 @@ class _Rules:
 
     def elements(self, kind: str, node: Node, members: _Flags) -> Elements | None:
         """Point at triangles or vertices of a node, if it is an object."""
-        if "source" in node.properties:
+        if node.generated_from:
             return None
         return Elements(kind, node.name, tuple(np.flatnonzero(members).tolist()))
 
@@ -156,7 +156,7 @@ class _Rules:
     def level_nodes(self, *, made: bool = True) -> Iterator[tuple[int, Node, Mesh]]:
         """Yield the levels that are there, the finest first; those that were made of finer ones only with ``made``."""
         for number, node in enumerate(self.model.levels):
-            if node is not None and node.mesh is not None and (made or "source" not in node.properties):
+            if node is not None and node.mesh is not None and (made or not node.generated_from):
                 yield number, node, node.mesh
 
     def names(self) -> Iterator[Finding]:
@@ -176,7 +176,7 @@ class _Rules:
             yield error(self.item(), "a matrix of its binding to the armature holds NaN or infinite values")
         for node in nodes_of(self.model):
             mesh = node.mesh
-            if mesh is None or (node is not finest and "source" in node.properties):
+            if mesh is None or (node is not finest and node.generated_from):
                 continue  # what was made of the finest has what that has
             for what, layer in (
                 ("a position", Layer("", mesh.points)),
@@ -253,7 +253,7 @@ class _Rules:
                 continue  # materials of physics show nowhere: a file gets those of the highest level
             used = _used_slots(mesh)
             strange = [slot for slot in used if mesh.materials[slot] not in known]
-            if strange and "source" not in node.properties:  # a made level has it from the next finer one
+            if strange and not node.generated_from:  # a made level has it from the next finer one
                 names = self.material_names(dict.fromkeys(mesh.materials[slot] for slot in strange))
                 text = f"{names}: not among the materials of the highest level; the uploader refuses that"
                 yield error(

@@ -93,11 +93,8 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
         joint_positions=None if positions is None else positions @ avatar_space.TO_BLENDER[:3, :3].T,
     )
     if alternative is not None:
-        skin.properties = {
-            "alt_inverse_bind": avatar_space.to_blender(alternative),
-            "pelvis_offset": block.pelvis_offset,
-            "lock_scale": block.lock_scale,
-        }
+        skin.alt_inverse_bind = avatar_space.to_blender(alternative)
+        skin.pelvis_offset, skin.lock_scale = block.pelvis_offset, block.lock_scale
     return Binding(joints, place, skin)
 
 

@@ -34,11 +34,9 @@ class ModelBuilder:
     def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
         self.scene = scene
         self.options = resolve(EXPORT_OPTIONS, options)
-        self.tolerance = float(scene.properties.get("tolerance", 5e-4))
+        self.tolerance = scene.tolerance
         self.splits: dict[int, tuple[Split, FloatArray, FloatArray]] = {}
-        self.model = doc.Model(
-            name=str(scene.properties.get("source_name", "")), compression=str(self.options["compression"])
-        )
+        self.model = doc.Model(name=scene.source_name, compression=str(self.options["compression"]))
         self.moving = self.animated_points()
         self.model.nodes = [self.node(index, node) for index, node in enumerate(scene.nodes)]
         for clip in scene.clips:

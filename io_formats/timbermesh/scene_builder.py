@@ -34,7 +34,7 @@ class SceneBuilder:
         self.scene = Scene(name, warnings=list(model.warnings))
         self.track_bytes_left = _MOST_TRACK_BYTES
         if model.name and model.name != name:
-            self.scene.properties["source_name"] = model.name
+            self.scene.source_name = model.name
         for index, node in enumerate(model.nodes):
             self.scene.nodes.append(self.node(index, node))
         self.clips()
@@ -53,7 +53,7 @@ class SceneBuilder:
             mesh=self.mesh(node),
         )
         if node.parent == -1:
-            mapped.properties["is_root"] = True
+            mapped.is_root = True
         return mapped
 
     def vector(self, node: doc.Node, value: doc.Vector3 | None, what: str, default: doc.Vector3) -> doc.Vector3:

@@ -64,9 +64,9 @@ def parts_of(scene: Any, name: str) -> dict[str, Any]:
     number = next(at for at, node in enumerate(scene.nodes) if node.name == name)
     found: dict[str, Any] = {}
     for node in scene.nodes:
-        if node.properties.get("lod_of") == number:
+        if node.lod_of == number:
             found[f"lod {node.lod}"] = node
-        if node.properties.get("shape_of") == number:
-            kind = "base" if node.properties.get("is_base_hull") else node.role.value
+        if node.shape_of == number:
+            kind = "base" if node.is_base_hull else node.role.value
             found.setdefault(kind, node)
     return found

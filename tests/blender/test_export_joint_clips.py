@@ -230,7 +230,7 @@ def test_every_action_is_a_clip_of_its_own_range(clean_blender: Any, never_sampl
     scene = scene_of("UNIGINE_ANIMATION", [armature], clips="ACTIONS")
     found = {clip.name: clip for clip in scene.clips}
     assert {name: clip.frame_count for name, clip in found.items()} == {"Walk": 5, "Wave": 11}
-    assert [found[name].properties["root_motion"] for name in ("Walk", "Wave")] == [False, True]
+    assert [found[name].root_motion for name in ("Walk", "Wave")] == [False, True]
     # Unkeyed channels stay as they are posed; what another action keys rests.
     assert [track.target for track in found["Walk"].transforms] == [0, 2]
     assert [track.target for track in found["Wave"].transforms] == [1, 2]

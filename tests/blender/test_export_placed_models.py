@@ -303,7 +303,7 @@ def test_no_object_of_a_circle_of_three_is_lost(pointer: str) -> None:
     for thing, other in zip(things, (*things[1:], things[0]), strict=True):
         setattr(thing.meshferry, pointer, other)
     scene = placed()
-    given = {"source" not in node.properties and node.mesh.triangle_count for node in scene.nodes} - {False}
+    given = {not node.generated_from and node.mesh.triangle_count for node in scene.nodes} - {False}
     assert given == {4, 2, 8}
     assert any("cannot be a level or shape of" in text and "of its own" in text for text in scene.warnings)
 
@@ -397,9 +397,9 @@ def test_hulls_keep_all_their_points_in_order() -> None:
     scene = placed()
     hulls = [node for node in scene.nodes if node.role.value == "hull"]
     assert [node.name for node in hulls] == ["hull", "hull 2", "base"]
-    assert [bool(node.properties.get("is_base_hull")) for node in hulls] == [False, False, True]
+    assert [bool(node.is_base_hull) for node in hulls] == [False, False, True]
     assert all(np.array_equal(node.mesh.points, np.array(points, np.float32)) for node in hulls)
-    assert all(node.properties["shape_of"] == 0 for node in hulls)
+    assert all(node.shape_of == 0 for node in hulls)
 
 
 # -- slots --------------------------------------------------------------------------------------
@@ -453,10 +453,10 @@ def test_slots_of_one_material_become_one_unless_a_file_keeps_them() -> None:
         entry.uv_domain = (0, 0, 1, number + 1)
     mesh = placed().nodes[0].mesh
     assert mesh.materials == ["Skin", "", "Skin"]
-    assert [surface.properties["uv_domain"][3] for surface in mesh.surfaces] == [1, 2, 3]
-    assert mesh.surfaces[0].properties["position_domain"] == (-0.5, -0.5, -0.25, 0.5, 0.5, 0.25)
+    assert [surface.uv_domain[3] for surface in mesh.surfaces] == [1, 2, 3]
+    assert mesh.surfaces[0].position_domain == (-0.5, -0.5, -0.25, 0.5, 0.5, 0.25)
     box.scale = (-1, 1, 1)  # the points are others then, and the ranges do not hold
-    assert "position_domain" not in placed().nodes[0].mesh.surfaces[0].properties
+    assert placed().nodes[0].mesh.surfaces[0].position_domain is None
 
 
 # -- materials ----------------------------------------------------------------------------------
@@ -620,7 +620,7 @@ def test_missing_levels_are_made_of_the_next_finer_one() -> None:
     parts = parts_of(scene, "box")
     counts = [parts[f"lod {level}"].mesh.triangle_count for level in (1, 2, 3)]
     assert 380 <= counts[0] <= 420 and counts[1] == 50 and 1 <= counts[2] <= 50
-    assert [parts[f"lod {level}"].properties.get("source") for level in (1, 2, 3)] == ["box", None, "box"]
+    assert [parts[f"lod {level}"].generated_from for level in (1, 2, 3)] == ["box", "", "box"]
     assert all(node.mesh.materials == ["Skin"] for node in scene.nodes[:4])
     (said,) = [text for text in scene.warnings if text.startswith("Levels of detail made")]
     assert f"'box' (800 → {counts[0]}, {counts[2]} triangles)" in said
@@ -637,8 +637,8 @@ def test_a_ratio_is_a_share_of_the_highest_level() -> None:
 def test_nothing_is_made_when_kept_as_imported() -> None:
     grid("box", 4)
     scene = placed(missing_levels="MAKE", physics_shape="HULL", use_as_imported=True)
-    assert [node.name for node in scene.nodes] == ["box"] and scene.properties["as_imported"] is True
-    assert "as_imported" not in placed().properties
+    assert [node.name for node in scene.nodes] == ["box"] and scene.as_imported is True
+    assert not placed().as_imported
 
 
 def test_there_is_always_a_hull_around_everything() -> None:
@@ -664,7 +664,7 @@ def test_physics_shapes_are_made_as_chosen(choice: str, points: int, hulls: int,
     if is_own:
         box.meshferry.physics_shape = choice
     scene = placed(physics_shape="AUTO" if is_own else choice)
-    made = [node for node in scene.nodes if node.role.value == "hull" and not node.properties.get("is_base_hull")]
+    made = [node for node in scene.nodes if node.role.value == "hull" and not node.is_base_hull]
     assert len(made) == hulls and "physics" not in parts_of(scene, "box")
     assert [len(node.mesh.points) for node in made] == [points] * hulls
     assert bool(scene.warnings) == bool(hulls)

@@ -207,14 +207,14 @@ def test_a_kept_binding_is_exported() -> None:
     assert skin.joint_names == ["Upper", "Lower", "Unused"]
     assert skin.bind_shape.tolist() == [[2, 0, 0, 0.5], [0, 2, 0, 0], [0, 0, 2, 0], [0, 0, 0, 1]]
     assert skin.inverse_bind[2].tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, -2], [0, 0, 0, 1]]
-    assert skin.joint_positions is None and skin.properties == {}
+    assert skin.joint_positions is skin.pelvis_offset is skin.alt_inverse_bind is None and not skin.lock_scale
     kept = thing.meshferry.skin
     kept.has_positions = kept.has_pelvis_offset = kept.lock_scale = True
     kept.pelvis_offset = 0.25
     skin = placed(use_as_imported=True).nodes[0].skin
     assert skin.joint_positions.tolist() == [[0, 0, 0], [1, 0, 0], [2, 0, 0]]
-    assert skin.properties["pelvis_offset"] == 0.25 and skin.properties["lock_scale"] is True
-    assert skin.properties["alt_inverse_bind"].shape == (3, 4, 4)
+    assert skin.pelvis_offset == 0.25 and skin.lock_scale is True
+    assert skin.alt_inverse_bind.shape == (3, 4, 4)
 
 
 def test_a_kept_binding_goes_along_with_its_object() -> None:

@@ -398,7 +398,7 @@ def test_coarser_levels_come_with_the_finest(clean_blender: Any) -> None:
     coarse.meshferry.lod_of, coarse.meshferry.lod = fine, 2
     coarse.hide_set(True)
     scene = scene_of(source=[fine])
-    assert [(node.name, node.lod, node.properties.get("lod_of")) for node in scene.nodes] == [
+    assert [(node.name, node.lod, node.lod_of) for node in scene.nodes] == [
         ("Fine", 0, None),
         ("Coarse", 2, 0),
     ]

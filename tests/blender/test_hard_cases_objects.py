@@ -62,7 +62,7 @@ def test_a_renamed_or_new_shape_key_stands_where_it_does_in_blender(clean_blende
 
     thing = shaped("One", "Two", "Three")
     thing.data.materials.append(bpy.data.materials.new("Skin"))
-    kept = Surface("Skin", shape_keys={"One": "", "Three": "", "Two": "second"}, properties={"order": 0})
+    kept = Surface("Skin", shape_keys={"One": "", "Three": "", "Two": "second"}, order=0)
     surfaces.write(thing, [kept], [], {})
     assert targets_of(scene_of()) == ["", "", "second"]
     keys = thing.data.shape_keys.key_blocks

@@ -61,7 +61,7 @@ def test_one_collection_holds_the_tree() -> None:
 
     made = run(
         scene_of(
-            node("Root", translation=(1, 2, 3), properties={"is_root": True}),
+            node("Root", translation=(1, 2, 3), is_root=True),
             node("#Arm", parent=0, rotation=(math.cos(0.3), 0, math.sin(0.3), 0), scale=(-1, 2, 1)),
             node("Hand", quad_mesh(), parent=1, translation=(0, 0, 5)),
         )

@@ -119,7 +119,7 @@ def test_the_scenes_rate_stays_where_the_file_says_none() -> None:
 def test_no_frames_make_an_action_without_keys() -> None:
     import bpy
 
-    made = run(still_clip(frames=0, properties={"root_motion": True}))
+    made = run(still_clip(frames=0, root_motion=True))
     assert ["no frames" in text for text in made.warnings] == [True]
     action = made.armatures[0].animation_data.action
     assert action.meshferry.clip_name == "turn" and action.meshferry.frame_count == 0 and action.meshferry.root_motion
@@ -346,7 +346,7 @@ def test_the_skeleton_file_is_remembered() -> None:
     scene, _ = figure()
     armature = run(scene).armatures[0]
     for guid, kept in (("", ""), ("abc", "abc"), ("def", "abc")):
-        scene.skeletons[0].properties = {"guid": guid, "path": f"guid://{guid}"} if guid else {}
+        scene.skeletons[0].guid, scene.skeletons[0].path = guid, f"guid://{guid}" if guid else ""
         run(only_clip(scene), onto=armature)
         assert armature.meshferry.skeleton_guid == kept
     own = run(only_clip(scene)).armatures[0]

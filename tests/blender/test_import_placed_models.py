@@ -42,11 +42,10 @@ def triangles(count: int, slots: tuple[str, ...] = ("Skin", "Gone", "Cloth"), **
     mesh = Mesh(points, np.arange(3 * count, dtype=np.int32), of_slot, list(slots))
     mesh.uvs = [Layer("UVMap", rng.random((3 * count, 2)).astype(np.float32))]
     mesh.surfaces = [
-        Surface(name, properties={"position_domain": (-0.5, -0.4, -0.3, 0.5, 0.4, 0.3 + place)})
-        for place, name in enumerate(slots)
+        Surface(name, position_domain=(-0.5, -0.4, -0.3, 0.5, 0.4, 0.3 + place)) for place, name in enumerate(slots)
     ]
-    mesh.surfaces[0].properties["uv_domain"] = (-1.0, 0.25, 8e27, 1e300)
-    del mesh.surfaces[-1].properties["position_domain"]
+    mesh.surfaces[0].uv_domain = (-1.0, 0.25, 8e27, 1e300)
+    mesh.surfaces[-1].position_domain = None
     return replace(mesh, **changes)
 
 
@@ -112,17 +111,16 @@ def model(*, rigged: bool = False, name: str = "Body", **changes: Any) -> Any:
     for level, count in enumerate((40, 20, 10, 6)):
         mesh = weighted(triangles(count)) if rigged else triangles(count)
         label = name + ("", "_LOD2", "_LOD1", "_LOD0")[level]
-        nodes.append(Node(label, mesh=mesh, lod=level, properties={"lod_of": 0} if level else {}, **shown))
-    shape = {"shape_of": 0}
-    nodes.append(Node(f"{name}_PHYS", mesh=triangles(8), role=Role.PHYSICS, properties=shape, **placed))
-    nodes.append(Node(f"{name} Hull 1", mesh=points_only(CUBE / 2), role=Role.HULL, properties=shape, **placed))
+        nodes.append(Node(label, mesh=mesh, lod=level, lod_of=0 if level else None, **shown))
+    placed["shape_of"] = 0
+    nodes.append(Node(f"{name}_PHYS", mesh=triangles(8), role=Role.PHYSICS, **placed))
+    nodes.append(Node(f"{name} Hull 1", mesh=points_only(CUBE / 2), role=Role.HULL, **placed))
     flat = [(0, 0, 0), (0.5, 0, 0), (0, 0.5, 0), (0.5, 0.5, 0), (0.25, 0.25, 0)]
-    nodes.append(Node(f"{name} Hull 2", mesh=points_only(flat), role=Role.HULL, properties=shape, **placed))
-    base = {**shape, "is_base_hull": True}
+    nodes.append(Node(f"{name} Hull 2", mesh=points_only(flat), role=Role.HULL, **placed))
     inside = np.vstack((CUBE, [(0, 0, 0), CUBE[3]]))
-    nodes.append(Node(f"{name} Base Hull", mesh=points_only(inside), role=Role.HULL, properties=base, **placed))
-    properties = {"format": FORMAT, "level_names": ("High", "Medium", "Low", "Lowest")}
-    scene = Scene(name, nodes, [rig_joints()] if rigged else [], properties=properties)
+    nodes.append(Node(f"{name} Base Hull", mesh=points_only(inside), role=Role.HULL, is_base_hull=True, **placed))
+    scene = Scene(name, nodes, [rig_joints()] if rigged else [], format=FORMAT)
+    scene.level_names = ("High", "Medium", "Low", "Lowest")
     return replace(scene, **changes)
 
 
@@ -185,7 +183,7 @@ def test_parts_know_what_they_belong_to() -> None:
 def test_other_formats_keep_their_levels_as_numbers() -> None:
     import bpy
 
-    run(model(properties={"format": "unigine_mesh"}))
+    run(model(format="unigine_mesh", level_names=()))
     assert [part.name for part in bpy.data.collections["Body"].children][:2] == ["LOD 0", "LOD 1"]
     assert bpy.data.objects["Body"].meshferry.medium_level is None
 
@@ -263,9 +261,7 @@ def test_the_binding_is_kept_to_the_bit_of_single_precision() -> None:
     rng = np.random.default_rng(5)
     wanted, others = rng.normal(size=(4, 3)), rng.normal(size=(4, 4, 4))
     others[0, 0, 0] = 1e200
-    skin = binding(
-        joint_positions=wanted, properties={"pelvis_offset": 0.05, "lock_scale": True, "alt_inverse_bind": others}
-    )
+    skin = binding(joint_positions=wanted, pelvis_offset=0.05, lock_scale=True, alt_inverse_bind=others)
     scene = model(rigged=True)
     scene.nodes[0].skin = skin
     run(scene)
@@ -596,7 +592,7 @@ def test_a_picture_that_is_there_is_used_again(tmp_path: Path) -> None:
         ("importing.drawn_bones", "connect"),
         ("importing.materials", "_multiplied"),
         ("importing.textures", "TextureLoader._checked"),
-        ("surfaces", "_write_domains"),
+        ("surfaces", "store_fields"),
     ],
 )
 def test_an_import_that_fails_on_the_way_leaves_nothing(
@@ -661,7 +657,7 @@ def test_names_that_are_no_letters_come_in_with_question_marks(tmp_path: Path) -
     scene.nodes[0].skin.joint_names[0] = odd
     scene.skeletons[0].name = odd
     scene.skeletons[0].joints[0].name = scene.skeletons[0].joints[1].group = odd
-    scene.properties["source_name"] = odd
+    scene.source_name = odd
     scene.materials = [Material(odd, texture=Texture(odd, f"/nowhere/{odd}")), Material("Cloth", texture=Texture(odd))]
     made = run(scene, str(tmp_path / odd))
     body = bpy.data.objects["caf?"]

@@ -84,8 +84,8 @@ def skin(rng: np.random.Generator, joints: int = 7) -> Any:
     ]
     mesh.surfaces = [
         Surface("Skin", has_colors=False, shape_keys={"Basis": "base", "x" * 71: ""}),
-        Surface("Skin", has_weights=True, properties={"lightmap_channel": 0, "lightmap_resolution": 5}),
-        Surface("Eyes", shape_keys={}, properties={"base_name": "rest"}),
+        Surface("Skin", has_weights=True, lightmap_channel=0, lightmap_resolution=5),
+        Surface("Eyes", shape_keys={}, base_name="rest"),
     ]
     return mesh
 
@@ -249,9 +249,9 @@ def test_surfaces_keep_what_they_had() -> None:
     assert (first.has_colors, second.has_colors) == (False, True)
     assert (first.has_weights, second.has_weights) == (None, True)
     assert first.shape_keys == {keys[1]: "base", keys[3]: ""} and third.shape_keys == {}
-    assert (second.properties["lightmap_channel"], second.properties["lightmap_resolution"]) == (0, 5)
-    assert not first.properties.keys() & {"lightmap_channel", "lightmap_resolution"}, "the file gave it none"
-    assert third.properties["base_name"] == "rest"
+    assert (second.lightmap_channel, second.lightmap_resolution) == (0, 5)
+    assert first.lightmap_channel is first.lightmap_resolution is None, "the file gave it none"
+    assert third.base_name == "rest"
 
 
 def test_surfaces_follow_their_materials() -> None:
@@ -265,7 +265,7 @@ def test_surfaces_follow_their_materials() -> None:
         body.data.materials.append(material)
     found = read_surfaces(body)
     assert [surface.name for surface in found] == ["Eyes", "Skin", "New", "Skin", ""]
-    assert found[0].properties["base_name"] == "rest"
+    assert found[0].base_name == "rest"
     assert [surface.has_colors for surface in found] == [True, False, True, True, True]
     skin_material.name = "Hide"
     assert [surface.name for surface in read_surfaces(body)] == ["Eyes", "Hide", "New", "Hide", ""]
@@ -274,7 +274,7 @@ def test_surfaces_follow_their_materials() -> None:
     for name in ("A", "B", "C"):
         body.data.materials.append(bpy.data.materials.new(name))
     found = read_surfaces(body)
-    assert [surface.name for surface in found] == ["A", "B", "C"] and found[1].properties["lightmap_resolution"] == 5
+    assert [surface.name for surface in found] == ["A", "B", "C"] and found[1].lightmap_resolution == 5
 
 
 def test_which_uv_maps_a_surface_holds() -> None:
@@ -297,7 +297,7 @@ def test_levels_of_detail_lie_in_collections_with_closed_eyes() -> None:
     scene, _ = figure()
     rng = np.random.default_rng(3)
     for level in (1, 2):
-        scene.nodes.append(Node(f"Body {level}", mesh=skin(rng), skeleton=0, lod=level, properties={"lod_of": 0}))
+        scene.nodes.append(Node(f"Body {level}", mesh=skin(rng), skeleton=0, lod=level, lod_of=0))
     made = run(scene)
     armature, *bodies = made.objects
     assert [child.name for child in made.collection.children] == ["LOD 0", "LOD 1", "LOD 2"]

@@ -325,6 +325,6 @@ def test_nothing_stays_behind_where_it_fails(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_ranges_of_the_file_stay_with_the_level_they_are_of() -> None:
     source = sheet(slots=1)
-    source.surfaces = [sc.Surface("M0", properties={"position_domain": (0.0,) * 6, "lightmap_channel": 1})]
-    assert made(source, 0.3).surfaces == [sc.Surface("M0", properties={"lightmap_channel": 1})]
-    assert "position_domain" in source.surfaces[0].properties
+    source.surfaces = [sc.Surface("M0", position_domain=(0.0,) * 6, lightmap_channel=1)]
+    assert made(source, 0.3).surfaces == [sc.Surface("M0", lightmap_channel=1)]
+    assert source.surfaces[0].position_domain is not None

@@ -120,8 +120,8 @@ def make_everything() -> Any:
     body = single.nodes[0]
     body.name, body.mesh.surfaces = "Body", []
     body.mesh.colors *= 1
-    coarse = Node("Stand_LOD1", mesh=make_blob(1, 18, ("Steel",), 1, 0), lod=1, properties={"lod_of": 0})
-    hull = Node("Stand_hull", mesh=make_blob(1, 12, ("Steel",), 0, 0), role=Role.HULL, properties={"shape_of": 0})
+    coarse = Node("Stand_LOD1", mesh=make_blob(1, 18, ("Steel",), 1, 0), lod=1, lod_of=0)
+    hull = Node("Stand_hull", mesh=make_blob(1, 12, ("Steel",), 0, 0), role=Role.HULL, shape_of=0)
     joined = [*tree.clips[0].transforms, *single.clips[0].transforms]
     clip = Clip("Move", 24.0, FRAMES, joined, tree.clips[0].vertices)
     return Scene("model", [*tree.nodes, body, coarse, hull], single.skeletons, [clip])

@@ -40,7 +40,7 @@ def make_rig(name: str, clips: Sequence[Any] = (), bones: Sequence[str] = BONES)
     from meshferry.io_formats.core.scene import Layer, Node, Scene, Surface
 
     mesh = make_box(["Steel", "Wood"])
-    mesh.surfaces = [Surface(material, properties={"lightmap_channel": 1}) for material in mesh.materials]
+    mesh.surfaces = [Surface(material, lightmap_channel=1) for material in mesh.materials]
     mesh.uvs = [Layer("UV0", np.ascontiguousarray(mesh.points[:, :2]))]
     mesh.joint_indices = np.zeros((len(mesh.points), 4), np.int32)
     mesh.joint_weights = np.zeros((len(mesh.points), 4), np.float32)

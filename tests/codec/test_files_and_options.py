@@ -326,7 +326,7 @@ def rich_scene() -> sc.Scene:
     mesh.joint_weights = np.zeros((len(mesh.points), 5), np.float32)
     mesh.joint_weights[:7] = 0.2
     mesh.joint_weights[7:, :4] = 0.25
-    mesh.surfaces = [sc.Surface("Bark", properties={"lightmap_resolution": 3}), sc.Surface("Bark")]
+    mesh.surfaces = [sc.Surface("Bark", lightmap_resolution=3), sc.Surface("Bark")]
     track = sc.TransformTrack(0, *(np.zeros((1, k), np.float32) for k in (3, 4, 3)))
     bone_track = sc.TransformTrack(0, *(np.zeros((1, k), np.float32) for k in (3, 4, 3)), skeleton=0)
     return sc.Scene(

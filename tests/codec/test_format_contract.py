@@ -146,7 +146,7 @@ def test_round_trip(name: str, file: str) -> None:
 def test_through_a_scene(name: str, file: str) -> None:
     found, data = opened(name, file)
     scene = found.to_scene(found.read(data), "contract")
-    assert scene.properties["format"] == name
+    assert scene.format == name
     before = amounts([scene])
     assert any(before)
     again = []

@@ -218,7 +218,7 @@ def _body(count: int) -> Any:
 
     nodes = [
         sc.Node("tube", mesh=upload_scenes.tube(count // 200, 200)),
-        sc.Node("tube", mesh=upload_scenes.tube(count // 1000, 20), lod=1, properties={"lod_of": 0}),
+        sc.Node("tube", mesh=upload_scenes.tube(count // 1000, 20), lod=1, lod_of=0),
     ]
     return sc.Scene("Model", nodes)
 

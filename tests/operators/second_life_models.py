@@ -32,8 +32,7 @@ def crate_scene(name: str, *, size: tuple[float, float, float] = (2.0, 1.0, 0.5)
             normal=sc.Layer("normal", (CUBE * 2 / np.sqrt(3)).astype(np.float32)),
             uvs=[sc.Layer("UVMap", CUBE[:, :2] + 0.5)],
         )
-        properties = {"lod_of": 0} if level else {}
-        made.nodes.append(sc.Node(name, scale=size, mesh=mesh, lod=level, properties=properties))
+        made.nodes.append(sc.Node(name, scale=size, mesh=mesh, lod=level, lod_of=0 if level else None))
     return made
 
 

@@ -75,7 +75,9 @@ def mesh(
                 f"Fläche {number}",
                 uvs=uvs[number] if uvs else (True, True),
                 has_colors=colors[number] if colors else True,
-                properties={"lightmap_channel": number % 2, "lightmap_resolution": number % 8, "base_name": "basis"},
+                lightmap_channel=number % 2,
+                lightmap_resolution=number % 8,
+                base_name="basis",
             )
             for number in range(len(sizes))
         ],

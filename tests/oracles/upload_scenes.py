@@ -145,12 +145,10 @@ def static_scene(**transform: Any) -> sc.Scene:
     given.update(transform)
     nodes = [
         sc.Node("garden hut", mesh=box(), **given),
-        sc.Node("garden hut_LOD2", mesh=box(), lod=1, properties={"lod_of": 0}, **given),
-        sc.Node("garden hut_LOD1", mesh=box(materials=["stone"]), lod=2, properties={"lod_of": 0}, **given),
-        sc.Node("garden hut_LOD0", mesh=box(materials=["wood"]), lod=3, properties={"lod_of": 0}, **given),
-        sc.Node(
-            "garden hut_PHYS", mesh=box(materials=["stone"]), role=sc.Role.PHYSICS, properties={"shape_of": 0}, **given
-        ),
+        sc.Node("garden hut_LOD2", mesh=box(), lod=1, lod_of=0, **given),
+        sc.Node("garden hut_LOD1", mesh=box(materials=["stone"]), lod=2, lod_of=0, **given),
+        sc.Node("garden hut_LOD0", mesh=box(materials=["wood"]), lod=3, lod_of=0, **given),
+        sc.Node("garden hut_PHYS", mesh=box(materials=["stone"]), role=sc.Role.PHYSICS, shape_of=0, **given),
         sc.Node("door", mesh=box((0.9, 0.1, 2.0), ["wood"]), translation=(0.0, 0.0, 1.0)),
     ]
     materials = [
@@ -185,8 +183,7 @@ def rigged_scene(
         if mesh.normal is not None and transform:
             values = mesh.normal.values @ np.linalg.inv(back[:3, :3])
             mesh.normal.values = (values / np.linalg.norm(values, axis=1, keepdims=True)).astype(np.float32)
-        properties = {"lod_of": 0} if lod else {}
-        nodes.append(sc.Node(f"body {lod}", mesh=mesh, skeleton=0, lod=lod, properties=properties, **transform))
+        nodes.append(sc.Node(f"body {lod}", mesh=mesh, skeleton=0, lod=lod, lod_of=0 if lod else None, **transform))
     nodes[0].name = "body"
     return sc.Scene("body", nodes, [skeleton], materials=[sc.Material("skin", (0.8, 0.5, 0.4, 1.0))])
 

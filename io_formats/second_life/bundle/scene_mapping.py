@@ -133,7 +133,7 @@ class _BundleBuilder:
                 looks = [self.look(name) for name in dict.fromkeys(names)]
                 instances.append(Instance(len(assets), label, built.placement.transform, looks))
                 assets.append(built.asset)
-        if not scene.properties.get("as_imported"):
+        if not scene.as_imported:
             self.fill_physics(assets, instances)
         if self.packed:
             number = counted(len(self.packed), "texture is", "textures are")

@@ -15,7 +15,7 @@ from ...core.messages import Warn
 from ...core.scene import FloatArray, Node
 from .. import domains, hull_points
 from ..faces import FaceArrays
-from ..models import LEVELS, Model
+from ..models import LEVELS, Model, SubmodelId
 from ..placement import Matrix, Placement
 from ..prepared import Prepared
 from ..rigging import Rig
@@ -98,9 +98,11 @@ class _Builder:
             if any(not face.is_empty for face in chosen):
                 blocks["physics_mesh"] = lod_block.block_of(self.level(chosen, is_physics=True))
         header: dict[str, Any] = {}
-        kept = self.model.finest.properties.get("submodel_id")
-        if number or kept is not None:
-            header["submodel_id"] = number or kept
+        kept = self.model.finest.pass_through
+        if number:
+            header["submodel_id"] = number
+        elif isinstance(kept, SubmodelId):
+            header["submodel_id"] = kept.number
         materials = [prepared.materials[number] for number in self.faces]
         if self.as_imported and not all(_UNNAMED.search(material) for material in materials):
             header["material_list"] = materials  # its file named them; others get names made of the face's number
@@ -119,14 +121,14 @@ class _Builder:
     def face(self, face: FaceArrays, points: FloatArray, shared: Matrix, is_physics: bool) -> Face:
         if face.is_empty:
             return lod_block.empty_face()
-        domain = self.kept_range(face, "position_domain", points)
+        domain = self.kept_range(face.surface.position_domain if face.surface else None, points)
         if domain is None:
             domain = shared
         stored = Face(quantise(points, domain), domain, face.triangles.astype(np.uint16))
         if not is_physics or (self.as_imported and face.uvs is not None):
             stored.normals = quantise_normals(self.placement.normals(face.normals))
             if face.uvs is not None:
-                uv_range = self.kept_range(face, "uv_domain", face.uvs)
+                uv_range = self.kept_range(face.surface.uv_domain if face.surface else None, face.uvs)
                 stored.uv_domain = domains.bounds(face.uvs) if uv_range is None else uv_range
                 with np.errstate(over="ignore"):
                     if not np.isfinite(np.diff(stored.uv_domain.astype(np.float32), axis=0)).all():
@@ -139,11 +141,11 @@ class _Builder:
             stored.normalized_scale = (x, y, z)
         return stored
 
-    def kept_range(self, face: FaceArrays, key: str, values: FloatArray) -> Matrix | None:
+    def kept_range(self, stored: tuple[float, ...] | None, values: FloatArray) -> Matrix | None:
         """Return the range that the file had of a face, where it still holds all values."""
-        if not self.as_imported or face.surface is None or key not in face.surface.properties:
+        if not self.as_imported or stored is None:
             return None
-        domain = np.array(face.surface.properties[key], np.float32).astype(np.float64).reshape(2, -1)
+        domain = np.array(stored, np.float32).astype(np.float64).reshape(2, -1)
         slack = _ROUNDING * (domain[1] - domain[0]) + 1e-7 * np.abs(domain).max()
         if (values.min(axis=0) < domain[0] - slack).any() or (values.max(axis=0) > domain[1] + slack).any():
             return None
@@ -220,8 +222,8 @@ class _Builder:
         """Return the range of all hull points: the one they came with, where it still holds them."""
         for node in nodes if self.as_imported else ():
             for surface in node.mesh.surfaces if node.mesh is not None else ():
-                if "position_domain" in surface.properties:
-                    domain = np.array(surface.properties["position_domain"], np.float64).reshape(2, 3)
+                if surface.position_domain is not None:
+                    domain = np.array(surface.position_domain, np.float64).reshape(2, 3)
                     slack = _ROUNDING * (domain[1] - domain[0]) + 1e-7
                     if (points >= domain[0] - slack).all() and (points <= domain[1] + slack).all():
                         return domain

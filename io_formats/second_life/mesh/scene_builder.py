@@ -25,7 +25,7 @@ from .. import avatar_space, llsd_binary
 from ..degenerates import degenerate_triangles
 from ..faces import OFF_ONE
 from ..llsd_binary import as_integer
-from ..models import LEVEL_LABELS, LEVELS
+from ..models import LEVEL_LABELS, LEVELS, SubmodelId
 from ..placement import Matrix
 from ..skeletons import bound_skeleton
 from ..skins import Binding, binding_of
@@ -72,7 +72,7 @@ class SceneBuilder:
 
     def __init__(self, name: str, options: Mapping[str, Any] | None) -> None:
         self.options = resolve(IMPORT_OPTIONS, options)
-        self.scene = sc.Scene(name, properties={"level_names": LEVEL_LABELS})
+        self.scene = sc.Scene(name, level_names=LEVEL_LABELS)
         self.rigs: dict[bytes, Rig] = {}
         """By the encoded skin block: models that are bound alike share a skeleton."""
 
@@ -230,7 +230,7 @@ class _Model:
             role=role,
         )
         if role is not sc.Role.RENDER:
-            node.properties["shape_of"] = self.number
+            node.shape_of = self.number
         self.scene.nodes.append(node)
         return node
 
@@ -241,7 +241,7 @@ class _Model:
         if self.place.baked is None:
             return mesh
         for surface in mesh.surfaces:
-            surface.properties.pop("position_domain", None)
+            surface.position_domain = None
         return moved(mesh, self.place.baked)
 
     def add_levels(self, levels: Sequence[tuple[int, list[Face]]]) -> None:
@@ -255,9 +255,9 @@ class _Model:
             node = self.add_node(name, self.mesh(faces))
             if place:
                 node.lod = lod
-                node.properties["lod_of"] = self.number
-            elif as_integer(self.asset.header.get("submodel_id")):
-                node.properties["submodel_id"] = as_integer(self.asset.header["submodel_id"])
+                node.lod_of = self.number
+            elif number := as_integer(self.asset.header.get("submodel_id")):
+                node.pass_through = SubmodelId(number)
             if self.binding is not None:
                 node.skeleton, node.skin = self.skeleton, self.binding.skin
 
@@ -274,7 +274,7 @@ class _Model:
             self.add_node(f"{self.name}_hull_{number}", _points_only(hull, domain), sc.Role.HULL)
         if found.base is not None:
             node = self.add_node(f"{self.name}_base_hull", _points_only(found.base, domain), sc.Role.HULL)
-            node.properties["is_base_hull"] = True
+            node.is_base_hull = True
 
     # -- meshes ---------------------------------------------------------------------------------
 
@@ -381,9 +381,9 @@ def placed(matrix: Matrix) -> Place:
 def _surface(face: Face, name: str) -> sc.Surface:
     surface = sc.Surface(name, uvs=(face.uvs is not None,), has_weights=face.joint_weights is not None)
     if not face.no_geometry:
-        surface.properties["position_domain"] = tuple(face.position_domain.reshape(6).tolist())
+        surface.position_domain = tuple(face.position_domain.reshape(6).tolist())
         if face.uvs is not None and face.uv_domain is not None:
-            surface.properties["uv_domain"] = tuple(face.uv_domain.reshape(4).tolist())
+            surface.uv_domain = tuple(face.uv_domain.reshape(4).tolist())
     return surface
 
 
@@ -394,7 +394,7 @@ def _points_only(points: sc.AnyArray, domain: tuple[float, ...]) -> sc.Mesh:
         corner_point=np.empty(0, np.int32),
         material_index=np.empty(0, np.int32),
         materials=[""],
-        surfaces=[sc.Surface("", uvs=(), properties={"position_domain": domain})],
+        surfaces=[sc.Surface("", uvs=(), position_domain=domain)],
     )
 
 

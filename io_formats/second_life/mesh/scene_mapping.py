@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.errors import ExportError
 from ...core.messages import listed
-from ...core.scene import Node, Scene
+from ...core.scene import Scene
 from ..models import Model, models_of
 from ..placement import Placement, nodes_of
 from ..prepared import prepare, submodel_count
@@ -16,16 +16,13 @@ from .asset_builder import BuiltAsset, build
 from .document import Asset
 from .scene_builder import SceneBuilder
 
-SUBMODEL = "submodel"
-"""Property of the finest node of a scene that is to become a part of a model of more than 8 faces: its number."""
-
 
 def to_scene(document: Asset, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map an asset to Blender's space with the options of ``options.IMPORT_OPTIONS``.
 
     One model: the finest level, coarser ones (``lod_of``), physics mesh, hulls and the hull around everything
     (``shape_of``), all with one transform. Points are those of the file (±0.5), in its order, each face a material
-    slot; what quantised them is kept in ``Surface.properties``. What was mended is told in ``scene.warnings``.
+    slot; what quantised them is kept with each ``Surface``. What was mended is told in ``scene.warnings``.
 
     Raises
     ------
@@ -53,7 +50,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
         files.append(whole)
         for number in range(1, submodel_count(model, scene, options)):
             finest, *others = whole.nodes
-            part = replace(finest, properties={**finest.properties, SUBMODEL: number})
+            part = replace(finest, submodel=number)
             name = f"{whole.name}_{submodel_suffix(number)}"
             files.append(replace(whole, name=name, nodes=[part, *others], warnings=[]))
     return files
@@ -71,25 +68,22 @@ def scene_of(model: Model, scene: Scene) -> Scene:
     """
     number = next((place for place, node in enumerate(scene.nodes) if node is model.finest), -1)
     own = {id(node) for node in nodes_of(model)}
-    further = [
-        node
-        for node in scene.nodes
-        if id(node) not in own and node.properties.get("lod_of", node.properties.get("shape_of")) == number
+    further = [node for node in scene.nodes if id(node) not in own and node.model == number]
+    nodes = [
+        replace(
+            node,
+            lod_of=None if node.lod_of is None else 0,
+            shape_of=None if node.shape_of is None else 0,
+            skeleton=None if node.skeleton is None else 0,
+        )
+        for node in (*nodes_of(model), *further)
     ]
-    nodes: list[Node] = []
-    for node in (*nodes_of(model), *further):
-        properties = dict(node.properties)
-        for key in ("lod_of", "shape_of"):
-            if key in properties:
-                properties[key] = 0
-        nodes.append(replace(node, properties=properties, skeleton=None if node.skeleton is None else 0))
     used = {name for node in nodes if node.mesh is not None for name in node.mesh.materials}
-    return Scene(
+    return scene.part(
         model.name,
         nodes,
         [model.skeleton] if model.skeleton is not None else [],
         materials=[material for material in scene.materials if material.name in used],
-        properties=dict(scene.properties),
     )
 
 
@@ -111,8 +105,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Asset:
         raise ExportError(
             f"A Second Life mesh file holds one object, not {len(models)} ({names}); write several files, or join them"
         )
-    number = int(models[0].finest.properties.get(SUBMODEL, 0))
-    return _built(models[0], scene, options, number).asset
+    return _built(models[0], scene, options, models[0].finest.submodel).asset
 
 
 def asset_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> tuple[Asset, Placement]:

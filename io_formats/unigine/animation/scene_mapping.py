@@ -33,7 +33,7 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
     those that are not animated at their parents, and ``has_bind`` is false.
     """
     chosen = resolve(IMPORT_OPTIONS, options)
-    scene = Scene(name, properties={"version": document.version}, warnings=list(document.warnings))
+    scene = Scene(name, warnings=list(document.warnings))
     has_bind = document.version not in SKELETON_VERSIONS
     transforms = document.transforms if has_bind else np.tile(np.array(IDENTITY, np.float32), (len(document.bones), 1))
     skeleton = to_skeleton(name, document.bones, transforms)
@@ -43,10 +43,8 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
         clip.transforms = to_tracks(document.frames, skeleton.joints, warnings=scene.warnings)
     if not has_bind:
         _stand_as_first_frame(skeleton, clip)
-        clip.properties["root_motion"] = document.root_motion
-        for key, value in (("guid", document.skeleton_guid), ("path", document.skeleton_path)):
-            if value:
-                skeleton.properties[key] = value
+        clip.root_motion = document.root_motion
+        skeleton.guid, skeleton.path = document.skeleton_guid, document.skeleton_path
         if document.fps > 0:
             clip.fps, clip.has_own_rate = float(document.fps), True
         else:
@@ -90,7 +88,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
             if len(moved) > 1 or names[name] > 1:
                 name = f"{name}_{skeleton.name}"
             part = replace(clip, transforms=tracks, vertices=[])
-            parts.append(Scene(name, [], [skeleton], [part], properties=dict(scene.properties)))
+            parts.append(scene.part(name, skeletons=[skeleton], clips=[part]))
     return parts
 
 
@@ -119,10 +117,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
     table, transforms = from_skeleton(skeleton)
     document = AnimationFile(version, table)
     if version in SKELETON_VERSIONS:
-        document.skeleton_guid = str(skeleton.properties.get("guid", ""))
-        document.skeleton_path = str(skeleton.properties.get("path", ""))
+        document.skeleton_guid = skeleton.guid
+        document.skeleton_path = skeleton.path
         document.fps = _whole_rate(clip, scene.warnings)
-        document.root_motion = bool(clip.properties.get("root_motion", False))
+        document.root_motion = clip.root_motion
     else:
         document.transforms = transforms
         if not skeleton.has_bind:
@@ -133,7 +131,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
             scene.warnings.append(
                 f"Animation '{clip.name}' has {clip.fps:g} frames a second, which {version} cannot store; an13 can"
             )
-        if clip.properties.get("root_motion"):
+        if clip.root_motion:
             scene.warnings.append(f"Animation '{clip.name}' has root motion, which {version} cannot store; an13 can")
     if version == "an10":
         document.name = clip.name

@@ -29,7 +29,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
     chosen = resolve(EXPORT_OPTIONS, options)
     whole: list[Node] = []
     for number, node in enumerate(scene.nodes):
-        finest = node.properties.get("lod_of")
+        finest = node.lod_of
         if node.mesh is None or (_is_mesh(scene, finest) and finest != number):
             continue
         coarser = coarser_nodes(scene, number)
@@ -44,8 +44,8 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
     return [_part(scene, node, node.name) for node in whole]
 
 
-def _is_mesh(scene: Scene, number: Any) -> bool:
-    return isinstance(number, int) and 0 <= number < len(scene.nodes) and scene.nodes[number].mesh is not None
+def _is_mesh(scene: Scene, number: int | None) -> bool:
+    return number is not None and 0 <= number < len(scene.nodes) and scene.nodes[number].mesh is not None
 
 
 def _common_skeleton(scene: Scene, nodes: Sequence[Node], what: str) -> int | None:
@@ -64,8 +64,7 @@ def _common_skeleton(scene: Scene, nodes: Sequence[Node], what: str) -> int | No
 
 def _part(scene: Scene, node: Node, name: str) -> Scene:
     """Return a scene of one node, without what belongs to others."""
-    kept = replace(node, parent=-1, lod=0, skeleton=None if node.skeleton is None else 0)
-    kept.properties = {key: value for key, value in node.properties.items() if key != "lod_of"}
+    kept = replace(node, parent=-1, lod=0, lod_of=None, skeleton=None if node.skeleton is None else 0)
     part = replace(scene, name=name, nodes=[kept], skeletons=[], clips=[])
     if node.skeleton is None:
         return part

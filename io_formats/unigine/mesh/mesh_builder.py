@@ -50,7 +50,7 @@ class MeshBuilder:
         refuse(self.scene, self.node, self.mesh, self.version, embeds=self.embeds)
         self.document = doc.MeshFile(self.version)
         self.held_keys: set[str] = set()
-        self.vertices = TriangleVertices(self.mesh, float(scene.properties.get("tolerance", 5e-4)))
+        self.vertices = TriangleVertices(self.mesh, scene.tolerance)
         if self.version == doc.SOUP_VERSION:
             self.soup()
         else:
@@ -82,7 +82,7 @@ class MeshBuilder:
             corner_vertex = corner_vertex.reshape(-1, 3)[order].reshape(-1)
         found, start, unused = [], 0, []
         for surface, count in zip(surfaces, counts.tolist(), strict=True):
-            if count or surface.properties.get("is_empty"):
+            if count or surface.is_empty:
                 found.append((surface, slice(3 * start, 3 * (start + count)), corner_point, corner_vertex))
             else:
                 unused.append(surface.name)
@@ -120,8 +120,8 @@ class MeshBuilder:
                 targets=self.targets(surface, shapes, points, used),
                 c_indices=points.index.astype(_index_type(points.count), copy=False),
                 t_indices=used.index.astype(_index_type(used.count), copy=False),
-                lightmap_channel=_whole(surface, "lightmap_channel", 0, 1, doc.DEFAULT_LIGHTMAP[0]),
-                lightmap_resolution=_whole(surface, "lightmap_resolution", 0, 7, doc.DEFAULT_LIGHTMAP[1]),
+                lightmap_channel=_clamped(surface.lightmap_channel, 0, 1, doc.DEFAULT_LIGHTMAP[0]),
+                lightmap_resolution=_clamped(surface.lightmap_resolution, 0, 7, doc.DEFAULT_LIGHTMAP[1]),
             )
             with np.errstate(over="ignore", invalid="ignore"):
                 stored.bounds = bounds.of_points(stored.targets[0].positions)
@@ -212,7 +212,7 @@ class MeshBuilder:
         """Return a surface's base and the shapes that it had, in its order, or that now move it."""
         base, *keys = shapes
         rest = base.points[points.chosen]
-        targets = [doc.Target(str(surface.properties.get("base_name", "")), rest, base.frames[used.chosen])]
+        targets = [doc.Target(surface.base_name, rest, base.frames[used.chosen])]
         had = surface.shape_keys or {}
         for key in _in_order(keys, had):
             positions = key.points[points.chosen]
@@ -295,9 +295,9 @@ def _index_type(count: int) -> type[np.generic]:
     return np.uint8 if count < 256 else np.uint16 if count < 65536 else np.int32
 
 
-def _whole(surface: sc.Surface, name: str, least: int, most: int, default: int) -> int:
-    """Return a whole-number property of a surface, within its limits."""
-    return min(max(int(surface.properties.get(name, default)), least), most)
+def _clamped(value: int | None, least: int, most: int, default: int) -> int:
+    """Return a value within its limits, or the default for None."""
+    return default if value is None else min(max(value, least), most)
 
 
 def _memory_use(surfaces: Sequence[doc.Surface]) -> int:

@@ -36,7 +36,7 @@ class SceneBuilder:
     def __init__(self, document: doc.MeshFile, name: str, options: Mapping[str, Any] | None) -> None:
         chosen = resolve(IMPORT_OPTIONS, options)
         self.document = document
-        self.scene = sc.Scene(name, properties={"version": document.version}, warnings=list(document.warnings))
+        self.scene = sc.Scene(name, warnings=list(document.warnings))
         mesh = self.soup_mesh() if document.version == doc.SOUP_VERSION else self.mesh()
         node = sc.Node(name, mesh=mesh)
         if chosen["use_surface_name"] and mesh.surfaces:
@@ -59,10 +59,7 @@ class SceneBuilder:
     def skeleton(self, node: sc.Node) -> None:
         """Map the bone table to the scene's one skeleton."""
         skeleton = to_skeleton(self.scene.name, self.document.bones, self.document.transforms)
-        if self.document.skeleton_guid:
-            skeleton.properties["guid"] = self.document.skeleton_guid
-        if self.document.skeleton_path:
-            skeleton.properties["path"] = self.document.skeleton_path
+        skeleton.guid, skeleton.path = self.document.skeleton_guid, self.document.skeleton_path
         self.scene.skeletons.append(skeleton)
         node.skeleton = 0
 
@@ -281,14 +278,12 @@ def _surface_of(surface: doc.Surface) -> sc.Surface:
         surface.name,
         uvs=(),
         has_weights=surface.weights is not None,
-        properties={
-            "lightmap_channel": surface.lightmap_channel,
-            "lightmap_resolution": surface.lightmap_resolution,
-            "base_name": surface.targets[0].name if surface.targets else "",
-        },
+        lightmap_channel=surface.lightmap_channel,
+        lightmap_resolution=surface.lightmap_resolution,
+        base_name=surface.targets[0].name if surface.targets else "",
     )
     if not len(surface.c_indices):
-        mapped.properties["is_empty"] = True
+        mapped.is_empty = True
     return mapped
 
 
@@ -297,7 +292,7 @@ def _mark_empty(mesh: sc.Mesh) -> None:
     used = np.bincount(mesh.material_index, minlength=len(mesh.surfaces))
     for surface, triangles in zip(mesh.surfaces, used.tolist(), strict=True):
         if not triangles:
-            surface.properties["is_empty"] = True
+            surface.is_empty = True
 
 
 def _unused(name: str, taken: Mapping[str, Any], repeats: dict[str, int]) -> str:

@@ -2,59 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from ...core.errors import ExportError
 from ...core.messages import counted
 from ...core.options import resolve
-from ...core.scene import Scene
+from ...core.scene import PassThrough, Scene
 from ..skeletons import from_skeleton, to_skeleton
 from ..turning import turned
 from .document import Profile, SkeletonFile
 from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
 
-_PROFILES = (
-    ("blend_masks", "blend mask", "blend masks"),
-    ("time_profiles", "time profile", "time profiles"),
-    ("weight_profiles", "weight profile", "weight profiles"),
-)
-_RETARGETING = "retargeting"
+
+@dataclass(frozen=True)
+class EngineData(PassThrough):
+    """Parts of a skeleton file that only the engine uses."""
+
+    blend_masks: Sequence[Profile]
+    time_profiles: Sequence[Profile]
+    weight_profiles: Sequence[Profile]
+    retargeting: Sequence[tuple[int, float]]
 
 
 def to_scene(document: SkeletonFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a skeleton file to Blender's space with the options of ``options.IMPORT_OPTIONS``.
 
-    What only the engine knows of is kept in ``Skeleton.properties`` for a file written from this scene, and said,
-    since Blender has no place for it: ``blend_masks``, ``time_profiles``, ``weight_profiles`` (lists of name and
-    numbers) and ``retargeting`` (list of mode and length).
+    Profiles and retargeting pass through to a file written from this scene. Blender cannot hold them, so there is a
+    warning.
     """
     chosen = resolve(IMPORT_OPTIONS, options)
-    scene = Scene(name, properties={"version": document.version}, warnings=list(document.warnings))
+    scene = Scene(name, warnings=list(document.warnings))
     skeleton = to_skeleton(name, document.bones, document.transforms)
-    kept = []
-    for key, one, many in _PROFILES:
-        profiles = getattr(document, key)
-        if profiles:
-            skeleton.properties[key] = [(profile.name, profile.values.tolist()) for profile in profiles]
-            kept.append(counted(len(profiles), one, many))
-    if document.retargeting:
-        skeleton.properties[_RETARGETING] = list(document.retargeting)
-        kept.append(counted(len(document.retargeting), "retargeting entry", "retargeting entries"))
-    if kept:
-        scene.warnings.append(f"Blender has no place for {', '.join(kept)}; a skeleton written from it lacks them")
+    numbers = [
+        counted(len(entries), one, many)
+        for entries, one, many in (
+            (document.blend_masks, "blend mask", "blend masks"),
+            (document.time_profiles, "time profile", "time profiles"),
+            (document.weight_profiles, "weight profile", "weight profiles"),
+            (document.retargeting, "retargeting entry", "retargeting entries"),
+        )
+        if entries
+    ]
+    if numbers:
+        skeleton.pass_through = EngineData(
+            document.blend_masks, document.time_profiles, document.weight_profiles, document.retargeting
+        )
+        scene.warnings.append(f"Blender has no place for {', '.join(numbers)}; a skeleton written from it lacks them")
     scene.skeletons.append(skeleton)
     return turned(scene) if chosen["use_turn"] else scene
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
     """Return a scene for each skeleton, named after it."""
-    return [
-        Scene(skeleton.name or scene.name, [], [skeleton], properties=dict(scene.properties))
-        for skeleton in scene.skeletons
-    ]
+    return [scene.part(skeleton.name or scene.name, skeletons=[skeleton]) for skeleton in scene.skeletons]
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> SkeletonFile:
@@ -75,8 +77,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Skelet
     skeleton = (turned(scene, back=True) if chosen["use_turn"] else scene).skeletons[0]
     bones, transforms = from_skeleton(skeleton)
     document = SkeletonFile(bones=bones, transforms=transforms)
-    for key, _, _ in _PROFILES:
-        stored = skeleton.properties.get(key, ())
-        setattr(document, key, [Profile(name, np.array(values, np.float32)) for name, values in stored])
-    document.retargeting = list(skeleton.properties.get(_RETARGETING, ()))
+    engine_data = skeleton.pass_through
+    if isinstance(engine_data, EngineData):
+        document.blend_masks = list(engine_data.blend_masks)
+        document.time_profiles = list(engine_data.time_profiles)
+        document.weight_profiles = list(engine_data.weight_profiles)
+        document.retargeting = list(engine_data.retargeting)
     return document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import mesh_serializer_oracle as oracle
 import numpy as np
@@ -36,9 +37,9 @@ def grid(columns: int, rows: int, *, height: float = 0.1) -> Mesh:
     )
 
 
-def scene_of(*meshes: Mesh, **properties: object) -> Scene:
+def scene_of(*meshes: Mesh, **settings: Any) -> Scene:
     nodes = [Node(f"Part{number}", mesh=mesh) for number, mesh in enumerate(meshes, 1)]
-    return Scene("Whole", nodes, properties=dict(properties))
+    return Scene("Whole", nodes, **settings)
 
 
 def written(scene: Scene, **options: object) -> oracle.Plain:
@@ -149,7 +150,7 @@ def test_many_triangles_are_written_with_a_warning() -> None:
 
 def test_each_object_is_a_file() -> None:
     physics = Node("Shape", mesh=grid(2, 2), role=Role.PHYSICS)
-    coarse = Node("Coarse", mesh=grid(2, 2), lod=1, properties={"lod_of": 0})
+    coarse = Node("Coarse", mesh=grid(2, 2), lod=1, lod_of=0)
     scene = scene_of(grid(3, 3), grid(4, 2))
     scene.nodes += [physics, coarse, Node("Empty")]
     parts = api.files_of(scene, MESH_SERIALIZER)
@@ -164,7 +165,7 @@ def test_joined_objects_are_one_file() -> None:
     scene = scene_of(one, other)
     shift = np.identity(4)
     shift[:3, 3] = (10, 20, 30)
-    scene.nodes[1].properties["world"] = shift
+    scene.nodes[1].world = shift
     plain = written(scene, mesh_files="JOINED")
     assert len(plain.positions) == 17 and len(plain.triangles) == 8 + 6
     wanted = np.concatenate((one.points, other.points + np.float32([10, 20, 30])))
@@ -183,7 +184,7 @@ def test_large_meshes_become_numbered_files(columns: int, rows: int) -> None:
     assert len(parts) == math.ceil(mesh.triangle_count / 64_000)
     (said,) = scene.warnings
     assert said.endswith(f"are more than 64,000; split into {len(parts)} files")
-    assert scene.properties["made"] == [said], "nothing is lost, so a strict run goes on"
+    assert scene.notes == [said], "nothing is lost, so a strict run goes on"
     found = []
     for part in parts:
         plain = oracle.read(api.encode_part(part, MESH_SERIALIZER, options).outputs[-1].data)
@@ -209,7 +210,7 @@ def test_parts_of_a_file_keep_its_steps() -> None:
     steps = np.random.default_rng(1).integers(0, 65536, (len(mesh.points), 3))
     low, high = np.array(domain[:3]), np.array(domain[3:])
     mesh.points[:] = steps / 65535 * (high - low) + low
-    mesh.surfaces = [Surface("", properties={"position_domain": domain})]
+    mesh.surfaces = [Surface("", position_domain=domain)]
     options = {"large_meshes": "SPLIT"}
     for part in api.files_of(scene_of(mesh), MESH_SERIALIZER, options):
         plain = oracle.read(api.encode_part(part, MESH_SERIALIZER, options).outputs[-1].data)

@@ -25,11 +25,11 @@ def rig(name: str, bones: Sequence[str], clips: Sequence[str] = (), height: floa
 def test_bones_meet_by_name_whatever_their_order() -> None:
     scene = rig("robot", ["Root", "Arm", "Hand"])
     other = rig("walk", ["Hand", "Tail", "Root"], ["walk"])
-    other.clips[0].properties["root_motion"] = True
+    other.clips[0].root_motion = True
     assert adopt_clips(scene, other) == ["walk: 1 bone not in 'robot' left out: 'Tail'"]
     (clip,) = scene.clips
     assert [(track.target, track.translation[0, 0]) for track in clip.transforms] == [(2, 0), (0, 2)]
-    assert (clip.fps, clip.frame_count, clip.properties) == (30, 1, {"root_motion": True})
+    assert (clip.fps, clip.frame_count, clip.root_motion) == (30, 1, True)
     assert [track.target for track in other.clips[0].transforms] == [0, 1, 2], "the other scene stays as it was"
 
 

@@ -115,11 +115,11 @@ def test_levels_of_detail_find_their_finest() -> None:
     scene = flat(
         Node("empty", translation=(1, 0, 0)),
         Node("fine", mesh=triangle()),
-        Node("coarse", mesh=triangle(), lod=1, properties={"lod_of": 1}),
+        Node("coarse", mesh=triangle(), lod=1, lod_of=1),
     )
-    assert [(node.name, node.lod, node.properties) for node in scene.nodes] == [
-        ("fine", 0, {}),
-        ("coarse", 1, {"lod_of": 0}),
+    assert [(node.name, node.lod, node.lod_of) for node in scene.nodes] == [
+        ("fine", 0, None),
+        ("coarse", 1, 0),
     ]
 
 
@@ -143,13 +143,11 @@ def test_a_bound_mesh_goes_where_its_binding_puts_it() -> None:
 
 
 def test_what_moves_forgets_the_ranges_of_its_file() -> None:
-    mesh = triangle(
-        surfaces=[Surface("Steel", properties={"position_domain": (0,) * 6, "uv_domain": (0,) * 4, "a": 1})]
-    )
+    mesh = triangle(surfaces=[Surface("Steel", position_domain=(0,) * 6, uv_domain=(0,) * 4, order=1)])
     (node,) = flat(Node("a", scale=(1, 1, 2), mesh=mesh)).nodes
     assert node.mesh is not None
-    assert node.mesh.surfaces[0].properties == {"a": 1}
-    assert "position_domain" in mesh.surfaces[0].properties, "the scene that was given keeps them"
+    assert node.mesh.surfaces[0] == Surface("Steel", order=1)
+    assert mesh.surfaces[0].position_domain is not None, "the scene that was given keeps them"
 
 
 def test_placed_objects_stand_where_their_parents_put_them() -> None:
@@ -195,15 +193,15 @@ def test_levels_and_shapes_come_into_the_space_of_their_finest() -> None:
         "tree",
         [
             Node("empty", translation=(0, 0, 5)),
-            Node("coarse", parent=0, scale=(4, 4, 4), mesh=triangle(), lod=1, properties={"lod_of": 2}),
+            Node("coarse", parent=0, scale=(4, 4, 4), mesh=triangle(), lod=1, lod_of=2),
             Node("fine", parent=0, scale=(2, 2, 2), mesh=triangle()),
-            Node("hull", parent=0, scale=(2, 2, 2), mesh=triangle(), role=Role.HULL, properties={"shape_of": 2}),
+            Node("hull", parent=0, scale=(2, 2, 2), mesh=triangle(), role=Role.HULL, shape_of=2),
         ],
     )
     place(tree)
     coarse, fine, hull = tree.nodes
-    assert coarse.properties == {"lod_of": 1}
-    assert hull.properties == {"shape_of": 1}
+    assert (coarse.lod_of, coarse.shape_of) == (1, None)
+    assert (hull.lod_of, hull.shape_of) == (None, 1)
     for node in tree.nodes:
         assert (node.translation, node.scale) == ((0, 0, 5), (2, 2, 2))
     assert coarse.mesh is not None
@@ -221,8 +219,8 @@ def model() -> Scene:
     return Scene(
         "model",
         [
-            Node("hull", scale=(2, 2, 2), mesh=triangle(), role=Role.HULL, properties={"shape_of": 2}),
-            Node("coarse", scale=(2, 2, 2), mesh=triangle(), lod=1, properties={"lod_of": 2}),
+            Node("hull", scale=(2, 2, 2), mesh=triangle(), role=Role.HULL, shape_of=2),
+            Node("coarse", scale=(2, 2, 2), mesh=triangle(), lod=1, lod_of=2),
             Node("fine", scale=(2, 2, 2), mesh=triangle()),
         ],
         clips=[Clip("spin", 24, 1, vertices=[moving])],
@@ -236,9 +234,9 @@ def test_what_a_format_does_not_hold_goes() -> None:
     assert scene.clips[0].vertices[0].target == 0
     scene = model()
     fit(scene, Capabilities(normals=True, levels_of_detail=True), MODELS)
-    assert [(node.name, node.scale, node.properties) for node in scene.nodes] == [
-        ("coarse", (1, 1, 1), {"lod_of": 1}),
-        ("fine", (1, 1, 1), {}),
+    assert [(node.name, node.scale, node.lod_of) for node in scene.nodes] == [
+        ("coarse", (1, 1, 1), 1),
+        ("fine", (1, 1, 1), None),
     ]
     scene = model()
     before = list(scene.nodes)
@@ -275,7 +273,7 @@ def test_levels_named_by_surfaces_become_objects_where_each_level_is_one() -> No
     scene = levels()
     fit(scene, MODELS, Capabilities(normals=True, surfaces=True))
     assert [(node.lod, node.mesh and node.mesh.triangle_count) for node in scene.nodes] == [(0, 1), (1, 1)]
-    assert scene.nodes[1].properties["lod_of"] == 0
+    assert scene.nodes[1].lod_of == 0
     assert [node.mesh and node.mesh.materials for node in scene.nodes] == [["body"], ["body"]]
     for came_from in (MODELS, None):
         scene = levels()

@@ -87,22 +87,20 @@ def test_normals_of_shape_keys() -> None:
 def test_slots_of_one_name_become_one_surface_but_not_within_a_mesh() -> None:
     one = made.quad(materials=["m1", "m2"], material_index=np.array([1, 0], np.int32))
     one.surfaces = [
-        sc.Surface("same", uvs=(True,), has_colors=False, has_weights=None, shape_keys={"a": ""}, properties={"x": 1}),
+        sc.Surface("same", uvs=(True,), has_colors=False, has_weights=None, shape_keys={"a": ""}, order=1),
         sc.Surface("same", uvs=(False,), has_colors=True, has_weights=False, shape_keys=None),
     ]
     one.colors = [sc.Layer("c", np.zeros((4, 4), np.uint8))]
     other = made.quad(materials=["m3", "m4"], material_index=np.array([1, 0], np.int32))
     other.surfaces = [
         sc.Surface("new"),
-        sc.Surface("same", uvs=(True,), has_weights=True, shape_keys={"b": "B", "a": "other"}, properties={"x": 2}),
+        sc.Surface("same", uvs=(True,), has_weights=True, shape_keys={"b": "B", "a": "other"}, order=2),
     ]
     joined = join([one, other, made.quad(materials=["new"])])
     assert joined.materials == ["m1", "m2", "m3"]
     assert joined.material_index.tolist() == [1, 0, 0, 2, 2, 2]
     assert joined.surfaces == [
-        sc.Surface(
-            "same", (True,), has_colors=False, has_weights=True, shape_keys={"b": "B", "a": ""}, properties={"x": 1}
-        ),
+        sc.Surface("same", (True,), has_colors=False, has_weights=True, shape_keys={"b": "B", "a": ""}, order=1),
         sc.Surface("same", (False,), has_colors=True, has_weights=False, shape_keys=None),
         sc.Surface("new", None, has_colors=False, has_weights=None),
     ]

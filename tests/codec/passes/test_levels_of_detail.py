@@ -67,7 +67,7 @@ def surfaces_of(node: sc.Node) -> list[str]:
 
 def test_levels_become_nodes() -> None:
     scene = scene_of_tree(use_lod_objects=True)
-    assert [(node.name, node.lod, node.properties.get("lod_of"), node.skeleton) for node in scene.nodes] == [
+    assert [(node.name, node.lod, node.lod_of, node.skeleton) for node in scene.nodes] == [
         ("tree", 0, None, 0),
         ("tree_lod_1", 1, 0, 0),
         ("tree_lod_2", 2, 0, 0),
@@ -134,7 +134,7 @@ def level(name: str, lod: int, *surfaces: str) -> sc.Node:
     mesh.points = mesh.points[:3] * np.float32(lod + 1)
     assert mesh.normal is not None
     mesh.normal.values, mesh.uvs[0].values = mesh.normal.values[:3], mesh.uvs[0].values[:3]
-    return sc.Node(name, mesh=mesh, lod=lod, properties={"lod_of": 0} if lod else {})
+    return sc.Node(name, mesh=mesh, lod=lod, lod_of=0 if lod else None)
 
 
 def joined_names(*nodes: sc.Node) -> list[str]:
@@ -159,7 +159,7 @@ def test_surfaces_get_the_levels_of_their_objects() -> None:
 
 def test_files_hold_all_levels_of_an_object() -> None:
     scene = sc.Scene("x", [level("a", 0, "s"), level("c", 2, "s"), sc.Node("empty"), level("b", 1, "s")])
-    scene.nodes.append(replace(level("other", 1, "s"), properties={"lod_of": 9}))  # of nothing that is there
+    scene.nodes.append(replace(level("other", 1, "s"), lod_of=9))  # of nothing that is there
     parts = UNIGINE_MESH.files_of(scene, {})
     assert [(part.name, surfaces_of(part.nodes[0])) for part in parts] == [
         ("a", ["s_lod_0", "s_lod_1", "s_lod_2"]),
@@ -167,7 +167,7 @@ def test_files_hold_all_levels_of_an_object() -> None:
     ]
     document = UNIGINE_MESH.from_scene(parts[0], {})
     assert [float(surface.targets[0].positions[:, 0].max()) for surface in document.surfaces] == [1, 2, 3]
-    assert parts[0].nodes[0].lod == 0 and "lod_of" not in parts[0].nodes[0].properties
+    assert parts[0].nodes[0].lod == 0 and parts[0].nodes[0].lod_of is None
 
 
 def test_levels_on_different_armatures_are_refused() -> None:

@@ -17,7 +17,7 @@ from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life import skeletons
 from meshferry.io_formats.second_life.bundle.instances import Instance, bundle_of
-from meshferry.io_formats.second_life.models import LEVELS, models_of
+from meshferry.io_formats.second_life.models import LEVELS, SubmodelId, models_of
 
 SAMPLE = "synthetic/synth_scene.slm"
 Array = np.ndarray[Any, Any]
@@ -62,7 +62,7 @@ def test_every_instance_is_a_model_in_its_place(samples: Path) -> None:
     assert models[0].finest.scale == (2.0, 1.0, 0.5)
     assert models[0].finest.translation == (0.0, 0.0, 1.0)
     assert models[0].physics is not None
-    assert models[2].finest.properties["submodel_id"] == 1
+    assert models[2].finest.pass_through == SubmodelId(1)
     assert scene.warnings == []
 
 
@@ -98,7 +98,7 @@ def test_crowds_of_one_mesh_are_refused(samples: Path) -> None:
 def test_a_bundle_kept_as_imported_is_the_same_again(samples: Path) -> None:
     data = data_of(samples)
     scene = scene_of(data)
-    scene.properties["as_imported"] = True
+    scene.as_imported = True
     (part,) = SECOND_LIFE_BUNDLE.files_of(scene, {})
     before, after = oracle.decode_bundle(data), written(part)
     assert before.name == after.name
@@ -198,8 +198,8 @@ def test_further_parts_are_labelled_and_have_no_hulls() -> None:
 def test_all_or_no_mesh_has_physics() -> None:
     scene = sc.Scene("two", [node("First", plate()), node("Second", plate(2))])
     assert all(asset.physics_mesh is None for asset in written(scene).assets)
-    shape = node("Shape", plate(), role=sc.Role.PHYSICS, properties={"shape_of": 0})
-    low = replace(scene.nodes[1], lod=3, mesh=plate(1), properties={"lod_of": 1})
+    shape = node("Shape", plate(), role=sc.Role.PHYSICS, shape_of=0)
+    low = replace(scene.nodes[1], lod=3, mesh=plate(1), lod_of=1)
     scene.nodes += [shape, low]
     first, second = written(scene).assets
     assert first.physics_mesh is not None and second.physics_mesh is not None
@@ -213,7 +213,7 @@ def test_all_or_no_mesh_has_physics() -> None:
 def test_physics_stays_beside_hulls() -> None:
     scene = sc.Scene("one", [node("First", plate(2))])
     for role in (sc.Role.PHYSICS, sc.Role.HULL):
-        scene.nodes.append(node("Shape", plate(2), role=role, properties={"shape_of": 0}))
+        scene.nodes.append(node("Shape", plate(2), role=role, shape_of=0))
     (asset,) = written(scene).assets
     assert asset.physics_mesh is not None
     assert asset.hulls is not None and len(asset.hulls.hulls) == 1

@@ -61,7 +61,7 @@ def test_a_scene_is_weighed_by_its_own_encoding(samples):
     assert not found.is_exact
     stored = [loaded.document.stored_sizes[level] for level in LEVELS]
     assert sum(found.sizes) == pytest.approx(sum(stored), rel=0.05)
-    scene.properties["as_imported"] = True
+    scene.as_imported = True
     exact = figures.figures_of_file(loaded.document, scene)
     assert exact is not None
     assert exact.is_exact
@@ -72,7 +72,7 @@ def test_a_scene_is_weighed_by_its_own_encoding(samples):
 def test_a_model_that_was_changed_is_no_more_its_file(samples, change):
     loaded = load(samples / "secondlife" / "elfears_98a6e63e.llmesh")
     scene = loaded.format.to_scene(loaded.document, "ears")
-    scene.properties["as_imported"] = True
+    scene.as_imported = True
     mesh = scene.nodes[0].mesh
     if change == "point":
         mesh.points = mesh.points.copy()

@@ -167,7 +167,7 @@ def test_what_a_server_adds_is_named_as_lost(samples: Path) -> None:
 def test_an_asset_kept_as_imported_is_the_same_again(samples: Path, name: str) -> None:
     data = data_of(samples, name)
     scene = scene_of(data)
-    scene.properties["as_imported"] = True
+    scene.as_imported = True
     scene.warnings.clear()
     (part,) = SECOND_LIFE_MESH.files_of(scene, {})
     again = written(part)
@@ -189,7 +189,7 @@ def test_sizes_of_real_meshes_stay_near_those_stored(samples: Path, name: str) -
     for node in model.levels:
         if node is not None:
             for surface in mesh_of(node).surfaces:
-                surface.properties.clear()
+                surface.position_domain = surface.uv_domain = None
     before, after = oracle.decode(data).sizes, written(scene).sizes
     for level in set(LEVELS) & set(before):
         assert after[level] <= 1.05 * before[level] + 40
@@ -229,12 +229,12 @@ def model(mesh: sc.Mesh, **node: Any) -> sc.Scene:
 
 def with_level(scene: sc.Scene, lod: int, mesh: sc.Mesh) -> sc.Scene:
     finest = scene.nodes[0]
-    scene.nodes.append(replace(finest, name=f"Crate_{lod}", lod=lod, mesh=mesh, properties={"lod_of": 0}))
+    scene.nodes.append(replace(finest, name=f"Crate_{lod}", lod=lod, mesh=mesh, lod_of=0))
     return scene
 
 
-def with_shape(scene: sc.Scene, role: sc.Role, mesh: sc.Mesh, **properties: Any) -> sc.Scene:
-    node = replace(scene.nodes[0], name="Shape", role=role, mesh=mesh, properties={"shape_of": 0, **properties})
+def with_shape(scene: sc.Scene, role: sc.Role, mesh: sc.Mesh, **changes: Any) -> sc.Scene:
+    node = replace(scene.nodes[0], name="Shape", role=role, mesh=mesh, shape_of=0, **changes)
     scene.nodes.append(node)
     return scene
 
@@ -477,12 +477,12 @@ def test_an_asset_is_one_model() -> None:
 def test_the_parts_of_a_scene_keep_what_belongs_to_them() -> None:
     scene = model(box((0, 0, 0), (1, 1, 1)))
     scene.nodes.append(replace(scene.nodes[0], name="Second"))
-    scene.nodes.append(replace(scene.nodes[0], name="Level", lod=1, properties={"lod_of": 1}))
-    scene.nodes.append(replace(scene.nodes[0], name="Shape", role=sc.Role.PHYSICS, properties={"shape_of": 1}))
+    scene.nodes.append(replace(scene.nodes[0], name="Level", lod=1, lod_of=1))
+    scene.nodes.append(replace(scene.nodes[0], name="Shape", role=sc.Role.PHYSICS, shape_of=1))
     first, second = SECOND_LIFE_MESH.files_of(scene, {})
     assert [node.name for node in first.nodes] == ["Crate"]
     assert [node.name for node in second.nodes] == ["Second", "Level", "Shape"]
-    assert (second.nodes[1].properties, second.nodes[2].properties) == ({"lod_of": 0}, {"shape_of": 0})
+    assert (second.nodes[1].lod_of, second.nodes[2].shape_of) == (0, 0)
 
 
 def test_levels_and_shapes_beyond_those_of_a_model_reach_the_checks() -> None:
@@ -587,14 +587,14 @@ def test_nothing_is_filled_in_for_what_came_from_a_file(samples: Path) -> None:
     data = data_of(samples, "synthetic/synth_flat_z.llmesh")
     scene = scene_of(data)
     assert set(written(scene).levels) == set(LEVELS)
-    scene.properties["as_imported"] = True
+    scene.as_imported = True
     assert list(written(scene).levels) == ["high_lod"]
 
 
 def test_what_was_added_to_an_import_is_written_as_new(samples: Path) -> None:
     """Only models that came from a file are kept as they are."""
     scene = model(box((0, 0, 0), (4, 2, 1)))
-    scene.properties["as_imported"] = True
+    scene.as_imported = True
     stored = written(scene)
     np.testing.assert_allclose(stored.scale, (4.0, 2.0, 1.0))
     assert set(stored.levels) == set(LEVELS)
@@ -602,7 +602,7 @@ def test_what_was_added_to_an_import_is_written_as_new(samples: Path) -> None:
 
 def test_points_moved_out_of_the_range_of_the_file_are_written_where_they_are(samples: Path) -> None:
     scene = scene_of(data_of(samples, "synthetic/synth_box_1face.llmesh"))
-    scene.properties["as_imported"] = True
+    scene.as_imported = True
     mesh_of(scene.nodes[0]).points[0] = (-0.75, 0.0, 0.0)
     (face,) = written(scene).levels["high_lod"]
     np.testing.assert_allclose(face.positions[0], (-0.75, 0.0, 0.0), atol=1e-5)

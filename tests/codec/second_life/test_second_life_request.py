@@ -163,7 +163,7 @@ def test_places_are_of_the_box_not_of_the_origin() -> None:
 def test_hulls_are_a_physics_model() -> None:
     scene = upload_scenes.static_scene()
     hull = sc.Node("hull", mesh=upload_scenes.box((0.5, 0.5, 0.5), []), role=sc.Role.HULL)
-    hull.translation, hull.properties = scene.nodes[5].translation, {"shape_of": 5}
+    hull.translation, hull.shape_of = scene.nodes[5].translation, 5
     scene.nodes.append(hull)
     _fee, upload = bodies(scene)
     assert [found["physics_shape_type"] for found in upload["instance_list"]] == [0, 0]

@@ -403,7 +403,7 @@ def test_weights_to_joints_that_are_not_there_are_refused() -> None:
 def test_levels_use_joints_of_their_own() -> None:
     skeleton = skeletons.avatar_skeleton()
     scene = rigged(skeleton, joint_cloud(skeleton, ("mTorso",)))
-    level = replace(scene.nodes[0], lod=1, mesh=joint_cloud(skeleton, ("mTorso", "mPelvis")), properties={"lod_of": 0})
+    level = replace(scene.nodes[0], lod=1, mesh=joint_cloud(skeleton, ("mTorso", "mPelvis")), lod_of=0)
     scene.nodes.append(level)
     asset = written(scene)
     assert set(skin_of(asset).joints) == {"mPelvis", "mTorso"}
@@ -423,9 +423,7 @@ def test_physics_of_a_rigged_mesh_lies_around_it() -> None:
     mesh = scene.nodes[0].mesh
     assert mesh is not None
     shape = replace(mesh, joint_weights=None, joint_indices=None)
-    scene.nodes.append(
-        replace(scene.nodes[0], role=sc.Role.PHYSICS, skeleton=None, mesh=shape, properties={"shape_of": 0})
-    )
+    scene.nodes.append(replace(scene.nodes[0], role=sc.Role.PHYSICS, skeleton=None, mesh=shape, shape_of=0))
     asset = written(scene)
     assert asset.physics_mesh is not None
     (face,) = asset.physics_mesh
@@ -476,7 +474,7 @@ def test_rigs_made_in_another_space_land_on_the_avatar(samples: Path, space: str
         np.testing.assert_allclose(mine.translation, theirs.translation, atol=1e-4, err_msg=mine.name)
         np.testing.assert_allclose(mine.scale, theirs.scale, atol=1e-4, err_msg=mine.name)
         np.testing.assert_allclose(np.abs(mine.rotation), np.abs(theirs.rotation), atol=1e-4, err_msg=mine.name)
-    other.properties["as_imported"] = True
+    other.as_imported = True
     again = written(other)
     judge.same_asset(oracle.decode(SECOND_LIFE_MESH.write(asset)), again)
 
@@ -516,7 +514,7 @@ def test_a_mirrored_binding_goes_into_the_points_and_is_told(samples: Path) -> N
     straight = placed_points(SECOND_LIFE_MESH.to_scene(plain, "thing"))
     np.testing.assert_allclose(placed_points(scene), straight * (-1, 1, 1), atol=1e-5)
     assert min(scene.nodes[0].scale) > 0
-    scene.properties["as_imported"] = True
+    scene.as_imported = True
     np.testing.assert_allclose(shown(written(scene)), placed_points(scene), atol=1e-4)
 
 
@@ -528,7 +526,7 @@ def test_unknown_joints_hang_on_the_pelvis_and_are_told(samples: Path) -> None:
     assert joint.name == "Tail_extra"
     assert scene.skeletons[0].joints[joint.parent].name == "mPelvis"
     assert any("'Tail_extra'" in text for text in scene.warnings)
-    scene.properties["as_imported"] = True
+    scene.as_imported = True
     assert skin_of(written(scene)).joints == asset.blocks["skin"]["joint_names"]
 
 
@@ -565,7 +563,7 @@ def test_a_joint_that_cannot_be_used_is_left_out(samples: Path) -> None:
 def test_an_import_that_hangs_on_another_bone_gets_a_binding_anew(samples: Path, name: str) -> None:
     """The second lies half a metre off the avatar in its file, and on it in the scene."""
     scene = SECOND_LIFE_MESH.to_scene(rigged_sample(samples, name), "thing")
-    scene.properties["as_imported"] = True
+    scene.as_imported = True
     mesh = scene.nodes[0].mesh
     assert mesh is not None and mesh.joint_indices is not None
     names = [joint.name for joint in scene.skeletons[0].joints]

@@ -46,11 +46,9 @@ def crate(**changes: Any) -> sc.Scene:
     nodes = [finest]
     for lod, triangles in ((1, 10), (2, 8), (3, 6)):
         mesh = cube("paint", "wood", triangles=triangles)
-        nodes.append(sc.Node(f"crate_LOD{3 - lod}", mesh=mesh, lod=lod, properties={"lod_of": 0}))
-    shape = {"shape_of": 0}
-    nodes.append(sc.Node("crate_PHYS", mesh=cube("paint", "wood"), role=sc.Role.PHYSICS, properties=shape))
-    base = {"shape_of": 0, "is_base_hull": True}
-    nodes.append(sc.Node("crate hull", mesh=cube(), role=sc.Role.HULL, properties=base))
+        nodes.append(sc.Node(f"crate_LOD{3 - lod}", mesh=mesh, lod=lod, lod_of=0))
+    nodes.append(sc.Node("crate_PHYS", mesh=cube("paint", "wood"), role=sc.Role.PHYSICS, shape_of=0))
+    nodes.append(sc.Node("crate hull", mesh=cube(), role=sc.Role.HULL, shape_of=0, is_base_hull=True))
     for node in nodes:
         node.translation, node.rotation, node.scale = finest.translation, finest.rotation, finest.scale
     return sc.Scene("crate", nodes)
@@ -195,8 +193,8 @@ def test_scales_that_were_not_applied() -> None:
 def test_the_scale_of_what_came_from_a_file_is_its_size() -> None:
     scene = sc.Scene("box", [sc.Node("box", mesh=cube(size=1.0), scale=(1.0, 2.0, 3.0))])
     breaks(scene, "warning", "Object 'box'", "scale is uneven")
-    domain = {"position_domain": [-0.5, -0.5, -0.5, 0.5, 0.5, 0.5]}
-    of(scene, 0).surfaces = [sc.Surface("", properties=domain) for _ in of(scene, 0).materials]
+    domain = (-0.5, -0.5, -0.5, 0.5, 0.5, 0.5)
+    of(scene, 0).surfaces = [sc.Surface("", position_domain=domain) for _ in of(scene, 0).materials]
     assert check_scene(scene) == []
 
 
@@ -242,7 +240,7 @@ def test_materials_are_compared_by_what_is_used() -> None:
 
 def test_made_parts_are_not_pointed_at() -> None:
     scene = crate()
-    scene.nodes[3].properties["source"] = "crate"
+    scene.nodes[3].generated_from = "crate"
     of(scene, 3).materials = ["paint", "gold"]
     finding = check_scene(scene)[0]
     assert (finding.item, finding.elements) == ("Object 'crate', lowest level", None)
@@ -251,7 +249,7 @@ def test_made_parts_are_not_pointed_at() -> None:
 def test_what_levels_were_made_of_is_blamed_alone() -> None:
     """A made level has the broken numbers and the strange materials of the one that it was made of."""
     scene = crate()
-    scene.nodes[2].properties["source"] = scene.nodes[3].properties["source"] = "crate"
+    scene.nodes[2].generated_from = scene.nodes[3].generated_from = "crate"
     for level in (1, 2, 3):
         of(scene, level).materials = ["paint", "gold"]
         of(scene, level).points[0, 0] = np.nan
@@ -301,7 +299,7 @@ def test_objects_without_uvs_are_named_with_a_fix() -> None:
 
 def test_levels_and_shapes_without_a_model() -> None:
     scene = crate()
-    scene.nodes.append(sc.Node("more", mesh=cube(), lod=4, properties={"lod_of": 0}))
+    scene.nodes.append(sc.Node("more", mesh=cube(), lod=4, lod_of=0))
     breaks(scene, "warning", "Object 'more'", "level 4 of 'crate'")
     scene = crate()
     scene.nodes.append(sc.Node("shape", mesh=cube(), role=sc.Role.PHYSICS))
@@ -377,7 +375,7 @@ def test_degenerate_physics() -> None:
     mesh.uvs, mesh.normal = [], None
     found = breaks(scene, "error", "Object 'crate_PHYS'", "1 triangle is too thin")
     assert found == Elements("triangles", "crate_PHYS", (12,))
-    scene.nodes.append(sc.Node("hull", mesh=cube(), role=sc.Role.HULL, properties={"shape_of": 0}))
+    scene.nodes.append(sc.Node("hull", mesh=cube(), role=sc.Role.HULL, shape_of=0))
     assert check_scene(scene) == [], "with hulls the physics mesh is not used"
 
 
@@ -394,9 +392,8 @@ def test_degenerate_is_judged_in_the_box_of_the_model() -> None:
 def test_hulls() -> None:
     def with_hulls(*meshes: sc.Mesh) -> sc.Scene:
         scene = crate()
-        properties = {"shape_of": 0}
         for number, mesh in enumerate(meshes):
-            scene.nodes.append(sc.Node(f"hull {number}", mesh=mesh, role=sc.Role.HULL, properties=dict(properties)))
+            scene.nodes.append(sc.Node(f"hull {number}", mesh=mesh, role=sc.Role.HULL, shape_of=0))
         return scene
 
     flat = cube()
@@ -476,7 +473,7 @@ def test_errors_stop_an_export_unless_it_is_kept_as_imported() -> None:
     part = SECOND_LIFE_MESH.files_of(scene)[0]
     with pytest.raises(ExportError, match="too thin or too small"):
         api.encode_part(part, SECOND_LIFE_MESH)
-    part.properties["as_imported"] = True
+    part.as_imported = True
     encoded = api.encode_part(part, SECOND_LIFE_MESH)
     assert any("too thin or too small" in text for text in encoded.warnings)
     assert encoded.outputs[-1].data
@@ -542,8 +539,8 @@ def test_bundles_need_all_levels_and_physics_for_all_or_none() -> None:
     for node in other.nodes:
         node.name = node.name.replace("crate", "chest")
         for key in ("lod_of", "shape_of"):
-            if key in node.properties:
-                node.properties[key] += len(two.nodes)
+            if getattr(node, key) is not None:
+                setattr(node, key, getattr(node, key) + len(two.nodes))
     two.nodes += other.nodes
     bundle = SECOND_LIFE_BUNDLE.from_scene(SECOND_LIFE_BUNDLE.files_of(two)[0])
     assert SECOND_LIFE_BUNDLE.check(bundle) == []

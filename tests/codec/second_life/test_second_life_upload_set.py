@@ -251,9 +251,9 @@ def test_hulls_go_as_one_mesh() -> None:
     for number in range(2):
         hull = upload_scenes.box((0.5, 1, 1), [])
         hull.points += np.float32((0.25 - 0.5 * number, 0, 0))
-        node = sc.Node(f"hull {number}", mesh=hull, role=sc.Role.HULL, properties={"shape_of": 0})
+        node = sc.Node(f"hull {number}", mesh=hull, role=sc.Role.HULL, shape_of=0)
         scene.nodes.append(replace(scene.nodes[0], **{key: getattr(node, key) for key in ("name", "mesh", "role")}))
-        scene.nodes[-1].properties = {"shape_of": 0}
+        scene.nodes[-1].shape_of = 0
     points = sc.Mesh(np.float32([(0, 0, 0), (0.5, 0.5, 0.5)]), np.zeros(0, np.int32), np.zeros(0, np.int32))
     scene.nodes.append(replace(scene.nodes[1], mesh=points))
     geometry = parsed(scene)["hut_PHYS.dae"].instances[0].geometry
@@ -287,7 +287,7 @@ def test_names_of_objects(given_names: list[str], expected: list[str], said: int
 def test_materials_keep_their_names_in_all_files_and_slots_of_one_name_join() -> None:
     mesh = upload_scenes.box(materials=["red wall", "red_wall", "red wall", "", "3/4 €", "grün"])
     coarse = upload_scenes.box(materials=["grün", "red wall"])
-    nodes = [sc.Node("hut", mesh=mesh), sc.Node("hut", mesh=coarse, lod=1, properties={"lod_of": 0})]
+    nodes = [sc.Node("hut", mesh=mesh), sc.Node("hut", mesh=coarse, lod=1, lod_of=0)]
     documents = parsed(sc.Scene("hut", nodes))
     finest = documents["hut.dae"].instances[0]
     counts = {symbol: len(found) // 3 for symbol, found in finest.geometry.corners.items()}
@@ -306,7 +306,7 @@ def test_materials_keep_their_names_in_all_files_and_slots_of_one_name_join() ->
 def test_slots_without_a_material_belong_together_in_their_order() -> None:
     finest = upload_scenes.box(materials=["wood", "", ""])
     coarse = upload_scenes.box(materials=["", "wood", ""])
-    nodes = [sc.Node("hut", mesh=finest), sc.Node("hut", mesh=coarse, lod=1, properties={"lod_of": 0})]
+    nodes = [sc.Node("hut", mesh=finest), sc.Node("hut", mesh=coarse, lod=1, lod_of=0)]
     documents = parsed(sc.Scene("hut", nodes))
     for name in ("hut.dae", "hut_LOD2.dae"):
         assert set(documents[name].instances[0].looks) == {"wood", "hut_plain", "hut_plain_2"}
@@ -356,7 +356,7 @@ def test_levels_of_many_materials_are_split_by_the_viewer_as_the_finest_is() -> 
     few = replace(
         finest, corner_point=finest.corner_point[:18], material_index=np.array([0, 4, 10, 10, 10, 4], np.int32)
     )
-    scene = sc.Scene("x", [sc.Node("quilt", mesh=finest), sc.Node("", mesh=few, lod=2, properties={"lod_of": 0})])
+    scene = sc.Scene("x", [sc.Node("quilt", mesh=finest), sc.Node("", mesh=few, lod=2, lod_of=0)])
     found = parsed(scene)
     for name in LEVELS:
         assert sorted(found[name].instances[0].geometry.faces) == names_of
@@ -586,7 +586,7 @@ def test_joint_positions_where_the_armature_has_them() -> None:
 def test_the_height_of_the_pelvis_is_left_to_the_upload_window() -> None:
     for moved in (MOVED, {}):
         scene = upload_scenes.rigged_scene(moved=moved)
-        scene.nodes[0].skin = sc.Skin([], np.empty((0, 4, 4)), np.identity(4), properties={"pelvis_offset": 0.05})
+        scene.nodes[0].skin = sc.Skin([], np.empty((0, 4, 4)), np.identity(4), pelvis_offset=0.05)
         parsed(scene)
         assert ("'Z offset' in the upload window to 0.05" in shown(scene)) == bool(moved)
 

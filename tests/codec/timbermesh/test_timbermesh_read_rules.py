@@ -74,7 +74,7 @@ def test_parents_that_make_no_tree(parents: tuple[int, ...], said: str) -> None:
 def test_forward_references_are_read() -> None:
     scene = to_scene(node("Child", 2), node("Grandchild", 0), node("Root", -1))
     assert [found.parent for found in scene.nodes] == [2, 0, -1]
-    assert [found.properties.get("is_root", False) for found in scene.nodes] == [False, False, True]
+    assert [found.is_root for found in scene.nodes] == [False, False, True]
 
 
 @pytest.mark.slow
@@ -88,11 +88,11 @@ def test_deep_chains_take_no_time() -> None:
 def test_roots_names_and_model_name() -> None:
     scene = to_scene(node("Twice"), node("Twice"), node("", 0))
     assert [found.name for found in scene.nodes] == ["Twice", "Twice", "Node 2"]
-    assert sum(found.properties.get("is_root", False) for found in scene.nodes) == 2
+    assert sum(found.is_root for found in scene.nodes) == 2
     document = model(node())
     document.name = "Crane"
-    assert TIMBERMESH.to_scene(document, "File").properties["source_name"] == "Crane"
-    assert "source_name" not in TIMBERMESH.to_scene(document, "Crane").properties
+    assert TIMBERMESH.to_scene(document, "File").source_name == "Crane"
+    assert not TIMBERMESH.to_scene(document, "Crane").source_name
     assert TIMBERMESH.to_scene(doc.Model(), "Empty").nodes == []
 
 

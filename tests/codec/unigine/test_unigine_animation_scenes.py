@@ -85,7 +85,6 @@ def test_the_robot_turned_stands_turned(folder: Path) -> None:
 def test_what_a_scene_says(folder: Path) -> None:
     scene = read_scene(folder / "an10_robot_idle.anim")
     assert (scene.name, scene.nodes, scene.warnings) == ("an10_robot_idle", [], [])
-    assert scene.properties["version"] == "an10"
     (skeleton,), (clip,) = scene.skeletons, scene.clips
     assert (skeleton.has_bind, len(skeleton.joints)) == (True, 12)
     assert (clip.name, clip.fps, clip.frame_count) == ("robot_idle", 0, 120)
@@ -101,8 +100,8 @@ def test_a_file_without_bind_pose_stands_as_its_first_frame(folder: Path) -> Non
     scene = read_scene(folder / "an13_jump.anim", assumed_frame_rate=25.0)
     (skeleton,), (clip,) = scene.skeletons, scene.clips
     assert (skeleton.has_bind, len(skeleton.joints), len(clip.transforms)) == (False, 25, 20)
-    assert skeleton.properties["path"] == "guid://" + skeleton.properties["guid"]
-    assert (clip.name, clip.fps, clip.frame_count, clip.properties["root_motion"]) == ("an13_jump", 30, 27, False)
+    assert skeleton.path == "guid://" + skeleton.guid
+    assert (clip.name, clip.fps, clip.frame_count, clip.root_motion) == ("an13_jump", 30, 27, False)
     moved = {track.target for track in clip.transforms}
     for track in clip.transforms:
         assert skeleton.joints[track.target].translation == tuple(track.translation[0].tolist())
@@ -125,7 +124,7 @@ def test_later_files_come_back_to_the_byte_through_a_scene(folder: Path, options
     assert len(names) == 6
     for name in names:
         scene = read_scene(folder / name, **options)
-        version = scene.properties["version"].upper()
+        version = UNIGINE_ANIMATION.read((folder / name).read_bytes()).version.upper()
         (part,) = UNIGINE_ANIMATION.files_of(scene)
         document = UNIGINE_ANIMATION.from_scene(part, {"animation_version": version, **options})
         assert UNIGINE_ANIMATION.write(document) == (folder / name).read_bytes(), name
@@ -257,8 +256,8 @@ def test_an10_is_rounded_as_the_engine_does() -> None:
 
 
 def test_versions_hold_what_they_can() -> None:
-    scene = scene_of(track(1, [(1, 2, 3)], [TURN_X], [(1, 1, 1)]), properties={"root_motion": True}, fps=24)
-    scene.skeletons[0].properties.update(guid=made.GUID, path="guid://" + made.GUID)
+    scene = scene_of(track(1, [(1, 2, 3)], [TURN_X], [(1, 1, 1)]), root_motion=True, fps=24)
+    scene.skeletons[0].guid, scene.skeletons[0].path = made.GUID, "guid://" + made.GUID
     document = document_of(scene, "AN13")
     assert scene.warnings == []
     assert (document.fps, document.root_motion) == (24, True)
@@ -266,8 +265,8 @@ def test_versions_hold_what_they_can() -> None:
     assert [bone.name for bone in document.bones] == ["root", "arm", "hand"]
     assert document.frames.bone_indices.tolist() == [1]
     again = UNIGINE_ANIMATION.to_scene(UNIGINE_ANIMATION.read(UNIGINE_ANIMATION.write(document)), "y")
-    assert (again.clips[0].fps, again.clips[0].properties["root_motion"]) == (24, True)
-    assert again.skeletons[0].properties == scene.skeletons[0].properties
+    assert (again.clips[0].fps, again.clips[0].root_motion) == (24, True)
+    assert (again.skeletons[0].guid, again.skeletons[0].path) == (made.GUID, "guid://" + made.GUID)
     document_of(scene, "AN11")
     assert len(scene.warnings) == 1
     assert "root motion" in scene.warnings[0]
@@ -304,10 +303,10 @@ def test_a_file_for_each_clip_and_skeleton() -> None:
     moves = [TransformTrack(0, *(np.array(row, np.float32) for row in rows), skeleton=index) for index in (0, 1, None)]
     scene = Scene("all", [], [Skeleton("a", [Joint("j")]), Skeleton("b", [Joint("k")])])
     scene.clips = [Clip("one", 30, 1, moves[:1]), Clip("two", 30, 1, moves), Clip("nodes", 30, 1, moves[2:])]
-    scene.properties["version"] = "1"
+    scene.format = "mine"
     parts = UNIGINE_ANIMATION.files_of(scene)
     assert [part.name for part in parts] == ["one", "two_a", "two_b"]
-    assert [(part.properties, part.materials) for part in parts] == [({"version": "1"}, [])] * 3
+    assert [(part.format, part.materials) for part in parts] == [("mine", [])] * 3
     assert [UNIGINE_ANIMATION.from_scene(part).bones[0].name for part in parts] == ["j", "j", "k"]
     for broken, reason in ((scene, "3 animations"), (Scene("none"), "no animation")):
         with pytest.raises(ExportError, match=reason):

@@ -204,7 +204,7 @@ def test_corners_split_as_after_blender_are_the_same_corners(samples: Path, name
         pytest.skip("it has a value a corner anyway")
     scene = mapped(document)
     scene.nodes[0].mesh = at_corners(mesh_of(scene))
-    scene.properties["tolerance"] = 5e-4
+    scene.tolerance = 5e-4
     found = written(scene, "ms13")
     # Corners that differ in nothing but by half a radian of tangent share a vertex; handedness still parts them.
     assert_same(document, found, 8e-3 if document.version == "ms10" else 1e-3, tangent_room=0.51)

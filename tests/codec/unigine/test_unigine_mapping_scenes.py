@@ -47,7 +47,6 @@ def test_surfaces_stand_in_a_row_over_one_index() -> None:
     scene = mapped(made.mesh_file(one, other))
     mesh = mesh_of(scene)
     assert scene.nodes[0].name == "file"
-    assert scene.properties["version"] == "ms13"
     assert mesh.materials == ["same", "same"]
     np.testing.assert_array_equal(mesh.points, np.concatenate([s.targets[0].positions for s in (one, other)]))
     np.testing.assert_array_equal(mesh.corner_point, [*one.c_indices, *(other.c_indices.astype(int) + 6)])
@@ -65,7 +64,11 @@ def test_surfaces_stand_in_a_row_over_one_index() -> None:
         ("same", (True, False), True, False, {}),
         ("same", (False, True), False, False, {}),
     ]
-    assert mesh.surfaces[0].properties == {"lightmap_channel": 0, "lightmap_resolution": 6, "base_name": ""}
+    assert (mesh.surfaces[0].lightmap_channel, mesh.surfaces[0].lightmap_resolution, mesh.surfaces[0].base_name) == (
+        0,
+        6,
+        "",
+    )
     assert mesh.points.flags.c_contiguous and mesh.points.flags.aligned
     assert mesh.joint_weights is None
     again = written(scene)
@@ -129,7 +132,7 @@ def test_shapes_of_several_surfaces_are_one_key_a_name() -> None:
         {"smile": "smile", "Target 2": ""},
         {"frown": "frown", "smile": "smile"},
     ]
-    assert [surface.properties["base_name"] for surface in mesh.surfaces] == ["rest", ""]
+    assert [surface.base_name for surface in mesh.surfaces] == ["rest", ""]
     smile, second, frown = mesh.shape_keys
     np.testing.assert_array_equal(smile.points, np.concatenate((one.targets[1].positions, other.targets[2].positions)))
     np.testing.assert_array_equal(second.points, np.concatenate((one.targets[2].positions, other.targets[0].positions)))
@@ -227,13 +230,13 @@ def test_slots_become_surfaces_with_pools_of_their_own() -> None:
     assert scene.warnings == ["Thing: 2 material slots without triangles were left out: 'Unused', ''"]
     mesh.surfaces = [sc.Surface(f"s{n}") for n in range(4)]
     assert [surface.name for surface in written(made.scene_of(mesh)).surfaces] == ["s1", "s3"]
-    mesh.surfaces[0].properties["is_empty"] = True  # as it was in its file
+    mesh.surfaces[0].is_empty = True  # as it was in its file
     document = written(made.scene_of(mesh))
     assert [surface.name for surface in document.surfaces] == ["s0", "s1", "s3"]
     assert len(document.surfaces[0].targets[0].positions) == 0
     assert document.surfaces[0].bounds[9] == -1
     again = mapped(UNIGINE_MESH.read(content(document)))
-    assert mesh_of(again).surfaces[0].properties["is_empty"]
+    assert mesh_of(again).surfaces[0].is_empty
     assert len(written(again).surfaces) == 3
 
 
@@ -581,7 +584,7 @@ def test_what_a_version_leaves_out_is_told() -> None:
     (soup,) = written(scene, "mr02").soup
     assert soup.name == ("ж" * 63).encode().ljust(128, b"\0")
     assert len(scene.warnings) == 2
-    mesh.surfaces = [sc.Surface("a", properties={"lightmap_channel": 0, "lightmap_resolution": 7})]
+    mesh.surfaces = [sc.Surface("a", lightmap_channel=0, lightmap_resolution=7)]
     scene = made.scene_of(mesh)
     written(scene, "ms11")
     assert scene.warnings == ["Thing: ms11 holds no lightmap settings; left out those of 1 surface"]
@@ -643,8 +646,8 @@ def test_joined_objects_keep_their_places() -> None:
     scene = made.scene_of(made.quad())
     away = np.eye(4)
     away[:3, 3] = (5, 0, 2)
-    scene.nodes[0].properties["world"] = np.eye(4)
-    scene.nodes.append(sc.Node("Other", mesh=made.quad(), properties={"world": away}))
+    scene.nodes[0].world = np.eye(4)
+    scene.nodes.append(sc.Node("Other", mesh=made.quad(), world=away))
     (part,) = files(scene, mesh_files="JOINED")
     np.testing.assert_allclose(mesh_of(part).points[4:] - mesh_of(part).points[:4], np.tile([5, 0, 2], (4, 1)))
     scene.nodes.reverse()

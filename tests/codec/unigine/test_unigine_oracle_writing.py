@@ -59,7 +59,7 @@ def same_surface(mesh: sc.Mesh, number: int, surface: oracle.Surface, version: s
     points = mesh.corner_point[corners]
     base = surface.targets[0]
     assert surface.name == mesh.materials[number]
-    lightmap = wanted.properties["lightmap_channel"], wanted.properties["lightmap_resolution"]
+    lightmap = wanted.lightmap_channel, wanted.lightmap_resolution
     assert surface.lightmap == (None if version in ("ms10", "ms11") else lightmap)
     np.testing.assert_array_equal(base.positions[surface.c_indices], mesh.points[points])
     assert surface.vertex_count == len(set(points.tolist()))
@@ -244,14 +244,14 @@ def test_an10_is_rounded_within_its_ranges_and_says_what_changes(scaled: bool) -
 @pytest.mark.parametrize("version", ["an11", "an13"])
 def test_later_animations_say_what_is_not_default(version: str) -> None:
     skeleton, clip = generated.skeleton(3, 5), generated.clip(6, "gehen", [4, 0, 2], 40)
-    skeleton.properties |= {"guid": "0123456789abcdef0123456789abcdef01234567", "path": "guid://weg"}
-    clip.properties["root_motion"] = True
+    skeleton.guid, skeleton.path = "0123456789abcdef0123456789abcdef01234567", "guid://weg"
+    clip.root_motion = True
     found, frames = animation_of(generated.scene(None, skeleton, clip), version)
     assert found.bones == [(joint.name, joint.parent) for joint in skeleton.joints]
     if version == "an11":
         same_skeleton(skeleton, found)
     else:
-        assert (found.guid, found.path) == (skeleton.properties["guid"], "guid://weg")
+        assert (found.guid, found.path) == (skeleton.guid, "guid://weg")
         assert (found.fps, found.root_motion) == (25, True)
     assert frames.bones == [4, 0, 2]
     seen = set()

@@ -9,7 +9,7 @@ import pytest
 import unigine_animation_bytes as made
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.core.findings import errors_of, warnings_of
-from meshferry.io_formats.core.scene import Joint, Scene, Skeleton
+from meshferry.io_formats.core.scene import Joint, Material, Scene, Skeleton
 from meshferry.io_formats.registry import UNIGINE_SKELETON, by_content
 from numpy.testing import assert_array_equal
 
@@ -53,10 +53,10 @@ def test_through_a_scene(options: dict[str, Any]) -> None:
 
 def test_plain_skeletons() -> None:
     scene = Scene("x", [], [Skeleton("a", [Joint("root")]), Skeleton("b", [Joint("root")], has_bind=False)])
-    scene.properties["version"] = "1"
+    scene.format, scene.materials = "mine", [Material("a")]
     parts = UNIGINE_SKELETON.files_of(scene)
     assert [part.name for part in parts] == ["a", "b"]
-    assert [(part.properties, part.materials) for part in parts] == [({"version": "1"}, [])] * 2
+    assert [(part.format, part.materials) for part in parts] == [("mine", [])] * 2
     document = UNIGINE_SKELETON.from_scene(parts[0])
     again = UNIGINE_SKELETON.read(UNIGINE_SKELETON.write(document))
     assert again.bones == document.bones

@@ -1,0 +1,71 @@
+"""Meanings between layers are fields of dataclasses; what only passes through is read by its own format alone."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from meshferry.io_formats.core import scene as sc
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSED_ON = "pass_through"
+
+
+def reads(tree: ast.AST) -> Iterator[str]:
+    """Yield how a module looks into what passes through: subscripts, ``get``, attributes, ``isinstance``."""
+    for node in ast.walk(tree):
+        looked_into: list[ast.expr] = []
+        if isinstance(node, ast.Subscript | ast.Attribute):
+            looked_into = [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            looked_into = node.args  # isinstance, getattr, vars, cast
+        elif isinstance(node, ast.Compare):
+            looked_into = [node.left, *node.comparators]
+        for value in looked_into:
+            if isinstance(value, ast.Attribute) and value.attr == PASSED_ON:
+                yield ast.unparse(node)
+
+
+def modules_of_no_format() -> list[Path]:
+    """Return the modules outside the packages of the formats."""
+    families = {path for path in (ROOT / "io_formats").iterdir() if any(path.rglob("scene_mapping.py"))}
+    assert len(families) >= 4
+    found = [
+        path
+        for layer in ("io_formats", "blender_data", "operators", "cli")
+        for path in sorted((ROOT / layer).rglob("*.py"))
+        if not families & set(path.parents)
+    ]
+    assert len(found) > 200
+    return found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "node.pass_through['key']",
+        "node.pass_through.get('key')",
+        "node.pass_through.number",
+        "isinstance(node.pass_through, X)",
+        "'key' in node.pass_through",
+    ],
+)
+def test_looking_into_what_passes_through_is_seen(line: str) -> None:
+    assert list(reads(ast.parse(line)))
+    assert not list(reads(ast.parse("Node(pass_through=node.pass_through); a.pass_through = b.pass_through")))
+
+
+def test_only_its_own_format_looks_into_what_passes_through() -> None:
+    for path in modules_of_no_format():
+        assert not list(reads(ast.parse(path.read_text(encoding="utf-8")))), path
+
+
+def test_scenes_carry_nothing_by_name() -> None:
+    """A key of a mapping is a contract that no type checker sees; names of shape keys are data."""
+    for cls in vars(sc).values():
+        if isinstance(cls, type) and dataclasses.is_dataclass(cls):
+            for field in dataclasses.fields(cls):
+                assert "Any]" not in str(field.type), f"{cls.__name__}.{field.name}"
