@@ -49,7 +49,6 @@ def spot(picture: dict[str, Any], x: int, y: int) -> str:
 FRONT, RIGHT, TOP = (30, 40), (75, 45), (52, 82)
 
 
-@pytest.mark.slow
 def test_a_box_fills_its_picture_and_nothing_else_does(pictures: dict[str, Any]) -> None:
     box = pictures["box"]
     assert box["size"] == [96, 96]

@@ -169,6 +169,62 @@ def test_an_error_in_a_thread_is_raised_where_the_result_is_used(clean_blender):
     assert work.result == {"CANCELLED"}
 
 
+@pytest.fixture
+def modal_operator(clean_blender: Any, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Return a modal operator that works until ``stop`` is set, its window's context, and what both were told."""
+    from meshferry.blender_data.steps import Step
+    from meshferry.operators import progress
+
+    monkeypatch.setattr(progress, "TURNS", (0.0, 0.0))  # one step at each tick
+    found = SimpleNamespace(stop=False, ends=[], shown=[], timers=["timer"], reports=[])
+
+    def steps() -> Any:
+        try:
+            while not found.stop:
+                yield Step("Reading meshes", 0.25, "lamp.mesh")
+        finally:
+            found.ends.append("steps")
+        return {"FINISHED"}
+
+    class Operator(progress.LongWork):
+        def report(self, kind: set[str], text: str) -> None:
+            found.reports.append((*kind, text))
+
+    operator = Operator()
+    operator._work, operator._timer = progress.Work(steps()), "timer"
+    found.context = SimpleNamespace(
+        window_manager=SimpleNamespace(
+            progress_update=found.shown.append,
+            progress_end=lambda: found.ends.append("progress"),
+            event_timer_remove=found.timers.remove,
+        ),
+        workspace=SimpleNamespace(status_text_set=found.shown.append),
+    )
+    found.send = lambda kind, value="NOTHING": operator.modal(found.context, SimpleNamespace(type=kind, value=value))
+    return found
+
+
+def test_pressing_esc_alone_cancels_modal_work(modal_operator):
+    assert modal_operator.send("TIMER") == {"RUNNING_MODAL"}
+    assert modal_operator.shown == ["lamp.mesh: Reading meshes … 25 % (Esc: cancel)", 25]
+    for kind, value in (("ESC", "RELEASE"), ("MOUSEMOVE", "PRESS"), ("TIMER", "NOTHING")):
+        assert modal_operator.send(kind, value) == {"RUNNING_MODAL"}
+    assert modal_operator.ends == modal_operator.reports == []
+    assert modal_operator.send("ESC", "PRESS") == {"CANCELLED"}
+    assert modal_operator.ends == ["steps", "progress"]
+    assert modal_operator.reports == [("INFO", "Cancelled; nothing was changed")]
+    assert modal_operator.shown[-1] is None and modal_operator.timers == []
+    assert modal_operator.send("TIMER") == {"CANCELLED"}
+
+
+def test_modal_work_ends_by_itself(modal_operator):
+    assert modal_operator.send("TIMER") == {"RUNNING_MODAL"}
+    modal_operator.stop = True
+    assert modal_operator.send("TIMER") == {"FINISHED"}
+    assert modal_operator.ends == ["steps", "progress"]
+    assert modal_operator.shown[-1] is None and modal_operator.timers == modal_operator.reports == []
+
+
 def dense_grid(bpy: Any, side: int) -> Any:
     """Add a grid of 2 * side * side triangles and select it alone."""
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=side, y_subdivisions=side)
