@@ -25,6 +25,11 @@ _HIGHEST_RATE = 480
 _COMMON_RATES = (24, 25, 30, 50, 60)
 """Rates to try where keys are several frames apart: glTF files have two keys where nothing moves."""
 _NEAR_A_FRAME = 1e-3
+_STATED_RATE = "meshferry_frames_per_second"
+"""Custom property of the scene of a glTF file, which has times but no frame rate: one frame would lose it."""
+_STATED_RATES = (0.01, 32767.0)
+_NEAR_STATED_RATE = 2.5e-3
+"""Share by which the rate of keys may miss the stated one: Blender's exporter writes 29.97 as 30.03 frames a second."""
 _SMALL = 0.1
 """Size of an object, in metres, of which the sixth decimal is more than 1e-5."""
 _HIGHEST_EXPONENT = 4
@@ -63,17 +68,19 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     is_first = not len(session.bpy.data.objects)
     made, lost = _read(session, path, known)
     scene = session.bpy.context.scene
+    stated = _take_stated_rate(scene)
     if known.times_are_frames:
         rate = frames_per_second(path)
         if is_first:
             _set_rate(scene, rate)
     else:
-        rate = _rate_of_keys(session, scene)
+        rate = _rate_of_keys(session, scene, stated)
         if is_first and rate and rate != _rate_of(scene):
             session.start_empty()
             scene = session.bpy.context.scene
             _set_rate(scene, rate)
             made, lost = _read(session, path, known)
+            _take_stated_rate(scene)
     things = list(made.all_objects)
     first, last = scene.frame_start, scene.frame_end
     blender_addon_export.set_range(session.bpy.context, things)
@@ -130,14 +137,30 @@ def _set_rate(scene: Any, rate: float) -> None:
     scene.render.fps_base = scene.render.fps / rate
 
 
-def _rate_of_keys(session: BlendSession, scene: Any) -> int:
-    """Return the whole rate at which all keys of the open file's actions would lie on frames; 0: none is known."""
+def _take_stated_rate(scene: Any) -> float:
+    """Return the frame rate that the file states, 0 if it states none, and remove the statement from the scene."""
+    stated = scene.get(_STATED_RATE)
+    if stated is None:
+        return 0.0
+    del scene[_STATED_RATE]
+    lowest, highest = _STATED_RATES
+    return float(stated) if isinstance(stated, int | float) and lowest <= stated <= highest else 0.0
+
+
+def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
+    """Return the rate at which all keys of the open file's actions would lie on frames; 0 if none is known.
+
+    ``stated`` is returned if it is such a rate; otherwise the file has been edited since at another rate.
+    """
     from ...blender_data.exporting.blender_addon_export import key_interval
 
     interval = key_interval(session.bpy.data.actions)
     if not interval:
-        return 0
+        return stated
     rate = _rate_of(scene) / interval
+    frames = stated / rate  # between two keys
+    if frames > 0.5 and abs(frames / round(frames) - 1) < _NEAR_STATED_RATE:
+        return stated
     nearest = round(rate)
     if 1 <= nearest <= _HIGHEST_RATE and abs(rate - nearest) < _NEAR_A_RATE:
         return nearest
@@ -176,6 +199,8 @@ def write_objects(
         blender_addon_export.name_data_after_objects(objects)
     blender_addon_export.forget_own_properties(objects)
     more = _animation_arguments(context, clips, known)
+    if known.holds_times and clips:
+        context.scene[_STATED_RATE] = _rate_of(context.scene)
     exponent = _exponent(objects) if known.has_fixed_decimals else 0
     if exponent:
         more["global_scale"] = 10.0**exponent

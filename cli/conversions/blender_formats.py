@@ -63,6 +63,8 @@ class BlenderFormat:
 
     Poses of bones are kept, and with them the length of the animation.
     """
+    holds_times: bool = False
+    """Whether files hold times in seconds and no frame rate, and custom properties of the scene."""
     times_are_frames: bool = False
     """Whether importers take the file's times for frames, whatever the rate of either."""
     scaffolding: tuple[str, ...] = ()
@@ -197,6 +199,7 @@ GLB = BlenderFormat(
     drops_duplicates=True,
     is_triangulated=True,
     keeps_still_clips=True,
+    holds_times=True,
 )
 GLTF = BlenderFormat(
     name="gltf",
@@ -212,6 +215,7 @@ GLTF = BlenderFormat(
     drops_duplicates=True,
     is_triangulated=True,
     keeps_still_clips=True,
+    holds_times=True,
     is_set=True,
 )
 FBX = BlenderFormat(

@@ -57,13 +57,6 @@ REPORTS = {
 }
 """Pattern of the warning that reports each loss."""
 
-LOST = {
-    (f"1 frame, of {kind}", f"`.{target}`"): "frame rate"
-    for kind in ("bones", "an object")
-    for target in ("glb", "gltf")
-}
-"""What is lost without a warning, as the page says below the table: one frame has no length."""
-
 
 def write_case(case: str, folder: Path) -> Path:
     """Write the source file of a case."""

@@ -95,7 +95,7 @@ def test_a_glb_says_metres_and_y_up(meshferry, model, tmp_path):
     assert high == pytest.approx([points[:, 0].max(), points[:, 2].max(), -points[:, 1].min()], abs=1e-5)
 
 
-def test_a_glb_holds_nothing_of_ours(meshferry, model, tmp_path):
+def test_a_glb_holds_nothing_of_ours_but_the_frame_rate(meshferry, model, tmp_path):
     import bpy
 
     make_blend(tmp_path / "plain.blend", models.make_timbermesh())
@@ -194,6 +194,28 @@ def test_another_rate_comes_back(meshferry, tmp_path):
     assert meshferry("convert", write(scene, tmp_path / "a.timbermesh"), tmp_path / "a.glb").status == 0
     done = meshferry("convert", "--json", tmp_path / "a.glb", tmp_path / "b.timbermesh")
     assert done.entries[0]["facts"]["clips"] == [{"name": "Move", "kind": "node and vertex", "frames": 5, "fps": 60}]
+
+
+@pytest.mark.parametrize(
+    ("frames", "stated", "expected"), [(1, 25.0, 25), (5, 29.97, 29.97), (5, 7.0, 25), (1, "x", 24)]
+)
+def test_the_rate_stated_in_gltf_files_is_used_where_keys_agree(meshferry, tmp_path, frames, stated, expected):
+    scene = models.make_timbermesh()
+    (clip,) = scene.clips
+    clip.fps, clip.frame_count, clip.vertices = 29.97 if stated == 29.97 else 25.0, frames, []
+    for track in clip.transforms:
+        for channel in ("translation", "rotation", "scale"):
+            setattr(track, channel, getattr(track, channel)[:frames])
+    source = write(scene, tmp_path / "model.timbermesh")
+    assert meshferry("convert", source, tmp_path / "model.gltf").status == 0
+    content = json.loads((tmp_path / "model.gltf").read_text(encoding="utf-8"))
+    extras = content["scenes"][0]["extras"]
+    assert extras["meshferry_frames_per_second"] == pytest.approx(clip.fps)
+    extras["meshferry_frames_per_second"] = stated
+    (tmp_path / "model.gltf").write_text(json.dumps(content), encoding="utf-8")
+    done = meshferry("convert", "--json", tmp_path / "model.gltf", tmp_path / "back.timbermesh")
+    (back,) = done.entries[0]["facts"]["clips"]
+    assert (back["frames"], back["fps"]) == (frames, pytest.approx(expected))
 
 
 def test_animations_join_the_mesh(meshferry, tmp_path):
