@@ -52,9 +52,9 @@ class ClipChoice:
                 self._renamed.add(clip.name)
             clip.name = name
 
-    def is_chosen(self, name: str) -> bool:
-        """Return whether the user selected animations by name, or gave one this name."""
-        return bool(self.patterns) or any(self.new_names[old] == name for old in self._renamed)
+    def is_renamed(self, name: str) -> bool:
+        """Return whether the user gave an animation this name."""
+        return any(self.new_names[old] == name for old in self._renamed)
 
     def require_now(self) -> None:
         """Raise for a new name that no clip has got, where no later scene can have it."""

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from ...io_formats.disk.file_names import PathTable, cautious_key
-from ..inputs import file_key
 
 
 class FileNames:
@@ -42,20 +41,6 @@ class FileNames:
         while cautious_key(str(path)) in self._given or self.is_taken(path):
             path = own.with_name(f"{plain}_{number}{own.suffix}")
             number += 1
-        return self._give(path)
-
-    def of_clip(self, own: Path, target: Path, name: str) -> Path:
-        """Return the path of an animation that the user selected or renamed, such as ``walk.anim``, and take it.
-
-        If the file belongs to others, the path is that of :meth:`of_part`.
-        """
-        path = own.with_name(name + own.suffix)
-        is_own = file_key(path) == file_key(own)
-        if cautious_key(str(path)) in self._given or (not is_own and self.is_taken(path)):
-            return self.of_part(own, target, name)
-        return self._give(path)
-
-    def _give(self, path: Path) -> Path:
         self._given.add(cautious_key(str(path)))
         self.take(path)
         return path

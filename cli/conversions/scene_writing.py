@@ -139,21 +139,20 @@ class SceneWriter:
     ) -> list[Path]:
         """Name the files that one source becomes, so that none is written twice in a run.
 
-        A single file has the name of its source, to which several add the names of what they hold. An animation that
-        the user selected or renamed has its own name.
+        A single file has the name of its source, to which several add the names of what they hold. A renamed animation
+        adds its name in any case: most versions of animation files hold no other name.
         """
         base = outcome.target
         if not job.in_folder:
             if len(parts) > 1:
                 raise ExportError(_too_many(parts, job, target, joinable=joinable))
             return [base]
-        names_clips = not target.capabilities.meshes and any(
-            self._settings.clips.is_chosen(clip.name) for part in parts for clip in part.clips
+        has_new_names = not target.capabilities.meshes and any(
+            self._settings.clips.is_renamed(clip.name) for part in parts for clip in part.clips
         )
-        if len(parts) == 1 and not names_clips:
+        if len(parts) == 1 and not has_new_names:
             return [base]
-        path_of = self._names.of_clip if names_clips else self._names.of_part
-        return [path_of(job.target, base, name) for name in api.file_names(parts)]
+        return [self._names.of_part(job.target, base, name) for name in api.file_names(parts)]
 
 
 def _path_beside(target: Path, output: OutputFile) -> Path:

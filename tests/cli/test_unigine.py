@@ -133,21 +133,34 @@ def test_one_animation_of_a_file_is_named_after_the_file(meshferry, tmp_path):
     assert names_in(tmp_path / "out") == ["one.anim", "two.anim"]
 
 
-def test_a_new_name_of_an_animation_is_that_of_its_file(meshferry, moving, tmp_path):
+def test_a_new_name_of_an_animation_is_in_that_of_its_file(meshferry, moving, tmp_path):
     renamed = ["--rename-clip", "lift=Lift up", "--rename-clip", "swing=lift"]
     assert meshferry("convert", moving, "--to", "anim", "-o", tmp_path / "out", *renamed).status == 0
-    assert names_in(tmp_path / "out") == ["Lift up.anim", "lift.anim"]
-    assert rise_of(tmp_path / "out" / "lift.anim") == 6
+    assert names_in(tmp_path / "out") == [f"{moving.stem}.Lift up.anim", f"{moving.stem}.lift.anim"]
+    assert rise_of(tmp_path / "out" / f"{moving.stem}.lift.anim") == 6
     one = ["--clip-names", "swing", "--rename-clip", "swing=turn"]
     assert meshferry("convert", moving, "--to", "anim", "-o", tmp_path / "other", *one).status == 0
-    assert names_in(tmp_path / "other") == ["turn.anim"]
+    assert names_in(tmp_path / "other") == [f"{moving.stem}.turn.anim"]
 
 
-def test_a_selected_animation_keeps_its_name_where_that_is_free(meshferry, tmp_path):
-    sources = [rigs.write_mesh(tmp_path / f"{name}.mesh", [rigs.make_clip("walk", 3)]) for name in ("one", "two")]
-    done = meshferry("convert", *sources, "--to", "anim", "-o", tmp_path / "out", "--clip-names", "walk")
-    assert (done.status, done.err) == (0, "")
-    assert names_in(tmp_path / "out") == ["two.walk.anim", "walk.anim"]
+CLIP_ARGUMENTS = {
+    "crane.lift crane.swing": [],
+    "crane": ["--clip-names", "swing"],
+    "crane.turn": ["--clip-names", "swing", "--rename-clip", "swing=turn"],
+    "crane.lift crane.turn": ["--rename-clip", "swing=turn"],
+}
+"""By the names of the files that a mesh with the animations ``lift`` and ``swing`` becomes."""
+
+
+@pytest.mark.parametrize("expected", CLIP_ARGUMENTS)
+def test_convert_and_batch_name_animations_alike(meshferry, moving, tmp_path, expected):
+    (tmp_path / "in").mkdir()
+    moving.rename(tmp_path / "in" / "crane.mesh")
+    for command, options in (("convert", []), ("batch", ["--jobs", "1"])):
+        out = tmp_path / command
+        given = [*CLIP_ARGUMENTS[expected], *options]
+        assert meshferry(command, tmp_path / "in" / "crane.mesh", "--to", "anim", "-o", out, *given).status == 0
+        assert sorted(path.stem for path in out.glob("*.anim")) == expected.split()
 
 
 @pytest.mark.parametrize(

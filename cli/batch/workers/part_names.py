@@ -23,10 +23,6 @@ class PartNames(FileNames):
         self._output = output
         self._index = index
 
-    def of_clip(self, own: Path, target: Path, name: str) -> Path:
-        """Return the path of :meth:`of_part`: the name of a clip alone could be that of another source's clip."""
-        return self.of_part(own, target, name)
-
     def is_taken(self, path: Path) -> bool:
         """Tell whether a file is the target of another source, or a source."""
         return file_key(path) != file_key(self._target) and (self._is_planned(path) or super().is_taken(path))
