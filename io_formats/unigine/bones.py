@@ -1,4 +1,4 @@
-"""Bone tables and bind transforms, alike in meshes, animations and skeletons (sections 2.4 and 3.3)."""
+"""Bone tables and bind transforms, the same in meshes, animations and skeletons (sections 2.4 and 3.3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core.scene import FloatArray
 from . import strings
 
 MOST_BONES = 32768
-"""Parents and weights name bones by 16 bits."""
+"""Parents and weights store bone indices in 16 bits."""
 _UNIT_TOLERANCE = 1e-2
 
 
@@ -25,7 +25,7 @@ class Bone:
 
     name: str
     parent: int = -1
-    """Index of the parent, -1 for a root; a parent may stand after its child."""
+    """Index of the parent, -1 for a root; a parent may come after its child."""
 
 
 def read_table(stream: ByteStream, count: int) -> list[Bone]:
@@ -34,7 +34,7 @@ def read_table(stream: ByteStream, count: int) -> list[Bone]:
     Raises
     ------
     FormatError
-        A count beyond the bytes left or 32,768, a parent that does not exist, or parents in a circle.
+        The count exceeds the remaining bytes or 32,768, a parent does not exist, or the parents form a cycle.
     """
     start = stream.position
     if not 0 <= count <= MOST_BONES or 3 * count > stream.remaining:
@@ -50,10 +50,10 @@ def read_table(stream: ByteStream, count: int) -> list[Bone]:
 
 
 def _broken_parent(bones: Sequence[Bone]) -> str:
-    """Say which bone has no parent or is its own ancestor; nothing where the parents form trees."""
+    """Return an error message for the first invalid or cyclic parent, or an empty string."""
     for bone in bones:
         if not -1 <= bone.parent < len(bones):
-            return f"The parent of bone '{bone.name}' is bone {bone.parent}, but the bones are 0 to {len(bones) - 1}"
+            return f"The parent of bone '{bone.name}' is bone {bone.parent}, but only bones 0 to {len(bones) - 1} exist"
     settled = [False] * len(bones)
     for start in range(len(bones)):
         path = []
@@ -62,14 +62,14 @@ def _broken_parent(bones: Sequence[Bone]) -> str:
             settled[index] = True
             path.append(index)
             index = bones[index].parent
-        # The walk ended at a root, at a bone of an earlier walk, or at one of its own.
+        # The walk ended at a root, at a bone of an earlier walk, or at a bone of this one.
         if index >= 0 and index >= start and index in set(path):
             return f"Bone '{bones[index].name}' is its own ancestor"
     return ""
 
 
 def encode_table(bones: Sequence[Bone]) -> bytes:
-    """Encode the names and parents of bones, without their number.
+    """Encode the names and parents of bones, without their count.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def read_transforms(stream: ByteStream, bones: Sequence[Bone]) -> FloatArray:
     Raises
     ------
     FormatError
-        Cut off, or a number that is not finite.
+        The data is cut off, or a value is NaN or infinite.
     """
     start = stream.position
     transforms: FloatArray = stream.array(np.float32, (len(bones), 10), "the bind transforms of the bones")
@@ -112,9 +112,9 @@ def encode_transforms(transforms: FloatArray, bones: Sequence[Bone]) -> bytes:
 
 
 def oddities(bones: Sequence[Bone], transforms: FloatArray) -> list[str]:
-    """Return warnings: names that two bones share, and rotations that are not of unit length (section 11).
+    """Return warnings about duplicate bone names and rotations that are not of unit length (section 11).
 
-    ``transforms`` may be empty where the file has none.
+    ``transforms`` may be empty if the file has none.
     """
     warnings = []
     double = [name for name, times in Counter(bone.name for bone in bones).items() if times > 1]

@@ -1,4 +1,4 @@
-"""Bounds: a box and a sphere in ten numbers (section 2.3)."""
+"""Bounds: a box and a sphere in ten floats (section 2.3)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 
 from ..core.scene import FloatArray
 
-_NOWHERE = 1e9
+_EMPTY = 1e9
 
 
 def empty() -> FloatArray:
-    """Return the bounds of nothing, (10,) float32."""
-    return np.array([_NOWHERE] * 3 + [-_NOWHERE] * 3 + [0, 0, 0, -1], np.float32)
+    """Return empty bounds, (10,) float32."""
+    return np.array([_EMPTY] * 3 + [-_EMPTY] * 3 + [0, 0, 0, -1], np.float32)
 
 
 def of_points(points: FloatArray) -> FloatArray:
-    """Return box minimum, box maximum, centre of the box and distance of the farthest point, (10,) float32.
+    """Return box minimum, box maximum, box centre and distance of the farthest point from it, (10,) float32.
 
     ``points`` (P, 3) float32.
     """
     if not len(points):
         return empty()
     bounds = np.empty(10, np.float32)
-    # Columns one by one: reductions along the long axis of a narrow array are several times slower.
+    # Column by column: reductions along the long axis of a narrow array are several times slower.
     for axis in range(3):
         column = points[:, axis]
         bounds[axis], bounds[3 + axis] = column.min(), column.max()
@@ -39,7 +39,7 @@ def of_points(points: FloatArray) -> FloatArray:
 
 
 def union(parts: Sequence[FloatArray]) -> FloatArray:
-    """Return bounds that enclose all ``parts``: the box of the boxes, a sphere around its centre."""
+    """Return bounds that enclose all ``parts``: the common box and a sphere around its centre."""
     filled = [part for part in parts if part[9] >= 0]
     if not filled:
         return empty()

@@ -1,4 +1,4 @@
-"""Collision blocks of ms14 and ms15: edges that count, and a tree of boxes over the triangles (section 6.4)."""
+"""Collision blocks of ms14 and ms15: edge flags, and a tree of boxes over the triangles (section 6.4)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from ..core.scene import AnyArray, FloatArray, IntArray
 from . import compact_integers
 
 LEAF_SIZE = 4
-"""From so many triangles on a node is divided."""
+"""Minimum number of triangles of a node that is split."""
 
 _EPSILON = 1e-6
-"""An edge counts where the later triangle's free corner lies farther than this behind the plane of the earlier one, and
-the cosine of the angle between them differs from 1 by more.
+"""Tolerance of the test for convex edges.
 
-So judged, 60,556 of 60,564 edges of real files have the engine's flag; the others lie at the limit.
+An edge is convex if the free corner of its second triangle is farther than this behind the plane of the first, and the
+cosine of the angle between the triangles is smaller than 1 by more than this. With this rule, 60,556 of 60,564 edges of
+real files get the engine's flag; the others are at the limit.
 """
 _LEAF = -1
 _NODE_FIELDS = 5
@@ -31,19 +32,19 @@ class CollisionBlock:
     """The content of a collision block: T triangles, N nodes."""
 
     edges: AnyArray
-    """(T,) uint8: bit i says that the edge opposite to corner i is a border or convex."""
+    """(T,) uint8: bit i is set if the edge opposite to corner i is a border or convex."""
     corners: IntArray
-    """(T,) int32: first corners of the triangles (3 times their number) in the order of the tree."""
+    """(T,) int32: first corner of each triangle (3 times its index), in the order of the tree."""
     nodes: IntArray
     """(N, 5) int32 in preorder: split axis, left child, right child, begin and end in ``corners``."""
     boxes: FloatArray
-    """(N, 6) float32, least and greatest x, y, z."""
+    """(N, 6) float32, minimum and maximum x, y, z."""
     splits: FloatArray
-    """(N,) float32: where inner nodes are divided on their axis."""
+    """(N,) float32: split positions of inner nodes on their axis."""
 
 
 def build(positions: FloatArray, c_indices: AnyArray, leaf_size: int = LEAF_SIZE) -> bytes:
-    """Return the collision block of a surface.
+    """Encode the collision block of a surface.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def build(positions: FloatArray, c_indices: AnyArray, leaf_size: int = LEAF_SIZE
     c_indices:
         (3 T,) below nv.
     leaf_size:
-        From so many triangles on a node is divided at the middle of its box.
+        Nodes with at least this many triangles are split at the middle of their box.
     """
     triangles = np.asarray(c_indices).astype(np.intp).reshape(-1, 3)
     points = np.ascontiguousarray(positions, np.float32)
@@ -62,13 +63,13 @@ def build(positions: FloatArray, c_indices: AnyArray, leaf_size: int = LEAF_SIZE
 
 
 def largest(triangle_count: int) -> int:
-    """Return the most bytes that a block of so many triangles can have: compact integers of 5 bytes, 2 T nodes."""
+    """Return the maximum size of a block: compact integers of 5 bytes and 2 nodes for each triangle."""
     node = 1 + 4 * 5 + 28
     return 3 * 5 + triangle_count * (1 + 5 + 2 * node)
 
 
 def encode(block: CollisionBlock) -> bytes:
-    """Return the bytes of a block."""
+    """Encode a block."""
     return b"".join(
         (
             compact_integers.encode(len(block.edges)),
@@ -76,7 +77,8 @@ def encode(block: CollisionBlock) -> bytes:
             compact_integers.encode(len(block.corners)),
             compact_integers.encode_many(block.corners),
             compact_integers.encode(len(block.nodes)),
-            compact_integers.encode_many(block.nodes),  # an axis, one byte, looks like a small compact integer
+            # the axis, a byte, equals a compact integer of the same small value
+            compact_integers.encode_many(block.nodes),
             block.boxes.astype("<f4").tobytes(),
             block.splits.astype("<f4").tobytes(),
         )
@@ -84,12 +86,12 @@ def encode(block: CollisionBlock) -> bytes:
 
 
 def read(content: bytes | memoryview, triangle_count: int, *, item: str = "") -> CollisionBlock:
-    """Decode a block and check that its tree holds every triangle once.
+    """Decode a block and check that its tree contains every triangle once.
 
     Raises
     ------
     FormatError
-        Cut off, of another number of triangles, or no tree as the engine writes it.
+        The block is cut off, is for another number of triangles, or its tree is not like those of the engine.
     """
     stream = ByteStream(content, item=item)
     edge_count = compact_integers.read_count(stream, "edge bytes", size=1)
@@ -97,7 +99,7 @@ def read(content: bytes | memoryview, triangle_count: int, *, item: str = "") ->
     corner_count = compact_integers.read_count(stream, "triangles of the tree", size=1)
     if edge_count != triangle_count or corner_count != triangle_count:
         raise stream.error(
-            f"The collision data is of {edge_count:,} and {corner_count:,} triangles, "
+            f"The collision data has {edge_count:,} and {corner_count:,} triangles, but "
             f"the surface has {triangle_count:,}"
         )
     corners = compact_integers.read_many(stream, corner_count, "the triangles of the tree")
@@ -113,7 +115,7 @@ def read(content: bytes | memoryview, triangle_count: int, *, item: str = "") ->
 
 
 def _broken_tree(corners: IntArray, nodes: IntArray) -> str:
-    """Say what is wrong with a tree; nothing where all is well."""
+    """Return what is wrong with a tree, or an empty string."""
     count = len(corners)
     if not np.array_equal(np.sort(corners), 3 * np.arange(count)):
         return "its triangles are not each there once"
@@ -129,7 +131,7 @@ def _broken_tree(corners: IntArray, nodes: IntArray) -> str:
         return "a child does not follow its parent"
     if (begin[inner] != 0).any() or (end[inner] != 0).any():
         return "an inner node holds triangles"
-    # Every node but the root is the child of one other: together with children after parents that makes one tree.
+    # Every node except the root is the child of exactly one node. As children follow their parents, this is one tree.
     children = np.sort(np.concatenate((left[inner], right[inner])))
     if not np.array_equal(children, own[1:]):
         return "a node has no parent or two"
@@ -140,9 +142,9 @@ def _broken_tree(corners: IntArray, nodes: IntArray) -> str:
 
 
 def edge_flags(positions: FloatArray, triangles: _Indices) -> npt.NDArray[np.uint8]:
-    """Return for each triangle which of its edges are borders or convex, (T,) uint8.
+    """Return which edges of each triangle are borders or convex, (T,) uint8.
 
-    Bit i is the edge opposite to corner i. An edge that three triangles or more share is a border.
+    Bit i is the edge opposite to corner i. An edge of three or more triangles counts as a border.
 
     Parameters
     ----------
@@ -176,7 +178,7 @@ def _convex(positions: FloatArray, triangles: _Indices, one: _Indices, other: _I
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
     normals /= np.where(lengths > 0, lengths, 1)
     earlier = normals[one // 3]
-    free_corner = corners.reshape(-1, 3)[other]  # edge 3 t + i lies opposite to corner i
+    free_corner = corners.reshape(-1, 3)[other]  # edge 3 t + i is opposite to corner i
     behind = np.einsum("ij,ij->i", earlier, corners[one // 3, (one + 1) % 3] - free_corner)
     cosine = np.einsum("ij,ij->i", earlier, normals[other // 3])
     convex: npt.NDArray[np.bool_] = (behind > _EPSILON) & (cosine < 1 - _EPSILON)
@@ -184,23 +186,24 @@ def _convex(positions: FloatArray, triangles: _Indices, one: _Indices, other: _I
 
 
 class _Tree:
-    """Divides triangles at the middle of their box, all nodes of a level at once.
+    """Split triangles at the middle of their box, all nodes of one depth at once.
 
-    As the engine does: by the mean of a triangle's corners, on the axis that divides them most evenly (of equal ones
-    the first). Nodes are made level by level and renumbered in the end, so that a left child follows its parent.
+    The rule is that of the engine: triangles are divided by the mean of their corners, on the axis that divides them
+    most evenly (the first such axis). Nodes are created depth by depth and renumbered at the end, so that a left child
+    follows its parent.
     """
 
     def __init__(self, positions: FloatArray, triangles: _Indices, leaf_size: int) -> None:
         self.leaf_size = max(2, leaf_size)
         self.order = np.arange(len(triangles))
-        # One array an axis: reductions and gathers over single columns are the fast ones.
+        # One array for each axis, since reductions and gathers are fast on single columns.
         self.lows, self.highs, self.centres = [], [], []
         for axis in range(3):
             column = np.ascontiguousarray(positions[:, axis])
             one, two, three = (column[triangles[:, corner]] for corner in range(3))
             self.lows.append(np.minimum(np.minimum(one, two), three))
             self.highs.append(np.maximum(np.maximum(one, two), three))
-            third = np.float32(1 / 3)  # before the sum, which might overflow
+            third = np.float32(1 / 3)  # before the sum, which could overflow
             self.centres.append(one * third + two * third + three * third)
         self.levels: list[_Level] = []
 
@@ -226,7 +229,7 @@ class _Tree:
             level.boxes[:, 3 + axis] = np.maximum.reduceat(self.highs[axis][places], starts)
 
     def _divide(self, level: _Level) -> None:
-        """Bring the triangles of each node that can be divided into the order of its two halves."""
+        """Reorder the triangles of each node that is split: first those of the left half, then those of the right."""
         large = np.flatnonzero(level.end - level.begin >= self.leaf_size)
         if not len(large):
             return
@@ -255,7 +258,7 @@ class _Tree:
             values[targets] = values[places]
 
     def _preorder(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Number the nodes so that a left child follows its parent, and right children follow what is left of them."""
+        """Number the nodes in preorder: a node, its left subtree, its right subtree."""
         sizes: list[_Indices] = []
         below = np.empty(0, np.intp)
         for level in reversed(self.levels):
@@ -283,7 +286,7 @@ class _Tree:
 
 
 class _Level:
-    """Nodes of one depth: M ranges of triangles, and how each is divided."""
+    """The nodes of one depth: M ranges of triangles, and how each is split."""
 
     def __init__(self, begin: _Indices, end: _Indices) -> None:
         self.begin, self.end = begin, end
@@ -291,11 +294,11 @@ class _Level:
         self.axis = np.zeros(len(begin), np.intp)
         self.split = np.zeros(len(begin), np.float32)
         self.middle = np.zeros(len(begin), np.intp)
-        """Where the right half begins; 0: not divided."""
+        """Start of the right half; 0 if not split."""
 
 
 def _ranges(begin: _Indices, end: _Indices) -> tuple[_Indices, _Indices, _Indices]:
-    """Return all numbers of the ranges in a row, where in the row each range starts, and the range of each number."""
+    """Return the numbers of all ranges in one array, the start of each range in it, and the range of each number."""
     lengths = end - begin
     starts = np.cumsum(lengths) - lengths
     owner = np.repeat(np.arange(len(begin)), lengths)

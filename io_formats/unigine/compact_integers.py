@@ -1,4 +1,4 @@
-"""Compact integers: sign and magnitude in groups, the first of 6 bits, the others of 7 (section 2.1)."""
+"""Compact integers: sign and magnitude in groups of bits, the first of 6 bits, the others of 7 (section 2.1)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ LIMIT = 2**31 - 1
 _MOST_BYTES = 5
 _GROUP_SHIFTS = np.array([0, 6, 13, 20, 27])
 _LENGTH_LIMITS = (63, 8191, 1048575, 134217727)
-"""From this magnitude on, the engine takes one byte more: one earlier than it would need to."""
+"""From these magnitudes on, the engine uses one byte more. It could do so one value later."""
 
 
 def read(stream: ByteStream, what: str) -> int:
-    """Read one compact integer.
+    """Decode one compact integer.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def read(stream: ByteStream, what: str) -> int:
 
 
 def read_count(stream: ByteStream, what: str, *, size: int = 0, most: int = LIMIT) -> int:
-    """Read a count: not negative, at most ``most``, and of things of ``size`` bytes or more that are still to come."""
+    """Read a count: not negative, at most ``most``, and not more than fit the rest at ``size`` bytes or more each."""
     start = stream.position
     count = read(stream, f"the number of {what}")
     if not 0 <= count <= most:
@@ -55,7 +55,7 @@ def read_count(stream: ByteStream, what: str, *, size: int = 0, most: int = LIMI
 
 
 def read_many(stream: ByteStream, count: int, what: str) -> npt.NDArray[np.int32]:
-    """Read ``count`` compact integers in a row, (count,) int32."""
+    """Decode ``count`` consecutive compact integers, (count,) int32."""
     stream.require(count, what)
     if not count:
         return np.empty(0, np.int32)
@@ -82,12 +82,12 @@ def read_many(stream: ByteStream, count: int, what: str) -> npt.NDArray[np.int32
 
 
 def encode(value: int) -> bytes:
-    """Encode a number as the engine does, byte for byte; faster than :func:`encode_many` of one.
+    """Encode a number with the same bytes as the engine. Faster than :func:`encode_many` for one number.
 
     Raises
     ------
     ExportError
-        A magnitude of more than 2^31 - 1.
+        The magnitude is more than 2^31 - 1.
     """
     rest = abs(int(value))
     if rest > LIMIT:
@@ -108,7 +108,7 @@ def encode_many(values: npt.ArrayLike) -> bytes:
     Raises
     ------
     ExportError
-        A magnitude of more than 2^31 - 1.
+        A magnitude is more than 2^31 - 1.
     """
     given = np.asarray(values, np.int64).ravel()
     magnitudes = np.abs(given)

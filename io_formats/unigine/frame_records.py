@@ -1,7 +1,7 @@
-"""Records of one flag byte and the values that it announces: the frames of every animation (sections 5 and 8).
+"""Records of a flag byte and the values that its bits announce: the frames of every animation (sections 5 and 8).
 
-A layout says how many bytes each flag bit brings. Records lie one after the other, without padding; all of them are
-gathered or scattered at once, bit by bit, never one by one.
+A layout states the number of bytes for each flag bit. Records are stored one after the other, without padding. All
+records are gathered or scattered at once, bit by bit.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ Offsets = npt.NDArray[np.intp]
 
 
 class RecordLayout:
-    """Sizes of the values behind a flag byte, in the order of its bits.
+    """Sizes of the values after a flag byte, in the order of its bits.
 
     Parameters
     ----------
     sizes:
-        Bytes that bit 0, bit 1, … bring; further bits bring none and must not be set.
+        Number of bytes of the values for bit 0, bit 1, and so on. Higher bits must not be set.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = tuple(sizes)
         flags = np.arange(256)
         self.size_of: Offsets = np.ones(256, np.intp)
-        """(256,) whole size of a record by its flag byte."""
+        """(256,) size of a record for each flag byte."""
         self._before = np.empty((len(sizes), 256), np.intp)
         for bit, size in enumerate(sizes):
             self._before[bit] = self.size_of
@@ -41,11 +41,11 @@ class RecordLayout:
         return (1 << len(self.sizes)) - 1
 
     def offsets(self, bit: int, starts: Offsets, flags: Bytes) -> Offsets:
-        """Return where the value of a bit lies, or would lie, in records that start at ``starts``; same shapes."""
+        """Return the offset of a bit's value in records at ``starts``, as if the bit were set; same shape."""
         return np.asarray(starts + self._before[bit][flags])
 
     def gather(self, data: Bytes, offsets: Offsets, bit: int, dtype: str) -> AnyArray:
-        """Return the values of a bit at byte offsets (…): (…, k) of ``dtype``, k filling the size of the bit."""
+        """Return the values of a bit at byte offsets (…): (…, k) of ``dtype``, where k fills the size of the bit."""
         width = self.sizes[bit] // np.dtype(dtype).itemsize
         if not offsets.size:
             return np.empty((*offsets.shape, width), dtype)
@@ -53,7 +53,10 @@ class RecordLayout:
         return taken.view(dtype).reshape(*offsets.shape, width)
 
     def pack(self, flags: Bytes, values: Sequence[AnyArray]) -> bytes:
-        """Return the records of flags (…), of whose values (…, k), an array a bit, only the flagged are stored."""
+        """Encode records with flags (…).
+
+        ``values`` has one array (…, k) for each bit; only flagged values are stored.
+        """
         flat = np.ascontiguousarray(flags, np.uint8).reshape(-1)
         ends = np.cumsum(self.size_of[flat])
         starts = ends - self.size_of[flat]
@@ -69,12 +72,12 @@ class RecordLayout:
 
 
 def _windows(data: Bytes, size: int) -> AnyArray:
-    """Return a view in which element i is the ``size`` bytes from byte i on, whatever their alignment."""
+    """Return a view whose element i is the ``size`` bytes from byte i on, at any alignment."""
     return np.ndarray((len(data) - size + 1,), f"V{size}", buffer=data, strides=(1,))
 
 
 def held(offsets: Offsets, flagged: npt.NDArray[np.bool_]) -> Offsets:
-    """Return the offsets (F, n) with those of records that are not flagged replaced by the last flagged one before.
+    """Return the offsets (F, n), with those of unflagged records replaced by the last flagged one before them.
 
     Offsets ascend with the frames, so a running maximum finds it. The first frame must be flagged.
     """

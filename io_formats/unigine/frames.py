@@ -1,7 +1,7 @@
-"""Frames of animations: those that store what changed (section 5, an10) and those that store what is not default.
+"""Frames of animations: delta frames (section 5, an10) and frames that omit default values (section 8.2).
 
-Both are records, frame by frame and inside a frame bone by bone: a byte of flags and the values flagged. Decoding
-gathers each channel of all records at once, encoding scatters them.
+Both consist of records, frame by frame and bone by bone: a byte of flags and the flagged values. Decoding gathers each
+channel of all records at once; encoding scatters them.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from .frame_records import Bytes, Offsets, RecordLayout, held
 
 @dataclass
 class DeltaFrames:
-    """Frames in which a channel that is not flagged keeps its value of the frame before.
+    """Frames in which an unflagged channel keeps its value of the previous frame.
 
-    F frames of n bones; arrays hold the values after that rule is applied.
+    F frames of n bones; the arrays hold the values after this rule is applied.
     """
 
     bone_indices: AnyArray
     """(n,) int16 into the bone table."""
     mask: int
-    """Channels that are animated: bits 0 to 2 translation x, y, z, bit 3 rotation, bits 4 to 6 scale x, y, z."""
+    """Animated channels: bits 0 to 2 translation x, y, z, bit 3 rotation, bits 4 to 6 scale x, y, z."""
     flags: AnyArray
     """(F, n) uint8 as stored."""
     translation: AnyArray
-    """(F, n, 3) float32; an10: uint16, quantized within ``translation_range``. 0 where the mask has none."""
+    """(F, n, 3) float32; an10: uint16, quantised within ``translation_range``. 0 for channels outside the mask."""
     rotation: AnyArray
-    """(F, n, 4) int16 x, y, z, w / 32767; (0, 0, 0, 32767) where the mask has none."""
+    """(F, n, 4) int16 x, y, z, w / 32767; (0, 0, 0, 32767) for channels outside the mask."""
     scale: AnyArray
-    """(F, n, 3) float32; an10: uint16, quantized within ``scale_range``. 1 (an10: 0) where the mask has none."""
+    """(F, n, 3) float32; an10: uint16, quantised within ``scale_range``. 1 (an10: 0) for channels outside the mask."""
     translation_range: FloatArray | None = None
     """an10: (2, 3) float32, minimum and range: value = minimum + u * range / 65535."""
     scale_range: FloatArray | None = None
-    """an10: as ``translation_range``."""
+    """an10: like ``translation_range``."""
 
     @property
     def frame_count(self) -> int:
@@ -49,7 +49,7 @@ class DeltaFrames:
 
 @dataclass
 class FlaggedFrames:
-    """Frames in which a component that is not flagged has its default: translation 0, no rotation, scale 1."""
+    """Frames in which an unflagged component has its default: translation 0, identity rotation, scale 1."""
 
     bone_indices: AnyArray
     """(n,) int16 into the bone table."""
@@ -72,41 +72,41 @@ _QUANTIZED = RecordLayout((2, 2, 2, 8, 2, 2, 2))
 _FLAGGED = RecordLayout((12, 16, 12))
 
 TRANSLATION_BITS, ROTATION_BIT, SCALE_BITS = (0, 1, 2), 3, (4, 5, 6)
-"""Channels of delta frames."""
+"""Channel bits of delta frames."""
 UNIT = 32767
-"""What a component 1 of a rotation is stored as in delta frames."""
+"""Stored value of the rotation component 1 in delta frames."""
 
 _RECORDS_WORTH_A_LOOK, _FREE_LOOKS = 4096, 2
 _MOST_EMPTY_FRAMES = 65536
-"""Frames without any bone take no byte, so that nothing else bounds what a damaged count asks for."""
+"""Limit of frames without bones. They take no bytes, so that the file size does not bound a damaged count."""
 
 
 def read_embedded_frames(stream: ByteStream, bone_count: int) -> DeltaFrames:
-    """Read the body of an animation embedded in a mesh: index list, channel mask, frames (section 5).
+    """Decode the body of an animation embedded in a mesh: index list, channel mask, frames (section 5).
 
     Parameters
     ----------
     stream:
-        Stands on the count of animated bones, and behind the last frame afterwards.
+        At the count of animated bones; afterwards after the last frame.
     bone_count:
-        Bones of the file's table.
+        Number of bones in the file's table.
 
     Raises
     ------
     FormatError
-        Bones that do not exist, an unknown channel, a first frame that does not hold just the mask's channels, values
-        that are no numbers, or the end of the file.
+        Bones that do not exist, an unknown channel, a first frame without exactly the channels of the mask, NaN or
+        infinite values, or the end of the file.
     """
     return _read_delta(stream, read_bone_indices(stream, bone_count), _DELTA)
 
 
 def write_embedded_frames(frames: DeltaFrames) -> bytes:
-    """Return the body of an embedded animation, as ``read_embedded_frames`` takes it."""
+    """Encode the body of an embedded animation for ``read_embedded_frames``."""
     return encode_bone_indices(frames.bone_indices) + _encode_delta(frames, _DELTA)
 
 
 def read_quantized_frames(stream: ByteStream, bone_count: int) -> DeltaFrames:
-    """Read the body of an animation of an10 (section 8.1); otherwise as ``read_embedded_frames``."""
+    """Decode the body of an an10 animation (section 8.1); raises like ``read_embedded_frames``."""
     indices = read_bone_indices(stream, bone_count)
     ranges: FloatArray = stream.array(np.float32, (2, 2, 3), "the ranges of translation and scale").copy()
     frames = _read_delta(stream, indices, _QUANTIZED)
@@ -124,7 +124,7 @@ def read_quantized_frames(stream: ByteStream, bone_count: int) -> DeltaFrames:
 
 
 def write_quantized_frames(frames: DeltaFrames) -> bytes:
-    """Return the body of an animation of an10, as ``read_quantized_frames`` takes it."""
+    """Encode the body of an an10 animation for ``read_quantized_frames``."""
     if frames.translation_range is None or frames.scale_range is None:
         raise ExportError("Frames without ranges cannot be written as an10")
     ranges = np.stack((frames.translation_range, frames.scale_range)).astype("<f4")
@@ -144,12 +144,12 @@ def read_bone_indices(stream: ByteStream, bone_count: int) -> AnyArray:
 
 
 def encode_bone_indices(indices: AnyArray) -> bytes:
-    """Return the list of animated bones, as ``read_bone_indices`` takes it."""
+    """Encode the list of animated bones for ``read_bone_indices``."""
     return compact_integers.encode(len(indices)) + np.ascontiguousarray(indices, "<i2").tobytes()
 
 
 def read_flagged_frames(stream: ByteStream, indices: AnyArray) -> FlaggedFrames:
-    """Read a frame count and frames that hold what is not default (section 8.2).
+    """Decode a frame count and frames that omit default values (section 8.2).
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def read_flagged_frames(stream: ByteStream, indices: AnyArray) -> FlaggedFrames:
     Raises
     ------
     FormatError
-        An unknown flag, values that are no numbers, or the end of the file.
+        An unknown flag, NaN or infinite values, or the end of the file.
     """
     data, starts, flags = _read_records(stream, len(indices), _FLAGGED)
     values = []
@@ -178,7 +178,7 @@ def read_flagged_frames(stream: ByteStream, indices: AnyArray) -> FlaggedFrames:
 
 
 def encode_flagged_frames(frames: FlaggedFrames) -> bytes:
-    """Return frame count and frames, as ``read_flagged_frames`` takes them."""
+    """Encode frame count and frames for ``read_flagged_frames``."""
     values = [np.ascontiguousarray(channel, "<f4") for channel in (frames.translation, frames.rotation, frames.scale)]
     return compact_integers.encode(frames.frame_count) + _FLAGGED.pack(frames.flags, values)
 
@@ -186,9 +186,9 @@ def encode_flagged_frames(frames: FlaggedFrames) -> bytes:
 def _read_records(stream: ByteStream, bone_count: int, layout: RecordLayout) -> tuple[Bytes, Offsets, Bytes]:
     """Read a frame count and find the records of F frames of n bones.
 
-    Return the bytes from the first record on, the records' places in them (F, n) and flags (F, n).
+    Return the bytes from the first record on, and the offsets (F, n) and flags (F, n) of the records.
     """
-    # Each record has a byte at least; where there is none, nothing bounds the count.
+    # Each record has at least one byte. Without records, nothing else bounds the count.
     most = compact_integers.LIMIT if bone_count else _MOST_EMPTY_FRAMES
     frame_count = compact_integers.read_count(stream, "frames", size=bone_count, most=most)
     data = stream.rest()
@@ -206,15 +206,15 @@ def _read_records(stream: ByteStream, bone_count: int, layout: RecordLayout) -> 
 def _record_places(
     stream: ByteStream, data: Bytes, frame_count: int, bone_count: int, layout: RecordLayout
 ) -> tuple[Offsets, int]:
-    """Return the places (F, n) of all records in ``data`` and where they end.
+    """Return the offsets (F, n) of all records in ``data``, and the end of the last one.
 
-    Mostly a frame has the same flags as the one before, so that its records lie as far apart: one look at all of them
-    is much faster than to follow the chain from record to record.
+    Most frames have the same flags as the previous one, so their records are equally spaced: comparing them all at once
+    is much faster than following the chain from record to record.
     """
     starts = np.empty((frame_count, bone_count), np.intp)
     frame = end = looks = 0
     while frame < frame_count and bone_count:
-        # A look ahead pays only where it finds many records; otherwise all that are left are followed at once.
+        # Looking ahead pays only if it finds many records; otherwise all remaining records are followed one by one.
         follow = frame * bone_count < _RECORDS_WORTH_A_LOOK * (looks - _FREE_LOOKS)
         count = frame_count - frame if follow else 1
         try:
@@ -233,7 +233,7 @@ def _record_places(
 
 
 def _alike(data: Bytes, row: Offsets, size: int, most: int) -> int:
-    """Return how many frames have the flags of the first, whose records are at ``row``; each takes ``size`` bytes."""
+    """Return the number of frames with the flags of the first, of ``size`` bytes each and with records at ``row``."""
     wanted, count, ahead = data[row], 1, 8
     while count < most:
         frames = np.arange(count, min(count + ahead, most))
@@ -245,7 +245,7 @@ def _alike(data: Bytes, row: Offsets, size: int, most: int) -> int:
 
 
 def _read_delta(stream: ByteStream, indices: AnyArray, layout: RecordLayout) -> DeltaFrames:
-    """Read mask, frame count and frames in which channels that are not flagged keep their values."""
+    """Read mask, frame count and frames in which unflagged channels keep their values."""
     mask = stream.u8("the channel mask")
     if mask & ~layout.known_bits:
         raise stream.error(f"Unknown channels are animated: mask {mask:#04x}", offset=stream.position - 1)
@@ -278,13 +278,13 @@ def _read_delta(stream: ByteStream, indices: AnyArray, layout: RecordLayout) -> 
 
 
 def _check_mask(stream: ByteStream, flags: Bytes, mask: int) -> None:
-    """Refuse a first frame without a value of each animated channel, or values of channels that are not animated."""
+    """Raise FormatError if the first frame lacks an animated channel, or a frame has channels that are not animated."""
     if not flags.size:
         return
     first = np.flatnonzero(flags[0] != mask)
     if len(first):
         raise stream.error(
-            f"The first frame has to hold all animated channels (mask {mask:#04x}), "
+            f"The first frame must hold all animated channels (mask {mask:#04x}), "
             f"but its bone {int(first[0])} has {int(flags[0, first[0]]):#04x}"
         )
     if (flags & ~np.uint8(mask)).any():
@@ -292,14 +292,14 @@ def _check_mask(stream: ByteStream, flags: Bytes, mask: int) -> None:
 
 
 def _check_finite(stream: ByteStream, values: AnyArray, what: str) -> None:
-    # What is no number spreads to minimum and maximum.
+    # NaN and infinity propagate to minimum and maximum.
     if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
         frame, bone = np.argwhere(~np.isfinite(values).all(axis=-1))[0].tolist()
         raise stream.error(f"Frame {frame}, animated bone {bone}: its {what} is NaN or infinite")
 
 
 def _encode_delta(frames: DeltaFrames, layout: RecordLayout) -> bytes:
-    """Return mask, frame count and frames."""
+    """Encode mask, frame count and frames."""
     step = "<u2" if layout is _QUANTIZED else "<f4"
     translation, scale = np.ascontiguousarray(frames.translation, step), np.ascontiguousarray(frames.scale, step)
     rotation = np.ascontiguousarray(frames.rotation, "<i2")

@@ -1,7 +1,7 @@
 """Frames of the files <-> tracks of a scene's joints (sections 5, 8.1 and 8.2).
 
-The values are the same on both sides, local to the parent; only rotations change the order of their components, and
-those that are not of unit length (16-bit ones never quite are) become so.
+The values are the same on both sides, local to the parent. Only the order of rotation components differs, and rotations
+are normalised (16-bit rotations are never exactly of unit length).
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from .frames import ROTATION_BIT, SCALE_BITS, TRANSLATION_BITS, UNIT, DeltaFrame
 from .skeletons import from_skeleton
 
 DEFAULT_TOLERANCE = 1e-6
-"""What lies nearer to no translation, no rotation or scale 1 than this is not stored: the engine's own rule. Of the
-18,000 values flagged in real files the nearest is 1.01e-6 away."""
+"""Values nearer than this to zero translation, identity rotation or scale 1 are not stored, as in the engine. Of the
+18,000 flagged values in real files the nearest is 1.01e-6 away."""
 SCALE_NOISE = 1e-5
-"""Scale is in the mask of delta frames if it leaves 1 by more. The engine's own limit is a tenth of it, so that some of
-its files animate scale by 2e-6 where nothing is scaled; frames out of Blender's float32 matrices all would."""
+"""Scale is in the mask of delta frames if it differs from 1 by more. The engine's own limit is a tenth of it, so that
+some of its files animate scale by 2e-6 although nothing is scaled. Frames from Blender's float32 matrices would do
+so always."""
 
 _XYZW = (1, 2, 3, 0)
 _WXYZ = (3, 0, 1, 2)
 _UNIT_NOISE = 5e-7
-"""Squared lengths of unit quaternions in float32 are as near to 1; those of real an11 within 2e-7."""
+"""Tolerance for the squared length of unit quaternions in float32; those of real an11 files are within 2e-7."""
 _ODD_LENGTH = 1e-2
 _SNAP = 1 / 64
-"""Truncation takes numbers this little below a step for the step: float32 holds 16-bit steps no better."""
+"""Values this little below a step are truncated to the step, since float32 holds 16-bit steps no more exactly."""
 _EMPTY_RANGE = (1e9, -2e9)
 _HIGHEST = 65535
 
@@ -48,24 +49,24 @@ def to_tracks(
     Parameters
     ----------
     joints:
-        Those of the file's bone table.
+        The joints of the file's bone table.
     skeleton:
         Index of their skeleton in the scene.
     warnings:
-        Takes what was odd: bones that are listed twice (the first counts), rotations far from unit length.
+        Receives warnings: bones listed twice (the first is used), rotations far from unit length.
 
     Returns
     -------
     tracks:
-        With ``frames.frame_count`` frames, each array (F, k) float32 and contiguous.
+        With ``frames.frame_count`` frames; each array is (F, k) float32 and contiguous.
     """
-    said: list[str] = []
+    found: list[str] = []
     indices = frames.bone_indices.tolist()
     rotation, odd = _unit(_dequantized(frames.rotation))
     if odd.any():
         bent = [joints[indices[place]].name for place in np.flatnonzero(odd).tolist()]
         number = counted(len(bent), "animated bone has rotations", "animated bones have rotations")
-        said.append(f"{number} not of unit length, normalised: {listed(bent)}")
+        found.append(f"{number} not of unit length, normalised: {listed(bent)}")
     translation, rotation, scale = (
         _by_bone(values) for values in (translations(frames), rotation[..., _WXYZ], scales(frames))
     )
@@ -78,9 +79,9 @@ def to_tracks(
             tracks[joint] = TransformTrack(joint, translation[place], rotation[place], scale[place], skeleton)
     if twice:
         number = counted(len(twice), "bone is", "bones are")
-        said.append(f"{number} animated twice in the file; the first time counts: {listed(twice)}")
+        found.append(f"{number} animated twice in the file; the first animation is used: {listed(twice)}")
     if warnings is not None:
-        warnings += said
+        warnings += found
     return list(tracks.values())
 
 
@@ -101,9 +102,9 @@ def scales(frames: DeltaFrames | FlaggedFrames) -> FloatArray:
 def _from_range(
     values: AnyArray, minimum_and_range: FloatArray, mask: int, bits: Sequence[int], default: float
 ) -> FloatArray:
-    """Return what an10 rounded to 16 bits: minimum + u * range / 65535, and the default where nothing is animated."""
+    """Dequantise an10 values: minimum + u * range / 65535, and the default for channels that are not animated."""
     whole = np.full(values.shape, default, np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):  # what is no number is found afterwards
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinite values are found afterwards
         low, width = minimum_and_range.astype(np.float64)
         for axis, bit in enumerate(bits):
             if mask >> bit & 1:
@@ -112,16 +113,16 @@ def _from_range(
 
 
 def _dequantized(rotation: AnyArray) -> FloatArray:
-    """Return rotations as float32, not yet of unit length."""
+    """Return rotations as float32, not yet normalised."""
     if rotation.dtype == np.float32:
         return rotation
     return np.asarray(rotation / np.float32(UNIT))
 
 
 def _unit(rotation: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return (F, n, 4) with those of not quite unit length normalised, and which bones (n,) have odd ones.
+    """Normalise rotations (F, n, 4; w last); return them and a mask of bones (n,) with lengths far from 1.
 
-    Unit ones keep their bits. Zero length becomes no rotation; w is last.
+    Unit rotations keep their exact values. Rotations of length zero become the identity.
     """
     squares = np.einsum("...i,...i->...", rotation, rotation, dtype=np.float64)
     near = np.abs(squares - 1) <= _UNIT_NOISE
@@ -146,7 +147,7 @@ def _by_bone(values: FloatArray) -> FloatArray:
 
 @dataclass
 class _Samples:
-    """All tracks of a clip: bones (n,), translation (F, n, 3), rotation (F, n, 4; w last) and scale (F, n, 3)."""
+    """All tracks of a clip: bones (n,), translation (F, n, 3), rotation (F, n, 4; w last), scale (F, n, 3)."""
 
     bones: AnyArray
     translation: FloatArray
@@ -155,14 +156,14 @@ class _Samples:
 
 
 def flagged_frames(clip: Clip, skeleton: Skeleton) -> FlaggedFrames:
-    """Map the joint tracks of a clip to frames of an11 and later, which hold what is not default.
+    """Map the joint tracks of a clip to frames of an11 and later, which omit default values.
 
     Bones are listed in the order of the tracks.
 
     Raises
     ------
     ExportError
-        Values that are no numbers, tracks of another length than the clip or of no joint, two tracks of one joint.
+        NaN or infinite values, tracks with another length than the clip or without a joint, or two tracks of one joint.
     """
     samples = _samples(clip, skeleton)
     flags = np.zeros(samples.translation.shape[:2], np.uint8)
@@ -178,10 +179,10 @@ def flagged_frames(clip: Clip, skeleton: Skeleton) -> FlaggedFrames:
 
 
 def delta_frames(clip: Clip, skeleton: Skeleton) -> DeltaFrames:
-    """Map the joint tracks of a clip to frames of an animation embedded in a mesh, which hold what changes.
+    """Map the joint tracks of a clip to delta frames, for an animation embedded in a mesh.
 
-    The mask names translation, rotation and scale where any animated bone, moving or at rest, has more than none of
-    it; an unknown engine may fill channels without mask from either. Otherwise as ``flagged_frames``.
+    The mask includes translation, rotation or scale if any animated bone has it, in the animation or at rest: it is not
+    known from which of the two an engine fills channels outside the mask. Raises like ``flagged_frames``.
     """
     samples = _samples(clip, skeleton)
     rotation = _truncated(samples.rotation.astype(np.float64) * UNIT).astype(np.int16)
@@ -199,7 +200,7 @@ def delta_frames(clip: Clip, skeleton: Skeleton) -> DeltaFrames:
 
 
 def quantized_frames(clip: Clip, skeleton: Skeleton) -> DeltaFrames:
-    """Map the joint tracks of a clip to frames of an10: as ``delta_frames``, rounded to 16 bits."""
+    """Map the joint tracks of a clip to frames of an10: like ``delta_frames``, quantised to 16 bits."""
     exact = delta_frames(clip, skeleton)
     translation, translation_range = _to_range(exact.translation, bool(exact.mask >> TRANSLATION_BITS[0] & 1))
     scale, scale_range = _to_range(exact.scale, bool(exact.mask >> SCALE_BITS[0] & 1))
@@ -210,7 +211,7 @@ def quantized_frames(clip: Clip, skeleton: Skeleton) -> DeltaFrames:
 
 
 def _samples(clip: Clip, skeleton: Skeleton) -> _Samples:
-    """Put the joint tracks of a clip side by side."""
+    """Combine the joint tracks of a clip into arrays."""
     tracks = [track for track in clip.transforms if track.skeleton is not None]
     seen: set[int] = set()
     for track in tracks:
@@ -242,7 +243,7 @@ def _samples(clip: Clip, skeleton: Skeleton) -> _Samples:
 
 
 def _mask(samples: _Samples, rotation: AnyArray, skeleton: Skeleton) -> int:
-    """Return the channels that anything uses: all three axes of translation and scale, or none."""
+    """Return the mask of the channels in use: all three axes of translation and scale, or none."""
     rest = from_skeleton(skeleton)[1][samples.bones]
     translations = (samples.translation, rest[:, :3])
     rotations = (rotation, _truncated(rest[:, 3:7].astype(np.float64) * UNIT))
@@ -250,7 +251,7 @@ def _mask(samples: _Samples, rotation: AnyArray, skeleton: Skeleton) -> int:
     mask = 0
     if any((np.abs(values) > DEFAULT_TOLERANCE).any() for values in translations):
         mask |= sum(1 << bit for bit in TRANSLATION_BITS)
-    # -1 for w is no rotation either.
+    # A rotation with w = -1 is the identity too.
     if any(values[..., :3].any() for values in rotations):
         mask |= 1 << ROTATION_BIT
     if any((np.abs(values - 1) > SCALE_NOISE).any() for values in scales):
@@ -259,7 +260,7 @@ def _mask(samples: _Samples, rotation: AnyArray, skeleton: Skeleton) -> int:
 
 
 def _changes(mask: int, translation: AnyArray, rotation: AnyArray, scale: AnyArray) -> AnyArray:
-    """Return the flags (F, n): the mask in the first frame, then what differs from the frame before."""
+    """Return the flags (F, n): the mask in the first frame, then the channels that differ from the previous frame."""
     flags = np.zeros(rotation.shape[:2], np.uint8)
     flags[:1] = mask
     for bits, values in ((TRANSLATION_BITS, translation), (SCALE_BITS, scale)):
@@ -273,7 +274,7 @@ def _changes(mask: int, translation: AnyArray, rotation: AnyArray, scale: AnyArr
 
 
 def _to_range(values: FloatArray, animated: bool) -> tuple[AnyArray, FloatArray]:
-    """Round (F, n, 3) to 16 bits within the range of each axis, as the engine does: range + 1, truncated."""
+    """Quantise (F, n, 3) to 16 bits within the range of each axis, as the engine does: range + 1, truncated."""
     rounded = np.zeros(values.shape, np.uint16)
     pair = np.empty((2, 3), np.float32)
     pair[:] = np.reshape(_EMPTY_RANGE, (2, 1))
@@ -292,6 +293,6 @@ def _to_range(values: FloatArray, animated: bool) -> tuple[AnyArray, FloatArray]
 
 
 def _truncated(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Truncate toward zero, except what lies just below a step."""
+    """Truncate toward zero, but round values just below a step up to it."""
     nearest = np.rint(values)
     return np.where(np.abs(values - nearest) <= _SNAP, nearest, np.trunc(values))

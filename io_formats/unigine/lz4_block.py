@@ -1,8 +1,8 @@
-"""LZ4 blocks without a frame around them (section 6.2): sequences of literals and copies of what came before.
+"""LZ4 blocks without a frame (section 6.2): sequences of literals and copies of earlier output.
 
-A sequence is a token (4 bits: number of literals; 4 bits: length of the copy less 4; 15 in either: bytes follow that
-are added, up to and with the first below 255), the literals, a u16 distance back, and the copy's further length. The
-last sequence ends after its literals.
+A sequence is a token (4 bits: number of literals; 4 bits: length of the copy minus 4; the value 15 means that further
+bytes are added to it, up to and including the first below 255), the literals, a u16 offset back, and the further bytes
+of the copy's length. The last sequence ends after its literals.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..core.errors import FormatError
 
 HIGHEST_RATIO = 255
-"""A byte adds at most 255 bytes to a length; no block grows more."""
+"""A byte adds at most 255 bytes to a length, so no block expands more."""
 
 
 def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "") -> bytearray:
@@ -21,14 +21,14 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "") -
     data:
         The block.
     size:
-        Bytes that it has to become. Nothing is allocated ahead, so that a wrong size costs nothing.
+        Expected size of the output. Nothing is allocated in advance, so that a wrong size costs no memory.
     item:
-        What the block belongs to, for errors.
+        The owner of the block, for errors.
 
     Raises
     ------
     FormatError
-        The block is broken, or becomes more or fewer bytes; with the offset in the block.
+        The block is damaged or has another size; with the offset in the block.
     """
     source = bytes(data)
     end = len(source)
@@ -60,7 +60,7 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "") -
                 raise _broken(f"more than {size:,} bytes come out", place, item)
             if distance >= length:
                 result += result[start : start + length]
-            else:  # the copy repeats what it has just written
+            else:  # overlapping copy: it repeats its own output
                 piece = bytes(result[start:])
                 result += (piece * (length // distance + 1))[:length]
     except IndexError:
@@ -71,7 +71,7 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "") -
 
 
 def _longer(source: bytes, place: int, length: int) -> tuple[int, int]:
-    """Add the bytes that go on with a length; return it and the place behind them."""
+    """Add the further bytes of a length; return the length and the position after them."""
     while True:
         byte = source[place]
         place += 1

@@ -1,6 +1,6 @@
 """Bone tables with their bind transforms <-> a scene's skeleton (sections 2.4 and 3.3).
 
-The space is the same on both sides; only the components of rotations change places. Numbers pass to the bit.
+The space is the same on both sides; only the order of rotation components differs. Values are passed on exactly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..core.scene import FloatArray, Joint, Skeleton
 from .bones import MOST_BONES, Bone
 
 IDENTITY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
-"""An xform that changes nothing."""
+"""The identity transform."""
 
 
 def to_skeleton(name: str, bones: list[Bone], transforms: FloatArray) -> Skeleton:
@@ -29,7 +29,7 @@ def from_skeleton(skeleton: Skeleton) -> tuple[list[Bone], FloatArray]:
     Raises
     ------
     ExportError
-        More bones than the files can number, or a bind transform that is no number.
+        More bones than a file can hold, or a NaN or infinite bind transform.
     """
     if len(skeleton.joints) > MOST_BONES:
         raise ExportError(

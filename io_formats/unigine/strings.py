@@ -1,4 +1,4 @@
-"""Strings: a length that counts the terminating zero, UTF-8, the zero (section 2.2)."""
+"""Strings: a length that includes the terminating zero, UTF-8 text, the zero (section 2.2)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ LONGEST = 4096
 def read(stream: ByteStream, what: str) -> str:
     r"""Read a string whose length is a compact integer.
 
-    Bytes that are no UTF-8 become escapes such as ``\xcf``, which are then the name.
+    Bytes that are not UTF-8 become escapes such as ``\xcf`` in the text.
 
     Raises
     ------
     FormatError
-        No terminating zero, a zero in the middle, longer than 4,096 bytes, or cut off.
+        No terminating zero, a zero inside, more than 4,096 bytes, or cut off.
     """
     start = stream.position
     return _content(stream, compact_integers.read(stream, f"the length of {what}"), what, start)
 
 
 def read_long(stream: ByteStream, what: str) -> str:
-    """Read a string whose length is an i32 (sk10, sn10, an12, an13); otherwise as ``read``."""
+    """Read a string whose length is an i32 (sk10, sn10, an12, an13); otherwise like ``read``."""
     start = stream.position
     return _content(stream, stream.i32(f"the length of {what}"), what, start)
 
@@ -51,7 +51,7 @@ def encode(text: str) -> bytes:
     Raises
     ------
     ExportError
-        It has a zero in it or more bytes than a reader takes.
+        The text contains a zero character, or is longer than readers accept.
     """
     content = _encoded(text)
     return compact_integers.encode(len(content)) + content

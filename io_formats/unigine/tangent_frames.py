@@ -1,8 +1,8 @@
 """Tangent frames: int16 quaternions <-> normals, tangents and handedness (section 3.1 of docs/formats/unigine.md).
 
-A unit quaternion q turns (0, 0, 1) into the normal and (1, 0, 0) into the tangent; the sign of its w says on which
-side the binormal lies. Binormals follow v, which counts from the top in the file and from the bottom in Blender, so
-the bitangent sign of the scene is the opposite of w's.
+A unit quaternion q rotates (0, 0, 1) to the normal and (1, 0, 0) to the tangent; the sign of its w is the side of the
+binormal. Binormals follow v, which counts from the top in the file and from the bottom in Blender, so the bitangent
+sign of the scene is the opposite of the sign of w.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from ..core.scene import AnyArray, FloatArray
 
 _ONE = 32767
 _BLOCK = 1 << 13
-"""Frames a pass: the passes over a block stay in the processor's cache."""
+"""Frames in each pass, few enough to stay in the processor's cache."""
 _SMALLEST_W = 0.001
 _LEAST_STORED = 30.5
-"""Real files hold no w below 31 steps; frames out of files stay as they are."""
+"""Real files hold no w below 31 steps. Frames from files stay unchanged."""
 _NEARLY_DOWN = 0.99
 _MOST_LIFT = 0.03
-"""Sine of half the angle by which a frame may turn about its normal to make w larger."""
+"""Sine of half the largest angle by which a frame is rotated about its normal to increase w."""
 _HANDED_BYTE = 127
 _NOISE = 0.02
-"""Of a unit in the last place: single precision may miss by 0.01 the whole number that a decoded component was, and
-truncating would then lose 1 each time a file is rewritten."""
+"""In units of the last place: a decoded component can be 0.01 below its integer in single precision, and truncation
+would then lose 1 each time a file is rewritten."""
 _MISSED_STEPS = 4.0
-"""Steps by which the w that follows from truncated components may miss the real one (ms10)."""
+"""Tolerance for the w that follows from truncated components, in steps (ms10)."""
 _STEPS = np.array(list(itertools.product((0.0, 1.0, -1.0, 2.0), repeat=3))).T
-"""Steps to try for each of three components, (3, 64): none first."""
+"""Steps to try for each of three components, (3, 64), the unchanged ones first."""
 
 
 def decode(stored: AnyArray, *, has_sign_byte: bool = False) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp]]:
-    """Return what the stored quaternions say, normalised.
+    """Decode the stored quaternions to normals and tangents, and normalise them.
 
     Parameters
     ----------
     stored:
         (n, 4) int16 x, y, z, w / 32767.
     has_sign_byte:
-        w is only the handedness (ms10): the real one follows from the others and is never negative.
+        w is only the handedness (ms10); the real w follows from the other components and is not negative.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def decode(stored: AnyArray, *, has_sign_byte: bool = False) -> tuple[FloatArray
     tangents:
         (n, 4) float32 unit tangents along +dP/du, and the sign of the bitangent along Blender's +dP/dv.
     broken:
-        Those whose quaternion has no length; their normal and tangent are zero, their sign 1.
+        Indices of quaternions without length; their normal and tangent are zero, their sign is 1.
     """
     count = len(stored)
     normals = np.empty((count, 3), np.float32)
@@ -67,7 +67,7 @@ def decode(stored: AnyArray, *, has_sign_byte: bool = False) -> tuple[FloatArray
 def _decode_block(
     stored: AnyArray, has_sign_byte: bool, normals: FloatArray, tangents: FloatArray
 ) -> npt.NDArray[np.intp]:
-    """Decode a block into ``normals`` and ``tangents``; return the numbers of those without length."""
+    """Decode a block into ``normals`` and ``tangents``; return the indices of quaternions without length."""
     x, y, z, w = np.ascontiguousarray(stored.T).astype(np.float32)
     tangents[:, 3] = np.where(w < 0, np.float32(1), np.float32(-1))
     xx, yy, zz = x * x, y * y, z * z
@@ -96,15 +96,15 @@ def _decode_block(
 
 
 def encode(normals: FloatArray, tangents: FloatArray, *, has_sign_byte: bool = False) -> AnyArray:
-    """Return the quaternions of frames, (n, 4) int16 as ``decode`` takes them.
+    """Encode frames as quaternions, (n, 4) int16, for ``decode``.
 
     Parameters
     ----------
     normals:
         (n, 3) float32, unit length.
     tangents:
-        (n, 4) float32: direction, made perpendicular to the normal (any where that leaves nothing of it), and the sign
-        of the bitangent along Blender's +dP/dv; sign 0 means either and becomes 1.
+        (n, 4) float32: direction, which is made perpendicular to the normal (any if it is parallel to it), and
+        the sign of the bitangent along Blender's +dP/dv; sign 0 means either and becomes 1.
     has_sign_byte:
         Store only the handedness in w (ms10).
     """
@@ -119,19 +119,19 @@ def encode(normals: FloatArray, tangents: FloatArray, *, has_sign_byte: bool = F
 def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool, stored: AnyArray) -> None:
     nx, ny, nz = np.ascontiguousarray(normals.T)
     tx, ty, tz, side = np.ascontiguousarray(tangents.T)
-    # Where the normal points down everything is first turned by 180° about x: near -z the shortest turn is undefined.
+    # If the normal points down, first rotate everything by 180° about x: near -z the shortest rotation is undefined.
     down = nz < 0
     turn = np.where(down, np.float32(-1), np.float32(1))
     ny, nz, ty, tz = ny * turn, nz * turn, ty * turn, tz * turn
-    # The shortest turn of z into the normal is (-ny, nx, 0, 1 + nz); before it comes one about z, which the tangent's
-    # part perpendicular to the normal names: (c, s) are its coordinates in the turned x and y.
+    # The shortest rotation of z to the normal is (-ny, nx, 0, 1 + nz). It follows a rotation about z given by the part
+    # of the tangent perpendicular to the normal: (c, s) are its coordinates in the rotated x and y.
     lift = nz + 1
     along = (nx * tx + ny * ty) / lift + tz
     c, s = _half_turn(tx - nx * along, ty - ny * along)
     aimless = down & (tx == 0)
     if aimless.any():
-        # Where any tangent will do, normals that point nearly straight down take that which makes w largest: it
-        # cannot be stored below 0.001, and whatever it is made larger by bends the normal.
+        # Where any tangent will do, normals that point nearly straight down get the one with the largest w: a w below
+        # 0.001 cannot be stored, and increasing it would bend the normal.
         aimless &= (ty == 0) & (tz == 0) & (nz > np.float32(_NEARLY_DOWN)) & (nx * nx + ny * ny > 0)
         reach = np.sqrt(nx * nx + ny * ny)[aimless]
         c[aimless], s[aimless] = ny[aimless] / reach, -nx[aimless] / reach
@@ -142,7 +142,7 @@ def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool
     squared += z * z
     squared += w * w
     unit = np.float32(_ONE) / np.sqrt(squared)
-    unit[w < 0] *= -1  # w becomes positive …
+    unit[w < 0] *= -1  # w becomes positive
     np.multiply(w, unit, out=w)
     handedness = np.where(side >= 0, np.float32(-1), np.float32(1))
     if has_sign_byte:
@@ -151,17 +151,17 @@ def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool
         return
     _lift_w(x, y, z, w, unit)
     np.maximum(w, np.float32(_SMALLEST_W * _ONE), out=w)
-    unit *= handedness  # … and then says the handedness by its sign
+    unit *= handedness  # then its sign becomes the handedness
     for column, component in enumerate((x, y, z)):
         stored[:, column] = _truncated(component * unit)
     stored[:, 3] = _truncated(w * handedness)
 
 
 def _lift_w(x: FloatArray, y: FloatArray, z: FloatArray, w: FloatArray, unit: FloatArray) -> None:
-    """Turn frames whose w is too small to be stored about their normals, by 3.5° at most, until it is not.
+    """Rotate frames with a w too small to be stored about their normals, by 3.5° at most, to make it larger.
 
-    Storing a larger w than there is would bend the normal by twice the difference; the tangent is the coarser of the
-    two. For normals that point down there is no such turn: z and w are both next to 0, whatever the tangent.
+    Storing a larger w than the real one would bend the normal by twice the difference, which is worse than a rotated
+    tangent. For normals that point down there is no such rotation: z and w are both nearly 0, whatever the tangent.
     """
     least = np.float32(_SMALLEST_W * _ONE)
     low = np.flatnonzero(w < np.float32(_LEAST_STORED))
@@ -170,9 +170,9 @@ def _lift_w(x: FloatArray, y: FloatArray, z: FloatArray, w: FloatArray, unit: Fl
     scale = unit[low]
     one, other, up, real = x[low], y[low], z[low], w[low]
     along = up * scale
-    # q turned about its own z by the angle whose half has the sine s: w' = c w - s z
+    # q rotated about its own z by the angle whose half has the sine s: w' = c w - s z
     s = (real - least) / np.where(np.abs(along) < 1, np.float32(np.inf), along)
-    s[np.abs(s) > 2 * _MOST_LIFT] = 0  # so far from enough that the tangent would turn for nothing
+    s[np.abs(s) > 2 * _MOST_LIFT] = 0  # the rotation would not suffice, so leave the tangent unchanged
     np.clip(s, -_MOST_LIFT, _MOST_LIFT, out=s)
     c = np.sqrt(1 - s * s)
     x[low], y[low], z[low] = c * one + s * other, c * other - s * one, c * up + s * (real / scale)
@@ -180,9 +180,9 @@ def _lift_w(x: FloatArray, y: FloatArray, z: FloatArray, w: FloatArray, unit: Fl
 
 
 def _beside_a_sign_byte(vectors: FloatArray, w: FloatArray) -> FloatArray:
-    """Truncate x, y, z (3, n), and move by a step or two those whose lengths would make a wrong w of it.
+    """Truncate x, y, z (3, n); where the w derived from them would be wrong, move them by one or two steps.
 
-    A small w hangs on the last bits of the others: truncation alone would turn some frames by a degree.
+    A small w depends on the last bits of the other components: truncation alone would rotate some frames by a degree.
     """
     whole = _truncated(vectors)
     wanted = w.astype(np.float64) ** 2
@@ -203,12 +203,12 @@ def _beside_a_sign_byte(vectors: FloatArray, w: FloatArray) -> FloatArray:
 
 
 def _half_turn(c: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return cosine and sine of half the angle of (c, s), of any length; no turn for (0, 0)."""
+    """Return cosine and sine of half the angle of (c, s), which may have any length; angle 0 for (0, 0)."""
     length = np.sqrt(c * c + s * s)
     flat = length < np.float32(1e-12)
     if flat.any():
         c, s, length = np.where(flat, np.float32(1), c), np.where(flat, np.float32(0), s), np.where(flat, 1, length)
-    # Half the angle lies along (length + c, s), and as well along (s, length - c): the one that is not near zero.
+    # Half the angle is along (length + c, s) and also along (s, length - c); use the one that is not near zero.
     ahead = c >= 0
     reach = length + np.abs(c)
     return np.where(ahead, reach, s), np.where(ahead, s, reach)

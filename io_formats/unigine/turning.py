@@ -1,7 +1,8 @@
-"""A scene turned by 180° about Z and back: UNIGINE's forward is +Y, Blender's front view sees -Y (section 10).
+"""Rotate a scene by 180° about Z and back: UNIGINE's forward is +Y, Blender's front view looks along +Y (section 10).
 
-Only signs change and components change places, so the way there and back gives the very bits again. Meshes turn
-within their nodes; of skeletons the root joints turn, and with them all others, which are relative to their parents.
+Only signs and the order of components change, so rotating and rotating back gives exactly the same values. Meshes are
+rotated within their nodes. Of skeletons only the root joints are rotated, since all others are relative to their
+parents.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from ..core.scene import AnyArray, Clip, Joint, Layer, Mesh, Scene, ShapeKey, Sk
 
 _Array = TypeVar("_Array", bound=AnyArray)
 
-# Half a turn k = (0, 0, 0, 1): k q = (-z, -y, x, w), and back conj(k) q = (z, y, -x, -w). For a matrix both are the
-# same rotation, but only the pair returns q itself and not -q.
-_PLACES = [3, 2, 1, 0]
+# Rotation by 180° k = (0, 0, 0, 1): k q = (-z, -y, x, w), and back conj(k) q = (z, y, -x, -w). As matrices both are the
+# same rotation, but only this pair returns q itself instead of -q.
+_ORDER = [3, 2, 1, 0]
 _THERE = (-1.0, -1.0, 1.0, 1.0)
 _BACK = (1.0, 1.0, -1.0, -1.0)
 
 
 def turned(scene: Scene, *, back: bool = False) -> Scene:
-    """Return the scene turned by 180° about Z, or turned back; the given one stays as it is.
+    """Return the scene rotated by 180° about Z, or rotated back; the given scene is not modified.
 
-    Turned are points, normals, tangents and shape keys of meshes, vertex animations, the bind transforms of root
-    joints and their tracks. Transforms of nodes stay: meshes turn within them.
+    Points, normals, tangents and shape keys of meshes, vertex animations, the bind transforms of root joints and their
+    tracks are rotated. Transforms of nodes are not: meshes are rotated within them.
     """
     return replace(
         scene,
@@ -37,7 +38,7 @@ def turned(scene: Scene, *, back: bool = False) -> Scene:
 
 
 def turned_mesh(mesh: Mesh) -> Mesh:
-    """Return a mesh turned by 180° about Z; twice is not at all."""
+    """Return a mesh rotated by 180° about Z. Applying it twice is the identity."""
     return replace(
         mesh,
         points=_vectors(mesh.points),
@@ -48,7 +49,7 @@ def turned_mesh(mesh: Mesh) -> Mesh:
 
 
 def _vectors(values: _Array) -> _Array:
-    """Turn (…, 3 or more) by the signs of x and y."""
+    """Rotate (…, 3 or more) by negating x and y."""
     changed = values.copy()
     # Not np.negative: NumPy 2.4 writes wrong values with some strides.
     np.multiply(values[..., :2], values.dtype.type(-1), out=changed[..., :2])
@@ -56,8 +57,8 @@ def _vectors(values: _Array) -> _Array:
 
 
 def _rotations(values: _Array, back: bool) -> _Array:
-    """Turn quaternions (…, 4), w first."""
-    changed: _Array = values[..., _PLACES] * np.asarray(_BACK if back else _THERE, values.dtype)
+    """Rotate quaternions (…, 4), w first."""
+    changed: _Array = values[..., _ORDER] * np.asarray(_BACK if back else _THERE, values.dtype)
     return changed
 
 
@@ -76,14 +77,12 @@ def _turned_skeleton(skeleton: Skeleton, back: bool) -> Skeleton:
 def _turned_joint(joint: Joint, back: bool) -> Joint:
     changed = replace(joint)
     if joint.inverse_bind is not None:
-        # The inverse of a turned world matrix is the inverse times the turn, which is its own inverse.
+        # The inverse of a rotated world matrix is the inverse times the rotation, which is its own inverse.
         changed.inverse_bind = joint.inverse_bind * np.array((-1, -1, 1, 1), joint.inverse_bind.dtype)
     if joint.parent < 0:
         x, y, z = joint.translation
         changed.translation = (-x, -y, z)
-        w, *axis = (
-            joint.rotation[place] * sign for place, sign in zip(_PLACES, _BACK if back else _THERE, strict=True)
-        )
+        w, *axis = (joint.rotation[place] * sign for place, sign in zip(_ORDER, _BACK if back else _THERE, strict=True))
         changed.rotation = (w, axis[0], axis[1], axis[2])
     return changed
 

@@ -1,4 +1,4 @@
-"""What UNIGINE would trip over or be surprised by in an animation (docs/formats/unigine.md, sections 8, 11 and 12)."""
+"""Check an animation against the rules of UNIGINE (docs/formats/unigine.md, sections 8, 11 and 12)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .document import SKELETON_VERSIONS, AnimationFile
 
 
 def check(document: AnimationFile) -> list[Finding]:
-    """Say what keeps an animation from playing (errors) and what may surprise (warnings)."""
+    """Return what keeps an animation from playing (errors) and what may look wrong (warnings)."""
     item = f"Animation '{document.name}'" if document.name else "The animation"
     findings = check_bones(document.bones)
     if not document.bones:
@@ -33,15 +33,15 @@ def check(document: AnimationFile) -> list[Finding]:
         if document.fps <= 0:
             findings.append(error(item, f"its frame rate is {document.fps}, so it never plays"))
         if not document.skeleton_guid and not document.skeleton_path:
-            way_out = "enter its GUID or path in the sidebar of the armature"
-            findings.append(warning(item, f"it names no skeleton, which {document.version} refers to; {way_out}"))
+            advice = "enter its GUID or path in the sidebar of the armature"
+            findings.append(warning(item, f"it names no skeleton, which {document.version} refers to; {advice}"))
     if isinstance(document.frames, DeltaFrames) and frame_count and not document.frames.mask:
         findings.append(warning(item, "it animates no channel: nothing moves"))
     return findings
 
 
 def check_bones(bones: list[Bone]) -> list[Finding]:
-    """Check a bone table: UNIGINE finds bones by their names."""
+    """Return warnings about duplicate and empty bone names: UNIGINE finds bones by name."""
     findings = []
     names = Counter(bone.name for bone in bones)
     twice = [name for name, times in names.items() if times > 1]

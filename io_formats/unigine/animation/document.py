@@ -1,4 +1,4 @@
-"""A UNIGINE animation file, one to one; sections are those of docs/formats/unigine.md."""
+"""Dataclasses that mirror a UNIGINE animation file one to one; sections refer to docs/formats/unigine.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..frames import DeltaFrames, FlaggedFrames
 VERSIONS = ("an10", "an11", "an12", "an13")
 WRITTEN_VERSIONS = ("an10", "an11", "an13")
 SKELETON_VERSIONS = ("an12", "an13")
-"""Versions that refer to a skeleton and know their frame rate, but hold no bind transforms."""
+"""Versions that refer to a skeleton and store their frame rate, but no bind transforms."""
 
 
 @dataclass
@@ -21,16 +21,16 @@ class AnimationFile:
     """An animation file of any version."""
 
     version: str
-    """The magic, e.g. ``an11``."""
+    """The magic number, e.g. ``an11``."""
     bones: list[Bone] = field(default_factory=list)
     transforms: FloatArray = field(default_factory=lambda: np.empty((0, 10), np.float32))
-    """(nb, 10) float32 local bind transforms: translation, rotation (x, y, z, w), scale; none in an12 and an13."""
+    """(nb, 10) float32 local bind transforms: translation, rotation (x, y, z, w), scale; empty in an12 and an13."""
     frames: DeltaFrames | FlaggedFrames | None = None
-    """``DeltaFrames`` in an10, ``FlaggedFrames`` in the others."""
+    """``DeltaFrames`` in an10, ``FlaggedFrames`` in the other versions."""
     name: str = ""
     """an10: name of its animation."""
     bounds: FloatArray = field(default_factory=lambda: np.zeros(10, np.float32))
-    """an10: (10,) float32, those of the mesh, or empty ones."""
+    """an10: (10,) float32, the bounds of the mesh, or empty bounds."""
     skeleton_guid: str = ""
     """an12, an13."""
     skeleton_path: str = ""
@@ -40,4 +40,4 @@ class AnimationFile:
     root_motion: bool = False
     """an12, an13."""
     warnings: list[str] = field(default_factory=list)
-    """What reading found odd (section 11); not part of the file."""
+    """Warnings of the reader (section 11); not part of the file."""

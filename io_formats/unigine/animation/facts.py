@@ -1,4 +1,4 @@
-"""What ``meshferry inspect`` says of a UNIGINE animation."""
+"""What ``meshferry inspect`` prints about a UNIGINE animation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .scene_mapping import to_scene
 
 
 def facts(document: AnimationFile) -> dict[str, Any]:
-    """Count what is stored; ``warnings`` says what of it is odd."""
+    """Count what is stored; ``warnings`` lists oddities."""
     frame_count = document.frames.frame_count if document.frames else 0
     return {
         "version": document.version,

@@ -11,7 +11,7 @@ from . import writer
 from .document import VERSIONS, AnimationFile
 
 _SYNC_MARKERS = 12
-"""Bytes in an13 between root motion and the second magic: zero in all files, probably counts of sync markers."""
+"""Bytes in an13 between root motion and the second magic number: zero in all files, probably counts of sync markers."""
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
@@ -47,12 +47,12 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Return whether two files hold the same; compact integers may be of different length."""
+    """Return whether two files have the same content; compact integers may differ in length."""
     return one == other or writer.encode(read(one)) == writer.encode(read(other))
 
 
 def _read_quantized(stream: ByteStream) -> AnimationFile:
-    """Read an10 behind its first magic (section 8.1)."""
+    """Read an10 after its first magic number (section 8.1)."""
     document = AnimationFile("an10")
     document.bounds = stream.array(np.float32, 10, "the bounds").copy()
     document.bones = bones.read_table(stream, compact_integers.read(stream, "the number of bones"))
@@ -68,7 +68,7 @@ def _read_quantized(stream: ByteStream) -> AnimationFile:
 
 
 def _read_flagged(stream: ByteStream) -> AnimationFile:
-    """Read an11 behind its first magic (section 8.2)."""
+    """Read an11 after its first magic number (section 8.2)."""
     document = AnimationFile("an11")
     document.bones = bones.read_table(stream, compact_integers.read(stream, "the number of bones"))
     stream.expect(b"an11", "the magic before the bind transforms")
@@ -79,7 +79,7 @@ def _read_flagged(stream: ByteStream) -> AnimationFile:
 
 
 def _read_referring(stream: ByteStream, version: str) -> AnimationFile:
-    """Read an12 or an13, which refer to a skeleton, behind its first magic (sections 8.3 and 8.4)."""
+    """Read an12 or an13, which refer to a skeleton, after its first magic number (sections 8.3 and 8.4)."""
     document = AnimationFile(version)
     document.bones = bones.read_table(stream, stream.i32("the number of bones"))
     document.skeleton_guid = strings.read_long(stream, "the skeleton's GUID")

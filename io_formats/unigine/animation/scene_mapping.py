@@ -21,16 +21,16 @@ from .document import SKELETON_VERSIONS, AnimationFile
 from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
 
 DEFAULT_RATE = 30
-"""Frames a second in all files that say it, and what the engine samples at by default."""
+"""Frames per second in all files that state a rate, and the engine's default sampling rate."""
 _HIGHEST_RATE = 2**31 - 1
 
 
 def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map an animation to Blender's space with the options of ``options.IMPORT_OPTIONS``.
 
-    The clip is named after the animation in an10, otherwise ``name``. Its ``fps`` is the file's in an12 and an13, the
-    option's in an10 and an11, or 0. an12 and an13 hold no bind transforms: joints then stand as in the first frame,
-    those that are not animated at their parents, and ``has_bind`` is false.
+    The clip has the name of the animation in an10, otherwise ``name``. Its ``fps`` is that of the file in an12 and
+    an13, and that of the option in an10 and an11 (0 if not set). an12 and an13 hold no bind transforms: ``has_bind`` is
+    false, animated joints rest in their first frame, and other joints have the identity transform.
     """
     chosen = resolve(IMPORT_OPTIONS, options)
     scene = Scene(name, warnings=list(document.warnings))
@@ -48,14 +48,14 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
         if document.fps > 0:
             clip.fps, clip.has_own_rate = float(document.fps), True
         else:
-            scene.warnings.append(f"Its frame rate is {document.fps}, which is none")
+            scene.warnings.append(f"Its frame rate is {document.fps}, which is invalid; ignored")
     scene.skeletons.append(skeleton)
     scene.clips.append(clip)
     return turned(scene) if chosen["use_turn"] else scene
 
 
 def _stand_as_first_frame(skeleton: Skeleton, clip: Clip) -> None:
-    """Give the animated joints of a file without bind transforms those of its first frame."""
+    """Set the bind transforms of animated joints to those of the first frame, for a file without bind transforms."""
     skeleton.has_bind = False
     for track in clip.transforms if clip.frame_count else ():
         (tx, ty, tz), (w, x, y, z), (sx, sy, sz) = (
@@ -66,10 +66,11 @@ def _stand_as_first_frame(skeleton: Skeleton, clip: Clip) -> None:
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return a scene for each clip and each skeleton that it moves, named after the clip.
+    """Return a scene for each clip and each skeleton that it animates, named after the clip.
 
-    A clip without tracks belongs to the only skeleton, if there is one; clips that move nodes only are left out.
-    Clips that move several skeletons, and those of one name on several, become files named after both.
+    A clip without tracks is assigned to the only skeleton, if there is exactly one; clips that only animate nodes are
+    left out. Clips that animate several skeletons, and clips of one name on several skeletons, become files named after
+    both.
     """
     parts = []
     names = Counter(
@@ -95,13 +96,13 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> AnimationFile:
     """Map a scene of one skeleton and one clip to a document with the options of ``options.EXPORT_OPTIONS``.
 
-    The bone table is the whole skeleton; only joints with tracks are animated. What a version does not hold is added
-    to ``scene.warnings``.
+    The bone table is the whole skeleton; only joints with tracks are animated. ``scene.warnings`` reports what the
+    version cannot hold.
 
     Raises
     ------
     ExportError
-        No animation or several, too many bones, values that are no numbers.
+        No animation or several, too many bones, or NaN or infinite values.
     """
     chosen = resolve(EXPORT_OPTIONS, options)
     version = str(chosen["animation_version"]).lower()
@@ -125,7 +126,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
         document.transforms = transforms
         if not skeleton.has_bind:
             scene.warnings.append(
-                f"'{skeleton.name}' came without a bind pose; {version} holds the first frame in its place"
+                f"'{skeleton.name}' was imported without a bind pose; the first frame becomes the bind pose"
             )
         if clip.has_own_rate:
             scene.warnings.append(
@@ -143,13 +144,14 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
 
 
 def _whole_rate(clip: Clip, warnings: list[str]) -> int:
-    """Return a clip's frame rate as a whole number."""
+    """Return a clip's frame rate, rounded to an integer."""
     if not math.isfinite(clip.fps) or clip.fps <= 0:
         warnings.append(f"Animation '{clip.name}' has no frame rate; written with {DEFAULT_RATE} frames a second")
         return DEFAULT_RATE
     rate = min(max(1, round(clip.fps)), _HIGHEST_RATE)
     if rate != clip.fps:
         warnings.append(
-            f"Animation '{clip.name}' has {clip.fps:g} frames a second; the file holds whole numbers, so {rate}"
+            f"Animation '{clip.name}' has {clip.fps:g} frames a second; rounded to {rate}, "
+            "since the file holds whole numbers"
         )
     return rate

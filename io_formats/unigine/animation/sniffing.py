@@ -1,4 +1,4 @@
-"""Recognise a UNIGINE animation by its magic."""
+"""Recognise a UNIGINE animation by its magic number."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ _SYNC_MARKERS = bytes(12)
 
 
 def write(document: AnimationFile) -> bytes:
-    """Encode an animation file, byte for byte as the engine would.
+    """Encode an animation file with the same bytes as the engine.
 
     Raises
     ------
     ExportError
-        Of an12, which is only known from a text that lags behind the files; or a value that no file can hold.
+        The version is an12, which is only known from outdated documentation, or a value cannot be stored.
     """
     if document.version not in WRITTEN_VERSIONS:
         raise ExportError(f"{document.version} is read but not written; choose an13, which the same SDK reads")

@@ -1,6 +1,7 @@
-"""Checks of whole arrays of a surface in as few passes as there are (section 11), and a tally of what is merely odd.
+"""Checks of whole arrays of a surface in few passes (section 11), and a count of harmless oddities.
 
-Least and greatest values tell whether all numbers are finite, since NaN and infinity spread to them, and are the box.
+Minimum and maximum show whether all values are finite, since NaN and infinity propagate to them, and are also the
+bounding box.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ...core.messages import counted, listed
 from ...core.scene import AnyArray, FloatArray
 
 _WIDE = 768
-"""Numbers a row that reductions go over together, a multiple of 3: rows of 3 are ten times slower."""
+"""Values in each row of a reduction, a multiple of 3: rows of 3 are ten times slower."""
 _BLOCK = 1 << 15
 _LENGTH_TOLERANCE = 1e-2
 _LEAST_SQUARE = (32767 * (1 - _LENGTH_TOLERANCE)) ** 2
@@ -22,7 +23,7 @@ _MOST_SQUARE = (32767 * (1 + _LENGTH_TOLERANCE)) ** 2
 _BOX_TOLERANCE = 1e-3
 WEIGHT_SUM = 65535
 WEIGHT_SUM_TOLERANCE = 3
-"""Up to four weights are each rounded down."""
+"""Each of up to four weights is rounded down."""
 
 _KINDS = {
     "bounds": ("surface has bounds", "surfaces have bounds", "that disagree with the vertices"),
@@ -33,18 +34,18 @@ _KINDS = {
 
 
 class Tally:
-    """Counts of what is odd, by kind, with the surfaces that have it."""
+    """Counts of oddities by kind, with the surfaces that have them."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[tuple[str, int]]] = {kind: [] for kind in _KINDS}
 
     def add(self, kind: str, surface: str, count: int = 1) -> None:
-        """Note ``count`` oddities of a kind in a surface; 0 is none."""
+        """Count oddities of a kind in a surface."""
         if count:
             self._found[kind].append((surface, count))
 
     def warnings(self) -> list[str]:
-        """Return a sentence a kind."""
+        """Return one warning for each kind."""
         said = []
         for kind, found in self._found.items():
             if found:
@@ -55,7 +56,7 @@ class Tally:
 
 
 def double_names(names: Iterable[str], thing: str) -> list[str]:
-    """Return a warning where two things share a name."""
+    """Return a warning if names occur twice."""
     double = [name for name, times in Counter(names).items() if times > 1]
     return (
         [f"{counted(len(double), f'{thing} name is', f'{thing} names are')} used twice: {listed(double)}"]
@@ -65,9 +66,9 @@ def double_names(names: Iterable[str], thing: str) -> list[str]:
 
 
 def box_of(points: FloatArray) -> FloatArray:
-    """Return the least and greatest x, y, z of (P, 3) float32 points, P > 0, as (6,) float32.
+    """Return minimum and maximum x, y, z of (P, 3) float32 points, P > 0, as (6,) float32.
 
-    Not finite exactly where a number of the points is not.
+    The result is finite if and only if all points are.
     """
     flat = points.reshape(-1)
     whole = len(flat) // _WIDE * _WIDE
@@ -93,18 +94,18 @@ def is_finite(values: FloatArray) -> bool:
 
 
 def highest(indices: AnyArray) -> int:
-    """Return the greatest of (n,) indices, n > 0; a negative one counts as one far beyond every pool."""
+    """Return the largest of (n,) indices, n > 0; negative indices count as very large ones."""
     return int(indices.view(np.dtype(f"u{indices.itemsize}")).max())
 
 
 def bent_tangents(tangents: AnyArray) -> int:
-    """Count tangents (nt, 4) int16 whose length is off 1 by more than a hundredth."""
+    """Count tangents (nt, 4) int16 whose length differs from 1 by more than a hundredth."""
     flat = tangents.reshape(-1)
     bent = 0
     for first in range(0, len(flat), 4 * _BLOCK):
         squares = flat[first : first + 4 * _BLOCK].astype(np.float32)
         squares *= squares
-        # Two sums of pairs, each pair taken as one complex number: several times faster than a sum along rows of four.
+        # Sum pairs as complex numbers, twice: several times faster than a sum along rows of four.
         pairs = squares.view(np.complex64)
         halves = (pairs[0::2] + pairs[1::2]).view(np.float32)
         sums = halves[0::2] + halves[1::2]
@@ -120,7 +121,7 @@ def bent_short_tangents(tangents: AnyArray) -> int:
 
 
 def uneven_weights(counts: AnyArray, values: AnyArray) -> int:
-    """Count vertices whose weights do not sum to 65535, less what rounding down takes; none at all are no matter."""
+    """Count vertices with weights whose sum is not 65535, allowing for rounding down."""
     sums = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=sums[1:])
     ends = np.cumsum(counts, dtype=np.int64)

@@ -26,22 +26,22 @@ _NO_TANGENTS = np.empty((0, 4), np.int16)
 
 @dataclass
 class _Outline:
-    """What the header says of a surface's geometry block."""
+    """The geometry block of a surface as described by the header."""
 
     surface: Surface
     c_count: int
     t_count: int
     vertices: list[int]
-    """For each target."""
+    """Number of vertices of each target."""
 
     @property
     def least_size(self) -> int:
-        """Bytes that the block has at the least, with indices of one byte and no triangle vertices."""
+        """Minimum size of the block in bytes, with indices of one byte and no triangle vertices."""
         return 12 * sum(self.vertices) + self.c_count + self.t_count
 
 
 class _Blocks:
-    """Reads blocks, and keeps account of what they inflate to."""
+    """Read blocks and limit their total inflated size."""
 
     def __init__(self, stream: ByteStream, limit: int | None) -> None:
         self.stream = stream
@@ -54,7 +54,7 @@ class _Blocks:
         return self._read("the collision data", most=collision.largest(outline.c_count // 3))
 
     def _read(self, what: str, *, least: int = 0, most: int | None = None) -> bytearray | memoryview:
-        """Read a block of ``least`` to ``most`` bytes; one that is stored as it is comes as a view."""
+        """Read a block of ``least`` to ``most`` bytes; an uncompressed block is returned as a view."""
         stream = self.stream
         start = stream.position
         size, stored = stream.i64(f"the size of {what}"), stream.i64(f"the stored size of {what}")
@@ -66,7 +66,7 @@ class _Blocks:
                 offset=start,
             )
         if most is not None and size > most:
-            message = f"The file is damaged: {what} has {size:,} bytes, the surface fills {most:,} at most"
+            message = f"The file is damaged: {what} has {size:,} bytes, but the surface needs {most:,} at most"
             raise stream.error(message, offset=start)
         content = stream.take(stored, what)
         if size == stored:
@@ -81,7 +81,7 @@ class _Blocks:
 
 
 def read(stream: ByteStream, document: MeshFile, tally: Tally, inflated_limit: int | None) -> None:
-    """Fill a document whose version is known from the whole stream."""
+    """Read the whole stream into a document whose version is known."""
     blocks = _Blocks(stream, inflated_limit)
     magic = document.version.encode("ascii")
     outlines = _read_head(stream, document)
@@ -102,12 +102,12 @@ def read(stream: ByteStream, document: MeshFile, tally: Tally, inflated_limit: i
         stream.expect(magic, "the version after the collision data")
     table = stream.array(np.int64, len(outlines), "the table of offsets")
     if table.tolist() != offsets:
-        document.warnings.append("The table of offsets is wrong: engines may not load the file")
+        document.warnings.append("The table of offsets is wrong; the engine may not load the file")
     stream.expect(magic, "the version at the end")
 
 
 def _read_head(stream: ByteStream, document: MeshFile) -> list[_Outline]:
-    """Read all up to the first geometry block."""
+    """Read everything before the first geometry block."""
     version = document.version
     magic = version.encode("ascii")
     stream.expect(magic, "the version")
@@ -188,9 +188,9 @@ def _read_geometry(content: bytearray | memoryview, outline: _Outline, document:
 
 
 def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: str) -> AnyArray:
-    """Read ``count`` indices; those into large pools as i32 where the length of the block allows that, else compact.
+    """Read ``count`` indices. Those into large pools are i32 if the length of the block matches, otherwise compact.
 
-    ``after``: bytes that follow, if they are i32 too where they may be.
+    ``after``: number of bytes that follow if they are i32 too where possible.
     """
     kind = np.dtype(surface_arrays.index_type(pool))
     if kind.itemsize == 4 and stream.remaining != 4 * count + after:
@@ -199,7 +199,7 @@ def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: s
 
 
 def parts_of(data: bytes) -> list[bytes]:
-    """Return what two files of the same content share: the head, and each block inflated.
+    """Return the parts that two files of the same content have in common: the head, and each block inflated.
 
     Raises
     ------

@@ -16,9 +16,9 @@ from . import document as doc
 MOST_WEIGHTS = 4
 _FULL = 65535
 _OFF = 5 / _FULL
-"""Sums that miss 1 by no more are those of files: each of four weights is truncated."""
+"""Sums this close to 1 are those of files, in which each of four weights is truncated."""
 _NOISE = 0.01
-"""A weight that was u / 65535 in single precision may be a little less, and truncating would then lose 1."""
+"""u / 65535 in single precision can be slightly too small, so that truncation would lose 1; this is added first."""
 
 
 @dataclass
@@ -28,7 +28,7 @@ class PointWeights:
     bones: AnyArray
     """(P, 4) int16."""
     values: AnyArray
-    """(P, 4) uint16 / 65535; 0 is none."""
+    """(P, 4) uint16 / 65535; 0 means unused."""
     warnings: list[str] = field(default_factory=list)
 
     def moves(self, points: Pool) -> bool:
@@ -43,23 +43,23 @@ class PointWeights:
 
 
 def of_mesh(mesh: Mesh, bone_count: int) -> PointWeights | None:
-    """Return a mesh's weights as a file holds them; None where it has none.
+    """Return the quantised weights of a mesh, or None if it has none.
 
-    The strongest four stay; sums that miss 1 are made 1, which is told.
+    The four strongest weights are kept. Sums other than 1 are normalised, with a warning.
 
     Raises
     ------
     ExportError
-        A weight of a bone that does not exist.
+        A weight refers to a bone that does not exist.
     """
     if mesh.joint_indices is None or mesh.joint_weights is None:
         return None
     bones, weights = mesh.joint_indices, mesh.joint_weights
-    said: list[str] = []
+    found: list[str] = []
     usable = (weights >= 0) & (weights < 1e9)
     if not usable.all():
         number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
-        said.append(f"{number} that are negative, NaN or infinite; left out")
+        found.append(f"{number} that are negative, NaN or infinite; left out")
         weights = np.where(usable, weights, np.float32(0))
     bones, weights = _strongest(bones, weights)
     lost = (weights > 0) & ((bones < 0) | (bones >= bone_count))
@@ -74,12 +74,12 @@ def of_mesh(mesh: Mesh, bone_count: int) -> PointWeights | None:
     if count:
         weights = weights.astype(np.float64)
         weights[off] /= weights[off].sum(axis=1, keepdims=True)
-        said.append(f"the weights of {counted(count, 'vertex', 'vertices')} did not add up to 1; normalised")
-    return PointWeights(bones.astype(np.int16), _stored(weights), said)
+        found.append(f"the weights of {counted(count, 'vertex', 'vertices')} did not add up to 1; normalised")
+    return PointWeights(bones.astype(np.int16), _stored(weights), found)
 
 
 def _strongest(bones: AnyArray, weights: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Keep the four strongest weights of each point, in the order in which they stand."""
+    """Keep the four strongest weights of each point, in their original order."""
     if weights.shape[1] <= MOST_WEIGHTS:
         return bones, weights
     strongest = np.sort(np.argsort(-weights, axis=1, kind="stable")[:, :MOST_WEIGHTS], axis=1)
@@ -87,7 +87,7 @@ def _strongest(bones: AnyArray, weights: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 
 def _stored(weights: npt.NDArray[np.floating]) -> AnyArray:
-    """Truncate 65535 w."""
+    """Quantise weights: 65535 w, truncated."""
     scaled = weights * weights.dtype.type(_FULL)
     scaled += weights.dtype.type(_NOISE)
     return np.minimum(scaled, _FULL, out=scaled).astype(np.uint16)

@@ -1,4 +1,4 @@
-"""What UNIGINE would trip over or be surprised by in a mesh (docs/formats/unigine.md, sections 11 and 12)."""
+"""Check a mesh against the rules of UNIGINE (docs/formats/unigine.md, sections 11 and 12)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .reader import soup_name
 from .refusals import MOST_SURFACES
 
 MOST_SURFACE_BONES = 128
-"""Bones that move one surface, in SDKs before 2.20."""
+"""Most bones for one surface, in SDKs before 2.20."""
 MOST_TARGETS = 7
-"""Morph targets that are active at a time, in SDKs before 2.20."""
+"""Most morph targets that are active at the same time, in SDKs before 2.20."""
 _PROVEN_POOL = 65536
-"""Pools of so many vertices and more were never seen in ms14 and later, where the documentation is not clear."""
+"""No known file of ms14 or later has pools of this many vertices, and the documentation is unclear about them."""
 
 
 def check(document: MeshFile) -> list[Finding]:
-    """Say what keeps a mesh from loading (errors) and what may surprise (warnings)."""
+    """Return what keeps a mesh from loading (errors) and what may look wrong (warnings)."""
     findings: list[Finding] = []
     surfaces = document.surfaces or document.soup
     if not surfaces:
         findings.append(warning("", "the mesh has no surfaces; nothing is shown"))
     if len(surfaces) > MOST_SURFACES:
-        findings.append(error("", f"{len(surfaces):,} surfaces; UNIGINE takes {MOST_SURFACES:,}"))
+        findings.append(error("", f"{len(surfaces):,} surfaces; UNIGINE allows {MOST_SURFACES:,}"))
     names = [surface.name for surface in document.surfaces] or [soup_name(surface) for surface in document.soup]
     findings += [warning("", text) for text in array_checks.double_names(names, "surface")]
     if "" in names:
@@ -40,7 +40,7 @@ def check(document: MeshFile) -> list[Finding]:
 
 
 def _check_common(document: MeshFile) -> list[Finding]:
-    """Check what concerns many surfaces alike, each kind once."""
+    """Check properties of all surfaces, with one finding for each kind."""
     findings = []
     empty = [surface.name for surface in document.surfaces if not len(surface.c_indices)]
     if empty:
@@ -100,6 +100,6 @@ def _check_weights(item: str, surface: Surface) -> list[Finding]:
         findings.append(warning(item, f"{number} weights that do not sum to 1"))
     bones = len(np.unique(weights.bones))
     if bones > MOST_SURFACE_BONES:
-        text = f"{bones} bones move it; SDKs before 2.20 take {MOST_SURFACE_BONES} a surface"
+        text = f"{bones} bones move it; SDKs before 2.20 allow {MOST_SURFACE_BONES} for each surface"
         findings.append(warning(item, text))
     return findings

@@ -1,4 +1,4 @@
-"""Whether a document can be written: its version holds all of it, and its arrays fit together."""
+"""Check that a document can be written: its version can hold it, and its arrays fit together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SINGLE_TARGET_VERSION = "ms15"
 
 
 def check_version(document: MeshFile) -> None:
-    """Refuse a version that cannot be written, and what the version cannot hold."""
+    """Raise ExportError if the version cannot be written or cannot hold the document."""
     version = document.version
     if version not in WRITTEN_VERSIONS:
         raise ExportError(f"Version {version} cannot be written; choose one of {', '.join(WRITTEN_VERSIONS)}")
@@ -39,7 +39,7 @@ def check_version(document: MeshFile) -> None:
 
 
 def check_surface(surface: Surface, bones: int) -> None:
-    """Refuse arrays that do not fit together; the reader would refuse them too."""
+    """Raise ExportError for arrays that do not fit together, which the reader would reject."""
     label = f"Surface '{surface.name}'"
     vertices, triangle_vertices = pools(surface)
     for target in surface.targets:

@@ -1,6 +1,6 @@
-"""A UNIGINE mesh file, one to one; sections are those of docs/formats/unigine.md.
+"""Dataclasses that mirror a UNIGINE mesh file one to one; sections refer to docs/formats/unigine.md.
 
-Letters in shapes: nv coordinate vertices and nt triangle vertices of a surface, C = 3 triangles corners, nb bones.
+Letters in shapes: nv coordinate vertices and nt triangle vertices of a surface, C = 3 × triangles corners, nb bones.
 Arrays may be read-only views of the file's bytes.
 """
 
@@ -20,7 +20,7 @@ BLOCK_VERSIONS = ("ms14", "ms15", "sk10")
 READ_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, *BLOCK_VERSIONS)
 WRITTEN_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, "ms14", "ms15")
 ANIMATED_VERSIONS = ("ms10", "ms11", "ms12")
-"""Versions that hold animations."""
+"""Versions that can hold animations."""
 LIGHTMAP_VERSIONS = ("ms12", "ms13", "ms14", "ms15")
 SKINNED_VERSIONS = (*STREAM_VERSIONS, "ms14", "sk10")
 
@@ -30,14 +30,14 @@ DEFAULT_LIGHTMAP = (1, 3)
 
 @dataclass
 class Target:
-    """A shape of a surface; the first of its targets is the base."""
+    """A shape of a surface; the first target is the base shape."""
 
     name: str
     positions: FloatArray
     """(nv, 3) float32, object space, bind pose."""
     tangents: AnyArray
-    """(nt, 4) int16 x, y, z, w / 32767, a quaternion and in the sign of w the handedness (section 3.1).
-    ms10: w is the sign byte, -127 or 127."""
+    """(nt, 4) int16 x, y, z, w / 32767: a quaternion whose sign of w is the handedness (section 3.1). In ms10, w is the
+    sign byte, -127 or 127."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Weights:
 
 @dataclass
 class Surface:
-    """A surface: its targets, and attributes that are there for all vertices or for none (then None)."""
+    """A surface: its targets, and attributes of all its vertices (None if absent)."""
 
     name: str
     bounds: FloatArray
@@ -99,7 +99,7 @@ class MeshFile:
     """A mesh file of any version."""
 
     version: str
-    """The magic, e.g. ``ms13``."""
+    """The magic number, e.g. ``ms13``."""
     bounds: FloatArray = field(default_factory=lambda: np.zeros(10, np.float32))
     bones: list[Bone] = field(default_factory=list)
     transforms: FloatArray = field(default_factory=lambda: np.empty((0, 10), np.float32))
@@ -107,11 +107,11 @@ class MeshFile:
     animations: list[EmbeddedAnimation] = field(default_factory=list)
     surfaces: list[Surface] = field(default_factory=list)
     soup: list[SoupSurface] = field(default_factory=list)
-    """Surfaces of mr02; ``surfaces`` is empty then."""
+    """Surfaces of mr02; ``surfaces`` is empty in this case."""
     leaf_size: int = 4
     """ms14 and later."""
     memory_use: int = 0
-    """ms14 and later: the vendor's estimate in bytes; not reproducible."""
+    """ms14 and later: the engine's estimate in bytes; not reproducible."""
     rest_transforms: FloatArray = field(default_factory=lambda: np.empty((0, 10), np.float32))
     """sk10."""
     skeleton_guid: str = ""
@@ -119,4 +119,4 @@ class MeshFile:
     skeleton_path: str = ""
     """sk10."""
     warnings: list[str] = field(default_factory=list)
-    """What reading found odd (section 11); not part of the file."""
+    """Warnings of the reader (section 11); not part of the file."""

@@ -1,4 +1,4 @@
-"""What ``meshferry inspect`` says of a UNIGINE mesh."""
+"""What ``meshferry inspect`` prints about a UNIGINE mesh."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .scene_mapping import to_scene
 
 
 def facts(document: MeshFile) -> dict[str, Any]:
-    """Count what is stored; ``vertices`` are coordinate vertices, ``warnings`` says what is odd."""
+    """Count what is stored; ``vertices`` are coordinate vertices, ``warnings`` lists oddities."""
     scene = to_scene(document, "")
     mesh = scene.nodes[0].mesh
     surfaces = mesh.surfaces if mesh else []

@@ -1,4 +1,4 @@
-"""A scene with several objects -> a scene for each file: one node, its skeleton, and the clips on it."""
+"""Split a scene with several objects into one scene for each file: one node, its skeleton and its clips."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .options import EXPORT_OPTIONS
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return a scene for each file, named as the file is: each object, or all joined (option ``mesh_files``).
+    """Return a scene for each file, with the file's name: one for each object, or one with all joined (``mesh_files``).
 
-    Coarser levels of detail go into the file of the finest one. Parts share ``scene.warnings``.
+    Coarser levels of detail go into the file of the finest one. The returned scenes share ``scene.warnings``.
 
     Raises
     ------
     ExportError
-        Objects to be joined, or levels of one object, hang on different armatures.
+        Objects to be joined, or levels of one object, have different armatures.
     """
     chosen = resolve(EXPORT_OPTIONS, options)
     whole: list[Node] = []
@@ -49,7 +49,7 @@ def _is_mesh(scene: Scene, number: int | None) -> bool:
 
 
 def _common_skeleton(scene: Scene, nodes: Sequence[Node], what: str) -> int | None:
-    """Return the one skeleton of all nodes that have one."""
+    """Return the skeleton that the nodes share, or None; raise ExportError if they have different ones."""
     found: dict[int, str] = {}
     for node in nodes:
         if node.skeleton is not None:
@@ -57,7 +57,7 @@ def _common_skeleton(scene: Scene, nodes: Sequence[Node], what: str) -> int | No
     if len(found) > 1:
         named = " and ".join(f"'{name}' on '{scene.skeletons[number].name}'" for number, name in found.items())
         raise ExportError(
-            f"The {what} are deformed by different armatures ({named}); a file holds one. Export them one by one"
+            f"The {what} are deformed by different armatures ({named}); a file holds only one. Export them separately"
         )
     return next(iter(found), None)
 

@@ -24,12 +24,12 @@ from .scene_builder import UV_NAMES
 from .triangle_vertices import TriangleVertices
 
 _SOUP_NAME = 127
-"""Bytes of a surface's name in mr02, without the zero behind it."""
+"""Maximum length of a surface name in mr02, in bytes without the terminating zero."""
 
 
 @dataclass
 class Shape:
-    """A shape of the whole mesh: the base, or a shape key."""
+    """A shape of the whole mesh: the base shape or a shape key."""
 
     name: str
     points: sc.FloatArray
@@ -39,7 +39,7 @@ class Shape:
 
 
 class MeshBuilder:
-    """One mapping of a scene with one node to a mesh file."""
+    """Map a scene with one node to a mesh file."""
 
     def __init__(self, scene: sc.Scene, options: Mapping[str, Any] | None) -> None:
         chosen = resolve(EXPORT_OPTIONS, options)
@@ -66,9 +66,9 @@ class MeshBuilder:
     # -- slots ----------------------------------------------------------------------------------
 
     def slots(self) -> list[tuple[sc.Surface, slice, sc.AnyArray, sc.AnyArray]]:
-        """Return each slot's surface, its corners, and for all corners, slot by slot, their points and vertices.
+        """Return each slot's surface and slice of corners, and the points and vertices of all corners, slot by slot.
 
-        Slots without triangles are left out, which is told, unless they had none in the file either.
+        Slots without triangles are left out, with a warning unless they were empty in the imported file.
         """
         mesh = self.mesh
         names = mesh.materials or ([""] if mesh.triangle_count else [])
@@ -77,7 +77,7 @@ class MeshBuilder:
         counts = np.bincount(slot, minlength=len(names))
         corner_point, corner_vertex = mesh.corner_point, self.vertices.index
         if len(names) > 1 and np.any(slot[1:] < slot[:-1]):
-            order = np.argsort(slot.astype(np.int16), kind="stable")  # stable sorts of 16 bits are radix sorts
+            order = np.argsort(slot.astype(np.int16), kind="stable")  # radix sort for 16 bits
             corner_point = corner_point.reshape(-1, 3)[order].reshape(-1)
             corner_vertex = corner_vertex.reshape(-1, 3)[order].reshape(-1)
         found, start, unused = [], 0, []
@@ -105,7 +105,7 @@ class MeshBuilder:
             self.document.bones, self.document.transforms = from_skeleton(skeleton)
 
     def surfaces(self) -> None:
-        """Give each slot its own pools of coordinate and triangle vertices."""
+        """Write the surface of each slot, with its own pools of coordinate and triangle vertices."""
         vertices, document = self.vertices, self.document
         uv_layers = _uv_places(self.mesh.uvs)
         uvs = [vertices.uv(self.mesh.uvs[place]) if place is not None else None for place in uv_layers]
@@ -143,7 +143,7 @@ class MeshBuilder:
         document.memory_use = _memory_use(document.surfaces)
 
     def layers_of_no_surface(self, uv_layers: Sequence[int | None]) -> None:
-        """Tell of UV layers and colours that the mesh has, but no surface holds."""
+        """Warn about UV layers and colours of the mesh that no surface uses."""
         stored = self.document.surfaces
         found: list[tuple[sc.Layer | None, bool]] = [
             (
@@ -155,17 +155,17 @@ class MeshBuilder:
         found += [(layer, any(surface.colors is not None for surface in stored)) for layer in self.mesh.colors[:1]]
         left_out = [layer.name for layer, is_held in found if layer is not None and not is_held]
         if stored and left_out:
-            self.warn(f"left out {listed(left_out)}, which no surface holds; change that in the list of surfaces")
+            self.warn(f"left out {listed(left_out)}, which no surface uses; enable them in the list of surfaces")
 
     def keys_of_no_surface(self) -> None:
-        """Tell of shape keys that move nothing."""
+        """Warn about shape keys without effect."""
         left_out = [key.name for key in self.mesh.shape_keys if key.name not in self.held_keys]
         if left_out:
             number = counted(len(left_out), "shape key moves", "shape keys move")
             self.warn(f"{number} nothing, left out: {listed(left_out)}")
 
     def loose_points(self) -> None:
-        """Tell of points that belong to no triangle, which no surface holds."""
+        """Warn about points that belong to no triangle."""
         used = np.zeros(len(self.mesh.points), bool)
         used[self.mesh.corner_point] = True
         loose = len(used) - int(np.count_nonzero(used))
@@ -173,7 +173,7 @@ class MeshBuilder:
             self.warn(f"{counted(loose, 'vertex belongs', 'vertices belong')} to no triangle; left out")
 
     def lightmaps(self) -> None:
-        """Tell of lightmap settings that the version cannot hold; those of a new surface are no loss."""
+        """Warn about lightmap settings that the version cannot hold, unless they are the defaults."""
         kept = [(surface.lightmap_channel, surface.lightmap_resolution) for surface in self.document.surfaces]
         lost = sum(setting != doc.DEFAULT_LIGHTMAP for setting in kept)
         if lost and self.version not in doc.LIGHTMAP_VERSIONS:
@@ -191,7 +191,7 @@ class MeshBuilder:
         return found
 
     def shapes(self, uv_place: int | None) -> list[Shape]:
-        """Return the base shape and the shape keys with the tangent frames of all triangle vertices."""
+        """Return the base shape and the shape keys, with tangent frames of all triangle vertices."""
         mesh, vertices = self.mesh, self.vertices
         uv = mesh.uvs[uv_place] if uv_place is not None else None
         has_sign_byte = self.version == "ms10"
@@ -209,7 +209,7 @@ class MeshBuilder:
         return shapes
 
     def targets(self, surface: sc.Surface, shapes: Sequence[Shape], points: Pool, used: Pool) -> list[doc.Target]:
-        """Return a surface's base and the shapes that it had, in its order, or that now move it."""
+        """Return a surface's base, its imported shapes in their order, and new shapes that move it."""
         base, *keys = shapes
         rest = base.points[points.chosen]
         targets = [doc.Target(surface.base_name, rest, base.frames[used.chosen])]
@@ -222,7 +222,7 @@ class MeshBuilder:
         return targets
 
     def clips(self) -> None:
-        """Put the bones' animations inside, or tell that they are not."""
+        """Embed the animations of bones, or warn that they are left out."""
         clips = [clip for clip in self.scene.clips if any(track.skeleton is not None for track in clip.transforms)]
         if not clips:
             return
@@ -239,7 +239,7 @@ class MeshBuilder:
     # -- mr02 -----------------------------------------------------------------------------------
 
     def soup(self) -> None:
-        """Write corners in full: position, normal and the first UV map (section 9)."""
+        """Write the position, normal and first UV map of every corner (section 9)."""
         mesh, vertices = self.mesh, self.vertices
         places = _uv_places(mesh.uvs)
         if places[1] is not None or mesh.colors:
@@ -257,15 +257,15 @@ class MeshBuilder:
         name = self.surface_name(surface)
         stored = name.encode("utf-8", "replace")
         if len(stored) > _SOUP_NAME:
-            self.warn(f"mr02 holds names of {_SOUP_NAME} bytes; '{name}' was cut short")
+            self.warn(f"the name '{name}' was cut, since mr02 holds {_SOUP_NAME} bytes")
             stored = stored[:_SOUP_NAME].decode("utf-8", "ignore").encode("utf-8")
         return stored.ljust(_SOUP_NAME + 1, b"\0")
 
 
 def _in_order(keys: Sequence[Shape], had: Iterable[str]) -> list[Shape]:
-    """Put shapes in the order in which a surface had them, and each new one after its neighbour in the mesh.
+    """Sort shapes in the order in which a surface had them, and each new one after its neighbour in the mesh.
 
-    The engine knows shapes by their numbers, too, so one that got another name keeps its place.
+    The engine also identifies shapes by index, so a renamed shape keeps its position.
     """
     order = {name: place for place, name in enumerate(had)}
     ranks: list[tuple[int, int]] = []
@@ -276,7 +276,7 @@ def _in_order(keys: Sequence[Shape], had: Iterable[str]) -> list[Shape]:
 
 
 def _uv_places(layers: Sequence[sc.Layer]) -> list[int | None]:
-    """Return which layers become UV0 and UV1: those of these names, the others in order where a place is free."""
+    """Return which layers become UV0 and UV1: those with these names, then others in order for what is still free."""
     names = [layer.name for layer in layers]
     places = [names.index(name) if name in names else None for name in UV_NAMES]
     others = [place for place in range(len(layers)) if place not in places]
@@ -284,14 +284,14 @@ def _uv_places(layers: Sequence[sc.Layer]) -> list[int | None]:
 
 
 def _holds(surface: sc.Surface, place: int | None) -> bool:
-    """Return whether a surface holds the UV layer at that place of the mesh."""
+    """Return whether a surface uses the UV layer at this index of the mesh."""
     if place is None:
         return False
     return surface.uvs is None or place >= len(surface.uvs) or surface.uvs[place]
 
 
 def _index_type(count: int) -> type[np.generic]:
-    """Return the width of indices into so many vertices (section 3, index width)."""
+    """Return the type of indices into this many vertices (section 3, index width)."""
     return np.uint8 if count < 256 else np.uint16 if count < 65536 else np.int32
 
 
@@ -301,7 +301,7 @@ def _clamped(value: int | None, least: int, most: int, default: int) -> int:
 
 
 def _memory_use(surfaces: Sequence[doc.Surface]) -> int:
-    """Return the bytes of all arrays; the engine's own estimate is not known and not read."""
+    """Return the size of all arrays in bytes. The engine's own estimate is unknown and not needed."""
     total = 0
     for surface in surfaces:
         arrays = [array for target in surface.targets for array in (target.positions, target.tangents)]

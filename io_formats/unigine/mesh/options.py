@@ -35,8 +35,8 @@ TURN = Option(
     name="use_turn",
     default=False,
     label="Turn to Front",
-    description="Turn everything by 180° about Z: what faces forward in UNIGINE (+Y) then faces Blender's front view "
-    "(-Y). The export turns it back",
+    description="Rotate everything by 180° about Z: what faces forward in UNIGINE (+Y) then faces Blender's front view "
+    "(-Y). The export reverts the rotation",
     section="Objects",
     is_remembered=True,
 )
@@ -44,8 +44,8 @@ ANIMATION_RATE = Option(
     name="assumed_frame_rate",
     default=0.0,
     label="Assumed Rate",
-    description="Frames a second of animations whose files do not say it (an10, an11 and animations inside meshes), "
-    "to keep their speed at the scene's own rate. 0: one key on each frame of the scene",
+    description="Frame rate of animations whose files do not state it (an10, an11 and animations inside meshes), "
+    "so that they keep their speed at the scene's rate. 0: one key on each frame of the scene",
     section="Animation",
     minimum=0.0,
     maximum=1000.0,
@@ -63,7 +63,7 @@ VERSION = Option(
     "an upgrade of the project is not known",
     section="File",
     choices=(
-        Choice("MS13", "ms13: SDK 2.19", "The richest version without compression"),
+        Choice("MS13", "ms13: SDK 2.19", "The most complete version without compression"),
         Choice("MS15", "ms15: SDK 2.21, static", "With collision data; holds no armature, weights or shape keys"),
         Choice("MS14", "ms14: SDK 2.20", "With collision data"),
         Choice("MS12", "ms12: SDK 2.15 to 2.18", "Can hold animations"),

@@ -1,4 +1,4 @@
-"""Bytes -> document: mr02 and what all versions share; the other layouts have modules of their own."""
+"""Bytes -> document: mr02, and checks that all versions share; other modules read the other layouts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
     Parameters
     ----------
     data:
-        The file. Arrays of the document are views of it where they can be.
+        The file. Arrays of the document are views of it where possible.
     inflated_limit:
-        Most bytes that all blocks may inflate to (default: the larger of 64 MiB and 64 times the file).
+        Maximum inflated size of all blocks in bytes (default: the larger of 64 MiB and 64 times the file size).
 
     Raises
     ------
@@ -32,7 +32,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
     stream = ByteStream(data)
     version = bytes(data[:4]).decode("latin-1")
     if version not in READ_VERSIONS:
-        raise UnsupportedFormatError(f"No UNIGINE mesh of a known version: it starts with {data[:4]!r}", offset=0)
+        raise UnsupportedFormatError(f"Not a UNIGINE mesh of a known version: it starts with {data[:4]!r}", offset=0)
     document = MeshFile(version)
     tally = array_checks.Tally()
     if version == SOUP_VERSION:
@@ -57,7 +57,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Return whether two files hold the same; ms14 and later: the same headers, and the same blocks once inflated."""
+    """Return whether two files are equal; from ms14 on, whether their headers and inflated blocks are."""
     if one == other:
         return True
     if one[:4] != other[:4] or one[:4].decode("latin-1") not in BLOCK_VERSIONS:
@@ -66,7 +66,7 @@ def same_content(one: bytes, other: bytes) -> bool:
 
 
 def soup_name(surface: SoupSurface) -> str:
-    """Return the name of a surface of mr02: up to the first zero."""
+    """Return the name of a surface of mr02, up to the first zero."""
     return surface.name.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
 
 
@@ -91,7 +91,7 @@ def _read_soup(stream: ByteStream, document: MeshFile) -> None:
 
 
 def _check_bounds(document: MeshFile) -> None:
-    """Note bounds of the mesh that are not those of its surfaces."""
+    """Warn if the bounds of the mesh are not those of its surfaces."""
     filled = [
         surface.bounds[:6] for surface in document.surfaces if surface.targets and len(surface.targets[0].positions)
     ]

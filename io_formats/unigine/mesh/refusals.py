@@ -1,4 +1,4 @@
-"""What a mesh file cannot hold at all, refused before anything is written, each with the way out."""
+"""Errors for what a mesh file cannot hold, raised before anything is written."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from . import document as doc
 
 MOST_SURFACES = 32767
 _FARTHEST = 1e18
-"""Metres along an axis; the squares of farther ones overflow in the bounds."""
+"""Limit of coordinates in metres; the squares of larger ones overflow in the bounds."""
 _LONGEST_NAME = 4095
-"""Bytes of a name in UTF-8."""
+"""Maximum length of a name in UTF-8 bytes."""
 
 
 def refuse(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) -> None:
-    """Raise for what the version cannot hold and for what no file can.
+    """Raise ExportError for what the version, or any file, cannot hold.
 
     Raises
     ------
     ExportError
-        Bones, weights or shape keys in a version for static meshes; animations inside a version that has none; points
-        that are no numbers; more surfaces than the engine numbers; names too long.
+        Bones, weights or shape keys in a version for static meshes; embedded animations in a version without them; NaN
+        or infinite coordinates; more surfaces than the engine allows; names that are too long.
     """
     if version not in doc.SKINNED_VERSIONS:
         held = [
@@ -46,14 +46,14 @@ def refuse(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) 
             "(turn Animations Inside off)"
         )
     for points in (mesh.points, *(key.points for key in mesh.shape_keys)):
-        # NaN and infinity pass through minimum and maximum, which are cheaper than a test of each number.
+        # NaN and infinity propagate to minimum and maximum, which are cheaper than a test of each value.
         if points.size and not (np.isfinite(points.min()) and np.isfinite(points.max())):
             raise ExportError(f"'{node.name}' has vertices with NaN or infinite coordinates; delete them")
         if points.size and max(-points.min(), points.max()) > _FARTHEST:
             raise ExportError(f"'{node.name}' has vertices too far away to have bounds; delete them")
     if len(mesh.materials) > MOST_SURFACES:
         raise ExportError(
-            f"'{node.name}' has {len(mesh.materials):,} material slots; UNIGINE takes {MOST_SURFACES:,} surfaces. "
+            f"'{node.name}' has {len(mesh.materials):,} material slots; UNIGINE allows {MOST_SURFACES:,} surfaces. "
             "Remove slots or separate the object"
         )
     for name in _names(scene, node, mesh):

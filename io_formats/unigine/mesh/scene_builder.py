@@ -25,13 +25,13 @@ UV_NAMES = ("UV0", "UV1")
 COLOR_NAME = "Color"
 _MOST_SHAPE_BYTES = 1 << 30
 _MOST_SHAPE_GROWTH = 8
-"""Times the size of the file's targets that shape keys may take beyond that: twice is what one surface needs."""
+"""Limit of the memory for shape keys relative to the file's targets. One surface alone needs twice their size."""
 
 FloatArray = sc.FloatArray
 
 
 class SceneBuilder:
-    """One mapping of a mesh file to a scene, with what was odd on the way."""
+    """Map a mesh file to a scene and collect warnings."""
 
     def __init__(self, document: doc.MeshFile, name: str, options: Mapping[str, Any] | None) -> None:
         chosen = resolve(IMPORT_OPTIONS, options)
@@ -57,14 +57,14 @@ class SceneBuilder:
     # -- skeleton -------------------------------------------------------------------------------
 
     def skeleton(self, node: sc.Node) -> None:
-        """Map the bone table to the scene's one skeleton."""
+        """Map the bone table to the scene's only skeleton."""
         skeleton = to_skeleton(self.scene.name, self.document.bones, self.document.transforms)
         skeleton.guid, skeleton.path = self.document.skeleton_guid, self.document.skeleton_path
         self.scene.skeletons.append(skeleton)
         node.skeleton = 0
 
     def clip(self, animation: doc.EmbeddedAnimation, fps: float) -> None:
-        """Map an embedded animation (section 5), which has no frame rate of its own."""
+        """Map an embedded animation (section 5), which has no frame rate."""
         tracks = joint_tracks.to_tracks(
             animation.frames, self.scene.skeletons[0].joints if self.scene.skeletons else []
         )
@@ -75,7 +75,7 @@ class SceneBuilder:
     # -- meshes of ms10 and later ---------------------------------------------------------------
 
     def mesh(self) -> sc.Mesh:
-        """Put all surfaces in a row: their vertices one after the other, a material slot each."""
+        """Combine all surfaces into one mesh with one material slot for each; their vertices follow one another."""
         surfaces = self.document.surfaces
         bases = [surface.targets[0] if surface.targets else _NOTHING for surface in surfaces]
         point_starts = _starts(len(base.positions) for base in bases)
@@ -100,7 +100,7 @@ class SceneBuilder:
     def frames(
         self, stored: list[sc.AnyArray], points: FloatArray, corner_point: sc.IntArray, index: sc.IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Decode the tangent frames of all surfaces; those without length take the normal of a triangle."""
+        """Decode the tangent frames of all surfaces; frames without length get the normal of a triangle."""
         joined = stored[0] if len(stored) == 1 else np.concatenate(stored) if stored else np.empty((0, 4), np.int16)
         normals, tangents, broken = tangent_frames.decode(joined, has_sign_byte=self.document.version == "ms10")
         if len(broken):
@@ -117,7 +117,7 @@ class SceneBuilder:
         return normals, tangents
 
     def attributes(self, mesh: sc.Mesh, index: sc.IntArray, starts: list[int]) -> None:
-        """Add UV layers and colours: those that any surface has, zeros and white where one lacks them."""
+        """Add UV layers and colours that any surface has; surfaces without them get zeros and white."""
         surfaces = self.document.surfaces
         for name, found in zip(
             UV_NAMES, ([surface.uv0 for surface in surfaces], [surface.uv1 for surface in surfaces]), strict=True
@@ -128,7 +128,7 @@ class SceneBuilder:
             for uv, start in zip(found, starts[:-1], strict=True):
                 if uv is not None:
                     values[start : start + len(uv), 0] = uv[:, 0]
-                    with np.errstate(invalid="ignore"):  # what is no number is found below
+                    with np.errstate(invalid="ignore"):  # NaN and infinite values are found below
                         np.subtract(np.float32(1), uv[:, 1], out=values[start : start + len(uv), 1])
             mesh.uvs.append(sc.Layer(name, self.finite(values, name), index))
             for mapped, uv in zip(mesh.surfaces, found, strict=True):
@@ -151,7 +151,7 @@ class SceneBuilder:
         return uv
 
     def weights(self, mesh: sc.Mesh, starts: list[int]) -> None:
-        """Add joint indices and weights, (P, 4), where any surface has some."""
+        """Add joint indices and weights, (P, 4), if any surface has them."""
         if all(surface.weights is None for surface in self.document.surfaces):
             return
         mesh.joint_indices = np.zeros((starts[-1], 4), np.int32)
@@ -165,7 +165,7 @@ class SceneBuilder:
                 mesh.joint_weights[rows][filled] = surface.weights.values / np.float32(65535)
 
     def shape_keys(self, mesh: sc.Mesh, index: sc.IntArray, point_starts: list[int], vertex_starts: list[int]) -> None:
-        """Add a shape key for each name of a target beyond the first; surfaces without it rest (section 3.2)."""
+        """Add a shape key for each target name except the base; surfaces without it keep their rest shape."""
         targets_of: dict[str, dict[int, doc.Target]] = {}
         for number, (surface, mapped) in enumerate(zip(self.document.surfaces, mesh.surfaces, strict=True)):
             mapped.shape_keys = {}
@@ -191,7 +191,7 @@ class SceneBuilder:
             )
 
     def refuse_scattered_shapes(self, mesh: sc.Mesh, keys: int) -> None:
-        """Refuse small shapes of many names in many surfaces: a key holds all points of the mesh."""
+        """Raise FormatError for small targets of many names, since each shape key holds all points of the mesh."""
         layers = [layer.values for layer in (mesh.normal, mesh.tangent) if layer]
         needed = keys * (mesh.points.nbytes + sum(values.nbytes for values in layers))
         stored = sum(
@@ -208,7 +208,7 @@ class SceneBuilder:
     # -- mr02 -----------------------------------------------------------------------------------
 
     def soup_mesh(self) -> sc.Mesh:
-        """Join the corners of mr02's triangles where they lie at exactly one place, in each surface (section 9)."""
+        """Weld the corners of mr02's triangles at exactly equal positions, in each surface (section 9)."""
         surfaces = self.document.soup
         joined = [weld_map([surface.vertices[:, :3]]) for surface in surfaces]
         starts = _starts(len(first) for _, first in joined)
@@ -244,7 +244,7 @@ _NOTHING = doc.Target("", np.empty((0, 3), np.float32), np.empty((0, 4), np.int1
 
 
 def _starts(lengths: Any) -> list[int]:
-    """Return where each run starts that stands in a row with the others, and where the last ends."""
+    """Return the start of each run in a concatenation, and the end of the last."""
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)
@@ -252,7 +252,7 @@ def _starts(lengths: Any) -> list[int]:
 
 
 def _rows(parts: list[FloatArray], width: int) -> FloatArray:
-    """Return rows of all parts in one aligned array of their own."""
+    """Concatenate rows into a new aligned array."""
     rows = np.empty((sum(map(len, parts)), width), np.float32)
     start = 0
     for part in parts:
@@ -262,7 +262,7 @@ def _rows(parts: list[FloatArray], width: int) -> FloatArray:
 
 
 def _in_a_row(parts: list[sc.AnyArray], starts: list[int]) -> sc.IntArray:
-    """Return the indices of all parts, int32, each counted from where its part starts."""
+    """Concatenate indices as int32, each shifted by the start of its part."""
     indices = np.empty(sum(map(len, parts)), np.int32)
     end = 0
     for part, start in zip(parts, starts, strict=False):
@@ -288,7 +288,7 @@ def _surface_of(surface: doc.Surface) -> sc.Surface:
 
 
 def _mark_empty(mesh: sc.Mesh) -> None:
-    """Note which surfaces have no triangle in the file, so that they go back as they were."""
+    """Mark surfaces without triangles in the file, so that an export writes them again."""
     used = np.bincount(mesh.material_index, minlength=len(mesh.surfaces))
     for surface, triangles in zip(mesh.surfaces, used.tolist(), strict=True):
         if not triangles:
@@ -296,7 +296,7 @@ def _mark_empty(mesh: sc.Mesh) -> None:
 
 
 def _unused(name: str, taken: Mapping[str, Any], repeats: dict[str, int]) -> str:
-    """Return the name, numbered where one surface has two targets of it; ``repeats`` counts on from the last."""
+    """Return the name, numbered if it is taken; ``repeats`` holds the last number of each name."""
     free = name
     while free in taken:
         repeats[name] = repeats.get(name, 1) + 1

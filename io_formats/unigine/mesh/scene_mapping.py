@@ -1,4 +1,4 @@
-"""Document <-> Scene: the door to ``scene_builder`` (in), ``file_parts`` and ``mesh_builder`` (out)."""
+"""Document <-> Scene: the interface of ``scene_builder`` (import), ``file_parts`` and ``mesh_builder`` (export)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from .scene_builder import SceneBuilder
 def to_scene(document: MeshFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a mesh file to Blender's space with the options of ``options.IMPORT_OPTIONS``.
 
-    One node, or one for each level of detail (``use_lod_objects``), over all surfaces in a row; layers of triangle
-    vertices share one index. What was mended is told in ``scene.warnings``.
+    The scene has one node with all surfaces, or one for each level of detail (``use_lod_objects``). Layers of triangle
+    vertices share one index. Repairs are reported in ``scene.warnings``.
     """
     return SceneBuilder(document, name, options).scene
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the scenes that each become a file: one for each object, levels of detail with their finest.
+    """Return the scenes that each become a file: one for each object, with its levels of detail.
 
-    With ``mesh_files`` JOINED all objects become one.
+    With ``mesh_files`` JOINED, all objects become one.
 
     Raises
     ------
     ExportError
-        What goes into one file hangs on different armatures.
+        Objects of one file have different armatures.
     """
     return file_parts.files_of(scene, options)
 
@@ -37,11 +37,11 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> MeshFile:
     """Map a scene with one mesh to a file with the options of ``options.EXPORT_OPTIONS``.
 
-    What is left out or mended is added to ``scene.warnings``.
+    ``scene.warnings`` reports what is left out or repaired.
 
     Raises
     ------
     ExportError
-        What no file or not the chosen version can hold, with the way out.
+        Data that the version, or any file, cannot hold; the message says what to do.
     """
     return MeshBuilder(scene, options).document

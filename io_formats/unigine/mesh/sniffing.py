@@ -1,4 +1,4 @@
-"""Recognise a UNIGINE mesh by its magic."""
+"""Recognise a UNIGINE mesh by its magic number."""
 
 from __future__ import annotations
 

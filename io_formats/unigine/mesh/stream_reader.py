@@ -15,13 +15,13 @@ from .document import ANIMATED_VERSIONS, EmbeddedAnimation, MeshFile, Surface, T
 MOST_SURFACES = 32768
 MOST_TARGETS = 32768
 _LEAST_SURFACE = 42
-"""Bytes of the shortest header."""
+"""Size of the shortest header in bytes."""
 SHORT_TANGENT_VERSION = "ms10"
 _NO_POSITIONS, _NO_TANGENTS = np.empty((0, 3), np.float32), np.empty((0, 4), np.int16)
 
 
 def read(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
-    """Fill a document whose version is known from the whole stream."""
+    """Read the whole stream into a document whose version is known."""
     version = document.version
     magic = version.encode("ascii")
     stream.expect(magic, "the version")

@@ -21,14 +21,14 @@ _SHORT_TANGENT = np.dtype([("xyz", "<i2", 3), ("w", "i1")])
 
 
 def read_lightmap(stream: ByteStream, version: str) -> tuple[int, int]:
-    """Read UV channel and resolution code of the lightmap, where the version has them (section 3.4)."""
+    """Read UV channel and resolution code of the lightmap if the version has them (section 3.4)."""
     if version not in LIGHTMAP_VERSIONS:
         return DEFAULT_LIGHTMAP
     return stream.u8("the lightmap channel"), stream.u8("the lightmap resolution")
 
 
 def index_type(pool: int) -> npt.DTypeLike:
-    """Return the type of indices into a pool of so many entries."""
+    """Return the type of indices into a pool of this size."""
     return np.dtype(np.uint8 if pool < 256 else np.uint16 if pool < 65536 else np.int32)
 
 
@@ -39,7 +39,7 @@ def read_positions(stream: ByteStream, count: int) -> FloatArray:
 
 
 def read_tangents(stream: ByteStream, count: int, *, short: bool) -> AnyArray:
-    """Read (count, 4) int16 tangents, as a view; ``short`` ones of ms10 as a copy."""
+    """Read (count, 4) int16 tangents: a view, or a copy for the ``short`` ones of ms10."""
     if not short:
         return stream.array(np.int16, (count, 4), "the tangents")
     stored = stream.array(_SHORT_TANGENT, count, "the tangents")
@@ -50,7 +50,7 @@ def read_tangents(stream: ByteStream, count: int, *, short: bool) -> AnyArray:
 
 
 def encode_tangents(tangents: AnyArray, *, short: bool) -> AnyArray:
-    """Return tangents as they are stored."""
+    """Convert tangents to their stored form."""
     if not short:
         return np.ascontiguousarray(tangents, "<i2")
     stored = np.empty(len(tangents), _SHORT_TANGENT)
@@ -59,7 +59,7 @@ def encode_tangents(tangents: AnyArray, *, short: bool) -> AnyArray:
 
 
 def read_weights(stream: ByteStream, vertices: int, bones: int) -> Weights | None:
-    """Read a count, 0 or ``vertices``, and the weights; refuse more than four a vertex and bones that do not exist."""
+    """Read a count, 0 or ``vertices``, and weights; raise FormatError for invalid counts or bones."""
     start = stream.position
     count = compact_integers.read_count(stream, "vertices with weights", size=1)
     if not _all_or_none(stream, count, vertices, "vertices with weights", start):
@@ -88,7 +88,7 @@ def read_weights(stream: ByteStream, vertices: int, bones: int) -> Weights | Non
 
 
 def encode_weights(weights: Weights) -> AnyArray:
-    """Return the records of weights, without their number, as (n,) uint8."""
+    """Encode the records of weights, without their count, as (n,) uint8."""
     counts = weights.counts.astype(np.intp)
     ends = np.cumsum(counts * 4 + 1)
     size = int(ends[-1]) if len(ends) else 0
@@ -126,7 +126,7 @@ def _all_or_none(stream: ByteStream, count: int, wanted: int, what: str, start: 
 
 
 def check_corner_counts(stream: ByteStream, c_count: int, t_count: int, start: int) -> None:
-    """Refuse index lists of different lengths, or of other things than triangles."""
+    """Raise FormatError for index lists of different lengths, or lengths that are not multiples of 3."""
     if c_count != t_count:
         message = f"The file is damaged: {c_count:,} corners have a position and {t_count:,} have attributes"
         raise stream.error(message, offset=start)
@@ -135,14 +135,14 @@ def check_corner_counts(stream: ByteStream, c_count: int, t_count: int, start: i
 
 
 def check_indices(stream: ByteStream, indices: AnyArray, pool: int, what: str) -> None:
-    """Refuse indices (C,) beyond a pool of vertices."""
+    """Raise FormatError for indices (C,) outside a pool of vertices."""
     if len(indices) and array_checks.highest(indices) >= pool:
         corner = int(np.flatnonzero(indices.view(f"u{indices.itemsize}") >= pool)[0])
         raise stream.error(f"Corner {corner:,} uses {what} {indices[corner]:,}, but there are {pool:,}, counted from 0")
 
 
 def check_surface(stream: ByteStream, surface: Surface, tally: array_checks.Tally, *, short_tangents: bool) -> None:
-    """Check the arrays of a whole surface; refuse what no program could show and note what is odd."""
+    """Check the arrays of a surface: raise FormatError for invalid ones and count harmless oddities."""
     positions = surface.targets[0].positions if surface.targets else np.empty((0, 3), np.float32)
     tangents = surface.targets[0].tangents if surface.targets else np.empty((0, 4), np.int16)
     check_indices(stream, surface.c_indices, len(positions), "vertex")

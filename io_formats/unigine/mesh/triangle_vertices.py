@@ -1,4 +1,4 @@
-"""The triangle vertices of a scene's mesh: corners that agree in point and layers, and what they carry (section 3)."""
+"""The triangle vertices of a mesh: corners that agree in point and layers, and their values (section 3)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ...geometry.tangents import vertex_tangents
 from ...geometry.vertices import layer_keys, split
 
 _LONGEST = np.float32(1e9)
-"""Beyond, a tangent's square may not be a number in single precision; such a tangent is none."""
+"""Tangents with larger components are ignored, since their square may overflow in single precision."""
 
 
 class TriangleVertices:
     """The V triangle vertices of a whole mesh.
 
-    Where all layers share an index, its values are the triangle vertices, as in the file they came from; otherwise
-    corners are split by their points and layers.
+    If all layers share an index, its values are the triangle vertices, as in the imported file; otherwise corners are
+    split by their points and layers.
     """
 
     def __init__(self, mesh: Mesh, tolerance: float) -> None:
@@ -41,7 +41,7 @@ class TriangleVertices:
             self.index = index
             self.count = len(next(_stored_layers(mesh)).values)
         else:
-            # Custom layers are not written, so they part nothing.
+            # Custom layers are not written, so they do not separate vertices.
             keys = layer_keys(replace(mesh, custom=[]), tolerance)
             found = split(mesh.corner_point, len(mesh.points), keys)
             self.index = found.corner_vertex
@@ -50,7 +50,7 @@ class TriangleVertices:
 
     @cached_property
     def corner(self) -> npt.NDArray[np.intp]:
-        """(V,) one corner of each vertex; those that no corner uses name the first."""
+        """(V,) a corner of each vertex; 0 for vertices that no corner uses."""
         corner = np.zeros(self.count, np.intp)
         corner[self.index] = np.arange(len(self.index))
         return corner
@@ -65,7 +65,7 @@ class TriangleVertices:
         return layer.values if self.is_shared else layer.at_vertices(self.corner, self.point)
 
     def uv(self, layer: Layer) -> FloatArray:
-        """Return UVs, (V, 2) float32, v from the top; what is no number becomes 0."""
+        """Return UVs, (V, 2) float32, v from the top; NaN and infinite values become 0."""
         values = self.values(layer)
         flipped = np.empty((len(values), 2), np.float32)
         flipped[:, 0] = values[:, 0]
@@ -78,18 +78,18 @@ class TriangleVertices:
         return flipped
 
     def colors(self, layer: Layer) -> AnyArray:
-        """Return colours, (V, 4) uint8: bytes as they are, linear floats encoded as sRGB, as through FBX."""
+        """Return colours, (V, 4) uint8: bytes unchanged, linear floats encoded as sRGB."""
         values = self.values(layer)
         return values if values.dtype == np.uint8 else to_unorm(linear_to_srgb(values))
 
     @cached_property
     def normals(self) -> FloatArray:
-        """(V, 3) float32 unit normals; those without direction are those of a triangle."""
+        """(V, 3) float32 unit normals; those without direction are replaced by the normal of a triangle."""
         if self.mesh.normal is None:
             return normal_repair.vertex_normals(self.mesh.points, self.mesh.corner_point)[self.point]
-        return self._mended(self.values(self.mesh.normal).astype(np.float32, copy=False), self.mesh.points)
+        return self._repaired(self.values(self.mesh.normal).astype(np.float32, copy=False), self.mesh.points)
 
-    def _mended(self, normals: FloatArray, points: FloatArray) -> FloatArray:
+    def _repaired(self, normals: FloatArray, points: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
             squared = np.einsum("ij,ij->i", normals, normals)
             broken = ~((squared > 1e-12) & (squared < 1e30))
@@ -103,7 +103,7 @@ class TriangleVertices:
         return normal_repair.unit(normals)
 
     def tangents(self, normals: FloatArray, tangent: Layer | None, uv: Layer | None, points: FloatArray) -> FloatArray:
-        """Return tangents, (V, 4) float32: those given, else along u, else none (any will do)."""
+        """Return tangents, (V, 4) float32: the given ones, or along u, or zero without UVs (any direction will do)."""
         if tangent is None:
             if uv is None:
                 return np.zeros((self.count, 4), np.float32)
@@ -116,12 +116,12 @@ class TriangleVertices:
         return values
 
     def key_normals(self, key: ShapeKey) -> FloatArray:
-        """Return the normals of a deformed mesh, (V, 3): the key's, else those at rest turned as the triangles turn."""
+        """Return the normals of a shape key, (V, 3): its own, or the rest normals changed like the triangles."""
         if key.normal is not None:
-            return self._mended(self.values(key.normal).astype(np.float32, copy=False), key.points)
+            return self._repaired(self.values(key.normal).astype(np.float32, copy=False), key.points)
         at_rest = normal_repair.vertex_normals(self.mesh.points, self.mesh.corner_point)
         moved = normal_repair.vertex_normals(key.points, self.mesh.corner_point)
-        return self._mended(self.normals + (moved - at_rest)[self.point], key.points)
+        return self._repaired(self.normals + (moved - at_rest)[self.point], key.points)
 
 
 def _stored_layers(mesh: Mesh) -> Iterator[Layer]:

@@ -29,17 +29,16 @@ SINGLE_TARGET_VERSION = "ms15"
 _SOUP_NAME = 128
 
 Part = bytes | memoryview
-"""A piece of the file; arrays go in without a copy."""
+"""A part of the file; arrays are not copied."""
 
 
 def write(document: MeshFile) -> bytes:
-    """Encode a mesh file, to the byte as the engine does; blocks of ms14 and ms15 are stored without compression.
+    """Encode a mesh file with the same bytes as the engine; blocks of ms14 and ms15 are not compressed.
 
     Raises
     ------
     ExportError
-        The version cannot be written or cannot hold what is in the document, or the document's arrays do not fit
-        together.
+        The version cannot be written or cannot hold the document, or the document's arrays do not fit together.
     """
     consistency.check_version(document)
     if document.version == SOUP_VERSION:
@@ -55,7 +54,7 @@ def _soup_parts(document: MeshFile) -> list[Part]:
     parts: list[Part] = [SOUP_VERSION.encode(), len(document.soup).to_bytes(4, "little")]
     for soup in document.soup:
         if len(soup.name) > _SOUP_NAME or len(soup.vertices) % 3 or soup.vertices.shape[1:] != (8,):
-            raise ExportError(f"Surface {soup.name!r} is no triangle soup with a name of at most {_SOUP_NAME} bytes")
+            raise ExportError(f"Surface {soup.name!r} is not triangle soup with a name of at most {_SOUP_NAME} bytes")
         if not np.isfinite(soup.vertices[:, :3]).all():
             raise ExportError(f"Surface {soup.name!r}: the position of a vertex is NaN or infinite")
         parts.append(soup.name.ljust(_SOUP_NAME, b"\0"))
@@ -64,7 +63,7 @@ def _soup_parts(document: MeshFile) -> list[Part]:
 
 
 def _stream_parts(document: MeshFile) -> list[Part]:
-    """Return a file of ms10 to ms13 (section 4)."""
+    """Encode a file of ms10 to ms13 (section 4)."""
     version = document.version
     magic = version.encode("ascii")
     parts: list[Part] = [magic, _bounds(document.bounds), *_bone_table(document)]
@@ -91,7 +90,7 @@ def _stream_parts(document: MeshFile) -> list[Part]:
 
 
 def _block_parts(document: MeshFile) -> list[Part]:
-    """Return a file of ms14 or ms15 (section 6)."""
+    """Encode a file of ms14 or ms15 (section 6)."""
     version = document.version
     magic = version.encode("ascii")
     parts: list[Part] = [magic, compact_integers.encode(document.leaf_size), _bounds(document.bounds)]
@@ -129,7 +128,7 @@ def _block_parts(document: MeshFile) -> list[Part]:
 
 
 def _geometry(surface: Surface, version: str) -> list[Part]:
-    """Return the content of a geometry block (section 6.3)."""
+    """Encode the content of a geometry block (section 6.3)."""
     parts: list[Part] = []
     for target in surface.targets or [Target("", np.empty((0, 3), np.float32), np.empty((0, 4), np.int16))]:
         if surface.targets or version == SINGLE_TARGET_VERSION:
@@ -147,7 +146,7 @@ def _base_positions(surface: Surface) -> AnyArray:
 
 
 def _stored_size(size: int) -> bytes:
-    """Return the head of a block that is stored as it is: its size, twice (section 6.2)."""
+    """Encode the head of an uncompressed block: its size, twice (section 6.2)."""
     return size.to_bytes(8, "little") * 2
 
 
@@ -171,7 +170,7 @@ def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
         return [name]
     lightmap = (surface.lightmap_channel, surface.lightmap_resolution)
     if not all(0 <= value <= 255 for value in lightmap):
-        raise ExportError(f"Surface '{surface.name}': the lightmap settings {lightmap} are no bytes")
+        raise ExportError(f"Surface '{surface.name}': the lightmap settings {lightmap} are not bytes")
     return [name, bytes(lightmap)]
 
 
@@ -204,5 +203,5 @@ def _indices(indices: AnyArray, pool: int) -> memoryview:
 
 
 def _raw(values: AnyArray, kind: npt.DTypeLike) -> memoryview:
-    """Return the bytes of an array, as a view of it where it is of that type already."""
+    """Return the bytes of an array, as a view if it already has this type."""
     return np.ascontiguousarray(values, kind).reshape(-1).view(np.uint8).data

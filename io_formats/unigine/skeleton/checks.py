@@ -1,4 +1,4 @@
-"""What UNIGINE would trip over or be surprised by in a skeleton (docs/formats/unigine.md, sections 7 and 11)."""
+"""Check a skeleton against the rules of UNIGINE (docs/formats/unigine.md, sections 7 and 11)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .document import SkeletonFile
 
 
 def check(document: SkeletonFile) -> list[Finding]:
-    """Say what makes a skeleton useless (errors) and what may surprise (warnings)."""
+    """Return what makes a skeleton useless (errors) and what may look wrong (warnings)."""
     findings = check_bones(document.bones)
     count = len(document.bones)
     if not count:

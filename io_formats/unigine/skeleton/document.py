@@ -1,4 +1,4 @@
-"""A UNIGINE skeleton file, one to one (section 7 of docs/formats/unigine.md)."""
+"""Dataclasses that mirror a UNIGINE skeleton file one to one (section 7 of docs/formats/unigine.md)."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ class SkeletonFile:
     retargeting: list[tuple[int, float]] = field(default_factory=list)
     """Mode (0 pose, 1 bind, 2 proportion) and length (negative: default)."""
     warnings: list[str] = field(default_factory=list)
-    """What reading found odd (section 11); not part of the file."""
+    """Warnings of the reader (section 11); not part of the file."""

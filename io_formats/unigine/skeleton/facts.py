@@ -1,4 +1,4 @@
-"""What ``meshferry inspect`` says of a UNIGINE skeleton."""
+"""What ``meshferry inspect`` prints about a UNIGINE skeleton."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .scene_mapping import to_scene
 
 
 def facts(document: SkeletonFile) -> dict[str, Any]:
-    """Count what is stored; ``warnings`` says what of it is odd."""
+    """Count what is stored; ``warnings`` lists oddities."""
     return {
         "version": document.version,
         "bones": len(document.bones),

@@ -32,7 +32,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> SkeletonFile:
     document = SkeletonFile()
     document.bones = bones.read_table(stream, stream.i32("the number of bones"))
     document.transforms = bones.read_transforms(stream, document.bones).copy()
-    stream.expect(b"sn10", "the magic behind the bind transforms")
+    stream.expect(b"sn10", "the magic after the bind transforms")
     document.blend_masks = _read_profiles(stream, "blend mask")
     document.time_profiles = _read_profiles(stream, "time profile")
     document.weight_profiles = _read_profiles(stream, "weight profile")
@@ -44,12 +44,12 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> SkeletonFile:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Return whether two files hold the same; compact integers may be of different length."""
+    """Return whether two files have the same content; compact integers may differ in length."""
     return one == other or writer.write(read(one)) == writer.write(read(other))
 
 
 def _read_count(stream: ByteStream, size: int, what: str) -> int:
-    """Read an i32 count of things that take ``size`` bytes or more."""
+    """Read an i32 count of entries of at least ``size`` bytes each."""
     start = stream.position
     count = stream.i32(f"the number of {what}s")
     if count < 0 or count * size > stream.remaining:

@@ -65,14 +65,14 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Skelet
     Raises
     ------
     ExportError
-        No skeleton or several, too many bones, bind transforms that are no numbers.
+        No skeleton or several, too many bones, or NaN or infinite bind transforms.
     """
     chosen = resolve(EXPORT_OPTIONS, options)
     if len(scene.skeletons) != 1:
         raise ExportError(f"'{scene.name}' has {len(scene.skeletons)} armatures, but a skeleton file holds one")
     if not scene.skeletons[0].has_bind:
         scene.warnings.append(
-            f"'{scene.skeletons[0].name}' came without a bind pose; the skeleton holds the first frame in its place"
+            f"'{scene.skeletons[0].name}' was imported without a bind pose; the first frame is written in its place"
         )
     skeleton = (turned(scene, back=True) if chosen["use_turn"] else scene).skeletons[0]
     bones, transforms = from_skeleton(skeleton)

@@ -1,4 +1,4 @@
-"""Recognise a UNIGINE skeleton by its magic."""
+"""Recognise a UNIGINE skeleton by its magic number."""
 
 from __future__ import annotations
 

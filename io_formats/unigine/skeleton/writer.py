@@ -18,7 +18,7 @@ def write(document: SkeletonFile) -> bytes:
     Raises
     ------
     ExportError
-        A value that no file can hold.
+        A value cannot be stored.
     """
     retargeting = np.array(document.retargeting, [("mode", "<i4"), ("length", "<f4")])
     return b"".join(

@@ -357,7 +357,7 @@ def test_layers_that_no_surface_holds_are_told() -> None:
     (surface,) = written(scene).surfaces
     assert surface.uv0 is None and surface.colors is None
     assert scene.warnings == [
-        "Thing: left out 'UVMap', 'Color', which no surface holds; change that in the list of surfaces"
+        "Thing: left out 'UVMap', 'Color', which no surface uses; enable them in the list of surfaces"
     ]
 
 
@@ -559,7 +559,7 @@ RIGGED_SCENE = lambda: made.scene_of(made.weighted(made.quad(), [0], [1]), joint
         (lambda: with_infinite_key(STATIC_SCENE()), "ms13", "with NaN or infinite coordinates; delete them"),
         (lambda: with_far_point(STATIC_SCENE()), "ms13", "too far away to have bounds; delete them"),
         (lambda: with_long_name(STATIC_SCENE()), "ms13", "too long for the file; 4,095 bytes at most"),
-        (lambda: with_many_slots(STATIC_SCENE()), "ms13", "32,768 material slots; UNIGINE takes 32,767"),
+        (lambda: with_many_slots(STATIC_SCENE()), "ms13", "32,768 material slots; UNIGINE allows 32,767"),
         (lambda: with_two_objects(STATIC_SCENE()), "ms13", r"one object, not 2 \('Thing', 'Other'\); join them"),
         (lambda: without_mesh(STATIC_SCENE()), "ms13", "no mesh to write; select a mesh object"),
     ],
@@ -699,7 +699,7 @@ def _many_bones(document: doc.MeshFile) -> None:
         (lambda d: setattr(d.surfaces[1], "c_indices", np.empty(0, "u1")), "1 surface has no triangles: 'b'"),
         (_fewer_weights, "1 vertex has weights that do not sum to 1"),
         (lambda d: d.surfaces[0].weights.counts.__setitem__(0, 0), "1 vertex has no weights"),
-        (_many_bones, "200 bones move it; SDKs before 2.20 take 128"),
+        (_many_bones, "200 bones move it; SDKs before 2.20 allow 128"),
         (lambda d: d.surfaces[0].targets.extend(d.surfaces[0].targets * 8), "8 morph targets.*play 7"),
     ],
 )

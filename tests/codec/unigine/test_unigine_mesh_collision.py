@@ -131,7 +131,7 @@ def test_leaves_are_as_small_as_asked() -> None:
         ({"nodes": [[0, 2, 1, 0, 0], [0, -1, -1, 0, 1], [0, -1, -1, 1, 3]]}, "does not follow"),
         ({"nodes": [[0, 1, 3, 0, 0], [0, -1, -1, 0, 1], [0, -1, -1, 1, 2], [0, -1, -1, 2, 3]]}, "no parent or two"),
         ({"nodes": []}, "no tree"),
-        ({"edges": [0, 0]}, "2 and 3 triangles, the surface has 3"),
+        ({"edges": [0, 0]}, "2 and 3 triangles, but the surface has 3"),
     ],
 )
 def test_broken_blocks_are_refused(change: dict[str, list], said: str) -> None:

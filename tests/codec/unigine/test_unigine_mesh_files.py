@@ -178,7 +178,7 @@ SMILE = b"".join(by_hand.f32(*point) for point in by_hand.SMILE_POSITIONS)
         (changed(MS14, struct.pack("<qq", 274, 274), struct.pack("<qq", 1 << 50, 274)), "stored in 274"),
         (
             changed(MS14, COLLISION, struct.pack("<qq", 300, 300) + bytes(300)),
-            "300 bytes, the surface fills 223 at most",
+            "300 bytes, but the surface needs 223 at most",
         ),
         (changed(MS14, b"Smile\0\x04", b"Smile\0\x03"), "Face"),
         (

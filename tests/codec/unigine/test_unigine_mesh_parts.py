@@ -240,7 +240,7 @@ def test_bone_tables_may_have_children_first_and_several_roots() -> None:
         ([("a", 0)], "'a' is its own ancestor"),
         ([("a", -1), ("b", 2), ("c", 1)], "its own ancestor"),
         ([("a", 1), ("b", 2), ("c", 0)], "its own ancestor"),
-        ([("a", 1)], "parent of bone 'a' is bone 1, but the bones are 0 to 0"),
+        ([("a", 1)], "parent of bone 'a' is bone 1, but only bones 0 to 0"),
         ([("a", -2)], "parent of bone 'a' is bone -2"),
     ],
 )
