@@ -63,7 +63,7 @@ def _common_skeleton(scene: Scene, nodes: Sequence[Node], what: str) -> int | No
 
 
 def _part(scene: Scene, node: Node, name: str) -> Scene:
-    """Return a scene of one node, without what belongs to others."""
+    """Return a scene with only this node, its skeleton and its clips."""
     kept = replace(node, parent=-1, lod=0, lod_of=None, skeleton=None if node.skeleton is None else 0)
     part = replace(scene, name=name, nodes=[kept], skeletons=[], clips=[])
     if node.skeleton is None:
