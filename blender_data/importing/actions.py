@@ -62,6 +62,8 @@ class ClipActions:
         self.timing = timing
         self.curves = compat.ActionCurves(action_name, timing.range, keep)
         self.assigned: list[tuple[bpy.types.ID, bpy.types.Action, Any]] = []
+        self.first_scales: dict[str, float] = {}
+        """Largest scale of each keyed bone in the first frame, relative to its rest pose."""
 
     @property
     def actions(self) -> list[bpy.types.Action]:
@@ -91,6 +93,7 @@ class ClipActions:
             some = list(keyed)[start : start + at_once]
             channels = self._channels(bones, {name: keyed[name] for name in some})
             sheared += [name for name, shear in zip(some, channels.shear, strict=True) if shear > _SHEARED]
+            self.first_scales.update(zip(some, np.abs(channels.scale[..., 0]).max(axis=1).tolist(), strict=True))
             for first, values, rest, tolerance in (
                 (0, channels.location, (0.0, 0.0, 0.0), still),
                 (3, channels.rotation, (1.0, 0.0, 0.0, 0.0), _STILL),

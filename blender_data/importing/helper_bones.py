@@ -1,21 +1,25 @@
 """Hide bones that deform nothing and reach out of the model or through it, which would fill the view with lines.
 
-A cat of 6 cm has 289 bones, of which 52 deform it; controls and mechanism bones reach up to 12 cm.
+A cat of 6 cm has 289 bones, of which 52 deform it; controls and mechanism bones reach up to 12 cm, and its animation
+scales some by a million.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import bpy
 import numpy as np
 
 from ...io_formats.core.scene import Node, Scene
+from ..exporting.object_selection import armature_of
 from .armatures import BoneMap
 
 COLLECTION = "Helper Bones"
 LONG, OUTSIDE = 0.25, 0.1
 """Smallest length of helper bones, and how far shorter ones reach out of the model, in parts of its largest side."""
+LARGE = 2.0
+"""Smallest scale of bones that an animation makes too long."""
 
 
 def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types.Object]) -> None:
@@ -49,6 +53,44 @@ def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types
             _hide_far(armature.data, sorted(others - deforming), deforming, nodes)
 
 
+def hide_scaled(armature: bpy.types.Object, scales: Mapping[str, float]) -> None:
+    """Hide bones that deform nothing and that the first frame of an animation makes that long.
+
+    Armatures with bone collections of the user are left alone.
+
+    Parameters
+    ----------
+    scales:
+        Scale of each bone relative to its rest pose and its parent.
+    """
+    data = armature.data
+    if not scales or {group.name for group in data.collections_all} - {COLLECTION}:
+        return
+    total: dict[str, float] = {}
+    for bone in data.bones:  # parents first
+        total[bone.name] = scales.get(bone.name, 1.0) * (total[bone.parent.name] if bone.parent else 1.0)
+    if max(total.values()) <= LARGE:
+        return
+    meshes = [item for item in bpy.data.objects if item.type == "MESH" and armature_of(item) == armature]
+    deforming = {group.name for item in meshes for group in item.vertex_groups}
+    size = max((float(item.dimensions[axis]) for item in meshes for axis in range(3)), default=0.0)
+    if deforming and size > 0:
+        others = [bone for bone in data.bones if bone.name not in deforming and total[bone.name] > LARGE]
+        _put_away(data, [bone for bone in others if _is_long(bone, bone.length * total[bone.name], deforming, size)])
+
+
+def show_used(scene: Scene, bones: Sequence[BoneMap | None]) -> None:
+    """Take bones that the meshes of a scene give weights to out of the hidden collection of their armature."""
+    for number, found in enumerate(bones):
+        hidden = found.armature.data.collections_all.get(COLLECTION) if found is not None else None
+        if found is None or hidden is None:
+            continue
+        for joint in _weighted_joints([node for node in scene.nodes if node.skeleton == number]):
+            name = found.bones[joint]
+            if name is not None:
+                hidden.unassign(found.armature.data.bones[name])
+
+
 def size_of(nodes: Sequence[Node]) -> float:
     """Return the largest side of the meshes of nodes, in metres; 0 if there are none."""
     points = [node.mesh.points for node in nodes if node.mesh]
@@ -72,12 +114,23 @@ def _hide_far(data: bpy.types.Armature, names: Sequence[str], deforming: set[str
         ends = np.array([bone.head_local, bone.tail_local])
         if max((low - ends).max(), (ends - high).max()) > OUTSIDE * size:
             return True
-        leads_to_model = any(child.name in deforming for child in bone.children_recursive)
-        return bone.length > (1 if leads_to_model else LONG) * size
+        return _is_long(bone, bone.length, deforming, size)
 
-    found = [data.bones[name] for name in names if is_far(data.bones[name])]
-    if found:
+    _put_away(data, [data.bones[name] for name in names if is_far(data.bones[name])])
+
+
+def _is_long(bone: bpy.types.Bone, length: float, deforming: set[str], size: float) -> bool:
+    leads_to_model = any(child.name in deforming for child in bone.children_recursive)
+    return length > (1 if leads_to_model else LONG) * size
+
+
+def _put_away(data: bpy.types.Armature, bones: Sequence[bpy.types.Bone]) -> None:
+    """Put bones into the hidden collection."""
+    if not bones:
+        return
+    collection = data.collections_all.get(COLLECTION)
+    if collection is None:
         collection = data.collections.new(COLLECTION)
         collection.is_visible = False
-        for bone in found:
-            collection.assign(bone)
+    for bone in bones:
+        collection.assign(bone)

@@ -145,6 +145,7 @@ class _Import:
         for index, node in enumerate(self.scene.nodes):
             yield Step("Building objects", 0.7 * index / len(self.scene.nodes))
             self.objects.append(self.object(index, node))
+        helper_bones.show_used(self.scene, self.bones)
         helper_bones.hide(self.scene, self.bones, self.armatures)
         for made, node in zip(self.objects, self.scene.nodes, strict=True):
             if node.parent >= 0:
@@ -418,6 +419,7 @@ class _Import:
                 self.warn_once(f"Animation '{clip.name}' has no frames")
             self.played.note(bones, tracks)
             sheared = actions.add_joints(bones, tracks)
+            helper_bones.hide_scaled(bones.armature, actions.first_scales)
             silenced = self.played.no_longer_turned()
             if silenced:
                 self.warn_once(

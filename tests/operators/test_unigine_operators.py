@@ -434,6 +434,40 @@ def test_bones_longer_than_the_model_that_deform_nothing_are_hidden_but_exported
     assert [bone for bone, _ in oracle.decode(path.read_bytes()).bones] == ["Root", "Tip", "Control", "Handle"]
 
 
+def _hidden(data):
+    return sorted(bone.name for group in data.collections if not group.is_visible for bone in group.bones)
+
+
+@pytest.mark.parametrize(("scale", "hidden"), [(1.0, []), (1000.0, ["Control", "Handle"])])
+def test_bones_that_an_animation_makes_longer_than_the_model_are_hidden(clean_blender, make_unigine, scale, hidden):
+    bpy = clean_blender
+    bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh", helpers=0.05)))
+    (data,) = bpy.data.armatures
+    assert not _hidden(data)
+    bpy.ops.import_scene.unigine(filepath=str(make_unigine("wave.anim", frames=3, helpers=0.05, scale=scale)))
+    assert _hidden(data) == hidden
+
+
+def test_an_animation_hides_no_bones_of_an_armature_with_collections_of_the_user(clean_blender, make_unigine):
+    bpy = clean_blender
+    bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh", helpers=0.05)))
+    (data,) = bpy.data.armatures
+    data.collections.new("Mine").assign(data.bones["Control"])
+    bpy.ops.import_scene.unigine(filepath=str(make_unigine("wave.anim", frames=3, helpers=0.05, scale=1000.0)))
+    assert not _hidden(data)
+
+
+def test_a_hidden_bone_that_a_second_mesh_uses_is_shown(clean_blender, make_unigine):
+    bpy = clean_blender
+    bpy.ops.import_scene.unigine(filepath=str(make_unigine("flag.mesh", helpers=7.0)))
+    (armature,) = [item for item in bpy.data.objects if item.type == "ARMATURE"]
+    assert _hidden(armature.data) == ["Control", "Handle"]
+    bpy.context.view_layer.objects.active = armature
+    second = make_unigine("second.mesh", helpers=7.0, joint=3)
+    bpy.ops.import_scene.unigine(filepath=str(second), armature="ACTIVE")
+    assert _hidden(armature.data) == ["Control"]
+
+
 @pytest.mark.slow
 def test_helper_bones_of_a_real_cat_are_hidden_but_exported(clean_blender, samples, tmp_path):
     bpy = clean_blender
@@ -452,7 +486,12 @@ def test_helper_bones_of_a_real_cat_are_hidden_but_exported(clean_blender, sampl
     for bone in shown:
         ends = np.array([bone.head_local, bone.tail_local])
         assert (ends > low).all() and (ends < high).all(), bone.name
+    bpy.ops.import_scene.unigine(filepath=str(samples / "unigine" / "an11_cat_289bones.anim"))
+    bpy.context.view_layer.update()
+    pose = cat.find_armature().pose.bones  # the animation scales some by a million
+    assert {bone.name for bone in pose if bone.name not in hidden.bones} == _weighted(cat)
     path = tmp_path / "cat.mesh"
+    bpy.context.view_layer.objects.active = cat
     bpy.ops.export_scene.unigine_mesh(filepath=str(path))
     assert oracle.decode(path.read_bytes()).bones == oracle.decode(source.read_bytes()).bones
 
