@@ -12,6 +12,7 @@ from . import registry
 from .core.capabilities import losses
 from .core.errors import ExportError, FormatError
 from .core.findings import Finding, errors_of, warnings_of, with_allowed
+from .core.format import Format
 from .core.import_choices import adopt_choices, store_choices, with_import_choices
 from .core.options import resolve
 from .core.output_file import OutputFile
@@ -20,7 +21,6 @@ from .disk.atomic_write import refusal, replace_file
 from .disk.file_names import distinct_file_names, file_name
 from .disk.file_sets import write_outputs
 from .disk.special_files import read_special, special_kind
-from .registry import Document, Format
 
 __all__ = [
     "EncodedFile",
@@ -51,7 +51,7 @@ class LoadedFile:
 
     path: Path
     format: Format
-    document: Document
+    document: Any
     data: bytes
 
 

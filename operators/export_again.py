@@ -25,7 +25,7 @@ from .export_second_life import EXPORTERS as SECOND_LIFE_EXPORTERS
 from .export_timbermesh import EXPORT_SCENE_OT_timbermesh
 from .export_unigine import EXPORT_SCENE_OT_unigine_anim, EXPORT_SCENE_OT_unigine_mesh
 from .menus import MenuEntry, registration
-from .preferences import is_used
+from .preferences import is_format_used
 from .progress import DIALOG_WIDTH, LongWork
 from .reporting import Messages, conclude
 from .sidebar import Sidebar, draw_wrapped, homes_of
@@ -138,7 +138,7 @@ def found_file(context: Any) -> tuple[FileRecord, list[Any], exporter.Source] | 
 def shown_file(context: Any) -> FileRecord | None:
     """Return the file that menu and sidebar show: one of a format that the preferences do not hide."""
     found = found_file(context)
-    if found is None or not is_used(EXPORTERS[found[0].format].format.package.partition(".")[0]):
+    if found is None or not is_format_used(found[0].format):
         return None
     return found[0]
 

@@ -6,22 +6,13 @@ for every format.
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import bpy
 from bpy.props import BoolProperty
 
-from ..io_formats.registry import (
-    MESH_SERIALIZER,
-    SECOND_LIFE,
-    TIMBERMESH,
-    UNIGINE_ANIMATION,
-    UNIGINE_MESH,
-    UNIGINE_SKELETON,
-    Format,
-)
+from ..io_formats import registry
 from .translations import CONTEXT, classes_factory
 
 PACKAGE = __package__.rpartition(".")[0]
@@ -32,22 +23,7 @@ GUIDES = Path(__file__).resolve().parent.parent / "docs"
 Draw = Callable[[Any, Any], None]
 
 
-@dataclass(frozen=True)
-class Family:
-    """Formats that belong together in the window."""
-
-    label: str
-    formats: tuple[Format, ...]
-    guide: str
-    """File name of its page in the folder of guides."""
-
-
-FAMILIES = {
-    "timbermesh": Family("Timbermesh", (TIMBERMESH,), "timbermesh.md"),
-    "unigine": Family("UNIGINE", (UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON), "unigine.md"),
-    "second_life": Family("Second Life", SECOND_LIFE, "second_life.md"),
-    "mesh_serializer": Family("Unity MeshSerializer2", (MESH_SERIALIZER,), "mesh_serializer.md"),
-}
+FAMILIES = {family.name: family for family in registry.FAMILIES}
 OTHER_GUIDES = {"Convert Files": "conversion.md", "Convert Many Files": "batch.md"}
 
 _IN_USE = "Show its panels and menu entries. Scripts, drops and the command line work either way"
@@ -58,10 +34,10 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
 
     bl_idname = PACKAGE
 
-    use_timbermesh: BoolProperty(name=FAMILIES["timbermesh"].label, description=_IN_USE, default=True)
-    use_unigine: BoolProperty(name=FAMILIES["unigine"].label, description=_IN_USE, default=True)
-    use_second_life: BoolProperty(name=FAMILIES["second_life"].label, description=_IN_USE, default=True)
-    use_mesh_serializer: BoolProperty(name=FAMILIES["mesh_serializer"].label, description=_IN_USE, default=True)
+    __annotations__ = {
+        f"use_{family.name}": BoolProperty(name=family.label, description=_IN_USE, default=True)
+        for family in registry.FAMILIES
+    }
 
     def draw(self, context: Any) -> None:
         """Draw a switch and a guide for each family, and the other guides."""
@@ -95,6 +71,11 @@ def preferences() -> Any | None:
 def is_used(family: str) -> bool:
     """Return whether a family of formats is switched on; all are without preferences."""
     return bool(getattr(preferences(), f"use_{family}", True))
+
+
+def is_format_used(name: str) -> bool:
+    """Return whether the family of a format is switched on."""
+    return any(is_used(family.name) for family in registry.FAMILIES for known in family.formats if known.name == name)
 
 
 def drawn_for(family: str) -> Callable[[Draw], Draw]:

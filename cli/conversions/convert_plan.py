@@ -121,7 +121,7 @@ def _folder_jobs(
     found = inputs.expand(paths, searched(target, extension), leave_out=folder, warn=warn)
     _refuse_same_kind(found.files, extension)
     wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
-    if isinstance(target, Format):
+    if not isinstance(target, BlenderFormat):
         return [Job((source,), path, target, in_folder=True) for source, path in wanted], found.problems
     together: PathTable[list[tuple[Path, Path]]] = PathTable()
     groups: list[list[tuple[Path, Path]]] = []
@@ -178,7 +178,7 @@ def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs
     found = inputs.expand(paths[:-1], searched(format_, extension), warn=warn)
     _refuse_same_kind(found.files, extension)
     sources = [file.path for file in found.files]
-    if len(sources) > 1 and isinstance(format_, Format):
+    if len(sources) > 1 and not isinstance(format_, BlenderFormat):
         sources = _embedded(sources, target.suffix.lower(), format_, embeds=embeds)
     jobs = [Job(tuple(sources), target, format_, in_folder=False)] if sources else []
     return jobs, found.problems

@@ -62,7 +62,7 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
     ExportError
         A model cannot be encoded.
     """
-    from .mesh.scene_mapping import asset_of  # its room imports much
+    from .mesh.scene_mapping import asset_of  # slow to import
 
     found = []
     for model in models_of(scene):

@@ -21,6 +21,7 @@ import unigine_animation_bytes
 import unigine_bytes
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.core.format import COUNTS
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.registry import HEAD_SIZE, Format
 from meshferry.io_formats.timbermesh import writer
@@ -162,8 +163,8 @@ def test_facts_and_checks(name: str, file: str) -> None:
     found, data = opened(name, file)
     document = found.read(data)
     facts = found.facts(document)
-    assert set(registry._COUNTED) | {"version", "clips", "warnings"} <= set(facts)
-    assert all(facts[count] >= 0 for count in registry._COUNTED)
+    assert set(COUNTS) | {"version", "clips", "warnings"} <= set(facts)
+    assert all(facts[count] >= 0 for count in COUNTS)
     assert json.loads(json.dumps(facts)) == facts
     assert all(str(finding) for finding in found.check(document))
 

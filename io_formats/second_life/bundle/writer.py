@@ -29,7 +29,7 @@ def write(bundle: Bundle) -> bytes:
 
 def write_files(bundle: Bundle, stem: str) -> list[OutputFile]:
     """Encode a bundle behind the Collada file that has to lie beside it, and has to be older."""
-    # Other rooms are only entered when a bundle is exported, not when one is inspected.
+    # Imported here, because inspecting a bundle does not need them.
     from .companion import companion_of
 
     return [OutputFile(f"{stem}.dae", companion_of(bundle)), OutputFile(f"{stem}.slm", write(bundle), delay=_DELAY)]

@@ -26,12 +26,12 @@ from ..degenerates import degenerate_triangles
 from ..faces import OFF_ONE
 from ..llsd_binary import as_integer
 from ..models import LEVEL_LABELS, LEVELS, SubmodelId
+from ..options import IMPORT_OPTIONS
 from ..placement import Matrix
 from ..skeletons import bound_skeleton
 from ..skins import Binding, binding_of
 from .document import BLOCKS, OLD_PHYSICS_MESH, Asset
 from .lod_block import Face, faces_of
-from .options import IMPORT_OPTIONS
 from .physics_block import hulls_of
 from .reader import BLOCK_LABELS
 from .skin_block import skin_of

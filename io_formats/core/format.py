@@ -1,0 +1,246 @@
+"""The description of a file format: names, capabilities, options, and its modules, which are imported on first use.
+
+A missing library therefore concerns its own format alone, and starting up stays fast. Each protocol below is satisfied
+by a module with these functions; type checkers compare their signatures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from .capabilities import Capabilities
+from .errors import UnsupportedFormatError
+from .findings import Finding
+from .options import Option
+from .output_file import OutputFile
+from .recognition import Match, NearMiss
+from .scene import Scene
+
+COUNTS = (
+    "nodes",
+    "vertices",
+    "triangles",
+    "surfaces",
+    "materials",
+    "uv_layers",
+    "color_layers",
+    "bones",
+    "shape_keys",
+)
+"""Keys of ``FileFormat.facts`` that are 0 by default, in the order in which ``inspect`` prints them."""
+
+DocumentT = TypeVar("DocumentT")
+ReadT_co = TypeVar("ReadT_co", covariant=True)
+WrittenT_contra = TypeVar("WrittenT_contra", contravariant=True)
+Values = Mapping[str, Any]
+
+
+class Sniffer(Protocol):
+    """Module ``sniffing``."""
+
+    def sniff(self, head: bytes, size: int, /) -> Match: ...
+
+    def near_miss(self, head: bytes, size: int, /) -> NearMiss | None: ...
+
+
+class Reader(Protocol[ReadT_co]):
+    """Module ``reader``."""
+
+    def read(self, data: bytes, /, *, inflated_limit: int | None = None) -> ReadT_co: ...
+
+    def same_content(self, one: bytes, other: bytes, /) -> bool: ...
+
+
+class SceneReader(Protocol[WrittenT_contra]):
+    """Module ``scene_mapping`` of a format that is read."""
+
+    def to_scene(self, document: WrittenT_contra, name: str, options: Values | None = None, /) -> Scene: ...
+
+
+class Facts(Protocol[WrittenT_contra]):
+    """Module ``facts``."""
+
+    def facts(self, document: WrittenT_contra, /) -> dict[str, Any]: ...
+
+
+class Writer(Protocol[WrittenT_contra]):
+    """Module ``writer``."""
+
+    def write(self, document: WrittenT_contra, /) -> bytes: ...
+
+
+class SetWriter(Protocol[WrittenT_contra]):
+    """Module ``writer`` of a format whose documents become several files."""
+
+    def write_files(self, document: WrittenT_contra, stem: str, /) -> list[OutputFile]: ...
+
+
+class SceneWriter(Protocol[ReadT_co]):
+    """Module ``scene_mapping``."""
+
+    def from_scene(self, scene: Scene, options: Values | None = None, /) -> ReadT_co: ...
+
+    def files_of(self, scene: Scene, options: Values | None = None, /) -> list[Scene]: ...
+
+
+class Checks(Protocol[WrittenT_contra]):
+    """Module ``checks``."""
+
+    def check(self, document: WrittenT_contra, /) -> list[Finding]: ...
+
+
+class SceneChecks(Protocol):
+    """Module ``checks`` of a format with rules about scenes."""
+
+    def check_scene(self, scene: Scene, /) -> list[Finding]: ...
+
+
+@dataclass(frozen=True)
+class Reading(Generic[DocumentT]):
+    """Modules that read a format."""
+
+    reader: Reader[DocumentT]
+    scene_mapping: SceneReader[DocumentT]
+    facts: Facts[DocumentT]
+
+
+@dataclass(frozen=True)
+class Writing(Generic[DocumentT]):
+    """Modules that write a format."""
+
+    writer: Writer[DocumentT]
+    scene_mapping: SceneWriter[DocumentT]
+    checks: Checks[DocumentT]
+    scene_checks: SceneChecks | None = None
+    set_writer: SetWriter[DocumentT] | None = None
+
+
+@dataclass(frozen=True)
+class FileFormat(Generic[DocumentT]):
+    """A file format: its names, how it is recognised, read and written, and what it can hold."""
+
+    name: str
+    label: str
+    extensions: tuple[str, ...]
+    """With the dot, in lower case; the first is the default for writing."""
+    capabilities: Capabilities
+    writing: Callable[[], Writing[DocumentT]] = field(repr=False)
+    """Imports the modules that write."""
+    sniffing: Callable[[], Sniffer] | None = field(default=None, repr=False)
+    reading: Callable[[], Reading[DocumentT]] | None = field(default=None, repr=False)
+    """Import the modules that recognise and read; None for formats that are only written."""
+    import_options: tuple[Option, ...] = field(default=(), repr=False)
+    """Options of ``to_scene``."""
+    export_options: tuple[Option, ...] = field(default=(), repr=False)
+    """Options of ``from_scene`` and ``files_of``."""
+    only_read: tuple[str, ...] = ()
+    """Those of ``extensions`` that are read but not written."""
+    ambiguous: tuple[str, ...] = ()
+    """Those of ``extensions`` that many programs use. A search of a folder goes by the content of such files."""
+    is_set: bool = False
+    """Whether a document becomes several files (``write_files``)."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether files of this format are read."""
+        return self.reading is not None
+
+    @property
+    def written_extensions(self) -> tuple[str, ...]:
+        """Those of ``extensions`` under which files are written."""
+        return tuple(extension for extension in self.extensions if extension not in self.only_read)
+
+    def _reading(self) -> Reading[DocumentT]:
+        if self.reading is None:
+            raise UnsupportedFormatError(f"{self.label} files are only written")
+        return self.reading()
+
+    def sniff(self, head: bytes, size: int) -> Match:
+        """Return the evidence for this format in the first 4,096 bytes and the file size."""
+        return self.sniffing().sniff(head, size) if self.sniffing is not None else Match.NONE
+
+    def near_miss(self, head: bytes, size: int) -> NearMiss | None:
+        """Explain a file that this format almost recognises."""
+        return self.sniffing().near_miss(head, size) if self.sniffing is not None else None
+
+    def read(self, data: bytes, *, inflated_limit: int | None = None) -> DocumentT:
+        """Decode a file's bytes into the format's document.
+
+        ``inflated_limit`` raises the bound on the uncompressed size, in bytes
+        (default: the larger of 64 MiB and 64 times the file).
+
+        Raises
+        ------
+        FormatError
+            The data breaks the format; nothing else is raised for any input.
+        """
+        return self._reading().reader.read(data, inflated_limit=inflated_limit)
+
+    def write(self, document: DocumentT) -> bytes:
+        """Encode a document; ``write(read(data))`` has the content of ``data``."""
+        return self.writing().writer.write(document)
+
+    def write_files(self, document: DocumentT, stem: str) -> list[OutputFile]:
+        """Encode a document as the files that it becomes beside each other, the chosen one last.
+
+        ``stem`` is the chosen file's name without its extension.
+        """
+        set_writer = self.writing().set_writer
+        if set_writer is not None:
+            return set_writer.write_files(document, stem)
+        return [OutputFile(stem + self.extensions[0], self.write(document))]
+
+    def same_content(self, one: bytes, other: bytes) -> bool:
+        """Return whether two files hold the same (compressed containers: the same inflated content)."""
+        return self._reading().reader.same_content(one, other)
+
+    def to_scene(self, document: DocumentT, name: str, options: Values | None = None) -> Scene:
+        """Map a document to Blender's space with this format's ``import_options``.
+
+        ``name`` is used where the file has none; ``Scene.format`` is this format's name.
+        """
+        scene = self._reading().scene_mapping.to_scene(document, name, options)
+        scene.format = self.name
+        return scene
+
+    def files_of(self, scene: Scene, options: Values | None = None) -> list[Scene]:
+        """Return the scenes that each become a file, named as the files are; most formats hold a scene whole."""
+        return self.writing().scene_mapping.files_of(scene, options)
+
+    def from_scene(self, scene: Scene, options: Values | None = None) -> DocumentT:
+        """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``."""
+        return self.writing().scene_mapping.from_scene(scene, options)
+
+    def check(self, document: DocumentT) -> list[Finding]:
+        """Apply the rules of the program that will load the file."""
+        return self.writing().checks.check(document)
+
+    def check_scene(self, scene: Scene) -> list[Finding]:
+        """Apply the rules about scenes, whose findings can be shown in Blender.
+
+        Together with those of :meth:`check`, for the document made of the scene, they are all.
+        """
+        scene_checks = self.writing().scene_checks
+        return scene_checks.check_scene(scene) if scene_checks is not None else []
+
+    def facts(self, document: DocumentT) -> dict[str, Any]:
+        """Return what ``inspect`` prints, without ``file``, ``format`` and ``error``."""
+        facts = self._reading().facts.facts(document)
+        return {"version": "", **dict.fromkeys(COUNTS, 0), "clips": [], "warnings": [], **facts}
+
+
+Format: TypeAlias = FileFormat[Any]
+"""A format of any document class."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Formats that share an importer, panels and a switch in the preferences."""
+
+    name: str
+    label: str
+    formats: tuple[Format, ...]
+    guide: str = ""
+    """File name of its page in the folder of guides."""

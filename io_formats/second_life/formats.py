@@ -1,0 +1,130 @@
+"""The Second Life formats, which share models, skeleton, costs and rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.capabilities import Capabilities
+from ..core.format import Family, FileFormat, Reading, Sniffer, Writing
+from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
+from .upload_set import options as upload_options
+
+if TYPE_CHECKING:
+    from .bundle.document import Bundle
+    from .mesh.document import Asset
+    from .request.document import UploadRequest
+    from .upload_set.document import UploadSet
+
+_CAPABILITIES = Capabilities(
+    uv_layers=1,
+    normals=True,
+    splits_vertices=True,
+    materials=True,
+    skeletons=True,
+    influences=4,
+    levels_of_detail=True,
+    surfaces=True,
+    physics=True,
+    placed_models=True,
+)
+
+
+def _mesh_sniffing() -> Sniffer:
+    from .mesh import sniffing
+
+    return sniffing
+
+
+def _mesh_reading() -> Reading[Asset]:
+    from .mesh import facts, reader, scene_mapping
+
+    return Reading(reader, scene_mapping, facts)
+
+
+def _mesh_writing() -> Writing[Asset]:
+    from .mesh import checks, scene_mapping, writer
+
+    return Writing(writer, scene_mapping, checks, checks)
+
+
+SECOND_LIFE_MESH = FileFormat(
+    name="second_life_mesh",
+    label="Second Life Mesh",
+    extensions=(".llmesh", ".mesh"),
+    capabilities=_CAPABILITIES,
+    only_read=(".mesh",),
+    writing=_mesh_writing,
+    sniffing=_mesh_sniffing,
+    reading=_mesh_reading,
+    import_options=IMPORT_OPTIONS,
+    export_options=EXPORT_OPTIONS,
+)
+
+
+def _bundle_sniffing() -> Sniffer:
+    from .bundle import sniffing
+
+    return sniffing
+
+
+def _bundle_reading() -> Reading[Bundle]:
+    from .bundle import facts, reader, scene_mapping
+
+    return Reading(reader, scene_mapping, facts)
+
+
+def _bundle_writing() -> Writing[Bundle]:
+    from .bundle import checks, scene_mapping, writer
+
+    return Writing(writer, scene_mapping, checks, checks, writer)
+
+
+SECOND_LIFE_BUNDLE = FileFormat(
+    name="second_life_bundle",
+    label="Second Life Model Bundle",
+    extensions=(".slm",),
+    capabilities=_CAPABILITIES,
+    is_set=True,
+    writing=_bundle_writing,
+    sniffing=_bundle_sniffing,
+    reading=_bundle_reading,
+    import_options=IMPORT_OPTIONS,
+    export_options=EXPORT_OPTIONS,
+)
+
+
+def _upload_writing() -> Writing[UploadSet]:
+    from .upload_set import checks, scene_mapping, writer
+
+    return Writing(writer, scene_mapping, checks, checks, writer)
+
+
+SECOND_LIFE_UPLOAD = FileFormat(
+    name="second_life_upload",
+    label="Second Life Upload Set",
+    extensions=(".dae",),
+    capabilities=_CAPABILITIES,
+    is_set=True,
+    writing=_upload_writing,
+    export_options=upload_options.EXPORT_OPTIONS,
+)
+
+
+def _request_writing() -> Writing[UploadRequest]:
+    from .request import checks, scene_mapping, writer
+
+    return Writing(writer, scene_mapping, checks, checks, writer)
+
+
+SECOND_LIFE_REQUEST = FileFormat(
+    name="second_life_request",
+    label="Second Life Upload Request",
+    extensions=(".llsd",),
+    capabilities=_CAPABILITIES,
+    is_set=True,
+    writing=_request_writing,
+    export_options=EXPORT_OPTIONS,
+)
+
+FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_UPLOAD, SECOND_LIFE_REQUEST)
+FAMILY = Family("second_life", "Second Life", FORMATS, "second_life.md")

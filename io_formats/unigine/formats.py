@@ -1,0 +1,123 @@
+"""The UNIGINE formats, which share bones and frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.capabilities import Capabilities
+from ..core.format import Family, FileFormat, Reading, Sniffer, Writing
+from .animation import options as animation_options
+from .mesh import options as mesh_options
+from .skeleton import options as skeleton_options
+
+if TYPE_CHECKING:
+    from .animation.document import AnimationFile
+    from .mesh.document import MeshFile
+    from .skeleton.document import SkeletonFile
+
+
+def _mesh_sniffing() -> Sniffer:
+    from .mesh import sniffing
+
+    return sniffing
+
+
+def _mesh_reading() -> Reading[MeshFile]:
+    from .mesh import facts, reader, scene_mapping
+
+    return Reading(reader, scene_mapping, facts)
+
+
+def _mesh_writing() -> Writing[MeshFile]:
+    from .mesh import checks, scene_mapping, writer
+
+    return Writing(writer, scene_mapping, checks)
+
+
+UNIGINE_MESH = FileFormat(
+    name="unigine_mesh",
+    label="UNIGINE Mesh",
+    extensions=(".mesh", ".mesh_skinned"),
+    capabilities=Capabilities(
+        uv_layers=2,
+        color_layers=1,
+        normals=True,
+        materials=True,
+        shape_keys=True,
+        skeletons=True,
+        influences=4,
+        joint_clips=True,
+        levels_of_detail=True,
+        surfaces=True,
+    ),
+    only_read=(".mesh_skinned",),
+    writing=_mesh_writing,
+    sniffing=_mesh_sniffing,
+    reading=_mesh_reading,
+    import_options=mesh_options.IMPORT_OPTIONS,
+    export_options=mesh_options.EXPORT_OPTIONS,
+)
+
+
+def _animation_sniffing() -> Sniffer:
+    from .animation import sniffing
+
+    return sniffing
+
+
+def _animation_reading() -> Reading[AnimationFile]:
+    from .animation import facts, reader, scene_mapping
+
+    return Reading(reader, scene_mapping, facts)
+
+
+def _animation_writing() -> Writing[AnimationFile]:
+    from .animation import checks, scene_mapping, writer
+
+    return Writing(writer, scene_mapping, checks)
+
+
+UNIGINE_ANIMATION = FileFormat(
+    name="unigine_animation",
+    label="UNIGINE Animation",
+    extensions=(".anim",),
+    capabilities=Capabilities(skeletons=True, joint_clips=True),
+    writing=_animation_writing,
+    sniffing=_animation_sniffing,
+    reading=_animation_reading,
+    import_options=animation_options.IMPORT_OPTIONS,
+    export_options=animation_options.EXPORT_OPTIONS,
+)
+
+
+def _skeleton_sniffing() -> Sniffer:
+    from .skeleton import sniffing
+
+    return sniffing
+
+
+def _skeleton_reading() -> Reading[SkeletonFile]:
+    from .skeleton import facts, reader, scene_mapping
+
+    return Reading(reader, scene_mapping, facts)
+
+
+def _skeleton_writing() -> Writing[SkeletonFile]:
+    from .skeleton import checks, scene_mapping, writer
+
+    return Writing(writer, scene_mapping, checks)
+
+
+UNIGINE_SKELETON = FileFormat(
+    name="unigine_skeleton",
+    label="UNIGINE Skeleton",
+    extensions=(".skeleton",),
+    capabilities=Capabilities(skeletons=True),
+    writing=_skeleton_writing,
+    sniffing=_skeleton_sniffing,
+    reading=_skeleton_reading,
+    import_options=skeleton_options.IMPORT_OPTIONS,
+    export_options=skeleton_options.EXPORT_OPTIONS,
+)
+
+FAMILY = Family("unigine", "UNIGINE", (UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON), "unigine.md")
