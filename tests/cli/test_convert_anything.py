@@ -105,6 +105,7 @@ def test_a_glb_holds_nothing_of_ours_but_the_frame_rate(meshferry, model, tmp_pa
     for source in (model, tmp_path / "own.blend"):
         assert meshferry("convert", source, tmp_path / "model.glb").status == 0
         content, _ = glb_content(tmp_path / "model.glb")
+        assert content["scenes"][0].pop("extras") == {"meshferry_frames_per_second": 24}
         assert "meshferry" not in json.dumps(content)
     assert [node.get("extras") for node in content["nodes"] if node["name"] == "Lid"] == [{"height": 3.5}]
 
