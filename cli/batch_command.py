@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,15 @@ from .batch.finding import sources
 from .batch.machines import machine_arguments
 from .batch.tasks import REPORT_FILE, STATE_FOLDER
 from .batch.workers.pool import RECYCLE_AFTER, TIME_LIMIT
+from .batch.workers.resources import available_cores, threads_for
+from .batch.workers.worker_process import WorkerProcess, started_early
+from .conversions.blender_formats import BlenderFormat
 from .conversions.conversion_arguments import add_conversion_arguments, settings_of
+from .conversions.convert_plan import known_kind
 from .reporting import Reporter
+
+_MOST_EARLY = 4
+"""Workers that are started before it is known how many files there are."""
 
 _DESCRIPTION = f"""\
 Convert everything below folders, or everything that a list names, over all cores.
@@ -120,9 +129,25 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     if arguments.output is None:
         raise MeshferryError("Give the folder to write into with -o FOLDER")
     settings_of(arguments)
-    from .batch import running  # rich, which it needs, is there
+    with _early_workers(arguments) as processes:
+        from .batch import running  # rich, which it needs, is there
 
-    return running.run(arguments, reporter, started)
+        return running.run(arguments, reporter, started, processes)
+
+
+def _early_workers(arguments: argparse.Namespace) -> AbstractContextManager[list[WorkerProcess]]:
+    """Start workers that load Blender while the driver finds and plans the files.
+
+    Only for a new output folder: in others there may be nothing to do.
+    """
+    is_local = arguments.scheduler is None and arguments.openjd is None
+    if not is_local or Path(arguments.output, STATE_FOLDER).exists():
+        return nullcontext([])
+    jobs = arguments.jobs or available_cores()
+    if not arguments.lists and all(os.path.isfile(path) for path in arguments.paths):
+        jobs = min(jobs, len(arguments.paths))
+    loads_blender = isinstance(known_kind(arguments.to)[1], BlenderFormat)
+    return started_early(min(jobs, _MOST_EARLY), threads_for(jobs), loads_blender=loads_blender)
 
 
 def _require_rich() -> None:

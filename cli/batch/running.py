@@ -33,20 +33,23 @@ from .progress import Progress
 from .report.report import About, write
 from .summary import Ending
 from .tasks import REPORT_FILE, STATE_FOLDER, Source
-from .workers.converting import Setup
-from .workers.cores import available_cores
+from .workers.messages import Setup
 from .workers.pool import Pool
+from .workers.resources import available_cores
+from .workers.worker_process import WorkerProcess
 
 _GO_ON = "What is done is kept: the same command goes on from here"
 
 
-def run(arguments: argparse.Namespace, reporter: Reporter, started: float) -> int:
+def run(arguments: argparse.Namespace, reporter: Reporter, started: float, processes: list[WorkerProcess]) -> int:
     """Do a batch; return 1 if any file failed.
 
     Parameters
     ----------
     started:
         ``time.monotonic()`` of when the command began.
+    processes:
+        Workers that were started early.
 
     Raises
     ------
@@ -65,7 +68,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float) -> in
             if arguments.openjd is not None:
                 return write_job(arguments, plan, journal, reporter)
             way = Run(plan, journal, output=output, progress=progress, checksum=arguments.checksum)
-            problem, report = _gone(way, arguments, plan, journal, progress)
+            problem, report = _gone(way, arguments, plan, journal, progress, processes)
             unknown = _unknown_clips(arguments, plan, journal)
         ending = Ending(
             way.totals, plan.count, time.monotonic() - started, journal.path, report=report, unreadable=found.unreadable
@@ -182,12 +185,17 @@ class _Found:
 
 
 def _gone(
-    way: Run, arguments: argparse.Namespace, plan: Plan, journal: Journal, progress: Progress
+    way: Run,
+    arguments: argparse.Namespace,
+    plan: Plan,
+    journal: Journal,
+    progress: Progress,
+    processes: list[WorkerProcess],
 ) -> tuple[BaseException | None, Path | None]:
     """Convert, put the journal in order, draw and report; return what broke that off, and the report."""
     report = None
     try:
-        with _workers(arguments, plan, journal.output) as pool:
+        with _workers(arguments, plan, journal.output, processes) as pool:
             way.convert(pool)
         journal.compact()
         if arguments.report is not None:
@@ -197,20 +205,24 @@ def _gone(
     return None, report
 
 
-def _workers(arguments: argparse.Namespace, plan: Plan, output: Path) -> AbstractContextManager[Workers]:
+def _workers(
+    arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess]
+) -> AbstractContextManager[Workers]:
     """Return who converts."""
     if arguments.scheduler is not None:
         return DaskPool(
             arguments.scheduler, output, command=worker_command(arguments), options=shard_options(arguments)
         )
-    return local_pool(arguments, plan, output)
+    return local_pool(arguments, plan, output, processes)
 
 
-def local_pool(arguments: argparse.Namespace, plan: Plan, output: Path) -> Pool:
+def local_pool(
+    arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess] | None = None
+) -> Pool:
     """Return the worker processes of this machine."""
     setup = Setup(plan.batch.argv, plan.batch.to, str(output), plan.roots)
     jobs = arguments.jobs or available_cores()
-    return Pool(setup, max(1, min(jobs, plan.count)), arguments.time_limit, arguments.recycle)
+    return Pool(setup, max(1, min(jobs, plan.count)), arguments.time_limit, arguments.recycle, started=processes)
 
 
 def written_report(way: Run, arguments: argparse.Namespace, plan: Plan, journal: Journal, progress: Progress) -> Path:

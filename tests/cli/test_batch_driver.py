@@ -14,7 +14,7 @@ from meshferry.cli.batch import driver, leftovers
 from meshferry.cli.batch.journal.journal import Journal
 from meshferry.cli.batch.tasks import Result, Status, TaskKind
 from meshferry.cli.batch.totals import SLOWEST_KEPT, Totals
-from meshferry.cli.batch.workers.cores import available_cores
+from meshferry.cli.batch.workers.resources import available_cores
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.disk import locks
 from meshferry.io_formats.disk.atomic_write import temporary_file

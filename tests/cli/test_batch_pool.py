@@ -31,7 +31,7 @@ def tasks_of(*names):
 @pytest.fixture
 def make_pool(tmp_path):
     """Return a function that makes a pool of odd workers."""
-    from meshferry.cli.batch.workers.converting import Setup
+    from meshferry.cli.batch.workers.messages import Setup
     from meshferry.cli.batch.workers.pool import Pool
 
     def make(jobs=1, time_limit=60.0, recycle_after=0, extension="mesh", command=ODD):
@@ -152,12 +152,12 @@ def test_a_start_that_fails_once_is_tried_again(make_pool, tmp_path):
 
 
 def test_processes_that_have_grown_are_replaced(make_pool, monkeypatch):
-    from meshferry.cli.batch.workers import pool_worker
+    from meshferry.cli.batch.workers import pool as module
 
-    monkeypatch.setattr(pool_worker, "_GROWTH", -1)
+    monkeypatch.setattr(module, "_GROWTH", -1)
     with make_pool(1, recycle_after=4) as pool:
         results = list(pool.run(tasks_of(*["fine"] * 10)))
-        assert next(pool._numbers) <= 5, "three processes do it, a fourth may have been started ahead"
+        assert pool.started <= 4, "three processes do it, a fourth may have been started ahead"
     counts = Counter(result.facts["pid"] for result in results)
     assert sorted(counts.values()) == [2, 4, 4]
     assert sorted(result.task.number for result in results) == list(range(10))
@@ -166,13 +166,13 @@ def test_processes_that_have_grown_are_replaced(make_pool, monkeypatch):
 def test_processes_that_have_kept_their_size_stay_for_some_time(make_pool):
     with make_pool(1, recycle_after=4) as pool:
         results = list(pool.run(tasks_of(*["fine"] * 50)))
-        assert next(pool._numbers) == 3, "none is started that nobody needs"
+        assert pool.started == 2, "none is started that nobody needs"
     assert sorted(Counter(result.facts["pid"] for result in results).values()) == [10, 40]
 
 
 def test_memory_counts_at_its_peak():
     import psutil
-    from meshferry.cli.batch.workers.memory import peak_memory
+    from meshferry.cli.batch.workers.resources import peak_memory
 
     if sys.platform == "win32":
         pytest.skip("measured in a simulation there")
@@ -213,7 +213,7 @@ sys.path[:0] = [{tests!r}, {here!r}]
 from load_package import load_package
 load_package()
 import test_batch_pool
-from meshferry.cli.batch.workers.converting import Setup
+from meshferry.cli.batch.workers.messages import Setup
 from meshferry.cli.batch.workers.pool import Pool
 with Pool(Setup((), "mesh", {output!r}, ({output!r},)), 1, command=test_batch_pool.ODD) as pool:
     for result in pool.run(test_batch_pool.tasks_of("fine", "hang")):

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 from meshferry.cli.batch.machines import lifeline
 from meshferry.cli.batch.report.markup import Links
-from meshferry.cli.batch.workers import memory
-from meshferry.cli.batch.workers.part_names import PartNames
+from meshferry.cli.batch.workers import resources
+from meshferry.cli.batch.workers.converting import PartNames
 from meshferry.io_formats.api import file_name
 
 SHELL, DASK, SCRIPT, REDIRECTOR = 100, 200, 300, 400
@@ -57,8 +57,8 @@ def test_the_memory_of_a_process_on_windows(monkeypatch):
 
     kernel = SimpleNamespace(GetCurrentProcess=Function(lambda: -1), K32GetProcessMemoryInfo=Function(fill))
     monkeypatch.setattr(ctypes, "WinDLL", lambda name: kernel, raising=False)
-    monkeypatch.setattr(memory.sys, "platform", "win32")
-    assert memory.peak_memory() == 123456
+    monkeypatch.setattr(resources.sys, "platform", "win32")
+    assert resources.peak_memory() == 123456
 
 
 def no_common_drive(*_):

@@ -25,19 +25,20 @@ def output(tmp_path):
 
 @pytest.fixture
 def make_converter(library, output):
-    """Return a function that makes a converter; all of them are closed at the end."""
-    from meshferry.cli.batch.workers.converting import Converter, Setup
+    """Return a function that makes a converter; the sessions of all are closed at the end."""
+    from meshferry.cli.batch.workers.converting import Converter, ThreadLimitedSession
+    from meshferry.cli.batch.workers.messages import Setup
 
     made = []
 
     def make(extension, *argv):
-        converter = Converter(Setup(argv, extension, str(output), (str(library),)))
-        made.append(converter)
-        return converter
+        session = ThreadLimitedSession()
+        made.append(session)
+        return Converter(Setup(argv, extension, str(output), (str(library),)), session)
 
     yield make
-    for converter in made:
-        converter.__exit__(None, None, None)
+    for session in made:
+        session.__exit__(None, None, None)
 
 
 def task_of(path, target, *, member="", known_hash="", content=None, size=100):
@@ -246,7 +247,7 @@ def test_processes_of_the_blender_that_runs_this(library, output):
     """Of the module, and in a real Blender of its own executable."""
     import bpy
     from meshferry.cli.batch.tasks import Status
-    from meshferry.cli.batch.workers.converting import Setup
+    from meshferry.cli.batch.workers.messages import Setup
     from meshferry.cli.batch.workers.pool import Pool
 
     for number in range(4):

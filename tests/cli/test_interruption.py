@@ -96,16 +96,14 @@ def test_a_batch_ends_and_goes_on(run_script, write_windmill, tmp_path):
         """
 from importlib import import_module
 def install():
-    pool = import_module("meshferry.cli.batch.workers.pool")
-    wait = pool.wait
-    def waiting(*arguments):
-        found = wait(*arguments)
+    pool = import_module("meshferry.cli.batch.workers.pool").Pool
+    on_message = pool._on_message
+    def signalled(*arguments):
         import os, signal
-        if any(type(one).__name__ == "Connection" for one in found):
-            pool.wait = wait
-            os.kill(os.getpid(), signal.SIGTERM)
-        return found
-    pool.wait = waiting
+        pool._on_message = on_message
+        os.kill(os.getpid(), signal.SIGTERM)
+        return on_message(*arguments)
+    pool._on_message = signalled
 """,
         "meshferry.cli.batch.running",
     )

@@ -31,7 +31,7 @@ from ... import environment, interruption
 from ...reporting import one_line
 from ..journal import journal_entry
 from ..tasks import LoadedTask, Result, Status, Task
-from ..workers.starting import death
+from ..workers.worker_process import death
 from . import ranges, shard_files
 from .machine_arguments import WITH_PARENT
 

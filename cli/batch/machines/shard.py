@@ -26,7 +26,7 @@ from ..plan.plan_file import Plan
 from ..plan.target_index import TARGETS_FILE
 from ..tasks import JOURNAL_FILE, STATE_FOLDER, Result, Task
 from ..totals import Totals
-from ..workers.converting import Setup
+from ..workers.messages import Setup
 from ..workers.pool import RECYCLE_AFTER, TIME_LIMIT, Pool
 from . import ranges, shard_files
 

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
+import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn
 
 from ....io_formats import api
 from ....io_formats.core.errors import FormatError, MeshferryError
 from ....io_formats.disk.atomic_write import refusal
+from ....io_formats.disk.file_names import PathTable
 from ...conversions import blender_formats
+from ...conversions.blend_files import BlendSession
 from ...conversions.blender_formats import BlenderFormat
 from ...conversions.clip_choice import ClipChoice
 from ...conversions.conversion import Conversion
 from ...conversions.conversion_arguments import add_conversion_arguments, settings_of
 from ...conversions.convert_plan import Job, known_kind
+from ...conversions.file_naming import FileNames
 from ...conversions.outcomes import Outcome
+from ...inputs import file_key
 from ...reporting import cause, plain
 from ..plan.target_index import TargetIndex
 from ..tasks import LoadedTask, Result, Status, Task, TaskKind
-from .modest_session import ModestSession
-from .part_names import PartNames
+from .messages import Setup
+from .resources import limited_cores
 
 _HASH_SIZE = 16
 _LARGE = 64 * 2**20
@@ -34,26 +39,35 @@ _LAYERS = frozenset({"uv_layers", "color_layers"})
 """Facts of which the largest number counts where several scenes are told of as one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What all tasks of a batch have in common."""
+class ThreadLimitedSession(BlendSession):
+    """A Blender with few threads, for a worker that is one of several.
 
-    argv: tuple[str, ...]
-    """Options of the conversion, as on the command line (``conversion_arguments``)."""
-    extension: str
-    """Kind of file to write, as after ``--to``."""
-    output: str
-    """The output folder."""
-    roots: tuple[str, ...]
-    """The folders that ``Task.root`` counts."""
-    threads: int = 0
-    """How many threads Blender may have; 0: as many as it likes."""
+    Blender starts a thread for each core that it finds. For small files these only wait for each other, busily: that
+    takes twice the processor time for the same result.
+
+    Parameters
+    ----------
+    threads:
+        How many threads Blender may have; 0: as many as it likes.
+    """
+
+    def __init__(self, threads: int = 0) -> None:
+        # Blender's output becomes the log of the worker: the last output before a crash.
+        super().__init__(show_chatter=True)
+        self._threads = threads
+
+    def load(self) -> Any:
+        """Load Blender as :class:`BlendSession` does."""
+        if self._bpy is not None or "bpy" in sys.modules:
+            return super().load()
+        with limited_cores(self._threads):
+            return super().load()
 
 
 class Converter:
     """Does tasks, with one Blender for all, which is loaded when first needed."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, session: BlendSession) -> None:
         parser = _Parser(allow_abbrev=False)
         add_conversion_arguments(parser)
         self._settings = settings_of(parser.parse_args(setup.argv))
@@ -61,15 +75,7 @@ class Converter:
         self._output = Path(setup.output).absolute()
         self._roots = tuple(Path(root) for root in setup.roots)
         self._index = TargetIndex(self._output)
-        self._session = ModestSession(setup.threads)
-
-    def __enter__(self) -> Converter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._session.__exit__(kind, problem, trace)
+        self._session = session
 
     def prepare(self) -> None:
         """Load what every task will need, Blender where its files are to be written.
@@ -138,6 +144,34 @@ class Converter:
         problems = [cause(outcome.problem) for outcome in outcomes if outcome.problem is not None]
         result.error = "; ".join(dict.fromkeys(problems))
         result.status = Status.FAILED if problems else Status.DONE
+
+
+class PartNames(FileNames):
+    """The files that one source of a batch becomes.
+
+    Other processes name files at the same time, so a name follows from the source's own target and the plan alone.
+    """
+
+    def __init__(self, target: Path, output: Path, index: TargetIndex) -> None:
+        super().__init__(PathTable())
+        self._target = target
+        self._output = output
+        self._index = index
+
+    def is_taken(self, path: Path) -> bool:
+        """Tell whether a file is the target of another source, or a source."""
+        return file_key(path) != file_key(self._target) and (self._is_planned(path) or super().is_taken(path))
+
+    def _is_planned(self, path: Path) -> bool:
+        return path.relative_to(self._output).as_posix() in self._index or self._below(path) in self._index
+
+    def _below(self, path: Path) -> str:
+        """Return where a file is below the output folder behind links, as a plan knows its sources."""
+        behind_links = os.path.join(file_key(path.parent), path.name)
+        try:
+            return os.path.relpath(behind_links, file_key(self._output)).replace(os.sep, "/")
+        except ValueError:  # on another drive, so not below the output folder
+            return behind_links
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,97 +1,107 @@
-"""What driver and worker say to each other: JSON, and the content of files as it is.
+"""Messages between driver and worker: a line with a JSON header, then the bytes of a file if the header counts any.
 
-Nothing here is a Python object that is built from what comes in, so that neither side can run code in the other.
+Neither side builds Python objects from what it reads, so neither can run code in the other.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..tasks import LoadedTask, Result, Status, Task, TaskKind
-from .converting import Setup
 
 _TASK = ("number", "root", "path", "member", "target", "size", "modified")
 _RESULT = ("hash", "outputs", "warnings", "facts", "error", "seconds")
+_SIZE = "content_size"
 
 
 @dataclass(frozen=True, slots=True)
-class Greeting:
-    """The first line of a worker's standard input."""
+class Setup:
+    """What all tasks of a batch have in common."""
 
-    number: int
-    """By which the driver knows the worker again when it calls."""
-    address: str
-    family: str
-    key: str
-    """Hexadecimal; proves to each side that it talks to the other."""
-    time_limit: float
-    setup: Setup
-
-    def line(self) -> bytes:
-        return json.dumps(asdict(self)).encode("ascii") + b"\n"
-
-    @staticmethod
-    def parse(line: bytes) -> Greeting:
-        found = json.loads(line)
-        setup = found.pop("setup")
-        for name in ("argv", "roots"):
-            setup[name] = tuple(setup[name])
-        return Greeting(**found, setup=Setup(**setup))
+    argv: tuple[str, ...]
+    """Options of the conversion, as on the command line (``conversion_arguments``)."""
+    extension: str
+    """Type of file to write, as after ``--to``."""
+    output: str
+    """The output folder."""
+    roots: tuple[str, ...]
+    """The folders that ``Task.root`` counts."""
 
 
-def send(connection: Connection, message: dict[str, Any]) -> None:
-    """Send a message.
+def encode(header: dict[str, Any], content: bytes | None = None) -> bytes:
+    """Return the bytes of one message."""
+    if content is not None:
+        header = header | {_SIZE: len(content)}
+    return json.dumps(header, separators=(",", ":")).encode("ascii") + b"\n" + (content or b"")
+
+
+def read(stream: BinaryIO) -> tuple[dict[str, Any], bytes | None]:
+    """Wait for a message; return its header and its content.
 
     Raises
     ------
-    OSError
-        The other side is gone.
+    EOFError
+        The other side has closed the stream, perhaps within a message.
+    ValueError
+        This is not a message.
     """
-    connection.send_bytes(json.dumps(message, separators=(",", ":")).encode("ascii"))
+    line = stream.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    header: dict[str, Any] = json.loads(line)
+    size = header.pop(_SIZE, None)
+    content = None if size is None else stream.read(size)
+    if content is not None and len(content) < size:
+        raise EOFError
+    return header, content
 
 
-def receive(connection: Connection) -> dict[str, Any]:
-    """Wait for a message.
-
-    Raises
-    ------
-    OSError, EOFError
-        The other side is gone.
-    """
-    message: dict[str, Any] = json.loads(connection.recv_bytes())
-    return message
+def encode_setup(setup: Setup, time_limit: float) -> bytes:
+    """Return the message after which a worker gets tasks."""
+    return encode({"setup": asdict(setup), "time_limit": time_limit})
 
 
-def send_task(connection: Connection, loaded: LoadedTask) -> None:
-    """Send a task, and behind it the content that it comes with."""
-    message = {
+def parse_setup(header: dict[str, Any]) -> tuple[Setup, float]:
+    """Return the setup of a worker and the seconds that a task may take."""
+    fields = {
+        name: tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+        for name, value in header["setup"].items()
+    }
+    return Setup(**fields), header["time_limit"]
+
+
+def encode_task(loaded: LoadedTask) -> bytes:
+    """Return the message of a task."""
+    header = {
         "task": [getattr(loaded.task, name) for name in _TASK],
         "kind": loaded.kind.value,
         "known_hash": loaded.known_hash,
-        "has_content": loaded.content is not None,
     }
-    send(connection, message)
-    if loaded.content is not None:
-        connection.send_bytes(loaded.content)
+    return encode(header, loaded.content)
 
 
-def receive_task(connection: Connection) -> LoadedTask:
-    """Wait for a task."""
-    message = receive(connection)
-    content = connection.recv_bytes() if message["has_content"] else None
-    task = Task(**dict(zip(_TASK, message["task"], strict=True)))
-    return LoadedTask(task, TaskKind(message["kind"]), message["known_hash"], content)
+def parse_task(header: dict[str, Any], content: bytes | None) -> LoadedTask:
+    """Return the task of a message."""
+    task = Task(**dict(zip(_TASK, header["task"], strict=True)))
+    return LoadedTask(task, TaskKind(header["kind"]), header["known_hash"], content)
 
 
-def result_message(result: Result) -> dict[str, Any]:
-    """Return the message of a result; its task is known to who waits for it."""
-    return {"status": result.status.value} | {name: getattr(result, name) for name in _RESULT}
+def encode_result(result: Result, memory: int) -> bytes:
+    """Return the message of a result; the driver knows its task.
+
+    Parameters
+    ----------
+    memory:
+        Peak memory of the worker in bytes; 0 if unknown.
+    """
+    header = {"status": result.status.value} | {name: getattr(result, name) for name in _RESULT}
+    return encode(header | {"memory": memory})
 
 
-def result_of(message: dict[str, Any], loaded: LoadedTask, attempts: int) -> Result:
-    """Return the result of a task out of its message."""
-    kept = {name: message[name] for name in _RESULT}
-    return Result(loaded.task, Status(message["status"]), **kept, attempts=attempts, kind=loaded.kind)
+def parse_result(header: dict[str, Any], loaded: LoadedTask, attempts: int) -> Result:
+    """Return the result of a task from its message."""
+    fields = {name: header[name] for name in _RESULT}
+    return Result(loaded.task, Status(header["status"]), **fields, attempts=attempts, kind=loaded.kind)

@@ -1,46 +1,167 @@
-"""Worker processes that do tasks, watched from outside: a crash or a hang costs one file."""
+"""Worker processes that do tasks, watched from outside: a crash or a hang costs one file.
+
+All decisions are made in the thread that calls :meth:`Pool.run`. One thread for each process reads its messages and
+puts them into one queue.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
+import queue
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from multiprocessing.connection import wait
+from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Any
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ... import interruption
 from ..tasks import LoadedTask, Result, Status
 from . import messages
-from .calling import Switchboard
-from .converting import Setup
-from .messages import Greeting
-from .modest_session import threads_for
-from .pool_worker import START_LIMIT, Handed, PoolWorker
-from .starting import WorkerProcess, remove_abandoned_folders, worker_command
+from .messages import Setup
+from .resources import threads_for
+from .worker_process import WorkerProcess, remove_abandoned_folders, worker_command
 
 TIME_LIMIT = 600.0
 """Seconds that a file may take."""
 RECYCLE_AFTER = 500
-"""Files after which a fresh process takes over, so that what Blender does not give back does not pile up.
+"""Tasks after which a process is replaced, so that memory which Blender does not release does not pile up.
 
-A start takes as long as a hundred small files, so one that has kept its size goes on.
+A start takes as long as a hundred small files, so a process that has not grown goes on.
 """
-_LEAVING_LIMIT = 20.0
-"""Seconds that a process without work has to end; one that is stopped, to end the file it is at."""
-_HANDSHAKE = 0.5
-"""Seconds within which the call of a process is taken that has ended meanwhile."""
+_START_LIMIT = 300.0
+"""Seconds that a start may take on a busy machine."""
+_EXIT_LIMIT = 20.0
+"""Seconds that a process has to end: after its present task if it is stopped."""
+_GRACE = 0.25
+"""Seconds after the time limit in which a result still counts, since this thread or the readers may have been late."""
 _ATTEMPTS = 2
-"""Processes that a file may bring down."""
+"""Processes that a file may crash."""
 _STARTS = 3
-"""Starts in a row that may fail: a system short of memory may end a process that did nothing wrong."""
+"""Starts in a row that may fail: a system short of memory may kill a process without a fault of its own."""
+_AHEAD = 2
+"""Tasks that a worker has: its present one, and one that it finds as soon as that is done."""
+_LOOK_AHEAD = 64
+"""Tasks before the end of a process at which its replacement is started."""
+_GROWTH = 128 * 2**20
+"""Bytes by which a process may grow and still be as good as a fresh one."""
+_LIVES = 10
+"""Times its planned number of tasks after which a process is replaced even if it has not grown."""
+_SMALL = 2048
+"""Largest message that fits the pipe buffer of every system: the driver must never wait for a busy worker."""
+_INTERRUPTIBLE = 0.5 if sys.platform == "win32" else None
+"""Longest wait in seconds: on Windows, Ctrl+C does not interrupt a wait."""
+
+
+@dataclass(slots=True)
+class _QueuedTask:
+    """A task that was given to a worker."""
+
+    loaded: LoadedTask
+    attempts: int = 0
+    """How many processes have ended over it."""
+    is_sent: bool = False
+
+    def result(self, status: Status, error: str, seconds: float) -> Result:
+        loaded = self.loaded
+        return Result(loaded.task, status, error=error, seconds=seconds, attempts=self.attempts, kind=loaded.kind)
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    """A process and its tasks."""
+
+    process: WorkerProcess
+    span: int
+    """Tasks after which it is replaced, unless it has not grown; 0: never."""
+    tasks: deque[_QueuedTask] = field(default_factory=deque)
+    """The first is the present one."""
+    is_ready: bool = False
+    is_alone: bool = False
+    """Whether its present task may crash it, so that it gets no other one meanwhile."""
+    is_spare: bool = False
+    """Whether it waits to replace another one."""
+    versions: str = ""
+    """Versions of Meshferry, Python and Blender."""
+    done: int = 0
+    lifetime: int = 0
+    """Tasks that it may do as far as is known now; 0: any number."""
+    memory: int = 0
+    """Peak memory in bytes at the end of its start; 0 if unknown."""
+    since: float = field(default_factory=time.monotonic)
+    """When its start or its present task began."""
+
+    def __post_init__(self) -> None:
+        self.lifetime = self.span
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.tasks) < (1 if self.is_alone else _AHEAD) and not self.is_worn and not self.is_spare
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether it gets no further tasks."""
+        return 0 < self.lifetime <= self.done + len(self.tasks)
+
+    def is_worn_within(self, tasks: int) -> bool:
+        """Return whether its replacement should be started once it has been given this many more tasks."""
+        ahead = min(_LOOK_AHEAD, self.span // 4) + tasks
+        return 0 < self.lifetime <= self.done + len(self.tasks) + ahead
+
+    @property
+    def seconds(self) -> float:
+        """How long its start or its present task has taken so far."""
+        return time.monotonic() - self.since
+
+    def deadline(self, time_limit: float) -> float | None:
+        """Return the time by which it has to send a message; None if there is none."""
+        if not self.is_ready:
+            return self.since + _START_LIMIT
+        return self.since + time_limit + _GRACE if self.tasks and time_limit else None
+
+    def give(self, queued: _QueuedTask) -> None:
+        """Add a task; a worker that is not ready gets it as soon as it is."""
+        queued.is_sent = False
+        self.tasks.append(queued)
+        if self.is_ready and len(self.tasks) == 1:
+            self.since = time.monotonic()
+        self._send()
+
+    def get_ready(self, versions: str, memory: int) -> None:
+        """Send the first tasks after the start."""
+        self.is_ready = True
+        self.versions = versions
+        self.memory = memory
+        self.since = time.monotonic()
+        self._send()
+
+    def finish(self, memory: int) -> _QueuedTask:
+        """Remove and return the present task; prolong the lifetime if the process has not grown."""
+        queued = self.tasks.popleft()
+        self.done += 1
+        self.is_alone = False
+        has_grown = not self.memory or memory > self.memory + _GROWTH
+        if not has_grown and self.is_worn_within(_AHEAD) and self.lifetime < _LIVES * self.span:
+            self.lifetime += self.span
+        self.since = time.monotonic()
+        self._send()
+        return queued
+
+    def _send(self) -> None:
+        """Send the present task, and the next one if that needs no reader at once."""
+        if not self.is_ready:
+            return
+        for index, queued in enumerate(self.tasks):
+            if not queued.is_sent:
+                message = messages.encode_task(queued.loaded)
+                if index == 0 or len(message) <= _SMALL:
+                    queued.is_sent = True
+                    self.process.send(message)
 
 
 class Pool:
-    """Some worker processes, from the first task to the end of the ``with`` block.
+    """Several worker processes, from the first task to the end of the ``with`` block.
 
     Parameters
     ----------
@@ -51,9 +172,12 @@ class Pool:
     time_limit:
         Seconds of wall time for one file, after which its process is killed; 0: no limit.
     recycle_after:
-        Files after which a process is replaced, unless it takes no more memory than at first; 0: never.
+        Tasks after which a process is replaced, unless its memory has not grown; 0: never.
     command:
-        What starts a worker; default: the same Python or Blender that runs this.
+        Command that starts a worker; default: the same Python or Blender that runs this.
+    started:
+        Processes that were started before the setup was known; the pool removes from the list those that it uses, and
+        kills those that it cannot use.
     """
 
     def __init__(
@@ -64,19 +188,26 @@ class Pool:
         recycle_after: int = RECYCLE_AFTER,
         *,
         command: Sequence[str] | None = None,
+        started: list[WorkerProcess] | None = None,
     ) -> None:
         self._jobs = max(1, jobs)
-        self._setup = replace(setup, threads=setup.threads or threads_for(self._jobs))
+        self._setup = setup
         self._time_limit = time_limit
         self._recycle_after = recycle_after
-        self._command = list(command) if command is not None else worker_command(self._setup.threads)
-        self._switchboard: Switchboard | None = None
-        self._numbers = itertools.count(1)
-        self._workers: dict[int, PoolWorker] = {}
+        self._threads = threads_for(self._jobs)
+        self._command = list(command) if command is not None else worker_command(self._threads)
+        self._started_early = started if started is not None else []
+        for index, process in reversed(list(enumerate(self._started_early))):
+            if index >= self._jobs or process.threads != self._threads:
+                self._started_early.pop(index).kill()
+        self._events: queue.SimpleQueue[tuple[_Worker, dict[str, Any] | None]] = queue.SimpleQueue()
+        self.started = 0
+        """How many processes the pool has used so far."""
+        self._workers: list[_Worker] = []
         self._leaving: list[tuple[WorkerProcess, float]] = []
-        """Processes that end by themselves, and when that should have happened."""
-        self._again: deque[Handed] = deque()
-        """Tasks that a worker took with it when it ended: those that may be its cause, and those behind them."""
+        """Processes that were stopped, each with the time at which it is killed if it still runs."""
+        self._again: deque[_QueuedTask] = deque()
+        """Tasks of processes that have ended: the one that may be the cause, and the one behind it."""
         self._failed_starts = 0
 
     def __enter__(self) -> Pool:
@@ -86,239 +217,195 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for worker in list(self._workers.values()):
+        for worker in list(self._workers):
             self._dismiss(worker)
-        for process, ends in self._leaving:
-            if not process.close(max(0.0, ends - time.monotonic())):
+        for process, end in self._leaving:
+            if not process.close(max(0.0, end - time.monotonic())):
                 process.kill()
         self._leaving.clear()
-        if self._switchboard is not None:
-            self._switchboard.close()
-            self._switchboard = None
 
     def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
-        """Do all tasks; yield what became of each, in the order in which they end.
+        """Do all tasks; yield the result of each, in the order in which they end.
 
-        Tasks are taken when a worker is free for them, at most two a worker ahead. May be called again: the processes
-        stay.
+        Tasks are taken when a worker is free for them, at most two for each worker. The processes stay for the next
+        call.
 
         Raises
         ------
         MeshferryError
-            A worker cannot even start; its last words are in the text.
+            A worker does not start; the message contains its last output.
         MissingLibraryError
             It lacks a library, or Blender.
         """
-        if self._switchboard is None:
-            self._switchboard = Switchboard()
         waiting = iter(tasks)
         try:
             while True:
                 self._hand_out(waiting)
-                if not any(worker.handed for worker in self._workers.values()):
+                if not any(worker.tasks for worker in self._workers):
                     return
-                yield from self._events(self._switchboard)
+                yield from self._handle_events()
         finally:
-            # Whoever leaves early, after Ctrl+C say, does not wait for the results of what is under way.
-            for worker in [worker for worker in self._workers.values() if worker.handed]:
+            # After Ctrl+C, the caller does not wait for the results of tasks that have begun.
+            for worker in [worker for worker in self._workers if worker.tasks]:
                 self._dismiss(worker)
             self._again.clear()
 
     def _hand_out(self, waiting: Iterator[LoadedTask]) -> None:
-        """Give tasks to whoever has room for them; start workers as long as there are fewer than wanted."""
+        """Give tasks to workers with room for them; start workers while there are fewer than wanted."""
         while (worker := self._free_worker()) is not None or self._lacks_workers:
-            handed = self._next(waiting)
-            if handed is None:
+            queued = self._next(waiting)
+            if queued is None:
                 return
-            if handed.attempts:  # what has ended a process is alone in a fresh one
+            if queued.attempts:  # a task that has ended a process is done alone in a fresh one
                 if not self._lacks_workers:
-                    idle = next((one for one in self._workers.values() if not one.handed and not one.is_spare), None)
+                    idle = next((other for other in self._workers if not other.tasks and not other.is_spare), None)
                     if idle is None:
-                        self._again.appendleft(handed)
+                        self._again.appendleft(queued)
                         return
                     self._dismiss(idle)
                 worker = self._start()
                 worker.is_alone = True
-            (worker or self._start()).hand(handed)
-            self._look_ahead()
+            (worker or self._start()).give(queued)
+            self._start_spares()
 
     @property
     def _lacks_workers(self) -> bool:
-        """Whether another process is to be started; those at their last files do not count."""
-        return sum(not (worker.is_worn or worker.is_spare) for worker in self._workers.values()) < self._jobs
+        """Whether another process is to be started; those with their last tasks do not count."""
+        return sum(not (worker.is_worn or worker.is_spare) for worker in self._workers) < self._jobs
 
-    def _free_worker(self) -> PoolWorker | None:
-        """Return the worker that has the least to do, unless all have enough or another one is to be started."""
-        free = [worker for worker in self._workers.values() if worker.has_room]
-        worker = min(free, key=lambda worker: len(worker.handed), default=None)
-        return None if worker is not None and worker.handed and self._lacks_workers else worker
+    def _free_worker(self) -> _Worker | None:
+        """Return the worker with the fewest tasks; None if all have enough or another one is to be started."""
+        free = [worker for worker in self._workers if worker.has_room]
+        worker = min(free, key=lambda worker: len(worker.tasks), default=None)
+        return None if worker is not None and worker.tasks and self._lacks_workers else worker
 
-    def _next(self, waiting: Iterator[LoadedTask]) -> Handed | None:
+    def _next(self, waiting: Iterator[LoadedTask]) -> _QueuedTask | None:
         if self._again:
             return self._again.popleft()
         loaded = next(waiting, None)
-        return Handed(loaded) if loaded is not None else None
+        return _QueuedTask(loaded) if loaded is not None else None
 
-    def _look_ahead(self) -> None:
-        """Start a process for each that will soon be replaced: nobody then waits for it."""
-        worn = sum(worker.is_almost_worn and not worker.is_worn for worker in self._workers.values())
-        spare = sum(worker.is_spare for worker in self._workers.values())
-        while spare < worn:
+    def _start_spares(self) -> None:
+        """Start a process for each that will be replaced soon, so that no task waits for it."""
+        worn = sum(worker.is_worn_within(0) and not worker.is_worn for worker in self._workers)
+        for _ in range(worn - sum(worker.is_spare for worker in self._workers)):
             self._new().is_spare = True
-            spare += 1
 
-    def _start(self) -> PoolWorker:
-        """Return a worker that has done nothing so far."""
-        worker = next((worker for worker in self._workers.values() if worker.is_spare), None) or self._new()
+    def _start(self) -> _Worker:
+        """Return a worker that has not done any task so far."""
+        worker = next((worker for worker in self._workers if worker.is_spare), None) or self._new()
         worker.is_spare = False
         return worker
 
-    def _new(self) -> PoolWorker:
-        switchboard = self._switchboard
-        if switchboard is None:
-            raise MeshferryError("The pool is closed")
-        number = next(self._numbers)
-        greeting = Greeting(
-            number, switchboard.address, switchboard.family, switchboard.key.hex(), self._time_limit, self._setup
-        )
-        process = WorkerProcess(self._command, greeting, switchboard.ring)
-        worker = PoolWorker(number, process, self._recycle_after)
-        self._workers[number] = worker
+    def _new(self) -> _Worker:
+        early = self._started_early
+        process = early.pop() if early else WorkerProcess(self._command, self._threads)
+        worker = _Worker(process, self._recycle_after)
+        self._workers.append(worker)
+        self.started += 1
+        process.send(messages.encode_setup(self._setup, self._time_limit))
+        process.listen(lambda message: self._events.put((worker, message)))
         return worker
 
-    def _events(self, switchboard: Switchboard) -> Iterator[Result]:
-        """Wait until something happens; yield the results that came of it."""
-        lines: dict[object, PoolWorker] = {
-            worker.connection: worker for worker in self._workers.values() if worker.connection is not None
-        }
-        with interruption.raising():
-            ready = wait([*lines, switchboard.bell], self._patience())  # type: ignore[list-item]
-        if switchboard.bell in ready:
-            self._take_calls(switchboard)
-        for one in ready:
-            if one in lines:
-                yield from self._hear(lines[one])
-        for worker in list(self._workers.values()):
-            if worker.is_late(self._time_limit):
-                yield from self._too_late(worker)
-        self._see_off()
+    def _handle_events(self) -> Iterator[Result]:
+        """Wait until a worker sends a message, ends or is late; yield the results."""
+        for worker, message in self._wait():
+            if worker not in self._workers:
+                continue  # dismissed meanwhile
+            if message is None:
+                yield from self._on_exit(worker)
+            else:
+                yield from self._on_message(worker, message)
+        if self._events.empty():
+            now = time.monotonic()
+            for worker in list(self._workers):
+                deadline = worker.deadline(self._time_limit)
+                if deadline is not None and deadline <= now:
+                    yield from self._on_timeout(worker)
+        self._reap()
 
-    def _take_calls(self, switchboard: Switchboard) -> None:
-        """Learn which workers have called, and which have ended before they could."""
-        for patience in (_HANDSHAKE, 0.0):
-            for number, connection in switchboard.answer():
-                if number in self._workers:
-                    self._workers[number].connection = connection
-                else:
-                    connection.close()
-            silent = [worker for worker in self._workers.values() if worker.connection is None]
-            ended = [worker for worker in silent if not worker.process.is_running]
-            if not ended:
-                return
-            time.sleep(patience)
-        for worker in ended:
-            self._not_started(worker)
-
-    def _patience(self) -> float | None:
-        """Return how many seconds nothing has to happen before something is amiss."""
-        ends = [ends for worker in self._workers.values() if (ends := worker.deadline(self._time_limit)) is not None]
-        return max(0.0, min(ends) - time.monotonic()) if ends else None
-
-    def _hear(self, worker: PoolWorker) -> Iterator[Result]:
-        """Take what a worker says."""
-        if worker.connection is None:
-            return
+    def _wait(self) -> Iterator[tuple[_Worker, dict[str, Any] | None]]:
+        """Wait for events until the first deadline; yield all that are there."""
+        deadlines = [end for worker in self._workers if (end := worker.deadline(self._time_limit)) is not None]
+        limits = [max(0.0, min(deadlines) - time.monotonic())] if deadlines else []
+        limits += [] if _INTERRUPTIBLE is None else [_INTERRUPTIBLE]
+        timeout = min(limits, default=None)
         try:
-            message = messages.receive(worker.connection)
-        except (OSError, EOFError):
-            yield from self._lost(worker)
+            with interruption.raising():
+                event = self._events.get(timeout=timeout)
+            while True:
+                yield event
+                event = self._events.get_nowait()
+        except queue.Empty:
             return
+
+    def _on_message(self, worker: _Worker, message: dict[str, Any]) -> Iterator[Result]:
         if "refused" in message:
             raise (MissingLibraryError if message["is_missing"] else MeshferryError)(message["refused"])
         if "ready" in message:
-            worker.make_ready(message["ready"], message["memory"])
+            worker.get_ready(message["ready"], message["memory"])
             self._failed_starts = 0
             return
-        handed = worker.finish(message["memory"])
-        if worker.is_worn and not worker.handed:
+        queued = worker.finish(message["memory"])
+        if worker.is_worn and not worker.tasks:
             self._dismiss(worker)
-        yield messages.result_of(message, handed.loaded, handed.attempts + 1)
+        yield messages.parse_result(message, queued.loaded, queued.attempts + 1)
 
-    def _lost(self, worker: PoolWorker) -> Iterator[Result]:
-        """Replace a process that has ended by itself; what it was at is tried once more, alone in a fresh one."""
-        seconds = worker.seconds
-        if not worker.is_ready:
-            self._not_started(worker)
-            return
-        self._bury(worker)
-        if not worker.handed:
-            return
-        first, *others = worker.handed
-        self._again.extendleft(reversed(others))
-        first.attempts += 1
-        if first.attempts < _ATTEMPTS:
-            self._again.appendleft(first)
-            return
-        reason = f"{worker.process.how_it_ended()} ({worker.described})"
-        yield _ended(first, Status.CRASHED, reason, seconds)
-
-    def _not_started(self, worker: PoolWorker) -> None:
-        """Give to others what waited for a process that ended at its start.
+    def _on_exit(self, worker: _Worker) -> Iterator[Result]:
+        """Discard a process that has ended; its task is retried once, alone in a fresh one.
 
         Raises
         ------
         MeshferryError
-            That happens time and again.
+            Several processes in a row have ended at their start.
         """
-        self._bury(worker)
-        self._again.extendleft(reversed(worker.handed))
-        self._failed_starts += 1
-        if self._failed_starts >= _STARTS:
-            raise MeshferryError(f"A worker could not start. {worker.process.how_it_ended()}")
-
-    def _bury(self, worker: PoolWorker) -> None:
-        """Forget a process that has ended by itself."""
-        if not worker.process.close(_LEAVING_LIMIT):
+        seconds = worker.seconds
+        if not worker.process.close(_EXIT_LIMIT):
             worker.process.kill()
-        self._remove(worker)
+        self._workers.remove(worker)
+        if not worker.is_ready:
+            self._again.extendleft(reversed(worker.tasks))
+            self._failed_starts += 1
+            if self._failed_starts >= _STARTS:
+                raise MeshferryError(f"A worker could not start. {worker.process.describe_end()}")
+        elif worker.tasks:
+            first = self._take_back(worker)
+            if first.attempts < _ATTEMPTS:
+                self._again.appendleft(first)
+            else:
+                error = f"{worker.process.describe_end()} ({worker.versions})"
+                yield first.result(Status.CRASHED, error, seconds)
 
-    def _too_late(self, worker: PoolWorker) -> Iterator[Result]:
-        """End a process that takes too long."""
+    def _on_timeout(self, worker: _Worker) -> Iterator[Result]:
+        """Kill a process that takes too long."""
         seconds = worker.seconds
         worker.process.kill()
-        self._remove(worker)
+        self._workers.remove(worker)
         if not worker.is_ready:
-            raise MeshferryError(f"A worker did not start within {START_LIMIT:g} seconds")
-        first, *others = worker.handed
+            raise MeshferryError(f"A worker did not start within {_START_LIMIT:g} seconds")
+        last = worker.process.last_output()
+        error = f"It took longer than {self._time_limit:g} seconds" + (f"; last output: {last}" if last else "")
+        yield self._take_back(worker).result(Status.TIMED_OUT, error, seconds)
+
+    def _take_back(self, worker: _Worker) -> _QueuedTask:
+        """Queue the later tasks of a process that has ended again; return its present one with this attempt counted."""
+        first, *others = worker.tasks
         self._again.extendleft(reversed(others))
         first.attempts += 1
-        words = worker.process.last_words()
-        reason = f"It took longer than {self._time_limit:g} seconds" + (f"; last output: {words}" if words else "")
-        yield _ended(first, Status.TIMED_OUT, reason, seconds)
+        return first
 
-    def _dismiss(self, worker: PoolWorker) -> None:
-        """Let a process end by itself, after the file that it is at."""
+    def _dismiss(self, worker: _Worker) -> None:
+        """Let a process end after its present task."""
         worker.process.stop()
-        self._remove(worker)
-        self._leaving.append((worker.process, time.monotonic() + _LEAVING_LIMIT))
+        self._workers.remove(worker)
+        self._leaving.append((worker.process, time.monotonic() + _EXIT_LIMIT))
 
-    def _remove(self, worker: PoolWorker) -> None:
-        self._workers.pop(worker.number, None)
-        if worker.connection is not None:
-            with contextlib.suppress(OSError):
-                worker.connection.close()
-
-    def _see_off(self) -> None:
-        """Forget the processes that have left, and end those that cannot."""
+    def _reap(self) -> None:
+        """Discard stopped processes that have ended; kill those that take too long."""
         staying = []
-        for process, ends in self._leaving:
-            if process.is_running and time.monotonic() < ends:
-                staying.append((process, ends))
+        for process, end in self._leaving:
+            if process.is_running and time.monotonic() < end:
+                staying.append((process, end))
             elif not process.close(0.0):
                 process.kill()
         self._leaving = staying
-
-
-def _ended(handed: Handed, ended: Status, reason: str, seconds: float) -> Result:
-    loaded = handed.loaded
-    return Result(loaded.task, ended, error=reason, seconds=seconds, attempts=handed.attempts, kind=loaded.kind)

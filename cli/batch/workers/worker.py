@@ -1,7 +1,10 @@
-"""A worker process: greeted on its standard input, it calls the driver and does one task after the other.
+"""A worker process: does the tasks that it reads from its standard input, and writes results to its standard output.
 
-It ends when the driver does, however that ends: the driver holds the other end of the standard input open, and a small
-thread waits for that to close. Blender itself works in the main thread, as it has to.
+Blender and its add-ons print to standard output and may read standard input, so the worker duplicates both descriptors
+for itself first: after that, 1 is the standard error and 0 is the null device.
+
+A thread reads the standard input all the time. Its end means that the driver has ended, however that happened, and
+ends this process at once, also during a conversion. Blender works in the main thread, as it has to.
 """
 
 from __future__ import annotations
@@ -10,100 +13,139 @@ import contextlib
 import faulthandler
 import gc
 import os
+import queue
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from multiprocessing.connection import Client, Connection
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ....io_formats.disk.atomic_write import remove_folder
 from ... import environment, interruption
 from ...reporting import cause, make_streams_safe
 from . import messages
-from .converting import Converter
-from .memory import peak_memory
-from .messages import Greeting
-from .starting import FOLDER_PREFIX, TASK_MARK
+from .converting import Converter, ThreadLimitedSession
+from .resources import peak_memory
+from .worker_process import FOLDER_PREFIX, TASK_MARK
 
-_STANDARD_INPUT = 0
 _ORPHANED = 4
-"""Exit status of a worker whose driver is gone; nobody reads it."""
+"""Exit status of a worker after the end of its driver."""
 _BEYOND_LIMIT = 60.0
-"""Seconds after the time limit of a file at which the process ends itself: it hangs where not even the thread that
-watches for the end of the driver gets a turn, and the driver, which ends what takes too long, is gone."""
-
-
-def main() -> int:
-    """Work until there is nothing more to do; return the exit status."""
-    make_streams_safe()
-    faulthandler.enable(sys.__stderr__ or 2)
-    interruption.ignore()  # the driver is asked to end as well, and lets files be finished
-    greeting = Greeting.parse(_first_line())
-    stopping = threading.Event()
-    threading.Thread(target=_watch_driver, args=(stopping,), daemon=True).start()
-    with Client(greeting.address, greeting.family, bytes.fromhex(greeting.key)) as connection:
-        messages.send(connection, {"hello": greeting.number})
-        return _serve(connection, greeting, stopping)
+"""Seconds after the time limit of a task at which the process ends itself. It may hang in C code that does not let the
+reading thread run, and then only the driver could end it, which may have ended itself."""
+_NEW_OBJECTS = 50_000
+"""Objects that Python may allocate before it looks for cycles. Its 700 cost about 5% of the time of small files."""
 
 
 def run() -> int:
-    """Work as a process of its own; return its exit status, or end it where Blender had better not shut down."""
-    status = main()
-    if environment.is_blender_module():
-        environment.leave(status)
-    return status
+    """Work until the driver has no more tasks; return the exit status."""
+    gc.disable()  # while everything is loaded
+    requests, answers = _take_streams()
+    make_streams_safe()
+    faulthandler.enable(sys.__stderr__ or 2)
+    interruption.ignore()  # the driver gets the same signal, and lets the present tasks be finished
+    hello = _read_hello(requests)
+    answers.write(b"\n" + hello["token"].encode("ascii") + b"\n")
+    answers.flush()
+    inbox = _Inbox(requests)
+    status = 0
+    with contextlib.suppress(BrokenPipeError):  # the driver has ended
+        status = _serve(hello, inbox, answers)
+    # The shutdown of Blender and Python takes time and may crash or hang. The driver removes the temporary files.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)
 
 
-def _first_line() -> bytes:
-    """Read byte by byte, so that nothing of what follows gets stuck in a buffer."""
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        piece = os.read(_STANDARD_INPUT, 1)
-        if not piece:
-            raise MeshferryError("A worker is started by 'meshferry batch', not by hand")
-        line += piece
-    return bytes(line)
+def _take_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Return streams for requests and answers that nothing else in this process reads or writes."""
+    requests, answers = os.dup(0), os.dup(1)
+    os.dup2(2, 1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    if sys.platform == "win32":
+        import msvcrt
+
+        for descriptor in (requests, answers):
+            msvcrt.setmode(descriptor, os.O_BINARY)
+    return os.fdopen(requests, "rb"), os.fdopen(answers, "wb")
 
 
-def _watch_driver(stopping: threading.Event) -> None:
-    """Wait for a word to stop after the present file, and for the end of the driver to end at once."""
-    with contextlib.suppress(OSError):
-        while os.read(_STANDARD_INPUT, 64):
-            stopping.set()
-    folder = Path(tempfile.gettempdir())
-    if folder.name.startswith(FOLDER_PREFIX):
-        remove_folder(folder)
-    os._exit(_ORPHANED)
+def _read_hello(requests: BinaryIO) -> dict[str, Any]:
+    try:
+        return messages.read(requests)[0]
+    except (EOFError, ValueError):
+        raise MeshferryError("A worker is started by 'meshferry batch', not by hand") from None
 
 
-def _serve(connection: Connection, greeting: Greeting, stopping: threading.Event) -> int:
+class _Inbox:
+    """The requests of the driver, read by a thread as they come."""
+
+    def __init__(self, requests: BinaryIO) -> None:
+        self._requests = requests
+        self._queue: queue.SimpleQueue[tuple[dict[str, Any], bytes | None]] = queue.SimpleQueue()
+        self._is_stopped = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def get(self) -> tuple[dict[str, Any], bytes | None] | None:
+        """Wait for a request; return None if the driver wants no more work, even if requests wait."""
+        request = self._queue.get()
+        return None if self._is_stopped else request
+
+    def _read(self) -> None:
+        with contextlib.suppress(EOFError, OSError, ValueError):
+            while True:
+                header, content = messages.read(self._requests)
+                self._is_stopped |= "stop" in header
+                self._queue.put((header, content))
+        folder = Path(tempfile.gettempdir())
+        if folder.name.startswith(FOLDER_PREFIX):
+            remove_folder(folder)
+        os._exit(_ORPHANED)
+
+
+def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
     """Do the tasks that come; return the exit status."""
-    with contextlib.ExitStack() as stack:
+
+    def answer(message: bytes) -> None:
+        answers.write(message)
+        answers.flush()
+
+    with ThreadLimitedSession(hello["threads"]) as session:
+        if hello["loads_blender"]:  # while the driver is still planning
+            with contextlib.suppress(MeshferryError):  # raised again by prepare()
+                session.load()
+        request = inbox.get()
+        if request is None:
+            return 0
+        setup, time_limit = messages.parse_setup(request[0])
         try:
-            converter = stack.enter_context(Converter(greeting.setup))
+            converter = Converter(setup, session)
             converter.prepare()
         except MeshferryError as problem:
             is_missing = isinstance(problem, MissingLibraryError)
-            messages.send(connection, {"refused": cause(problem), "is_missing": is_missing})
+            answer(messages.encode({"refused": cause(problem), "is_missing": is_missing}))
             return 1
         gc.collect()
-        gc.freeze()  # modules, tables of options: what stays for good need not be walked again and again
-        messages.send(connection, {"ready": environment.described(), "memory": peak_memory()})
-        with contextlib.suppress(OSError, EOFError):  # the driver has closed the line: there is nothing more to do
-            while not stopping.is_set():
-                loaded = messages.receive_task(connection)
-                os.write(2, TASK_MARK)
-                with _time_limit(greeting.time_limit):
-                    result = converter.convert(loaded)
-                messages.send(connection, messages.result_message(result) | {"memory": peak_memory()})
+        gc.freeze()  # modules and tables of options stay, so they need not be traversed again
+        gc.set_threshold(_NEW_OBJECTS, 10, 10)
+        gc.enable()
+        answer(messages.encode({"ready": environment.described(), "memory": peak_memory()}))
+        while (request := inbox.get()) is not None:
+            os.write(2, TASK_MARK)
+            with _time_limit(time_limit):
+                result = converter.convert(messages.parse_task(*request))
+            answer(messages.encode_result(result, peak_memory()))
     return 0
 
 
 @contextlib.contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """End the process where it hangs in C code and the driver is not there any more to end it."""
+    """End the process if it hangs in C code after the driver, which should end it, has ended itself."""
     if seconds:
         faulthandler.dump_traceback_later(seconds + _BEYOND_LIMIT, exit=True)
     try:

@@ -38,7 +38,7 @@ def main(folder: Path, count: int) -> dict[str, float]:
     batch = {
         name.rpartition(".")[2]: importlib.import_module(f"{package}.cli.batch.{name}")
         for name in (
-            *("driver", "progress", "summary", "tasks", "workers.memory"),
+            *("driver", "progress", "summary", "tasks", "workers.resources"),
             *("finding.sources", "journal.journal", "plan.plan_file", "plan.planning"),
         )
     }
@@ -61,7 +61,7 @@ def main(folder: Path, count: int) -> dict[str, float]:
         ending = batch["summary"].Ending(totals, plan.count, time.perf_counter() - begun, journal.path)
         assert ending.text() and plan.count == count
     seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "peak": _own_peak() or batch["memory"].peak_memory()}
+    return {"seconds": seconds, "peak": _own_peak() or batch["resources"].peak_memory()}
 
 
 def _own_peak() -> int:
