@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from batch_stand_ins import PretendedWorkers
+from meshferry.cli import batch_command
 from meshferry.cli.batch import progress, running
 from meshferry.cli.batch.journal.journal import Journal
 from meshferry.cli.batch.summary import Ending
@@ -57,10 +58,11 @@ def pretend(monkeypatch):
         return None
 
     @contextlib.contextmanager
-    def local_pool(arguments, plan, output):
+    def local_pool(arguments, plan, output, processes=()):
         yield PretendedWorkers(output, fate)
 
     monkeypatch.setattr(running, "local_pool", local_pool)
+    monkeypatch.setattr(batch_command, "started_early", lambda *_, **__: contextlib.nullcontext([]))
     return fates
 
 
