@@ -6,7 +6,6 @@ Neither side builds Python objects from what it reads, so neither can run code i
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO
 
@@ -66,9 +65,8 @@ def encode_setup(setup: Setup, time_limit: float) -> bytes:
 
 def parse_setup(header: dict[str, Any]) -> tuple[Setup, float]:
     """Return the setup of a worker and the seconds that a task may take."""
-    fields = {
-        name: tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
-        for name, value in header["setup"].items()
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in header["setup"].items()
     }
     return Setup(**fields), header["time_limit"]
 
