@@ -120,6 +120,7 @@ def look(bpy: Any, path: Path) -> dict[str, Any]:
         "covered": float((pixels[..., 3] > 0.5).mean()),
         "extent": [int(np.ptp(columns)) + 1, int(np.ptp(rows)) + 1] if len(rows) else [0, 0],
         "spots": {f"{x},{y}": pixels[int(y * height / 100), int(x * width / 100)].tolist() for x, y in SPOTS},
+        "outline": float((pixels[rows, columns, :3].max(axis=1) < OUTLINE).mean()) if len(rows) else 0.0,
         "mean": (pixels[..., :3] * pixels[..., 3:]).sum(axis=(0, 1)).tolist(),
         "content": path.read_bytes().hex(),
     }
@@ -127,6 +128,8 @@ def look(bpy: Any, path: Path) -> dict[str, Any]:
 
 SPOTS = [(50, 50), (30, 40), (75, 45), (52, 82)]
 """Per cent from the left and from below."""
+OUTLINE = 0.5
+"""Brighter than the line around an object, darker than a lit side."""
 
 
 def drawn(session: BlendSession, folder: Path, name: str, path: Path, content: bytes | None = None) -> dict[str, Any]:
@@ -169,6 +172,9 @@ def main(folder: Path) -> None:
             path = folder / f"cone.{extension}"
             make_cone(session.bpy, path)
             found[extension] = drawn(session, folder, extension, path)
+        path = folder / "textured.blend"
+        make_textured_plane(session.bpy, path)
+        found["textured"] = drawn(session, folder, "textured", path)
         found["files"] = {"names": sorted(path.name for path in (folder / "pictures").iterdir())}
     (folder / "found.json").write_text(json.dumps(found), "utf-8")
 
@@ -190,6 +196,24 @@ def make_cone(bpy: Any, path: Path) -> None:
         bpy.ops.wm.save_as_mainfile(filepath=str(path))
     else:
         bpy.ops.export_scene.gltf(filepath=str(path))
+
+
+def make_textured_plane(bpy: Any, path: Path) -> None:
+    """Save a plane whose material is blue and shows a green image, packed."""
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    bpy.ops.mesh.primitive_plane_add()
+    image = bpy.data.images.new("Green", 2, 2)
+    image.pixels = [0.0, 1.0, 0.0, 1.0] * 4
+    image.pack()
+    material = bpy.data.materials.new("Blue")
+    if bpy.app.version < (5, 0, 0):
+        material.use_nodes = True
+    material.diffuse_color = (0.02, 0.05, 0.8, 1.0)
+    nodes = material.node_tree.nodes
+    nodes.active = nodes.new("ShaderNodeTexImage")
+    nodes.active.image = image
+    bpy.context.object.data.materials.append(material)
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
 
 
 if __name__ == "__main__":

@@ -100,8 +100,13 @@ def test_what_has_no_surface_is_drawn(pictures: dict[str, Any], name: str) -> No
     assert pictures[name]["covered"] < 0.5
 
 
+def test_an_image_is_shown_in_place_of_its_material(pictures: dict[str, Any]) -> None:
+    assert spot(pictures["textured"], 50, 50) == "green"
+
+
 def test_a_flat_model_is_seen(pictures: dict[str, Any]) -> None:
     assert pictures["flat"]["covered"] > 0.1
+    assert 0.05 < pictures["flat"]["outline"] < 0.2, "a dark line around it"
     assert spot(pictures["flat"], 50, 50) == "red"
 
 

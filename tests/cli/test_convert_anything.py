@@ -339,6 +339,23 @@ def test_images_of_one_name_do_not_meet(meshferry, tmp_path):
             assert written.name.encode() in main.read_bytes() or kind == "usd"
 
 
+def test_images_have_their_names_again_after_an_export(tmp_path):
+    """Collections of one .blend file are exported one after the other."""
+    import bpy
+    from meshferry.blender_data.exporting.blender_addon_export import own_image_files
+
+    bark = bpy.data.images.new("Bark", 4, 4)
+    bark.pixels = [0.25, 0.5, 0.75, 1.0] * 16
+    bark.pack()
+    for owner in ("crate", "lamp"):
+        folder = tmp_path / owner
+        folder.mkdir()
+        with own_image_files(folder, owner):
+            assert bark.name == f"{owner}.Bark"
+            assert [path.name for path in folder.rglob("*.png")] == [f"{owner}.Bark.png"]
+        assert (bark.name, bark.filepath, bark.packed_file is not None) == ("Bark", "", True)
+
+
 # -- what is left out, said and refused -----------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 import conversion_table as survival
 import pytest
 
-pytestmark = pytest.mark.needs_bpy
+pytestmark = [pytest.mark.needs_bpy, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,6 @@ def cells(tmp_path_factory, registered_addon):
     return survival.measured(tmp_path_factory.mktemp("survival"))
 
 
-@pytest.mark.slow
 def test_the_page_says_what_survives(cells):
     """On the Blender that the page names; what differs in others is tested one by one."""
     import bpy

@@ -115,6 +115,13 @@ def test_back_to_animations(meshferry, blend, tmp_path):
     assert scene_of(tmp_path / "out" / names[0]).clips[0].transforms[-1].translation[-1, 2] == pytest.approx(3)
 
 
+def test_a_wrong_name_of_an_animation_is_an_error_before_anything_is_written(meshferry, blend, tmp_path):
+    renaming = ["--clips", "actions", "--rename-clip", "wave=turn"]
+    done = meshferry("convert", blend, "--to", "anim", "-o", tmp_path / "out", *renaming)
+    assert done.status == 1 and f"{blend}: --rename-clip: there is no animation 'wave'" in done.err
+    assert not list((tmp_path / "out").glob("*"))
+
+
 @pytest.mark.parametrize("version", ["an11", "an13"])
 def test_a_frame_rate_that_came_from_a_file_is_lost_with_a_warning(meshferry, tmp_path, version):
     """Only an13 holds a rate: one of an11 is the scene's, whose loss is not worth a warning."""

@@ -137,10 +137,14 @@ def test_nothing_selected_is_said(clean_blender, box, tmp_path):
 def test_files_beside_a_new_one_stay_unless_told_otherwise(clean_blender, box, tmp_path):
     export = clean_blender.ops.export_scene.second_life_upload
     (tmp_path / "any_LOD1.dae").write_text("mine")
-    with pytest.raises(RuntimeError, match=r"any_LOD1.*Replace Files"):
+    with pytest.raises(RuntimeError, match=r"'any_LOD1\.dae' exists already; choose Replace Files"):
         export(filepath=str(tmp_path / "any.dae"))
     assert _files(tmp_path) == ["any_LOD1.dae"]
     assert (tmp_path / "any_LOD1.dae").read_text() == "mine"
+    (tmp_path / "any_LOD0.dae").write_text("mine")
+    with pytest.raises(RuntimeError, match=r"' and 1 more exists already; choose Replace Files"):
+        export(filepath=str(tmp_path / "any.dae"))
+    (tmp_path / "any_LOD0.dae").unlink()
     export(filepath=str(tmp_path / "any.dae"), use_replace=True)
     assert _geometries(tmp_path / "any_LOD1.dae") == {"box": 12}
 

@@ -393,9 +393,9 @@ def test_figures_are_of_what_is_chosen_and_a_level_stands_for_its_model(crate, b
 
     choose(crate)
     bpy.ops.object.second_life_weigh()
-    assert "Land Impact" in _draw(bpy)
+    assert "Land Impact" in _draw(bpy) and "Download" in _draw(bpy)
     choose(ball)
-    assert "Land Impact" not in _draw(bpy)
+    assert "Land Impact" not in _draw(bpy) and "Download" not in _draw(bpy)
     choose(crate)
     bpy.ops.object.second_life_level_show(part="LOWEST")
     assert bpy.context.object == crate.meshferry.lowest_level
