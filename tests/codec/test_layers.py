@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import subprocess
@@ -43,13 +44,20 @@ def modules(layer: str) -> list[Path]:
     return found
 
 
+@functools.cache
+def import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Return the import statements of a file, anywhere in it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports(path: Path) -> Iterator[str]:
     """Yield every module that a file imports, anywhere in it; relative ones as ``meshferry.…``."""
     package = ["meshferry", *path.relative_to(ROOT).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in import_statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
             yield module
@@ -104,7 +112,7 @@ def test_imports_within_the_package_are_relative() -> None:
     """The installed package has another name: ``bl_ext.<repository>.meshferry``."""
     for layer in ("io_formats", "blender_data", "operators"):
         for path in modules(layer):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in import_statements(path):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 if isinstance(node, ast.ImportFrom) and not node.level:
                     names = [node.module or ""]
