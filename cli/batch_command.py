@@ -14,7 +14,7 @@ from typing import Any
 from ..io_formats.core.errors import MeshferryError, MissingLibraryError
 from . import environment
 from .batch.finding import sources
-from .batch.machines import machine_arguments
+from .batch.remote import arguments as machine_arguments
 from .batch.tasks import REPORT_FILE, STATE_FOLDER
 from .batch.workers.pool import RECYCLE_AFTER, TIME_LIMIT
 from .batch.workers.resources import available_cores, threads_for
@@ -38,7 +38,7 @@ Convert everything below folders, or everything that a list names, over all core
   batch --options nightly.toml                    with the options in a file
 
 The folder tree is kept. The same command again does only what is new, changed or failed, also after Ctrl+C, a kill or
-a power cut: {STATE_FOLDER}/journal.jsonl in the output folder tells what was done. A broken file does not stop the
+a power cut: the folder {STATE_FOLDER} in the output folder has what was done. A broken file does not stop the
 rest. One that brings Blender down is tried once more, alone; if it does so again, and if a file takes longer than
 --time-limit, it is put in quarantine. Files are written whole or not at all; sources are never written over.
 Exit status: 0 all converted, 1 any failed, 2 refused before anything was written; after Ctrl+C 130, after
@@ -100,6 +100,12 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         help="read what was done before, too, and do it again if its content changed; otherwise size and date decide",
     )
     parser.add_argument(
+        "--journal",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help=f"write {STATE_FOLDER}/journal.jsonl, a line for each finished file, for other programs (default: yes)",
+    )
+    parser.add_argument(
         "--report",
         nargs="?",
         const="",
@@ -117,11 +123,11 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Do a batch; return 1 if any file failed."""
     started = time.monotonic()
     _require_rich()
-    machine_arguments.require_sense(arguments)
+    machine_arguments.require_consistent(arguments)
     if arguments.plan is not None:
-        from .batch.machines import shard_command  # rich, which it needs, is there
+        from .batch.remote import shard  # rich, which it needs, is there
 
-        return shard_command.run(arguments, reporter)
+        return shard.run(arguments, reporter)
     if not arguments.paths and not arguments.lists:
         raise MeshferryError("There is nothing to convert: name files, folders or archives, or a --list of them")
     if arguments.to is None:
@@ -130,9 +136,9 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         raise MeshferryError("Give the folder to write into with -o FOLDER")
     settings_of(arguments)
     with _early_workers(arguments) as processes:
-        from .batch import running  # rich, which it needs, is there
+        from .batch import runner  # rich, which it needs, is there
 
-        return running.run(arguments, reporter, started, processes)
+        return runner.run(arguments, reporter, started, processes)
 
 
 def _early_workers(arguments: argparse.Namespace) -> AbstractContextManager[list[WorkerProcess]]:

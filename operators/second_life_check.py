@@ -9,11 +9,11 @@ from ..blender_data.exporting.export_options import HIDDEN
 from ..io_formats.registry import SECOND_LIFE_UPLOAD
 from .checks import CheckScene
 from .export_second_life import UPLOAD_OPTIONS, EXPORT_SCENE_OT_second_life_upload
-from .second_life_objects import NeedsModel, chosen_models, subject_of
+from .second_life_objects import chosen_models, subject_of
 from .translations import classes_factory
 
 
-class EXPORT_SCENE_OT_second_life_check(NeedsModel, CheckScene, bpy.types.Operator):
+class EXPORT_SCENE_OT_second_life_check(CheckScene, bpy.types.Operator):
     """List what an upload would stumble over."""
 
     bl_idname = "export_scene.second_life_check"
@@ -25,6 +25,14 @@ class EXPORT_SCENE_OT_second_life_check(NeedsModel, CheckScene, bpy.types.Operat
     format = SECOND_LIFE_UPLOAD
     option_table = UPLOAD_OPTIONS
     export_operator = EXPORT_SCENE_OT_second_life_upload.bl_idname
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need a model."""
+        if not chosen_models(context):
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        return True
 
     def subject(self, context: Any) -> str:
         """Return the name of the model, and how many more there are."""

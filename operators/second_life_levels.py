@@ -17,7 +17,7 @@ from .export_second_life import last_upload_values
 from .import_base import leave_edit_mode, select_only
 from .option_properties import values_for
 from .reporting import Messages, counted, report_lines
-from .second_life_objects import LEVELS, PHYSICS, PICKERS, NeedsModel, chosen_models, parts_of
+from .second_life_objects import LEVELS, PHYSICS, PICKERS, chosen_models, parts_of
 from .translations import classes_factory, rpt_
 
 LEVEL_ITEMS = tuple(
@@ -26,7 +26,7 @@ LEVEL_ITEMS = tuple(
 PART_ITEMS = (*LEVEL_ITEMS, (PHYSICS, "Physics", "What others collide with"))
 
 
-class OBJECT_OT_second_life_level_show(NeedsModel, bpy.types.Operator):
+class OBJECT_OT_second_life_level_show(bpy.types.Operator):
     """Show one level of detail, or the physics, of the chosen models."""
 
     bl_idname = "object.second_life_level_show"
@@ -41,6 +41,14 @@ class OBJECT_OT_second_life_level_show(NeedsModel, bpy.types.Operator):
         if properties.part == PHYSICS:
             return rpt_("Show the physics over the model, or hide it again")
         return rpt_("Show this level of detail alone, as people far enough away see it")
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need a model."""
+        if not chosen_models(context):
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        return True
 
     def execute(self, context: Any) -> set[str]:
         """Show it; a model without it keeps what it shows."""
@@ -70,7 +78,7 @@ class OBJECT_OT_second_life_level_show(NeedsModel, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
+class OBJECT_OT_second_life_level_make(bpy.types.Operator):
     """Make objects of levels of detail that are missing, as the export would make them."""
 
     bl_idname = "object.second_life_level_make"
@@ -89,7 +97,10 @@ class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
         if not context.scene.is_editable:
             cls.poll_message_set("The scene is linked from another file")
             return False
-        return super().poll(context)
+        if not chosen_models(context):
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        return True
 
     def execute(self, context: Any) -> set[str]:
         """Make it for each of the chosen models that has none, and show it."""

@@ -52,18 +52,6 @@ def chosen_models(context: Any) -> list[ModelObjects]:
     return [index.model(finest) for finest in found]
 
 
-class NeedsModel:
-    """Mixin of operators that work on the chosen models."""
-
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """Need a model."""
-        if not chosen_models(context):
-            cls.poll_message_set("Choose a mesh object")
-            return False
-        return True
-
-
 def parts_of(model: ModelObjects) -> dict[str, list[Any]]:
     """Return the objects that a model's levels and physics are, by what they are; what has no object is not there."""
     shapes = [item for item in (model.physics, *model.hulls, model.base_hull) if item is not None]

@@ -18,7 +18,7 @@ from .export_base import read_parts
 from .export_second_life import last_upload_values
 from .option_properties import values_for
 from .reporting import Messages, conclude, counted
-from .second_life_objects import NeedsModel, chosen_models, imported_from, parts_of, subject_of
+from .second_life_objects import chosen_models, imported_from, parts_of, subject_of
 from .translations import classes_factory
 
 MOST_WATCHED = 100
@@ -58,7 +58,7 @@ class MeshferryWeights(bpy.types.PropertyGroup):
     is_exact: BoolProperty(name="Exact", description="All figures are those of the files that the objects came from")
 
 
-class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
+class OBJECT_OT_second_life_weigh(bpy.types.Operator):
     """Compute the weights of what an upload would hold."""
 
     bl_idname = "object.second_life_weigh"
@@ -67,6 +67,14 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
         "Compute triangles, bytes, weights and land impact of what is selected, with the options of the last export. "
         "The viewer packs meshes anew, so its figures differ by a little"
     )
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need a model."""
+        if not chosen_models(context):
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        return True
 
     def execute(self, context: Any) -> set[str]:
         """Export as far as the assets and keep their figures for the sidebar."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...io_formats.core.errors import MeshferryError
 from .. import interruption
 from ..reporting import Reporter, counted
-from .plan.plan_file import Plan
+from .plan import Plan
 from .tasks import Result, Source, Task, TaskKind
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ class Progress:
             self._bar.stop()
             self._bar = None
 
-    def concerns(self, plan: Plan, output: Path) -> None:
-        """Tell where the works to come lie, which are called by their whole paths then."""
+    def set_plan(self, plan: Plan, output: Path) -> None:
+        """Show whole paths of sources and outputs from now on."""
         self._plan, self._output = plan, output
 
     def note(self, text: str) -> None:

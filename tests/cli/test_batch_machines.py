@@ -12,7 +12,10 @@ from contextlib import ExitStack, suppress
 
 import pytest
 from batch_mills import TO, command, journal_lines, run, shard_journals, write_library, written
-from meshferry.cli.batch.machines import dask_cluster, openjd_bundle
+from meshferry.cli import environment
+from meshferry.cli.batch import plan as plans
+from meshferry.cli.batch.remote import dask, openjd
+from meshferry.cli.batch.tasks import Task
 from meshferry.io_formats.core.errors import MeshferryError
 
 PATIENCE = 60
@@ -164,7 +167,7 @@ def test_a_batch_outlives_its_scheduler(library, cluster, tmp_path):
 
 def test_a_scheduler_that_is_not_there_is_named(tmp_path, meshferry, monkeypatch):
     pytest.importorskip("distributed", reason="dask.distributed is absent")
-    monkeypatch.setattr(dask_cluster, "_CONNECT_SECONDS", 1)
+    monkeypatch.setattr(dask, "_CONNECT_SECONDS", 1)
     write_library(tmp_path / "lib", 1)
     arguments = ["--to", TO, "-o", tmp_path / "out", "--scheduler", "tcp://127.0.0.1:9"]
     done = meshferry("batch", tmp_path / "lib", *arguments)
@@ -192,14 +195,14 @@ def test_without_dask_it_says_how_to_get_it(tmp_path, meshferry, monkeypatch):
 )
 def test_what_stops_every_shard_ends_the_run_in_words(tmp_path, problem, said):
     pytest.importorskip("distributed", reason="dask.distributed is absent")
-    pool = dask_cluster.DaskPool("tcp://x:1", tmp_path, command=("mf", "--x"))
+    pool = dask.DaskPool("tcp://x:1", tmp_path, command=("mf", "--x"))
     with pytest.raises(MeshferryError, match=said):
         pool._reason(problem)
 
 
 def test_what_kills_a_shard_is_said_of_its_files(tmp_path):
     pytest.importorskip("distributed", reason="dask.distributed is absent")
-    pool = dask_cluster.DaskPool("tcp://x:1", tmp_path)
+    pool = dask.DaskPool("tcp://x:1", tmp_path)
     said = pool._reason(subprocess.CalledProcessError(-9, "mf", b"", b"last words\n"))
     assert "SIGKILL" in said and said.endswith("and its shard with it: last words")
 
@@ -209,10 +212,10 @@ def test_what_kills_a_shard_is_said_of_its_files(tmp_path):
     [(1, 1, 1), (12, 2, 6), (24, 2, 10), (24, 8, 3), (1000, 4, 32), (100_000, 16, 200), (5, 100, 1)],
 )
 def test_shards_are_worth_a_start_and_leave_no_thread_idle(count, threads, size):
-    assert dask_cluster.shard_size(count, threads) == size
+    assert dask.shard_size(count, threads) == size
 
 
-def openjd(temporary, *arguments):
+def run_openjd(temporary, *arguments):
     """Run the reference implementation of Open Job Description; return what it printed, as JSON."""
     if importlib.util.find_spec("openjd") is None:
         pytest.skip("Open Job Description is absent: pip install openjd-cli")
@@ -236,7 +239,7 @@ def test_a_job_runs_on_a_farm_that_sees_the_folders_elsewhere(library, tmp_path)
     assert done.returncode == 0 and "a job for 12 files" in done.stdout, done.stderr
     assert written(out) == {}
     template = job / "template.json"
-    openjd(tmp_path, "check", template)
+    run_openjd(tmp_path, "check", template)
     lib.rename(tmp_path / "their lib")
     try:
         rules = [(lib, tmp_path / "their lib"), (out, tmp_path / "their out")]
@@ -245,7 +248,7 @@ def test_a_job_runs_on_a_farm_that_sees_the_folders_elsewhere(library, tmp_path)
             | {"source_path": str(old), "destination_path": str(new)}
             for old, new in rules
         ]
-        ran = openjd(
+        ran = run_openjd(
             tmp_path,
             "run",
             template,
@@ -305,8 +308,7 @@ def test_a_job_is_of_what_is_still_to_do(tmp_path, meshferry):
     bundle = write_job(meshferry, tmp_path, count=0)
     (lines,) = bundle["template"]["steps"][0]["parameterSpace"]["taskParameterDefinitions"]
     assert lines["range"] == "1-1"
-    (line,) = (tmp_path / "job" / "plan" / "plan.jsonl").read_text("ascii").splitlines()
-    assert json.loads(line)[3] == "part1/mill001.mesh"
+    assert [task.target for task in plans.Plan.open(tmp_path / "job" / "plan").tasks()] == ["part1/mill001.mesh"]
     meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--jobs", 1)
     (tmp_path / "job" / "template.json").unlink()
     done = meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "job")
@@ -319,33 +321,30 @@ def test_a_folder_with_something_else_is_no_place_for_a_job(tmp_path, meshferry)
     assert done.status == 2 and "holds 'part0', which does not belong to a job" in done.err
 
 
-def plan_of(tmp_path, roots, count):
-    """Write a plan of files that are not there, as many as asked for; return it."""
-    from meshferry.cli import environment
-    from meshferry.cli.batch.plan.plan_file import BatchFile, Plan, line_of
-    from meshferry.cli.batch.tasks import Task
-
+def write_plan(tmp_path, roots, count):
+    """Write a plan of files that do not exist; return the part of it that a job has."""
     folder = tmp_path / "out" / "meshferry-batch"
     folder.mkdir(parents=True)
-    tasks = [Task(n, n % len(roots), f"{n}.timbermesh", "", f"{n}.mesh", -1, 0) for n in range(count)]
-    (folder / "plan.jsonl").write_bytes(b"".join(map(line_of, tasks)))
-    size = (folder / "plan.jsonl").stat().st_size
-    batch = BatchFile((), TO, ".mesh", environment.version(), tuple(roots), count, size)
-    (folder / "batch.json").write_text(batch.to_json(), "ascii")
-    return Plan.open(folder)
+    with plans.new_plan(folder) as connection:
+        rows = ((n + 1, n % len(roots), f"{n}.timbermesh", "", f"{n}.mesh", -1, 0) for n in range(count))
+        plans.insert_tasks(connection, rows)
+        plans.set_head(connection, plans.PlanHead((), TO, ".mesh", environment.version(), tuple(roots), count))
+    (tmp_path / "job").mkdir()
+    plan = plans.Plan.open(folder)
+    return plan, openjd._write_plan(plan, plan.tasks(), tmp_path / "job")
 
 
 def test_very_many_files_are_at_most_ten_thousand_tasks(tmp_path):
     model = pytest.importorskip("openjd.model", reason="Open Job Description is absent")
     count = 20_001
-    plan = plan_of(tmp_path, [str(tmp_path)], count)
-    job = openjd_bundle.Job(plan, plan.tasks(), tmp_path / "out")
-    assert openjd_bundle.write(job, tmp_path / "job") == count
-    template = json.loads((tmp_path / "job" / "template.json").read_text("ascii"))
+    _, part = write_plan(tmp_path, [str(tmp_path)], count)
+    values = openjd._values(part, tmp_path / "out")
+    template = openjd._template(part, values, ["meshferry"], [], [])
     read = model.decode_job_template(template=template, supported_extensions=["TASK_CHUNKING"])
+    (tmp_path / "job" / "plan").mkdir()
     values = model.preprocess_job_parameters(
         job_template=read,
-        job_parameter_values=json.loads((tmp_path / "job" / "parameters.json").read_text("ascii")),
+        job_parameter_values=values,
         job_template_dir=tmp_path / "job",
         current_working_dir=tmp_path,
     )
@@ -359,15 +358,35 @@ def test_very_many_files_are_at_most_ten_thousand_tasks(tmp_path):
     assert [one.dependsOn for one in collect.dependencies] == ["Convert"]
 
 
-@pytest.mark.slow
-def test_many_folders_of_sources_are_few_parameters(tmp_path):
+def test_several_folders_of_sources_are_one_parameter(tmp_path):
     roots = [str(tmp_path / f"root{number}" / "deep") for number in range(60)]
-    plan = plan_of(tmp_path, roots, 120)
-    assert openjd_bundle.write(openjd_bundle.Job(plan, plan.tasks(), tmp_path / "out"), tmp_path / "job") == 120
-    from meshferry.cli.batch.plan.plan_file import Plan
-
-    moved = Plan.open(tmp_path / "job" / "plan")
+    plan, moved = write_plan(tmp_path, roots, 120)
     assert moved.roots == (str(tmp_path),)
     assert [moved.path_of(task) for task in moved.tasks()] == [plan.path_of(task) for task in plan.tasks()]
     assert [task.target for task in moved.tasks()] == [task.target for task in plan.tasks()]
-    assert moved.batch.digest == plan.batch.digest
+    assert moved.head.digest == plan.head.digest
+
+
+def test_a_material_library_is_a_parameter(tmp_path, meshferry):
+    library = tmp_path / "my materials.blend"
+    bundle = write_job(meshferry, tmp_path, "--to", "blend", "--material-library", library)
+    assert bundle["parameters"]["MaterialLibrary"] == str(library)
+    assert str(library) in bundle["asset_references"]["assetReferences"]["inputs"]["filenames"]
+    for step in bundle["template"]["steps"]:
+        assert "--material-library={{Param.MaterialLibrary}}" in step["script"]["actions"]["onRun"]["args"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "size", "ranges"),
+    [
+        ([0, 1, 2, 3, 4], 2, ["1-2", "3-4", "5-5"]),
+        ([4, 9, 30], 10, ["5-31"]),
+        ([4, 9, 30_000, 30_001], 10, ["5-10", "30001-30002"]),
+        ([], 10, []),
+    ],
+)
+def test_shards_are_ranges_of_the_plan(numbers, size, ranges):
+    tasks = [Task(number, 0, "", "", "", 0, 0) for number in numbers]
+    shards = list(dask.make_shards(tasks, size))
+    assert [f"{shard.lines[0]}-{shard.lines[-1]}" for shard in shards] == ranges
+    assert [task for shard in shards for task in shard.tasks] == tasks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import shutil
 import sys
@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from meshferry.cli.batch.plan import plan_file, planning
-from meshferry.cli.batch.plan.plan_file import BatchFile, Plan
-from meshferry.cli.batch.plan.target_index import TargetIndex
-from meshferry.cli.batch.tasks import BATCH_FILE, PLAN_FILE, STATE_FOLDER, Source, Task
+from meshferry.cli.batch import plan as plan_file
+from meshferry.cli.batch import planning
+from meshferry.cli.batch.plan import Plan, PlanHead, PlannedNames
+from meshferry.cli.batch.tasks import PLAN_FILE, STATE_FOLDER, Source, Task
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
 from meshferry.io_formats.disk.file_names import CAUTIOUS, NameRules
 
-BATCH = BatchFile(("--strict", "--scale=2"), "blend", ".blend", "1.2.3")
+HEAD = PlanHead(("--strict", "--scale=2"), "blend", ".blend", "1.2.3")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
 
 
@@ -34,7 +34,7 @@ def plan(tmp_path: Path) -> Callable[..., Plan]:
     def make(
         *sources: Source, clashes: Any = "refuse", extension: str = ".blend", to: str = "out", rules: Any = CAUTIOUS
     ) -> Plan:
-        return planning.make_plan(iter(sources), tmp_path / to, extension, clashes, BATCH, rules)
+        return planning.make_plan(iter(sources), tmp_path / to, extension, clashes, HEAD, rules)
 
     return make
 
@@ -66,8 +66,8 @@ def test_the_tree_is_kept(plan: Callable[..., Plan], tmp_path: Path) -> None:
     assert fourth.source == "region.oar: assets/x_mesh.llmesh"
     assert fifth.size == -1
     assert found.folder == tmp_path / "out" / STATE_FOLDER
-    assert sorted(os.listdir(found.folder)) == [BATCH_FILE, PLAN_FILE, "targets.u64"]
-    index = TargetIndex(tmp_path / "out")
+    assert os.listdir(found.folder) == [PLAN_FILE]
+    index = PlannedNames(found.path)
     assert all(target in index for target in targets(found)) and "a/lamp.mesh" not in index
 
 
@@ -84,7 +84,7 @@ def test_clashes_are_refused_with_names(plan: Callable[..., Plan], tmp_path: Pat
         "nothing was written",
     ]
     assert str(caught.value) == "; ".join(said)
-    assert not (tmp_path / "out").exists()
+    assert os.listdir(tmp_path / "out" / STATE_FOLDER) == []
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_output_folder_decides_which_names_are_one(
     names = ["ß.mesh", "ss.mesh", "\u00e9.mesh", "e\u0301.mesh", "A.mesh", "a.mesh"]
     found = plan(*map(source, names), clashes="number", rules=rules)
     assert targets(found) == wanted
-    assert all(target in TargetIndex(found.folder.parent) for target in wanted)
+    assert all(target in PlannedNames(found.path) for target in wanted)
     if wanted[-1] == "a_2.blend":
         with pytest.raises(MeshferryError, match=r"/lib/A\.mesh and /lib/a\.mesh would both become A\.blend"):
             plan(*map(source, names), rules=rules)
@@ -121,7 +121,7 @@ def test_the_output_folder_decides_which_names_are_one(
 def test_clashes_are_numbered_in_order(plan: Callable[..., Plan]) -> None:
     names = ["x.mesh", "x_2.mesh", "X.anim", "x.timbermesh", "sub/x.mesh", "x_2.anim", "X_3.mesh", "é.mesh", "É.mesh"]
     made = plan(*(source(name) for name in names), clashes="number")
-    index = TargetIndex(made.folder.parent)
+    index = PlannedNames(made.path)
     assert all(target in index for target in targets(made))
     assert targets(made) == [
         "x.blend",
@@ -166,16 +166,18 @@ def test_each_source_counts_once(plan: Callable[..., Plan], tmp_path: Path) -> N
         found.append(source("other/x.mesh", path="x.mesh", root=str(tmp_path / "link")))
     made = plan(*found)
     assert targets(made) == ["sub/x.blend", "y.blend", "r/1.blend", "r/2.blend"]
-    assert [task.number for task in made.tasks()] == [0, 1, 2, 3]
-    assert made.count == 4
+    assert [task.number for task in made.tasks()] == [0, 2, 4, 5]
+    assert (made.count, made.last_line) == (4, 6)
 
 
 def test_sources_in_the_output_folder_keep_their_names_from_whatever_is_named_later(
     plan: Callable[..., Plan], tmp_path: Path
 ) -> None:
     root = str(tmp_path / "out")
-    plan(source("a/crate.bin", root=root), source("crate.data", root=root), source("lamp.bin"), extension=".gltf")
-    index = TargetIndex(tmp_path / "out")
+    made = plan(
+        source("a/crate.bin", root=root), source("crate.data", root=root), source("lamp.bin"), extension=".gltf"
+    )
+    index = PlannedNames(made.path)
     assert all(name in index for name in ("a/crate.gltf", "a/crate.bin", "crate.data", "lamp.gltf"))
     assert "lamp.bin" not in index
 
@@ -227,19 +229,22 @@ def test_links_between_sources_and_targets(plan: Callable[..., Plan], tmp_path: 
     assert targets(made) == ["z.mesh", "z_3.mesh"]
 
 
-def test_nothing_is_left_of_a_plan_that_failed(plan: Callable[..., Plan], tmp_path: Path) -> None:
+def test_a_plan_is_complete_or_not_there(plan: Callable[..., Plan], tmp_path: Path) -> None:
     def broken() -> Iterator[Source]:
         yield source("a.mesh")
         raise MeshferryError("the list cannot be read")
 
+    folder = tmp_path / "out" / STATE_FOLDER
     for problem in ("before", "after"):
         with pytest.raises(MeshferryError, match="the list"):
-            planning.make_plan(broken(), tmp_path / "deep" / "out", ".blend", "refuse", BATCH)
+            planning.make_plan(broken(), tmp_path / "out", ".blend", "refuse", HEAD)
         if problem == "before":
-            assert list(tmp_path.iterdir()) == []
-            made = plan(source("b.mesh"), to="deep/out")
-    assert targets(Plan.open(made.folder)) == ["b.blend"]
-    assert sorted(os.listdir(made.folder)) == [BATCH_FILE, PLAN_FILE, "targets.u64"]
+            assert os.listdir(folder) == []
+            for name in ("batch.json", "plan.jsonl", "targets.u64"):  # of version 0.1.0
+                (folder / name).write_bytes(b"x")
+            plan(source("b.mesh"))
+    assert targets(Plan.open(folder)) == ["b.blend"]
+    assert os.listdir(folder) == [PLAN_FILE]
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(MeshferryError, match="is a file, not a folder"):
         plan(source("a.mesh"), to="file")
@@ -258,22 +263,16 @@ def test_odd_names_survive(plan: Callable[..., Plan]) -> None:
     assert [task.path for task in made.tasks()] == names
     assert targets(made) == [name.replace(".mesh", ".blend") for name in names]
     assert Plan.open(made.folder).roots == ("/lib\udcff",)
-    assert (made.folder / PLAN_FILE).read_bytes().isascii() and (made.folder / BATCH_FILE).read_bytes().isascii()
 
 
-@pytest.mark.parametrize("block", [100, 1000])
-def test_any_part_of_a_plan(plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    """Works are found by number, across the index and the blocks it is made from."""
-    monkeypatch.setattr(plan_file, "_STEP", 8)
-    monkeypatch.setattr(plan_file, "_BLOCK", block)
-    made = plan(*(source(f"{'x' * (number % 13 + 1)}/{number}.mesh") for number in range(100)))
+def test_any_part_of_a_plan(plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = plan(*(source(f"{'x' * (number % 13 + 1)}/{number}.mesh") for number in range(2100)))
     every = list(made.tasks())
-    assert [task.number for task in every] == list(range(100))
-    for start in range(102):
-        part = list(Plan.open(made.folder).tasks(start, start + 3))
-        assert part == every[start : start + 3]
+    assert [task.number for task in every] == list(range(2100))
+    for start in (0, 1, 998, 999, 1000, 1001, 2098, 2100):
+        assert list(Plan.open(made.folder).tasks(start, start + 3)) == every[start : start + 3]
     assert list(made.tasks(90)) == every[90:]
-    assert list(made.tasks(5, 5)) == list(made.tasks(200, 300)) == []
+    assert list(made.tasks(5, 5)) == list(made.tasks(2200, 2300)) == []
     again = Plan.open(made.folder.parent, roots=["/mnt"])
     assert again.path_of(every[3]) == Path("/mnt/xxxx/3.mesh")
 
@@ -282,66 +281,47 @@ def test_digest_changes_with_all_that_matters() -> None:
     import dataclasses
 
     changed = [{"argv": ("--strict",)}, {"argv": ()}, {"to": "glb"}, {"extension": ".glb"}, {"version": "1.2.4"}]
-    digests = {dataclasses.replace(BATCH, **change).digest for change in changed} | {BATCH.digest}
+    digests = {dataclasses.replace(HEAD, **change).digest for change in changed} | {HEAD.digest}
     assert len(digests) == 6
-    assert dataclasses.replace(BATCH, roots=("/x",), count=3, plan_size=7).digest == BATCH.digest
-    assert BatchFile.from_json(BATCH.to_json()) == BATCH
+    assert dataclasses.replace(HEAD, roots=("/x",), count=3).digest == HEAD.digest
+    # Version 0.1.0 computed this one for its options; its results stay valid.
+    old = PlanHead(("--compression=SMALL",), "timbermesh", ".timbermesh", "0.1.0")
+    assert old.digest == "24c02045a74a824e4cfd87eb55f61125"
 
 
 @pytest.mark.parametrize(
-    "line",
+    "change",
     [
-        '[0,"a.mesh","","a.blend",5]',
-        '[0,"a.mesh","","a.blend",5,6,7]',
-        '[0,"a.mesh","",null,5,6]',
-        '[true,"a.mesh","","a.blend",5,6]',
-        '[1,"a.mesh","","a.blend",5,6]',
-        '[-1,"a.mesh","","a.blend",5,6]',
-        '[0,"a.mesh","","../a.blend",5,6]',
-        '[0,"a.mesh","","x/../../a.blend",5,6]',
-        '[0,"a.mesh","","/a.blend",5,6]',
-        '[0,"a.mesh","","",5,6]',
-        "[" * 100_000,
-        "{}",
-        "\udcff",
-        "",
+        "UPDATE tasks SET target = '../a.blend' WHERE line = 2",
+        "UPDATE tasks SET target = 'x/../../a.blend' WHERE line = 2",
+        "UPDATE tasks SET target = '/a.blend' WHERE line = 2",
+        "UPDATE tasks SET target = '' WHERE line = 2",
+        "UPDATE tasks SET root = 1 WHERE line = 2",
+        "UPDATE tasks SET root = -1 WHERE line = 2",
     ],
 )
-def test_plans_changed_by_hand(plan: Callable[..., Plan], line: str) -> None:
+def test_targets_outside_of_the_output_folder_are_refused(plan: Callable[..., Plan], change: str) -> None:
     made = plan(source("x.mesh"), source("y.mesh"))
-    lines = (made.folder / PLAN_FILE).read_bytes().splitlines()
-    lines[1] = os.fsencode(line)
-    data = b"\n".join([*lines, b""])
-    (made.folder / PLAN_FILE).write_bytes(data)
-    with pytest.raises(FormatError, match=r"plan\.jsonl: The plan has .* bytes instead of"):
-        Plan.open(made.folder)
-    head = json.loads((made.folder / BATCH_FILE).read_text())
-    (made.folder / BATCH_FILE).write_text(json.dumps(head | {"plan_size": len(data)}))
+    with contextlib.closing(plan_file.connect(made.path)) as connection:
+        connection.execute(change)
     tasks = Plan.open(made.folder).tasks()
     assert next(tasks).target == "x.blend"
-    with pytest.raises(FormatError, match=r"plan\.jsonl: Line 2 is not one of a plan"):
+    with pytest.raises(FormatError, match="Line 2 of the plan is not valid"):
         next(tasks)
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"argv": "--strict"}, "'argv' is not a list of texts"),
-        ({"roots": [1]}, "'roots' is not a list of texts"),
-        ({"count": "7"}, "'count' is missing or of another kind"),
-        ({"to": None}, "'to' is missing or of another kind"),
-        ({"count": -1}, "a count is below zero"),
-        (None, "This is not the head of a plan"),
-    ],
-)
-def test_heads_changed_by_hand(plan: Callable[..., Plan], change: dict[str, Any] | None, text: str) -> None:
+@pytest.mark.parametrize("content", [b"", b"not a database" * 100, "DELETE FROM head", "UPDATE head SET json = '[]'"])
+def test_what_is_not_a_plan_is_refused(plan: Callable[..., Plan], tmp_path: Path, content: Any) -> None:
     made = plan(source("x.mesh"))
-    path = made.folder / BATCH_FILE
-    path.write_text("[]" if change is None else json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(FormatError, match=text):
+    if isinstance(content, bytes):
+        made.path.write_bytes(content)
+    else:
+        with contextlib.closing(plan_file.connect(made.path)) as connection:
+            connection.execute(content)
+    with pytest.raises(FormatError, match="This is not a plan of a batch"):
         Plan.open(made.folder)
     with pytest.raises(FormatError, match="There is no plan of a batch here"):
-        Plan.open(made.folder / "nowhere")
+        Plan.open(tmp_path / "nowhere")
 
 
 def test_other_roots_have_to_be_as_many(plan: Callable[..., Plan]) -> None:
@@ -373,7 +353,7 @@ def test_whatever_is_found(found: list[tuple[str, str]], clashes: Any) -> None:
         for _ in range(2):
             try:
                 outcome.append(
-                    list(planning.make_plan(iter(listed), output, ".blend", clashes, BATCH, CAUTIOUS).tasks())
+                    list(planning.make_plan(iter(listed), output, ".blend", clashes, HEAD, CAUTIOUS).tasks())
                 )
             except MeshferryError as problem:
                 outcome.append(str(problem))
@@ -389,7 +369,6 @@ def test_whatever_is_found(found: list[tuple[str, str]], clashes: Any) -> None:
         collides = len({target.casefold() for target in plain.values()}) < len(plain)
         if isinstance(outcome[0], str):
             assert overwrites or (collides and clashes == "refuse")
-            assert not output.exists()
             return
         tasks = outcome[0]
         assert not overwrites and not (collides and clashes == "refuse")

@@ -1,6 +1,5 @@
 """Part of a plan, done by a machine that knows nothing else: which lines, what is skipped, where it stands."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -12,73 +11,38 @@ from batch_mills import ROOT, TO, journal_lines, shard_journals, write_library, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.cli import environment
-from meshferry.cli.batch.machines import ranges, shard_files
+from meshferry.cli.batch.plan import Plan, PlannedNames
+from meshferry.cli.batch.remote import shard
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.disk import locks
 
 
-def expanded(text, count=1000):
-    return list(ranges.numbers(ranges.parse(text, count)))
-
-
 @pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        # the examples of the specification, as far as lines can be meant
-        ("1 - 5", [1, 2, 3, 4, 5]),
-        ("1-5:2", [1, 3, 5]),
-        ("10-15:2,1-5", [1, 2, 3, 4, 5, 10, 12, 14]),
-        ("1-10:4", [1, 5, 9]),
-        # chunks of CONTIGUOUS and NONCONTIGUOUS tasks
-        ("5-5", [5]),
-        ("1,3,7-10:2", [1, 3, 7, 9]),
-        ("9-1:-3", [3, 6, 9]),
-        ("1-3,2-4", [1, 2, 3, 4]),
-    ],
+    ("text", "group", "lines"),
+    [("7", 1, [7]), ("5-5", 1, [5]), (" 3 - 5 ", 1, [3, 4, 5]), ("2-3", 3, [4, 5, 6, 7, 8, 9]), ("4", 3, [10])],
 )
-def test_ranges_are_those_of_open_job_description(text, values):
-    assert expanded(text) == values
+def test_ranges_are_contiguous_chunks_of_open_job_description(text, group, lines):
+    assert list(shard.parse_range(text, 10, group)) == lines
 
 
-@settings(deadline=None)  # the reference is large, and read in the first example
-@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 60), st.integers(1, 7)), min_size=1, max_size=5))
-def test_ranges_stand_for_what_the_reference_reads_in_them(parts):
+@given(st.integers(1, 50), st.integers(0, 60))
+@settings(deadline=None)  # the reference is large, and imported in the first example
+def test_ranges_are_read_as_the_reference_reads_them(first, more):
     model = pytest.importorskip("openjd.model")
-    text = ",".join(f"{first}-{first + more}:{step}" for first, more, step in parts)
-    try:
-        reference = list(model.IntRangeExpr.from_str(text))
-    except model.ExpressionError:  # it refuses overlapping ranges
-        return
-    assert expanded(text) == sorted(reference)
+    text = f"{first}-{first + more}"
+    assert list(shard.parse_range(text, 1000)) == list(model.IntRangeExpr.from_str(text))
 
 
-@settings(deadline=None)
-@given(st.sets(st.integers(1, 200), min_size=1))
-def test_spelt_numbers_are_read_again(values):
-    text = ranges.spelt(sorted(values))
-    assert expanded(text) == sorted(values)
-
-
-def test_neighbours_are_spelt_as_one():
-    assert ranges.spelt([3, 5, 9, 10, 11, 12]) == "3,5,9-12"
-
-
-@pytest.mark.parametrize("text", ["", "a", "1-", "1-3:0", "1,,2", "1-2-3", "1;2", "9" * 5000])
-def test_what_is_no_range_is_refused(text):
+@pytest.mark.parametrize("text", ["", "a", "1-", "1-3:2", "1,5", "1-2-3", "9-1", "-1-3", "9" * 5000])
+def test_other_texts_are_not_ranges(text):
     with pytest.raises(MeshferryError, match="is not a range"):
-        expanded(text)
+        shard.parse_range(text, 1000)
 
 
-@pytest.mark.parametrize("text", ["0-4", "-1-3", "7-11", "11"])
-def test_lines_that_are_not_there_are_refused(text):
+@pytest.mark.parametrize("text", ["0-4", "7-11", "11"])
+def test_lines_past_the_plan_are_refused(text):
     with pytest.raises(MeshferryError, match=r"goes past the plan, whose lines are 1-10"):
-        expanded(text, 10)
-
-
-def test_a_long_list_of_lines_has_a_short_file_name(tmp_path):
-    one, other = ranges.spelt(range(1, 3000, 2)), ranges.spelt(range(1, 3002, 2))
-    names = {shard_files.shard_journals(tmp_path, text)[0].name for text in (one, other, "1-2", "1-20")}
-    assert len(names) == 4 and max(map(len, names)) < 100
+        shard.parse_range(text, 10)
 
 
 @pytest.fixture(scope="module")
@@ -103,15 +67,15 @@ def library(made, tmp_path):
 
 
 def plan_targets(out):
-    return [json.loads(line)[3] for line in (out / "meshferry-batch" / "plan.jsonl").read_text("ascii").splitlines()]
+    return [task.target for task in Plan.open(out).tasks()]
 
 
 def test_a_shard_does_its_lines_and_no_others(library, meshferry):
     _, out = library
-    done = meshferry("batch", "--plan", out, "--range", "2-3,6")
+    done = meshferry("batch", "--plan", out, "--range", "2-4")
     assert done.status == 0, done.err
     targets = plan_targets(out)
-    wanted = [targets[line - 1] for line in (2, 3, 6)]
+    wanted = targets[1:4]
     (name,) = shard_journals(out)
     lines = journal_lines(out, f"shards/{name}")
     assert [line["target"] for line in lines] == wanted
@@ -135,7 +99,7 @@ def test_a_shard_goes_on_where_it_was(library, meshferry):
     (name,) = shard_journals(out)
     path = out / "meshferry-batch" / "shards" / name
     content = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(content[:3]) + content[3][:20])  # killed while it wrote its third line
+    path.write_bytes(b"".join(content[:2]) + content[2][:20])  # killed while it wrote its third line
     before = {name: (out / name).stat().st_mtime_ns for name in written(out)}
     again = meshferry("batch", "--plan", out, "--range", "2-5", "--json")
     assert [entry["target"] for entry in again.entries] == plan_targets(out)[1:5]
@@ -158,9 +122,9 @@ def test_what_the_folder_s_journal_knows_is_not_done_again(library, meshferry):
 
 def test_two_machines_may_do_the_same_shard_at_once(library, meshferry):
     _, out = library
-    first, second, *_ = shard_files.shard_journals(out, "2-3")
+    first, second, *_ = shard.journals(out, range(2, 4))
     first.parent.mkdir(parents=True)
-    with locks.hold(shard_files.lock_of(first)):
+    with locks.hold(shard.lock_of(first)):
         done = meshferry("batch", "--plan", out, "--range", "2-3")
         assert done.status == 0 and second.exists() and not first.exists()
     # Whoever brings them together has every file once, and sees what is missing.
@@ -202,8 +166,8 @@ def test_another_machine_may_see_the_folders_elsewhere(library, tmp_path, meshfe
     done = meshferry("batch", "--plan", plan, "--root", tmp_path / "moved", "-o", elsewhere, "--range", "1-7")
     assert done.status == 0 and not done.err  # there, the broken one is whole
     assert len(written(elsewhere)) == 7 and written(out) == {}
-    # The folder's own plan is not needed there, but the names that it gives away are.
-    assert (elsewhere / "meshferry-batch" / "targets.u64").read_bytes() == (plan / "targets.u64").read_bytes()
+    names = PlannedNames(plan / "plan.sqlite")
+    assert all(target in names for target in plan_targets(out))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +194,8 @@ def test_what_makes_no_sense_is_refused(library, meshferry, arguments, said):
 def test_a_shard_ends_with_who_started_it():
     child = (
         f"import sys, time; sys.path.insert(0, {str(ROOT / 'tests')!r}); import load_package; "
-        "load_package.load_package(); from meshferry.cli.batch.machines import lifeline; lifeline.end_with_parent(); "
+        "load_package.load_package(); from meshferry.cli.batch.remote import parent_watch; "
+        "parent_watch.exit_with_parent(); "
         "print('up', flush=True); time.sleep(60)"
     )
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from meshferry.cli.batch.machines import lifeline
+from meshferry.cli.batch.remote import parent_watch
 from meshferry.cli.batch.report.markup import Links
 from meshferry.cli.batch.workers import resources
 from meshferry.cli.batch.workers.converting import PartNames
@@ -33,12 +33,12 @@ def test_the_watched_process_is_not_a_launcher(monkeypatch, parent, in_environme
         SCRIPT: (DASK, "meshferry.exe"),
         REDIRECTOR: (SCRIPT, "Python.exe"),
     }
-    monkeypatch.setattr(lifeline, "_windows_processes", lambda: processes)
+    monkeypatch.setattr(parent_watch, "_windows_processes", lambda: processes)
     monkeypatch.setattr(os, "getppid", lambda: parent)
     monkeypatch.setattr(sys, "executable", "env/Scripts/python.exe")
     monkeypatch.setattr(sys, "prefix", "env" if in_environment else sys.base_prefix)
     monkeypatch.setattr(sys, "platform", "win32")
-    assert lifeline._starter() == watched
+    assert parent_watch._process_to_watch() == watched
 
 
 def test_the_memory_of_a_process_on_windows(monkeypatch):

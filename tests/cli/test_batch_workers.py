@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from batch_stand_ins import make_task, plan_of
 from boxes import make_box
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,15 +31,21 @@ def make_converter(library, output):
     from meshferry.cli.batch.workers.messages import Setup
 
     made = []
+    plan = output / "meshferry-batch" / "plan.sqlite"
 
     def make(extension, *argv):
         session = ThreadLimitedSession()
         made.append(session)
-        return Converter(Setup(argv, extension, str(output), (str(library),)), session)
+        return Converter(Setup(argv, extension, str(output), (str(library),), str(plan)), session)
 
     yield make
     for session in made:
         session.__exit__(None, None, None)
+
+
+def reserve(output, targets):
+    """Write a plan with these targets."""
+    plan_of(output, [make_task(number, target) for number, target in enumerate(targets)])
 
 
 def task_of(path, target, *, member="", known_hash="", content=None, size=100):
@@ -123,13 +130,10 @@ def test_what_is_in_an_archive(make_converter, library, output):
 
 
 def test_parts_are_named_after_their_source_and_never_as_another_target(make_converter, library, output):
-    from meshferry.cli.batch.plan.target_index import target_hash, write_index
-
     pytest.importorskip("google.protobuf")
     write_mesh(library / "house.timbermesh", "door", "lid.top", "Roof")
     targets = ["house.mesh", "House.Door.mesh", "other/house.Roof.mesh"]
-    (output / "meshferry-batch").mkdir(parents=True)
-    write_index(output, map(target_hash, targets))
+    reserve(output, targets)
     result = make_converter("mesh").convert(task_of("house.timbermesh", "house.mesh"))
     assert result.error == ""
     assert result.outputs == ["house.door_2.mesh", "house.lid_top.mesh", "house.Roof.mesh"]
@@ -138,7 +142,6 @@ def test_parts_are_named_after_their_source_and_never_as_another_target(make_con
 
 
 def test_a_set_does_not_write_over_the_target_of_another(make_converter, library, output):
-    from meshferry.cli.batch.plan.target_index import target_hash, write_index
     from meshferry.cli.batch.tasks import Status
 
     write_mesh(library / "house.mesh")
@@ -147,8 +150,7 @@ def test_a_set_does_not_write_over_the_target_of_another(make_converter, library
     assert alone.status is Status.DONE and alone.outputs[-1] == "house.dae"
     beside = alone.outputs[:-1]
     assert beside, "the levels of detail are files of their own"
-    (output / "meshferry-batch").mkdir()
-    write_index(output, map(target_hash, ["house.dae", beside[0]]))
+    reserve(output, ["house.dae", beside[0]])
     before = (output / beside[0]).read_bytes()
     refused = make_converter("dae").convert(task_of("house.mesh", "house.dae"))
     assert refused.status is Status.FAILED and beside[0] in refused.error
@@ -156,32 +158,29 @@ def test_a_set_does_not_write_over_the_target_of_another(make_converter, library
 
 
 def test_a_set_does_not_write_over_a_source_behind_a_link(make_converter, library, output):
-    from meshferry.cli.batch.plan.target_index import target_hash, write_index
     from meshferry.cli.batch.tasks import Status
 
     write_mesh(library / "house.mesh")
-    (output / "meshferry-batch").mkdir(parents=True)
-    (output / "real").mkdir()
+    (output / "real").mkdir(parents=True)
     (output / "link").symlink_to("real")
-    write_index(output, map(target_hash, ["link/house.dae", "real/house_PHYS.dae"]))
+    reserve(output, ["link/house.dae", "real/house_PHYS.dae"])
     refused = make_converter("dae").convert(task_of("house.mesh", "link/house.dae"))
     assert refused.status is Status.FAILED and "house_PHYS.dae" in refused.error
     assert not any((output / "real").iterdir())
 
 
-def test_the_index_of_targets(tmp_path):
-    from meshferry.cli.batch.plan.target_index import TargetIndex, target_hash, write_index
+def test_the_names_of_a_plan(tmp_path):
+    from meshferry.cli.batch.plan import PlannedNames
 
-    assert "a.mesh" not in TargetIndex(tmp_path)
-    (tmp_path / "meshferry-batch").mkdir()
-    write_index(tmp_path, [])
-    assert "a.mesh" not in TargetIndex(tmp_path)
+    path = tmp_path / "meshferry-batch" / "plan.sqlite"
+    assert "a.mesh" not in PlannedNames(path)
+    reserve(tmp_path, [])
+    assert "a.mesh" not in PlannedNames(path)
     names = [f"set/Thing {number}.mesh" for number in range(1000)] + ["odd\udcff.mesh", "Straße.mesh"]
-    write_index(tmp_path, map(target_hash, names))
-    index = TargetIndex(tmp_path)
+    reserve(tmp_path, names)
+    index = PlannedNames(path)
     assert all(name in index and name.upper() in index for name in names)
     assert not any(f"set/Thing {number}.anim" in index for number in range(1000))
-    assert (tmp_path / "meshferry-batch" / "targets.u64").stat().st_size == 8 * len(names)
 
 
 def test_what_one_file_has_seen_is_nothing_to_the_next(make_converter, library, output):

@@ -105,7 +105,7 @@ def install():
         return on_message(*arguments)
     pool._on_message = signalled
 """,
-        "meshferry.cli.batch.running",
+        "meshferry.cli.batch.runner",
     )
     done = run_script(*command, **temporary)
     assert (done.status, "Traceback" in done.err) == (143, False), done.err

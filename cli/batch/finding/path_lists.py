@@ -35,7 +35,10 @@ def lines(name: str) -> Iterator[str]:
         try:
             stream = _opened(name, opened)
             for number in itertools.count(1):
-                with interruption.raising():  # another program may take its time
+                if name == STANDARD_INPUT:
+                    with interruption.raising():  # another program may take its time
+                        line = stream.readline(_LONGEST_LINE)
+                else:
                     line = stream.readline(_LONGEST_LINE)
                 if not line:
                     return

@@ -27,7 +27,7 @@ from ...conversions.file_naming import FileNames
 from ...conversions.outcomes import Outcome
 from ...inputs import file_key
 from ...reporting import cause, plain
-from ..plan.target_index import TargetIndex
+from ..plan import PlannedNames
 from ..tasks import LoadedTask, Result, Status, Task, TaskKind
 from .messages import Setup
 from .resources import limited_cores
@@ -74,7 +74,7 @@ class Converter:
         self._extension, self._format = known_kind(setup.extension)
         self._output = Path(setup.output).absolute()
         self._roots = tuple(Path(root) for root in setup.roots)
-        self._index = TargetIndex(self._output)
+        self._index = PlannedNames(Path(setup.plan))
         self._session = session
 
     def prepare(self) -> None:
@@ -152,7 +152,7 @@ class PartNames(FileNames):
     Other processes name files at the same time, so a name follows from the source's own target and the plan alone.
     """
 
-    def __init__(self, target: Path, output: Path, index: TargetIndex) -> None:
+    def __init__(self, target: Path, output: Path, index: PlannedNames) -> None:
         super().__init__(PathTable())
         self._target = target
         self._output = output

@@ -28,6 +28,8 @@ class Setup:
     """The output folder."""
     roots: tuple[str, ...]
     """The folders that ``Task.root`` counts."""
+    plan: str = ""
+    """Path of the plan file; without one, all names are free."""
 
 
 def encode(header: dict[str, Any], content: bytes | None = None) -> bytes:

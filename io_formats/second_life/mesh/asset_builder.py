@@ -1,4 +1,4 @@
-"""Prepared model -> assets (formats page, sections 2 to 6): levels, rig and physics, quantised."""
+"""A prepared model -> assets (formats page, sections 2 to 6): levels, rig, physics, quantised."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ from .physics_block import MOST_HULLS, Hulls
 
 _FULL = 65535
 _UNNAMED = re.compile(r"_face_\d+$|^$")
-"""Material names that do not come from a file."""
+"""Names of materials that come from no file."""
 _ROUNDING = 0.51 / _FULL
-"""Share of a range by which values rounded to it may be outside of it."""
+"""Share of a range by which what was rounded to it may lie outside."""
 
 
 @dataclass
 class BuiltAsset:
-    """An asset of a model or of one of its parts."""
+    """An asset of a model: the whole of it, or one of its parts."""
 
     asset: Asset
     placement: Placement
     materials: list[str]
-    """Material name of each face; may be empty."""
+    """Name of the material of each face; may be empty."""
     submodel: int
-    """0, or 1, 2 … for the further parts of a model with more than 8 faces."""
+    """0; of the further parts of a model of more than 8 faces 1, 2 …"""
 
 
 def build(prepared: Prepared, number: int, warn: Warn, *, keeps_physics: bool = False) -> BuiltAsset:
     """Return one of a model's assets.
 
-    Blocks are those of a native asset, in the viewer's order. Missing levels repeat the next finer one, the base hull
-    is generated, and ``physics_mesh`` is left out if there are hulls. Models exported as imported are not completed.
+    Blocks are those of a native asset, in the viewer's order. Missing levels are the next finer one again, the hull
+    around everything is made, ``physics_mesh`` is left out beside hulls; models as imported get nothing of that.
 
     Parameters
     ----------
     number:
-        Index in ``prepared.submodels``; parts beyond the first have no hulls.
+        Place in ``prepared.submodels``; parts beyond the first have no hulls.
     warn:
-        Called with each warning, without the model's name.
+        Is told what is left out, without the model's name.
     keeps_physics:
-        Write the physics mesh also if there are hulls.
+        Write the physics mesh beside hulls, too.
 
     Raises
     ------
     ExportError
-        A value cannot be stored.
+        A value that no number of the file can hold.
     """
     return _Builder(prepared, number, warn, keeps_physics).built
 
@@ -105,15 +105,14 @@ class _Builder:
             header["submodel_id"] = kept.number
         materials = [prepared.materials[number] for number in self.faces]
         if self.as_imported and not all(_UNNAMED.search(material) for material in materials):
-            # names from the imported file; otherwise names are derived from the face's number
-            header["material_list"] = materials
+            header["material_list"] = materials  # its file named them; others get names made of the face's number
         asset = Asset(header, {name: blocks[name] for name in BLOCKS if name in blocks})
         self.built = BuiltAsset(asset, self.placement, materials, number)
 
     # -- levels ---------------------------------------------------------------------------------
 
     def level(self, faces: Sequence[FaceArrays], *, is_physics: bool = False) -> list[Face]:
-        """Quantise the faces of a level: all positions over one range, or over their imported ranges."""
+        """Quantise the faces of a level, all positions over one range, or those that they came with."""
         points = [self.placement.normalised(face.positions) for face in faces]
         held = [some for some in points if len(some)]
         shared = domains.bounds(np.concatenate(held)) if held else np.zeros((2, 3))
@@ -133,7 +132,7 @@ class _Builder:
                 stored.uv_domain = domains.bounds(face.uvs) if uv_range is None else uv_range
                 with np.errstate(over="ignore"):
                     if not np.isfinite(np.diff(stored.uv_domain.astype(np.float32), axis=0)).all():
-                        raise ExportError(f"{self.name}: its UVs are beyond the numbers that the file can hold")
+                        raise ExportError(f"{self.name}: its UVs reach further than numbers of the file do")
                 stored.uvs = quantise(face.uvs, stored.uv_domain)
         if self.prepared.rig is not None and not is_physics:
             self.weights(stored, face, self.prepared.rig)
@@ -143,7 +142,7 @@ class _Builder:
         return stored
 
     def kept_range(self, stored: tuple[float, ...] | None, values: FloatArray) -> Matrix | None:
-        """Return the imported range of a face, or None if it no longer contains all values."""
+        """Return the range that the file had of a face, where it still holds all values."""
         if not self.as_imported or stored is None:
             return None
         domain = np.array(stored, np.float32).astype(np.float64).reshape(2, -1)
@@ -153,7 +152,7 @@ class _Builder:
         return domain
 
     def weights(self, stored: Face, face: FaceArrays, rig: Rig) -> None:
-        """Add weights in 65535ths, the strongest first; vertices without weights follow the first joint."""
+        """Add weights in 65535ths, the strongest first; what no joint moves, the first one does."""
         count = len(face.positions)
         indices, values = np.zeros((count, 4), np.uint8), np.zeros((count, 4), np.uint16)
         if face.joint_indices is not None and face.joint_weights is not None:
@@ -186,10 +185,10 @@ class _Builder:
     # -- physics --------------------------------------------------------------------------------
 
     def hulls(self) -> Hulls:
-        """Return the hulls of the model, quantised over one range."""
+        """Return the hulls that there are, quantised over one range."""
         nodes = self.model.hulls
         if len(nodes) > MOST_HULLS:
-            self.warn(f"{len(nodes)} hulls, but at most {MOST_HULLS} are possible; the others were left out")
+            self.warn(f"{len(nodes)} hulls, at most {MOST_HULLS} are possible; the others were left out")
             nodes = nodes[:MOST_HULLS]
         points = [self.hull_points(node) for node in nodes]
         base = self.model.base_hull
@@ -220,7 +219,7 @@ class _Builder:
         return few
 
     def hull_range(self, nodes: Sequence[Node], points: FloatArray) -> Matrix:
-        """Return the range of all hull points: the imported one if it still contains them."""
+        """Return the range of all hull points: the one they came with, where it still holds them."""
         for node in nodes if self.as_imported else ():
             for surface in node.mesh.surfaces if node.mesh is not None else ():
                 if surface.position_domain is not None:
@@ -231,7 +230,7 @@ class _Builder:
         return domains.bounds(points)
 
     def add_base(self, hulls: Hulls, levels: Sequence[list[FaceArrays] | None]) -> None:
-        """Generate the base hull from the hulls, or else from the first of physics mesh, low, medium, high level."""
+        """Make the hull around everything: of the hulls, else of the physics mesh, low, medium, high, in this order."""
         if hulls.hulls:
             source = np.concatenate([self.hull_points(node) for node in self.model.hulls[:MOST_HULLS]])
         else:
@@ -251,5 +250,5 @@ class _Builder:
 
 
 def material_list(built: BuiltAsset, name: str) -> list[str]:
-    """Return a name for each face of an asset, including faces without a material."""
+    """Return a name for each face of an asset, also for those without a material."""
     return [material or f"{name}_face_{number}" for number, material in enumerate(built.materials, 1)]

@@ -1,4 +1,4 @@
-"""Go through a list of files with a pool that does nothing: what planning, journal and summary cost.
+"""Go through a list of files with a pool that does nothing: what planning, state and summary cost.
 
     python tests/bench/meshbench/million.py FOLDER COUNT
 
@@ -38,8 +38,8 @@ def main(folder: Path, count: int) -> dict[str, float]:
     batch = {
         name.rpartition(".")[2]: importlib.import_module(f"{package}.cli.batch.{name}")
         for name in (
-            *("driver", "progress", "summary", "tasks", "workers.resources"),
-            *("finding.sources", "journal.journal", "plan.plan_file", "plan.planning"),
+            *("runner", "progress", "summary", "tasks", "workers.resources"),
+            *("finding.sources", "state", "plan", "planning"),
         )
     }
     reporting = importlib.import_module(f"{package}.cli.reporting")
@@ -50,15 +50,15 @@ def main(folder: Path, count: int) -> dict[str, float]:
     output = folder / "out"
     output.mkdir()
     begun = time.perf_counter()
-    asked = batch["plan_file"].BatchFile((), "blend", ".blend", "0")
-    with batch["journal"].Journal(output) as journal, batch["progress"].Progress(reporting.Reporter(quiet=True)) as bar:
+    head = batch["plan"].PlanHead((), "blend", ".blend", "0")
+    with batch["state"].State(output) as state, batch["progress"].Progress(reporting.Reporter(quiet=True)) as bar:
         found = batch["sources"].find([], (".mesh",), lists=[str(listed)], base=str(folder), leave_out=output)
-        plan = batch["planning"].make_plan(found, output, ".blend", "refuse", asked)
-        journal.start(plan.batch.digest)
+        plan = batch["planning"].make_plan(found, output, ".blend", "refuse", head)
+        state.start(plan)
         pool = EmptyPool(batch["tasks"].Result, batch["tasks"].Status)
-        totals = batch["driver"].run(plan, journal, pool, output=output, progress=bar)
-        journal.compact()
-        ending = batch["summary"].Ending(totals, plan.count, time.perf_counter() - begun, journal.path)
+        totals = batch["runner"].Run(state, plan, output=output, progress=bar).convert(pool, count)
+        state.compact()
+        ending = batch["summary"].Summary(totals, plan.count, time.perf_counter() - begun, state.journal_path)
         assert ending.text() and plan.count == count
     seconds = time.perf_counter() - begun
     return {"seconds": seconds, "peak": _own_peak() or batch["resources"].peak_memory()}

@@ -1,4 +1,4 @@
-"""A process that ends with the one that started it, however that ended."""
+"""A watch that ends this process when its parent process ends."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import time
 
 _POLL_SECONDS = 0.5
 ORPHANED = 75
-"""Exit status of a process whose parent is gone: EX_TEMPFAIL of sysexits, the work is done again elsewhere."""
+"""Exit status after the end of the parent: EX_TEMPFAIL of sysexits, as the scheduler repeats the shard elsewhere."""
 _SCRIPT_LAUNCHER = "meshferry.exe"
 """Program that pip makes on Windows for the command: it starts Python and waits."""
 
 
-def end_with_parent() -> None:
+def exit_with_parent() -> None:
     """End this process, at once and without a message, when its parent ends.
 
     Its own worker processes end with it in the same way; files are written whole or not at all.
     """
-    threading.Thread(target=_watch, args=(_starter(),), name="lifeline", daemon=True).start()
+    threading.Thread(target=_watch, args=(_process_to_watch(),), name="parent watch", daemon=True).start()
 
 
-def _starter() -> int:
-    """Return the number of the process to watch: the parent, on Windows the first ancestor that is not a launcher.
+def _process_to_watch() -> int:
+    """Return the id of the process to watch: the parent; on Windows, the first ancestor that is not a launcher.
 
     There the ``python.exe`` of a virtual environment starts the real Python and waits. It outlives the process that
     started it, so watching it would never end this process.
@@ -43,7 +43,7 @@ def _starter() -> int:
 
 
 def _windows_processes() -> dict[int, tuple[int, str]]:
-    """Return the parent's number and the program's file name of each process of Windows, by number."""
+    """Return the parent's id and the program's file name of each process of Windows, by id."""
     import ctypes
 
     class Entry(ctypes.Structure):

@@ -1,4 +1,4 @@
-"""Batches past one machine: the arguments, and which of them make sense together."""
+"""Arguments for batches on several machines."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import sys
 from ....io_formats.core.errors import MeshferryError
 
 WITH_PARENT = "--end-with-parent"
-"""What a shard is told that nobody would wait for if the one who started it were gone."""
+"""Flag of shards that end with the process that started them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for clusters and farms, and those that their machines are started with."""
+    """Add the arguments for clusters and farms, and those for their machines."""
     group = parser.add_argument_group("many machines, which see the same folders")
     group.add_argument(
         "--scheduler", metavar="ADDRESS", help="convert on the workers of this dask scheduler, such as tcp://farm:8786"
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("one of many machines; farms use these")
     group.add_argument("--plan", metavar="FOLDER", help="do part of the plan in this folder; no SOURCE and no --to")
-    group.add_argument("--range", metavar="LINES", help="the lines of the plan to do, such as 1-50 or 1,5,7-9")
+    group.add_argument("--range", metavar="LINES", help="the lines of the plan to do, such as 1-50")
     group.add_argument(
         "--lines", type=_count, default=1, metavar="N", help="lines that a number of --range stands for (default: 1)"
     )
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where a folder of sources lies on this machine; once for each in the plan, in its order",
     )
     group.add_argument(
-        "--collect", action="store_true", help="bring together what the machines noted down, when all lines are done"
+        "--collect", action="store_true", help="merge the results of all machines, after the last line is done"
     )
     group.add_argument(WITH_PARENT, action="store_true", help=argparse.SUPPRESS)
 
@@ -53,7 +53,7 @@ def worker_command(arguments: argparse.Namespace) -> tuple[str, ...]:
     Raises
     ------
     MeshferryError
-        There are none, or a quotation mark is left open.
+        There are none, or a quotation mark is not closed.
     """
     is_windows = sys.platform == "win32"  # where backslashes are parts of paths
     try:
@@ -66,18 +66,18 @@ def worker_command(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def shard_options(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the arguments that every shard of a run takes from it."""
+    """Return the arguments for every shard of a run."""
     options = [f"--time-limit={arguments.time_limit:g}", f"--recycle={arguments.recycle}"]
     return (*options, *(["--checksum"] if arguments.checksum else []))
 
 
-def require_sense(arguments: argparse.Namespace) -> None:
-    """Refuse arguments that make no sense together.
+def require_consistent(arguments: argparse.Namespace) -> None:
+    """Refuse contradictory arguments.
 
     Raises
     ------
     MeshferryError
-        They do not.
+        They contradict each other.
     """
     if arguments.plan is None:
         for flag in ("range", "root", "collect"):

@@ -1,12 +1,10 @@
-"""A batch on the machines of a dask cluster: the workers of its pool are shards, which the scheduler hands out.
+"""A batch on the machines of a dask cluster, in shards: contiguous ranges of the plan.
 
-A task of dask starts ``meshferry batch --plan … --range …`` on the worker it comes to, as a process of its own: what
-brings Blender down costs the shard's file, never the worker. The task is :func:`subprocess.run` itself, so that nothing
-of this package has to be sent, or to be importable under the same name elsewhere; the workers need the command, and to
-see the output folder and the sources under the same paths.
+A shard is a process ``meshferry batch --plan … --range …`` on a dask worker, so that a crash of Blender costs a file,
+not the worker. The function that dask runs is :func:`subprocess.run`, so nothing of this package is sent or has to be
+importable; the workers need the command, and the output folder and the sources under the same paths.
 
-What a shard did stands in its own journal in ``meshferry-batch/shards/`` until the driver has it. If the driver or the
-scheduler goes away, the next run takes those over.
+If driver or scheduler go away, the next run merges the journals of the shards.
 """
 
 from __future__ import annotations
@@ -29,25 +27,27 @@ from typing import Any
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ... import environment, interruption
 from ...reporting import one_line
-from ..journal import journal_entry
+from .. import journal
 from ..tasks import LoadedTask, Result, Status, Task
 from ..workers.worker_process import death
-from . import ranges, shard_files
-from .machine_arguments import WITH_PARENT
+from . import shard as shard_journals
+from .arguments import WITH_PARENT
 
 LONGEST_SHARD = 200
-"""Files: what a lost machine has done in vain at most, and a few seconds of work, against the second of a start."""
+"""Files: a lost machine loses up to this many; converting them takes long compared with the start of a process."""
 SHORTEST_SHARD = 10
-"""Fewer are not worth a start, unless threads would have nothing to do."""
+"""Fewer files are not worth the start of a process, unless threads would idle."""
 SHARDS_A_THREAD = 8
-"""So that all threads end at about the same time."""
+"""Shards for each thread, so that all threads end at about the same time."""
+_LONGEST_RANGE = 10 * LONGEST_SHARD
+"""Lines that a shard spans."""
 _AHEAD = 2
-"""Shards a thread that the scheduler has: a thread never waits for the driver."""
+"""Shards for each thread that the scheduler has, so that threads do not wait for the driver."""
 _RETRIES = 2
 _CONNECT_SECONDS = 20
 _LOOK_SECONDS = 30
 _LONELY_SECONDS = 300
-"""How long all workers may be away: machines that start anew come back."""
+"""Time without any worker: machines may restart."""
 _LAST_WORDS = 300
 _GO_ON = "What was done is kept: run the same command again to go on"
 
@@ -55,12 +55,12 @@ _GO_ON = "What was done is kept: run the same command again to go on"
 @dataclass(frozen=True, slots=True)
 class _Shard:
     tasks: tuple[Task, ...]
-    text: str
-    """Their lines of the plan, as ``--range`` takes them."""
+    lines: range
+    """Lines of the plan from the first to the last task; the shard skips lines that are already done."""
 
 
 class DaskPool:
-    """The machines of a dask cluster, used as :class:`..workers.pool.Pool` uses the processes of this one.
+    """The machines of a dask cluster, with the interface of :class:`..workers.pool.Pool`.
 
     Parameters
     ----------
@@ -114,20 +114,20 @@ class DaskPool:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A scheduler that is gone cannot be taken leave of.
+        # Ignore errors: the scheduler may already be down.
         with contextlib.suppress(Exception):
             self._client.close(timeout=_CONNECT_SECONDS)
         self._client = None
         self._held.close()
 
     def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
-        """Do all tasks; yield what became of each, a shard at a time, in the order in which they end.
+        """Do all tasks; yield their results, a shard at a time, in the order in which they end.
 
         Raises
         ------
         MeshferryError
-            The scheduler or all workers have gone away, or shards cannot run where they came to. What was done is in
-            the journal, or in those of the shards.
+            The scheduler or all workers have gone away, or the workers cannot run shards. All results are in the state
+            or in the journals of the shards.
         """
         shards = self._shards(tasks)
         running: dict[Any, _Shard] = {}
@@ -140,7 +140,7 @@ class DaskPool:
                 for future in self._ended(running):
                     shard = running.pop(future)
                     yield from self._results(future, shard)
-                    shard_files.remove(self._output, shard.text)
+                    shard_journals.remove_journals(self._output, shard.lines)
         finally:
             if running:
                 with contextlib.suppress(Exception):
@@ -152,7 +152,7 @@ class DaskPool:
         Raises
         ------
         MeshferryError
-            Nobody is left who could do them.
+            The scheduler or all workers have gone away.
         """
         lonely_since = None
         while True:
@@ -170,31 +170,36 @@ class DaskPool:
                 raise MeshferryError(f"All workers of the dask scheduler at {self._address} have gone away. {_GO_ON}")
 
     def _shards(self, loading: Iterable[LoadedTask]) -> Iterator[_Shard]:
-        """Put conversions together, fewer at a time where there are too few for all threads."""
+        """Group tasks into shards, small ones if there are few tasks for all threads."""
         loading = iter(loading)
         while True:
             threads = self._threads()
             tasks = [loaded.task for loaded in itertools.islice(loading, threads * SHARDS_A_THREAD * LONGEST_SHARD)]
             if not tasks:
                 return
-            size = shard_size(len(tasks), threads)
-            for start in range(0, len(tasks), size):
-                part = tuple(tasks[start : start + size])
-                yield _Shard(part, ranges.spelt(sorted(task.number + 1 for task in part)))
+            yield from make_shards(tasks, shard_size(len(tasks), threads))
 
     def _threads(self) -> int:
-        """Return how many shards can run at once, now; where no worker has come yet, one."""
+        """Return how many shards can run at once now; 1 if no worker has connected yet."""
         return sum(self._workers().values()) or 1
 
     def _workers(self) -> dict[str, int]:
         """Return the threads of each worker by its address."""
         try:
             return dict(self._client.nthreads())
-        except Exception:  # noqa: BLE001 (whatever it is, the next future tells of it)
+        except Exception:  # noqa: BLE001 (the next future raises it)
             return {}
 
     def _submit(self, shard: _Shard) -> Any:
-        arguments = ["batch", "--plan", str(self._output), "--range", shard.text, "--json", WITH_PARENT]
+        arguments = [
+            "batch",
+            "--plan",
+            str(self._output),
+            "--range",
+            f"{shard.lines[0]}-{shard.lines[-1]}",
+            "--json",
+            WITH_PARENT,
+        ]
         command = [*self._command, *arguments, *self._options]
         return self._client.submit(
             subprocess.run,
@@ -208,26 +213,27 @@ class DaskPool:
         )
 
     def _results(self, future: Any, shard: _Shard) -> Iterator[Result]:
-        """Yield what became of the works of a shard that ended, well or not."""
+        """Yield the results of a shard that has ended."""
         problem = future.exception()
         if problem is None:
             lines = future.result().stdout.splitlines()
-            reason = "Its shard ended without a word of it"  # no shard of the same Meshferry does
+            reason = "Its shard ended without a result for it"
         else:
             reason = self._reason(problem)
-            lines = shard_files.lines(self._output, shard.text)
-        told = {entry.target: entry for line in lines if (entry := journal_entry.parse(line)) is not None}
+            paths = shard_journals.journals(self._output, shard.lines)
+            lines = [line for path in paths for line in journal.read_lines(path)]
+        entries = {entry.target: entry for line in lines if (entry := journal.parse(line)) is not None}
         for task in shard.tasks:
-            entry = told.get(task.target)
-            yield entry.told(task) if entry is not None else Result(task, Status.CRASHED, error=reason)
+            entry = entries.get(task.target)
+            yield entry.to_result(task) if entry is not None else Result(task, Status.CRASHED, error=reason)
 
     def _reason(self, problem: BaseException) -> str:
-        """Say why a shard died.
+        """Return why a shard died.
 
         Raises
         ------
         MeshferryError
-            It could not run at all, and neither can the others.
+            It could not run at all, and neither can others.
         """
         if isinstance(problem, FileNotFoundError):
             raise MeshferryError(
@@ -252,8 +258,18 @@ class DaskPool:
         return f"dask.distributed {self._distributed.__version__}"
 
 
+def make_shards(tasks: Sequence[Task], size: int) -> Iterator[_Shard]:
+    """Yield shards of up to ``size`` tasks that are not far apart in the plan."""
+    start = 0
+    for end in range(1, len(tasks) + 1):
+        if end == len(tasks) or end - start == size or tasks[end].number - tasks[start].number >= _LONGEST_RANGE:
+            lines = range(tasks[start].number + 1, tasks[end - 1].number + 2)
+            yield _Shard(tuple(tasks[start:end]), lines)
+            start = end
+
+
 def shard_size(count: int, threads: int) -> int:
-    """Return how many of ``count`` files go into a shard."""
+    """Return the number of tasks in a shard, of ``count`` tasks."""
     share = -(-count // threads)
     return min(max(-(-share // SHARDS_A_THREAD), min(share, SHORTEST_SHARD)), LONGEST_SHARD)
 
@@ -274,7 +290,7 @@ def _library() -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep dask's own reports of lost connections out of the output: they are said once, in words."""
+    """Silence dask's own reports of lost connections, which this module reports once."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]

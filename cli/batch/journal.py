@@ -1,0 +1,203 @@
+"""JSON lines for finished tasks: ``journal.jsonl`` for other programs, and journals of shards on other machines."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.disk.atomic_write import refusal
+from .. import environment
+from .tasks import Result, Status, Task
+
+HEADER_START = b'{"journal":'
+_ENTRY_START = b'{"target":'
+AFTER_TARGET = b',"source":'
+"""Follows the target in a line; not part of any target, where quotation marks are escaped."""
+_VERSION = 1
+_SYNC_SECONDS = 5.0
+"""Interval of ``fsync``: the results of this time are lost in a power cut, and converted again."""
+encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
+
+
+@dataclass(slots=True)
+class Entry:
+    """One line of a journal; the fields are the keys of the line, in this order."""
+
+    target: str
+    source: str
+    """Path below its root; for a member of an archive, the archive's path."""
+    member: str
+    size: int
+    modified: int
+    """Size and date of the source, as in :class:`Task`."""
+    hash: str
+    options: str
+    """Digest of everything but the source that affects the output."""
+    result: str
+    """A value of :class:`Status`."""
+    outputs: dict[str, int]
+    """Files written, below the output folder, and their sizes in bytes; -1 if a file was already gone."""
+    warnings: list[str]
+    facts: dict[str, Any]
+    error: str
+    seconds: float
+    attempts: int
+    time: str
+    """End of the task, UTC, such as ``2026-01-31T12:00:00Z``."""
+
+    def line(self) -> bytes:
+        """Return the line with its line break, in ASCII: lone surrogates in names are escaped."""
+        return encode({name: getattr(self, name) for name in self.__slots__}).encode("ascii") + b"\n"
+
+    def to_result(self, task: Task) -> Result:
+        """Return the result that this entry was made from."""
+        return Result(
+            task,
+            Status(self.result),
+            hash=self.hash,
+            outputs=list(self.outputs),
+            warnings=self.warnings,
+            facts=self.facts,
+            error=self.error,
+            seconds=self.seconds,
+            attempts=self.attempts,
+        )
+
+
+def entry_of(result: Result, options: str, output: Path) -> Entry:
+    """Return the entry of a result, with the present sizes of its outputs."""
+    task, folder = result.task, str(output)
+    return Entry(
+        target=task.target,
+        source=task.path,
+        member=task.member,
+        size=task.size,
+        modified=task.modified,
+        hash=result.hash,
+        options=options,
+        result=result.status.value,
+        outputs={name: _file_size(os.path.join(folder, name)) for name in result.outputs},
+        warnings=result.warnings,
+        facts=result.facts,
+        error=result.error,
+        seconds=round(result.seconds, 4),
+        attempts=result.attempts,
+        time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    )
+
+
+def outputs_exist(outputs: Mapping[str, int], output: Path | str) -> bool:
+    """Return whether there are outputs and all of them exist with the recorded size."""
+    folder = str(output)
+    return bool(outputs) and all(
+        size >= 0 and _file_size(f"{folder}{os.sep}{name}") == size for name, size in outputs.items()
+    )
+
+
+def _file_size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except (OSError, ValueError):
+        return -1
+
+
+def parse(line: bytes) -> Entry | None:
+    """Parse a line; return None if it is not an entry."""
+    if not line.startswith(_ENTRY_START):
+        return None
+    try:
+        entry = Entry(**json.loads(line))
+        Status(entry.result)
+        entry.outputs = {str(name): int(size) for name, size in entry.outputs.items()}
+        entry.warnings = [str(text) for text in entry.warnings]
+        entry.facts = dict(entry.facts)
+        numbers = (entry.size, entry.modified, entry.seconds, entry.attempts)
+        texts = (entry.target, entry.source, entry.member, entry.hash, entry.options, entry.error, entry.time)
+        is_valid = all(isinstance(number, (int, float)) for number in numbers)
+        return entry if is_valid and all(isinstance(text, str) for text in texts) else None
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def start_of(target: str) -> bytes:
+    """Return the start of the lines of a target, up to :data:`AFTER_TARGET`."""
+    return _ENTRY_START + encode(target).encode("ascii")
+
+
+def header(options: str) -> bytes:
+    """Return the line that precedes the entries of a run with the options of this digest."""
+    values = {"journal": _VERSION, "meshferry": environment.version(), "options": options}
+    return encode(values).encode("ascii") + b"\n"
+
+
+def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
+    """Yield the complete lines of a journal from an offset on; a torn last line is left out.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read. A missing file is empty.
+    """
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
+        stream.seek(start)
+        yield from (line for line in stream if line.endswith(b"\n"))
+
+
+class JournalFile:
+    """A journal open for appending.
+
+    Parameters
+    ----------
+    end:
+        Offset of the end of the last complete line; the file is truncated there.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened.
+    """
+
+    def __init__(self, path: Path, end: int) -> None:
+        self._path = path
+        self.end = end
+        self._stream: IO[bytes] = path.open("ab", buffering=0)
+        self._stream.truncate(end)
+        self._synced = time.monotonic()
+
+    def write(self, line: bytes) -> None:
+        """Append a line, completely or not at all.
+
+        Raises
+        ------
+        MeshferryError
+            The system refuses: the disk is full, for example.
+        """
+        rest = memoryview(line)
+        try:
+            while rest:
+                rest = rest[self._stream.write(rest) :]
+        except OSError as problem:
+            with contextlib.suppress(OSError):
+                self._stream.truncate(self.end)
+            raise MeshferryError(f"{self._path}: the journal cannot be written: {refusal(problem)}") from None
+        self.end += len(line)
+        if time.monotonic() - self._synced > _SYNC_SECONDS:
+            self.sync()
+
+    def sync(self) -> None:
+        """Let the disk store all lines."""
+        self._synced = time.monotonic()
+        with contextlib.suppress(OSError):
+            os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        """Store all lines and close the file."""
+        self.sync()
+        self._stream.close()

@@ -1,1 +1,0 @@
-"""What was done, so that a later run need not do it again."""

@@ -1,0 +1,266 @@
+"""The plan of a batch: an SQLite file with one row for each file to write. Complete files are never changed.
+
+So workers and other machines may read it without locks, while the driver writes its results to ``state.sqlite``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ...io_formats.core.errors import FormatError
+from ...io_formats.disk.atomic_write import refusal, rename_over
+from ...io_formats.disk.file_names import cautious_key
+from .tasks import PLAN_FILE, STATE_FOLDER, Task
+
+ROWS = 1000
+"""Rows read or written at once: no statement stays open, and memory is bounded."""
+TASK_COLUMNS = "t.line - 1, t.root, t.path, t.member, t.target, t.size, t.modified"
+_SCHEMA = """
+CREATE TABLE head (json TEXT NOT NULL);
+CREATE TABLE tasks (
+  line INTEGER PRIMARY KEY, root INTEGER NOT NULL, path TEXT NOT NULL, member TEXT NOT NULL, target TEXT NOT NULL,
+  size INTEGER NOT NULL, modified INTEGER NOT NULL
+);
+CREATE TABLE names (name INTEGER PRIMARY KEY);
+"""
+"""``names``: :func:`name_hash` of all targets and of all sources in the output folder, which nothing may overwrite."""
+_INSERT = "INSERT INTO tasks VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHead:
+    """What a plan was made for."""
+
+    argv: tuple[str, ...]
+    """The options of conversion, as ``convert`` takes them."""
+    to: str
+    """Kind of file to write as the user named it, for :func:`...conversions.convert_plan.known_kind`."""
+    extension: str
+    """Extension of the files to write, with its dot."""
+    version: str
+    """Version of Meshferry."""
+    roots: tuple[str, ...] = ()
+    """Absolute folders of the sources."""
+    count: int = 0
+    """Number of tasks."""
+
+    @property
+    def digest(self) -> str:
+        """Hash of everything but the source that affects the output: with another digest a task is done again."""
+        text = json.dumps([self.version, self.to, self.extension, list(self.argv)])
+        return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+
+
+def name_hash(name: str) -> int:
+    """Return 64 bits for a path below the output folder, equal for names that any system takes for the same file.
+
+    Two of a million names have the same hash once in thirty million batches; then one of them gets an unneeded number.
+    """
+    return text_hash(cautious_key(name))
+
+
+def text_hash(text: str) -> int:
+    """Return 64 bits, as a signed integer of SQLite, for a text."""
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little", signed=True)
+
+
+def to_sql(text: str) -> str | bytes:
+    """Return a name as a parameter for ``CAST(? AS TEXT)``: names with lone surrogates only go in as bytes."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def uri(path: Path, **options: object) -> str:
+    """Return the URI of a database."""
+    name = str(path.absolute()).replace(os.sep, "/")
+    start = "" if name.startswith("/") else "/"
+    query = "&".join(f"{option}={value}" for option, value in options.items())
+    return f"file://{start}{quote(name.encode('utf-8', 'surrogateescape'))}?{query}"
+
+
+def connect(path: Path, **options: object) -> sqlite3.Connection:
+    """Open a database in which statements are committed one by one, outside of ``BEGIN``."""
+    return sqlite3.connect(uri(path, **options), uri=True, isolation_level=None, timeout=0)
+
+
+def fetch(connection: sqlite3.Connection, statement: str, values: Sequence[object] = ()) -> list[Any]:
+    """Return all rows of a query, with lone surrogates in names."""
+    try:
+        return connection.execute(statement, values).fetchall()
+    except sqlite3.OperationalError as problem:
+        if "decode" not in str(problem):
+            raise
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogatepass")
+        return connection.execute(statement, values).fetchall()
+
+
+class Plan:
+    """A complete plan.
+
+    Parameters
+    ----------
+    folder:
+        Folder of the plan, ``meshferry-batch`` for that of an output folder.
+    roots:
+        Locations of the plan's roots on this machine, in their order.
+    """
+
+    def __init__(self, folder: Path, head: PlanHead, roots: Sequence[str], last_line: int) -> None:
+        self.folder = folder
+        self.head = head
+        self.roots = tuple(roots)
+        self.last_line = last_line
+        """Highest line, counted from 1."""
+
+    @classmethod
+    def open(cls, folder: str | Path, roots: Sequence[str] | None = None) -> Plan:
+        """Open the plan in a folder, or in its subfolder ``meshferry-batch``.
+
+        Raises
+        ------
+        FormatError
+            There is no plan, or the file was changed.
+        """
+        folder = Path(folder)
+        if not (folder / PLAN_FILE).exists() and (folder / STATE_FOLDER / PLAN_FILE).exists():
+            folder = folder / STATE_FOLDER
+        path = folder / PLAN_FILE
+        if not path.is_file():
+            raise FormatError("There is no plan of a batch here", file=str(folder))
+        with _errors_of(path), contextlib.closing(connect(path, immutable=1)) as connection:
+            values = json.loads(fetch(connection, "SELECT json FROM head")[0][0])
+            last_line = fetch(connection, "SELECT coalesce(max(line), 0) FROM tasks")[0][0]
+            values |= {name: tuple(values[name]) for name in ("argv", "roots")}
+            head = PlanHead(**values)
+        if roots is not None and len(roots) != len(head.roots):
+            raise FormatError(f"The plan has {len(head.roots)} folders of sources, not {len(roots)}", file=str(path))
+        return cls(folder, head, head.roots if roots is None else roots, last_line)
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return self.folder / PLAN_FILE
+
+    @property
+    def count(self) -> int:
+        """Number of tasks."""
+        return self.head.count
+
+    def path_of(self, task: Task) -> Path:
+        """Return the path of a task's source, or of the archive around it, on this machine."""
+        return Path(self.roots[task.root], task.path)
+
+    def tasks(self, start: int = 0, stop: int | None = None) -> Iterator[Task]:
+        """Yield the tasks from number ``start`` to before ``stop``.
+
+        Raises
+        ------
+        FormatError
+            The plan was changed.
+        """
+        statement = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE line > ? AND line <= ? ORDER BY line LIMIT {ROWS}"
+        stop = self.last_line if stop is None else stop
+        with _errors_of(self.path), contextlib.closing(connect(self.path, immutable=1)) as connection:
+            while rows := fetch(connection, statement, (start, stop)):
+                for row in rows:
+                    yield self.task(row)
+                start = rows[-1][0] + 1
+
+    def task(self, row: Sequence[Any]) -> Task:
+        """Return the task of a row of :data:`TASK_COLUMNS`.
+
+        Raises
+        ------
+        FormatError
+            The target is not below the output folder.
+        """
+        task = Task._make(row)
+        if not 0 <= task.root < len(self.roots) or not _is_below(task.target):
+            raise FormatError(f"Line {task.number + 1:,} of the plan is not valid", file=str(self.path))
+        return task
+
+
+class PlannedNames:
+    """The names that a plan reserves below the output folder: targets, and sources that lie there.
+
+    A source may become several files, whose names are only known once it is read. Workers name those files.
+    """
+
+    def __init__(self, plan: Path) -> None:
+        """Open the names of a plan file; without a plan no name is reserved."""
+        self._connection = connect(plan, immutable=1) if plan.is_file() else None
+
+    def __contains__(self, name: object) -> bool:
+        if self._connection is None or not isinstance(name, str):
+            return False
+        row = self._connection.execute("SELECT 1 FROM names WHERE name = ?", (name_hash(name),)).fetchone()
+        return row is not None
+
+
+@contextlib.contextmanager
+def new_plan(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database for a plan, which replaces the plan of a folder if the block ends without an exception.
+
+    Raises
+    ------
+    sqlite3.Error, OSError
+        The file cannot be written.
+    """
+    path = folder / f"{PLAN_FILE}.new"
+    path.unlink(missing_ok=True)
+    try:
+        with contextlib.closing(connect(path, nolock=1)) as connection:
+            connection.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN;" + _SCHEMA)
+            yield connection
+            connection.execute("COMMIT")
+        with path.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        rename_over(path, folder / PLAN_FILE)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def insert_tasks(connection: sqlite3.Connection, rows: Iterable[Sequence[object]]) -> None:
+    """Insert rows of line, root, path, member, target, size and time of change, with names from :func:`to_sql`."""
+    connection.executemany(_INSERT, rows)
+
+
+def set_head(connection: sqlite3.Connection, head: PlanHead) -> None:
+    """Store the head of a new plan."""
+    connection.execute("INSERT INTO head VALUES (?)", (json.dumps(dataclasses.asdict(head)),))
+
+
+@contextlib.contextmanager
+def _errors_of(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FormatError:
+        raise
+    except (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise FormatError("This is not a plan of a batch; start the batch again to make it", file=str(path)) from None
+    except OSError as problem:
+        raise FormatError(f"The plan cannot be read: {refusal(problem)}", file=str(path)) from None
+
+
+def _is_below(target: str) -> bool:
+    """Return whether a target stays inside the output folder."""
+    if target and ".." not in target and target[0] not in "/\\" and ":" not in target:
+        return True
+    parts = target.replace(os.sep, "/").split("/")
+    return ".." not in parts and bool(parts[0]) and not os.path.splitdrive(target)[0]

@@ -1,1 +1,0 @@
-"""What becomes what, decided before anything is written."""

@@ -1,0 +1,254 @@
+"""``--openjd``: a batch as a job for render farms, in the format Open Job Description, as AWS Deadline Cloud takes it.
+
+The job is a folder::
+
+    template.json            a step that converts lines of the plan in chunks, and one that collects the results
+    parameter_values.json    paths on this machine, for Deadline Cloud
+    asset_references.json    files that the job reads and folders that it writes, for Deadline Cloud
+    parameters.json          the same paths for ``openjd run -p file://parameters.json``
+    plan/                    a plan of the tasks to be done, and the journal
+
+All paths are parameters of the type PATH, which farms map to the paths of their machines. ``openjd_template.json``
+follows the template schemas [version 2023-09], to which the section numbers in this module refer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import shlex
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from ....blender_data.importing.import_options import MATERIAL_LIBRARY
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.disk.atomic_write import refusal, replace_file
+from ...conversions import blender_formats
+from ...reporting import Reporter, counted
+from ..plan import Plan, connect, insert_tasks, new_plan, set_head, to_sql
+from ..state import State
+from ..tasks import JOURNAL_FILE, Task
+from .arguments import shard_options, worker_command
+
+TEMPLATE_FILE = "template.json"
+VALUES_FILE = "parameter_values.json"
+ASSETS_FILE = "asset_references.json"
+PARAMETERS_FILE = "parameters.json"
+PLAN_FOLDER = "plan"
+
+MOST_TASKS = 10_000
+"""Farms keep a record of each task. In a longer plan, a task is several lines."""
+CHUNK = 50
+"""Lines of a chunk, until the farm has measured their time."""
+_LONGEST_VALUE = 1024
+"""Characters of a parameter's value (2.5)."""
+_LIBRARY = "MaterialLibrary"
+_LIBRARY_FLAG = "--" + MATERIAL_LIBRARY.name.replace("_", "-") + "="
+
+
+def write_job(arguments: argparse.Namespace, plan: Plan, state: State, reporter: Reporter) -> int:
+    """Write the job for the tasks that a run would do; return 0.
+
+    Raises
+    ------
+    MeshferryError
+        There are other files in the folder, it cannot be written to, or a path cannot be part of a job.
+    """
+    folder = Path(arguments.openjd).absolute()
+    tasks = (task for task, known in state.tasks() if arguments.checksum or known is None or not known.is_same)
+    first = next(tasks, None)
+    count = 0
+    if first is not None:
+        _require_own(folder)
+        try:
+            (folder / PLAN_FOLDER).mkdir(parents=True, exist_ok=True)
+            # The template is written last: without it, an incomplete folder is not a job.
+            (folder / TEMPLATE_FILE).unlink(missing_ok=True)
+            part = _write_plan(plan, itertools.chain([first], tasks), folder / PLAN_FOLDER)
+            state.export_journal(folder / PLAN_FOLDER / JOURNAL_FILE)
+            _write_rest(part, arguments, state.output, folder)
+        except (OSError, sqlite3.Error) as problem:
+            reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
+            raise MeshferryError(f"{folder}: the job cannot be written: {reason}") from None
+        count = part.count
+    reporter.record({"job": str(folder), "files": count})
+    if count:
+        reporter.say(f"{folder}: a job for {counted(count, 'file')}; to run it here:")
+        template, values = folder / TEMPLATE_FILE, folder / PARAMETERS_FILE
+        reporter.say(shlex.join(["openjd", "run", str(template), "-p", f"file://{values}"]))
+    else:
+        reporter.say(f"There is nothing to do for {counted(plan.count, 'file')}, so no job was written")
+    return 0
+
+
+def _write_rest(part: Plan, arguments: argparse.Namespace, output: Path, folder: Path) -> None:
+    """Write the files beside the plan, the template last."""
+    values = _values(part, output)
+    collect_options = [] if arguments.report is None else ["--report"]  # not to a path of this machine
+    job = _template(part, values, worker_command(arguments), shard_options(arguments), collect_options)
+    entries = [{"name": name, "value": value} for name, value in values.items()]
+    (folder / VALUES_FILE).write_bytes(_json({"parameterValues": entries}))
+    _write_assets(folder / ASSETS_FILE, part, output, values.get(_LIBRARY))
+    (folder / PARAMETERS_FILE).write_bytes(_json(values))
+    replace_file(folder / TEMPLATE_FILE, _json(job))
+
+
+def _require_own(folder: Path) -> None:
+    """Refuse a folder with other files."""
+    own = {TEMPLATE_FILE, VALUES_FILE, ASSETS_FILE, PARAMETERS_FILE, PLAN_FOLDER}
+    try:
+        others = sorted(set(os.listdir(folder)) - own)
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        raise MeshferryError(f"{folder}: {refusal(problem)}") from None
+    if others:
+        raise MeshferryError(f"{folder} holds '{others[0]}', which does not belong to a job; name another folder")
+
+
+def _write_plan(plan: Plan, tasks: Iterable[Task], folder: Path) -> Plan:
+    """Write a plan of some tasks, with sources below one folder; return it."""
+    try:
+        root = os.path.commonpath(plan.roots)
+    except ValueError:
+        raise MeshferryError("The sources are on several drives; write a job for each drive") from None
+    below = [os.path.relpath(each, root).replace(os.sep, "/") for each in plan.roots]
+    prefixes = ["" if path == "." else path + "/" for path in below]
+    lines = itertools.count(1)
+    with new_plan(folder) as connection, closing(connect(plan.path, immutable=1)) as whole:
+        rows = (
+            (next(lines), 0, *map(to_sql, (prefixes[task.root] + task.path, task.member, task.target)), *task[-2:])
+            for task in tasks
+        )
+        insert_tasks(connection, rows)
+        connection.executemany("INSERT INTO names VALUES (?)", whole.execute("SELECT name FROM names ORDER BY name"))
+        set_head(connection, dataclasses.replace(plan.head, roots=(root,), count=next(lines) - 1))
+    return Plan.open(folder)
+
+
+def _values(part: Plan, output: Path) -> dict[str, str]:
+    """Return the paths on this machine, by parameter.
+
+    Raises
+    ------
+    MeshferryError
+        A path is too long or not valid UTF-8.
+    """
+    values = {"Output": str(output), "Sources1": part.roots[0]}
+    libraries = [argument for argument in part.head.argv if argument.startswith(_LIBRARY_FLAG)]
+    if libraries and libraries[-1] != _LIBRARY_FLAG:
+        values[_LIBRARY] = libraries[-1].removeprefix(_LIBRARY_FLAG)
+    for value in values.values():
+        if len(value) > _LONGEST_VALUE:
+            raise MeshferryError(f"{value}: a job takes paths of {_LONGEST_VALUE:,} characters, not {len(value):,}")
+        if not _is_utf8(value):
+            raise MeshferryError(f"{value}: the folder name is not valid UTF-8; rename it")
+    return values
+
+
+def _template(
+    part: Plan,
+    values: dict[str, str],
+    command: Sequence[str],
+    options: Sequence[str],
+    collect_options: Sequence[str],
+) -> dict[str, Any]:
+    """Return the job template (1.1)."""
+    for word in command:
+        if "{{" in word:
+            raise MeshferryError(f"'{word}' cannot start anything on a farm: a job reads '{{{{' as a parameter")
+    program, *words = command
+    group = -(-part.count // MOST_TASKS)
+    template: dict[str, Any] = json.loads(resources.files(__package__).joinpath("openjd_template.json").read_text())
+    template["name"] = f"Meshferry: {counted(part.count, 'file')} to {part.head.extension}"[:128]
+    template["description"] = f"Written by Meshferry {part.head.version}. {template['description']}"
+    defaults = {"Meshferry": program, "ChunkSize": max(1, CHUNK // group)}
+    template["parameterDefinitions"] = [
+        definition | ({"default": defaults[name]} if (name := definition["name"]) in defaults else {})
+        for definition in template["parameterDefinitions"]
+        if definition["name"] != _LIBRARY or _LIBRARY in values
+    ]
+    begin = [*words, "batch", "--plan", "{{Param.Plan}}", "-o", "{{Param.Output}}", "--root", "{{Param.Sources1}}"]
+    if _LIBRARY in values:
+        begin.append(f"{_LIBRARY_FLAG}{{{{Param.{_LIBRARY}}}}}")
+    lines = [f"--lines={group}"] if group > 1 else []
+    for step, more in zip(template["steps"], ([*lines, *options], collect_options), strict=True):
+        action = step["script"]["actions"]["onRun"]
+        action["args"] = [*begin, *action["args"], *more]
+    parameters = template["steps"][0]["parameterSpace"]["taskParameterDefinitions"]
+    parameters[0]["range"] = f"1-{-(-part.count // group)}"
+    return template
+
+
+def _write_assets(path: Path, part: Plan, output: Path, library: str | None) -> None:
+    """Write the files that Deadline Cloud carries to machines without shared disks, and the folder that it brings back.
+
+    Names that are not valid UTF-8 are left out; the conversion reports the missing file.
+    """
+    mark = "files"
+    assets = {
+        "assetReferences": {
+            "inputs": {"filenames": [mark], "directories": []},
+            "outputs": {"directories": [str(output)]},
+            "referencedPaths": list(part.roots),
+        }
+    }
+    found = itertools.chain(_input_files(part), [library] if library else [])
+    files = (json.dumps(file) for file in found if _is_utf8(file))
+    before, after = _json(assets).decode("ascii").split(json.dumps(mark), 1)
+    with path.open("w", encoding="ascii") as stream:
+        # One by one: a million files have a hundred megabytes of paths.
+        stream.write(before + next(files, ""))
+        stream.writelines(",\n        " + file for file in files)
+        stream.write(after)
+
+
+def _input_files(part: Plan) -> Iterator[str]:
+    """Yield the paths of all sources and archives, and of the files that belong to a source in several files."""
+    sets: dict[str, set[str]] = defaultdict(set)
+    """Names of sources in several files, by folder."""
+    last = ""
+    for task in part.tasks():
+        if task.size < 0 or task.path == last:  # missing, or in the same archive
+            continue
+        last = task.path
+        path = os.path.join(part.roots[0], *task.path.split("/"))
+        kind = blender_formats.by_extension(os.path.splitext(path)[1])
+        if kind is not None and kind.is_set:
+            folder, name = os.path.split(path)
+            sets[folder].add(name)
+        yield path
+    for folder, names in sets.items():
+        stems = {os.path.splitext(name)[0] for name in names}
+        for name in _files_in(folder):
+            # "lamp.mtl" and "lamp_glass.png" belong to "lamp.obj".
+            if name not in names and any(name[:end] in stems for end in range(1, len(name))):
+                yield os.path.join(folder, name)
+
+
+def _files_in(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_file())
+    except OSError:
+        return []
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode("ascii")

@@ -1,0 +1,313 @@
+"""A part of a plan on one of many machines: ``meshferry batch --plan FOLDER --range 1-50``, and ``--collect``.
+
+The machine needs the plan, the sources and the output folder, and no connection to the driver. It writes its results as
+JSON lines into ``meshferry-batch/shards/``, which the driver or ``--collect`` merges into the state. A repeated shard
+continues where it was. Two machines with the same shard convert the same files to the same outputs, which are replaced
+as a whole; each writes a journal of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from ....io_formats.core.errors import MeshferryError, MissingLibraryError
+from ....io_formats.disk import locks
+from ....io_formats.disk.atomic_write import refusal, remove_file
+from ... import environment, interruption
+from ...conversions.conversion_arguments import given_conversion
+from ...reporting import Reporter, counted
+from .. import journal
+from ..journal import Entry, JournalFile, entry_of, outputs_exist
+from ..plan import Plan
+from ..progress import Progress
+from ..runner import Run, write_report
+from ..state import LOCK_SUFFIX, Known, State
+from ..summary import Summary, Totals
+from ..tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Status, Task
+from ..workers.messages import Setup
+from ..workers.pool import Pool
+from . import parent_watch
+
+MOST_AT_ONCE = 9
+"""Processes that may convert the same shard at the same time."""
+_RANGE = re.compile(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?")
+"""A contiguous range of Open Job Description: ``7``, ``5-5``, ``1-50``."""
+
+
+def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
+    """Do what ``--plan`` asks for; return the exit status.
+
+    Raises
+    ------
+    MeshferryError
+        It is not possible on this machine.
+    """
+    plan = open_plan(Path(arguments.plan), arguments.root)
+    output = _output_of(plan, arguments.output)
+    return (
+        collect(arguments, reporter, plan, output) if arguments.collect else convert(arguments, reporter, plan, output)
+    )
+
+
+def convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
+    """Convert the lines of ``--range`` in one worker; return 0, even if files failed, as the journal has their errors.
+
+    With ``--json``, the journal lines of all its tasks are printed, including those of earlier runs.
+
+    Raises
+    ------
+    MeshferryError
+        It is not possible on this machine.
+    """
+    if arguments.end_with_parent:
+        parent_watch.exit_with_parent()
+    if missing := environment.missing_libraries():  # all files would fail here, but not on other machines
+        raise MissingLibraryError(f"This machine lacks {' and '.join(missing)}")
+    lines = parse_range(arguments.range, plan.last_line, arguments.lines)
+    argv = (*plan.head.argv, *given_conversion(arguments))
+    setup = Setup(argv, plan.head.to, str(output), plan.roots, str(plan.path))
+    with ExitStack() as stack:
+        store = stack.enter_context(_ShardStore(plan, output, lines))
+        pool = stack.enter_context(Pool(setup, 1, arguments.time_limit, arguments.recycle))
+        conversion = Run(store, plan, output=output, progress=_Listener(reporter), checksum=arguments.checksum)
+        totals = conversion.convert(pool, len(lines))
+        if reporter.as_json:
+            for entry in store.entries():
+                reporter.record(dataclasses.asdict(entry))
+    reporter.say(f"Lines {lines[0]}-{lines[-1]}: {_describe(totals)}")
+    return 0
+
+
+def collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
+    """Merge the results of all machines and print the summary; return 1 if lines have no result, good or bad.
+
+    Raises
+    ------
+    MeshferryError
+        The state cannot be written.
+    """
+    totals = Totals()
+    seconds = 0.0
+    with State(output) as state, Progress(reporter) as progress:
+        _bring_journal(plan, state.journal_path)
+        state.start(plan)
+        state.compact()
+        for result in state.results():
+            totals.add(result)
+            seconds += result.seconds
+        report = None
+        if arguments.report is not None:
+            conversion = Run(state, plan, output=output, progress=progress)
+            report = write_report(conversion, arguments, plan, state, progress)
+    summary = Summary(totals, plan.count, seconds, state.journal_path, report=report)
+    reporter.say(summary.text())
+    reporter.record(summary.record())
+    return 1 if summary.left else 0
+
+
+def open_plan(folder: Path, roots: Sequence[str] | None = None) -> Plan:
+    """Open a plan of this version.
+
+    Raises
+    ------
+    MeshferryError
+        There is none, or another version made it, whose files would differ.
+    """
+    plan = Plan.open(folder, roots)
+    here = environment.version()
+    if plan.head.version != here:
+        raise MeshferryError(
+            f"{folder}: the plan was made by Meshferry {plan.head.version}, and this is {here}; "
+            "all machines need the same"
+        )
+    return plan
+
+
+def parse_range(text: str, last: int, group: int = 1) -> range:
+    """Return the lines of ``--range``, counted from 1.
+
+    Parameters
+    ----------
+    last:
+        The last line of the plan.
+    group:
+        Lines that a number stands for (``--lines``).
+
+    Raises
+    ------
+    MeshferryError
+        It is not a range, or goes past the plan.
+    """
+    match = _RANGE.fullmatch(text)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise MeshferryError(f"'{text}' is not a range: write numbers from 1, such as 7 or 1-50")
+    numbers = int(match[1]), int(match[2] or match[1])
+    most = -(-last // group)
+    if numbers[0] < 1 or numbers[1] > most:
+        raise MeshferryError(f"'{text}' goes past the plan, whose lines are 1-{most}")
+    return range((numbers[0] - 1) * group + 1, min(numbers[1] * group, last) + 1)
+
+
+def journals(output: Path, lines: range) -> list[Path]:
+    """Return the possible paths for the journal of a shard; processes use the first that is not locked."""
+    folder, name = output / STATE_FOLDER / SHARDS_FOLDER, f"{lines[0]}-{lines[-1]}"
+    return [folder / f"{name}.jsonl", *(folder / f"{name}~{copy}.jsonl" for copy in range(2, MOST_AT_ONCE + 1))]
+
+
+def lock_of(path: Path) -> Path:
+    """Return the lock file of a journal."""
+    return path.with_name(path.name + LOCK_SUFFIX)
+
+
+def remove_journals(output: Path, lines: range) -> None:
+    """Remove the merged journals of a shard; those that are still written to stay."""
+    for path in journals(output, lines):
+        with contextlib.suppress(OSError):
+            if path.exists() and (held := locks.hold(lock_of(path))) is not None:
+                remove_file(path)
+                locks.remove(lock_of(path), held)
+
+
+class _ShardStore:
+    """The tasks of a shard and its journal: a context manager."""
+
+    def __init__(self, plan: Plan, output: Path, lines: range) -> None:
+        self._plan = plan
+        self._output = output
+        self._lines = lines
+        self._options = plan.head.digest
+        self._own: dict[str, Entry] = {}
+        """Entries of this shard's journal, by target."""
+        self._others: dict[str, Entry] = {}
+        """Entries of the journal of the output folder and of other processes with the same shard."""
+        self._files = ExitStack()
+
+    def __enter__(self) -> _ShardStore:
+        paths = journals(self._output, self._lines)
+        try:
+            paths[0].parent.mkdir(parents=True, exist_ok=True)
+            path, held = next(((path, held) for path in paths if (held := locks.hold(lock_of(path)))), (None, None))
+            if path is None or held is None:
+                raise MeshferryError(f"{paths[0]}: {MOST_AT_ONCE} processes convert this part of the plan already")
+            self._files.callback(locks.remove, lock_of(path), held)
+            end = sum(map(len, journal.read_lines(path)))
+            self._own = _last_entries(path)
+            wanted = {task.target for task in self._plan.tasks(self._lines[0] - 1, self._lines[-1])}
+            for other in (self._output / STATE_FOLDER / JOURNAL_FILE, *paths):
+                if other != path:
+                    self._others |= _last_entries(other, wanted)
+            self._journal = JournalFile(path, end)
+        except OSError as problem:
+            raise MeshferryError(f"{paths[0]}: the journal cannot be written: {refusal(problem)}") from None
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        self._journal.close()
+        self._files.close()
+
+    def tasks(self) -> Iterator[tuple[Task, Known | None]]:
+        """Yield the tasks with their last conversion. That of another process only counts for unchanged sources."""
+        for task in self._plan.tasks(self._lines[0] - 1, self._lines[-1]):
+            known = self._known(task, self._own.get(task.target))
+            if known is None:
+                known = self._known(task, self._others.get(task.target))
+                known = known if known is not None and known.is_same else None
+            yield task, known
+
+    def _known(self, task: Task, entry: Entry | None) -> Known | None:
+        if entry is None or entry.options != self._options or not Status(entry.result).is_good or not entry.hash:
+            return None
+        if (entry.source, entry.member) != (task.path, task.member) or not outputs_exist(entry.outputs, self._output):
+            return None
+        return Known(entry.hash, (entry.size, entry.modified) == (task.size, task.modified))
+
+    def append(self, result: Result) -> None:
+        """Write a result."""
+        entry = entry_of(result, self._options, self._output)
+        before = self._own.get(entry.target)
+        if result.status is Status.UNCHANGED and before is not None:
+            entry = dataclasses.replace(
+                entry, outputs=before.outputs, warnings=before.warnings, facts=before.facts, hash=before.hash
+            )
+        self._journal.write(entry.line())
+        self._own[entry.target] = entry
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the last entry of each task."""
+        for task in self._plan.tasks(self._lines[0] - 1, self._lines[-1]):
+            entry = self._own.get(task.target) or self._others.get(task.target)
+            if entry is not None:
+                yield entry
+
+
+class _Listener:
+    """Reports failed files only: a shard is short."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+
+    def begin(self, phase: str, count: int) -> None:
+        """Ignore the start of a phase."""
+
+    def skipped(self, task: Task) -> None:  # noqa: ARG002 (of the protocol)
+        """End the run if the user asks for it."""
+        interruption.check()
+
+    def ended(self, result: Result) -> None:
+        """Report a failure."""
+        if not result.status.is_good:
+            self._reporter.fail(result.task.source, MeshferryError(result.error or result.status.value))
+        interruption.check()
+
+
+def _last_entries(path: Path, targets: set[str] | None = None) -> dict[str, Entry]:
+    """Return the last entry of each target, or of these, in a journal that another process may be writing to."""
+    wanted = None if targets is None else {journal.start_of(target) for target in targets}
+    found: dict[bytes, bytes] = {}
+    with contextlib.suppress(OSError):
+        for line in journal.read_lines(path):
+            start = line[: line.find(journal.AFTER_TARGET)]
+            if wanted is None or start in wanted:  # other lines of a large journal are not parsed
+                found[start] = line
+    return {entry.target: entry for line in found.values() if (entry := journal.parse(line)) is not None}
+
+
+def _output_of(plan: Plan, given: str | None) -> Path:
+    """Return the output folder of a plan.
+
+    Raises
+    ------
+    MeshferryError
+        It has to be named.
+    """
+    if given is not None:
+        return Path(given).absolute()
+    if plan.folder.name != STATE_FOLDER:
+        raise MeshferryError(f"{plan.folder} is not in an output folder; give one with -o")
+    return plan.folder.absolute().parent
+
+
+def _bring_journal(plan: Plan, target: Path) -> None:
+    """Copy the journal of a job into an output folder without one, on machines that do not see the original."""
+    source = plan.folder / JOURNAL_FILE
+    if not target.exists() and source.exists():
+        try:
+            shutil.copyfile(source, target)
+        except OSError as problem:
+            raise MeshferryError(f"{target}: {refusal(problem)}") from None
+
+
+def _describe(totals: Totals) -> str:
+    parts = [f"{counted(totals.converted - totals.failed, 'file')} converted"]
+    if totals.skipped:
+        parts.append(f"{totals.skipped:,} done before")
+    if totals.failed:
+        parts.append(f"{totals.failed:,} failed")
+    return ", ".join(parts)

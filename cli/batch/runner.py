@@ -1,0 +1,449 @@
+"""A batch from its arguments to its summary: find sources, plan, convert, draw pictures, report.
+
+Tasks and results are streamed: neither the plan nor the results are in memory as a whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import shutil
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Protocol
+
+from ...blender_data.importing.import_options import MATERIAL_LIBRARY
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.disk.file_names import CAUTIOUS
+from ...io_formats.registry import FORMATS, Format
+from .. import environment
+from ..conversions.blender_formats import BlenderFormat
+from ..conversions.conversion_arguments import given_conversion, require_known_options, settings_of, useless_between
+from ..conversions.convert_plan import known_kind, searched
+from ..inputs import BLEND
+from ..reporting import Reporter, cause
+from . import planning
+from .finding import sources
+from .finding.archives import ArchiveReader
+from .leftovers import sweep
+from .plan import Plan, PlanHead, PlannedNames
+from .progress import Progress
+from .report.picture_files import PictureRun
+from .report.report import About, write
+from .state import Known, State
+from .summary import Summary, Totals
+from .tasks import REPORT_FILE, STATE_FOLDER, LoadedTask, Result, Source, Status, Task, TaskKind
+from .workers.messages import Setup
+from .workers.pool import Pool
+from .workers.resources import available_cores
+from .workers.worker_process import WorkerProcess
+
+_FREE_BYTES = 1 << 20
+"""A disk with less free space counts as full once a file has failed there."""
+
+
+class Workers(Protocol):
+    """A pool of workers, such as :class:`.workers.pool.Pool`."""
+
+    def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
+        """Do all tasks, taken in this thread a few ahead; yield their results as they end."""
+
+
+class Listener(Protocol):
+    """A display of the progress, such as :class:`.progress.Progress`."""
+
+    def begin(self, phase: str, count: int) -> None:
+        """Start a phase with this label and number of tasks."""
+
+    def skipped(self, task: Task) -> None:
+        """Count a task that needs nothing."""
+
+    def ended(self, result: Result) -> None:
+        """Report a result."""
+
+
+class Store(Protocol):
+    """The tasks of a run and their results, such as :class:`.state.State`."""
+
+    def tasks(self) -> Iterator[tuple[Task, Known | None]]:
+        """Yield the tasks with their last conversion, if that is still valid."""
+
+    def append(self, result: Result) -> None:
+        """Store a result."""
+
+
+class DiskFullError(MeshferryError):
+    """The disk has no room for the remaining files; the run ends."""
+
+
+class Run:
+    """One pass over the tasks of a plan.
+
+    Parameters
+    ----------
+    store:
+        A started state, or the part of a plan that this machine converts.
+    output:
+        The output folder.
+    checksum:
+        Compare the content of sources with unchanged size and date, too.
+    """
+
+    def __init__(self, store: Store, plan: Plan, *, output: Path, progress: Listener, checksum: bool = False) -> None:
+        self.totals = Totals()
+        self._store = store
+        self._output = output
+        self._progress = progress
+        self._checksum = checksum
+        self._archives = _Archives(plan)
+
+    def convert(self, pool: Workers, count: int) -> Totals:
+        """Convert all new, changed and failed sources; return :attr:`totals`.
+
+        Parameters
+        ----------
+        count:
+            Number of tasks, for the display.
+
+        Raises
+        ------
+        MeshferryError
+            The run cannot continue: the disk is full, or no worker starts. Results until then are stored.
+        """
+        self._progress.begin("converting", count)
+        started = time.monotonic()
+        try:
+            with self._archives, closing(_results(pool, self._load_tasks())) as results:
+                for result in results:
+                    self._finish(result)
+        finally:
+            self.totals.seconds += time.monotonic() - started
+        return self.totals
+
+    def draw(self, pool: Workers, results: Iterable[Result], count: int) -> str:
+        """Draw the missing pictures of the report. Return why there are none if this machine cannot draw.
+
+        Parameters
+        ----------
+        pool:
+            Workers of this machine.
+        results:
+            Results of the batch, and their number.
+        """
+        pictures = PictureRun(self._output)
+        self._progress.begin("drawing", count)
+        with self._archives, closing(_results(pool, self._load_pictures(results, pictures))) as drawn:
+            for result in drawn:
+                pictures.note(result)
+                self._progress.ended(result)
+        return pictures.problem
+
+    def _load_tasks(self) -> Generator[LoadedTask, None, None]:
+        for task, known in self._store.tasks():
+            if known is not None and known.is_same and not self._checksum:
+                self.totals.skipped += 1
+                self._progress.skipped(task)
+                continue
+            try:
+                content = self._archives.content(task)
+            except MeshferryError as problem:
+                self._finish(Result(task, Status.FAILED, error=cause(problem)))
+                continue
+            yield LoadedTask(task, known_hash=known.hash if known is not None else "", content=content)
+
+    def _load_pictures(self, results: Iterable[Result], pictures: PictureRun) -> Generator[LoadedTask, None, None]:
+        for result in results:
+            try:
+                if pictures.wants(result):
+                    content = self._archives.content(result.task)
+                    yield LoadedTask(result.task, TaskKind.PICTURE, known_hash=result.hash, content=content)
+                    continue
+            except MeshferryError:  # the archive has changed
+                pass
+            self._progress.skipped(result.task)
+
+    def _finish(self, result: Result) -> None:
+        """Store, count and report a result."""
+        self._store.append(result)
+        self.totals.add(result)
+        self._progress.ended(result)
+        if result.status is Status.FAILED and _is_full(self._output, result.error):
+            raise DiskFullError(f"{self._output}: the disk is full; make room and run the same command again")
+
+
+class _Archives:
+    """The archive of the current task, read in its order."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._path: Path | None = None
+        self._reader: ArchiveReader | None = None
+
+    def __enter__(self) -> _Archives:
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        if self._reader is not None:
+            self._reader.__exit__(None, None, None)
+        self._path = self._reader = None
+
+    def content(self, task: Task) -> bytes | None:
+        """Return the content of a task's source if that is a member of an archive.
+
+        Raises
+        ------
+        FormatError
+            The archive cannot be read up to this member.
+        """
+        if not task.member:
+            return None
+        path = self._plan.path_of(task)
+        if path != self._path or self._reader is None:
+            self.__exit__()
+            self._path, self._reader = path, ArchiveReader(path)
+            self._reader.__enter__()
+        return self._reader.content(task.member)
+
+
+def _results(pool: Workers, loading: Generator[LoadedTask, None, None]) -> Generator[Result, None, None]:
+    """Yield the results of a pool; close both generators as soon as the run ends."""
+    with closing(loading):
+        yield from pool.run(loading)
+
+
+def _is_full(output: Path, error: str) -> bool:
+    """Return whether a file failed because the disk is full, so that all others would fail, too."""
+    if any(os.strerror(number) in error for number in (errno.ENOSPC, errno.EDQUOT)):
+        return True
+    try:
+        return shutil.disk_usage(output).free < _FREE_BYTES
+    except OSError:
+        return False
+
+
+def run(arguments: argparse.Namespace, reporter: Reporter, started: float, processes: list[WorkerProcess]) -> int:
+    """Run a batch; return 1 if any file failed.
+
+    Parameters
+    ----------
+    started:
+        ``time.monotonic()`` at the start of the command.
+    processes:
+        Workers that were started early.
+
+    Raises
+    ------
+    MeshferryError
+        Nothing was converted.
+    """
+    from .remote import openjd
+
+    output = Path(arguments.output).absolute()
+    with State(output, has_journal=arguments.journal) as state:
+        sweep(output)
+        with Progress(reporter) as progress:
+            search = _Search(reporter)
+            plan = make_plan(arguments, output, search, progress)
+            state.start(plan)
+            progress.set_plan(plan, output)
+            if arguments.openjd is not None:
+                return openjd.write_job(arguments, plan, state, reporter)
+            conversion = Run(state, plan, output=output, progress=progress, checksum=arguments.checksum)
+            problem, report = _convert_and_report(conversion, arguments, plan, state, progress, processes)
+            unknown = _unknown_clips(arguments, state)
+        summary = Summary(
+            conversion.totals,
+            plan.count,
+            time.monotonic() - started,
+            state.journal_path if arguments.journal else None,
+            report=report,
+            unreadable=search.unreadable,
+        )
+    status = _print_summary(summary, problem, reporter)
+    if not status and unknown:
+        names = ", ".join(f"'{name}'" for name in unknown)
+        reporter.fail("batch", MeshferryError(f"--rename-clip: no file has an animation {names}"))
+        return 1
+    return status
+
+
+def _unknown_clips(arguments: argparse.Namespace, state: State) -> list[str]:
+    """Return the old names of ``--rename-clip`` that no animation of any converted file had."""
+    unknown = {new: old for old, new in arguments.rename_clip}
+    if not unknown or not known_kind(arguments.to)[1].capabilities.clips:
+        return []
+    for result in state.results():
+        for clip in result.facts.get("clips", ()):
+            unknown.pop(clip["name"], None)
+    return list(unknown.values())
+
+
+def make_plan(arguments: argparse.Namespace, output: Path, search: _Search, progress: Progress) -> Plan:
+    """Find the sources and choose their targets.
+
+    Raises
+    ------
+    MeshferryError
+        The arguments contradict each other, or files would clash; nothing was written.
+    """
+    extension, kind = known_kind(arguments.to)
+    # An options file may serve several formats, so options without effect there are only warned of.
+    require_known_options(getattr(arguments, "typed", arguments), kind)
+    head = PlanHead(given_conversion(arguments), arguments.to, extension, environment.version())
+    found = sources.find(
+        arguments.paths,
+        searched(kind, extension),
+        lists=arguments.lists,
+        base=arguments.base,
+        match=arguments.match,
+        skip=arguments.skip,
+        newer=arguments.newer,
+        leave_out=output,
+        written=extension,
+        told=search.fail,
+        warn=search.warn,
+    )
+    # Machines of a render farm may write to folders that compare names in other ways.
+    rules = None if arguments.openjd is None else CAUTIOUS
+    found = search.count(progress.found(found))
+    plan = planning.make_plan(found, output, extension, arguments.clashes, head, rules)
+    _require_other_than_library(arguments, output, plan)
+    search.warn_of_useless(arguments, kind)
+    return plan
+
+
+def _require_other_than_library(arguments: argparse.Namespace, output: Path, plan: Plan) -> None:
+    """Refuse to overwrite the .blend file that materials are taken from.
+
+    Raises
+    ------
+    MeshferryError
+        It is the target of a task.
+    """
+    library = settings_of(arguments).import_options.get(MATERIAL_LIBRARY.name)
+    if not library:
+        return
+    try:
+        target = os.path.relpath(os.path.realpath(library), os.path.realpath(output)).replace(os.sep, "/")
+    except ValueError:
+        return  # it is on another drive
+    if target in PlannedNames(plan.path):
+        raise MeshferryError(f"A file would overwrite the material library {library}; nothing was written")
+
+
+class _Search:
+    """Counts sources and reports what cannot be searched."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.unreadable = 0
+        self._extensions: set[str] = set()
+        self._reporter = reporter
+
+    def count(self, found: Iterable[Source]) -> Iterator[Source]:
+        """Yield sources; record their extensions."""
+        for source in found:
+            self._extensions.add(os.path.splitext(source.path)[1].lower())
+            if source.member:
+                self._extensions.add("")
+            yield source
+
+    def warn_of_useless(self, arguments: argparse.Namespace, kind: Format | BlenderFormat) -> None:
+        """Warn of options without effect. A file without extension may have any format."""
+        read = [
+            known
+            for known in FORMATS
+            if known.is_read and ("" in self._extensions or not self._extensions.isdisjoint(known.extensions))
+        ]
+        from_blend = BLEND in self._extensions
+        for text in useless_between(arguments, read, kind, from_blend=from_blend):
+            self._reporter.warn("batch", text)
+
+    def warn(self, path: object, text: str) -> None:
+        """Warn of a path that is skipped."""
+        self._reporter.warn(path, text)
+
+    def fail(self, path: str, text: str) -> None:
+        """Report a path that cannot be searched."""
+        self.unreadable += 1
+        self._reporter.fail(path, MeshferryError(text))
+
+
+def _convert_and_report(
+    conversion: Run,
+    arguments: argparse.Namespace,
+    plan: Plan,
+    state: State,
+    progress: Progress,
+    processes: list[WorkerProcess],
+) -> tuple[BaseException | None, Path | None]:
+    """Convert, draw and report; return the exception that ended that early, and the report."""
+    try:
+        with _workers(arguments, plan, state.output, processes) as pool:
+            conversion.convert(pool, plan.count)
+        state.compact()
+        if arguments.report is not None:
+            return None, write_report(conversion, arguments, plan, state, progress)
+    except (KeyboardInterrupt, MeshferryError) as problem:
+        return problem, None
+    return None, None
+
+
+def _workers(
+    arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess]
+) -> AbstractContextManager[Workers]:
+    if arguments.scheduler is None:
+        return local_pool(arguments, plan, output, processes)
+    from .remote.arguments import shard_options, worker_command
+    from .remote.dask import DaskPool
+
+    return DaskPool(arguments.scheduler, output, command=worker_command(arguments), options=shard_options(arguments))
+
+
+def local_pool(
+    arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess] | None = None
+) -> Pool:
+    """Return the worker processes of this machine."""
+    setup = Setup(plan.head.argv, plan.head.to, str(output), plan.roots, str(plan.path))
+    jobs = arguments.jobs or available_cores()
+    return Pool(setup, max(1, min(jobs, plan.count)), arguments.time_limit, arguments.recycle, started=processes)
+
+
+def write_report(conversion: Run, arguments: argparse.Namespace, plan: Plan, state: State, progress: Progress) -> Path:
+    """Draw the missing pictures and write the report; return its path."""
+    with local_pool(arguments, plan, state.output) as pool:
+        no_pictures = conversion.draw(pool, state.results(), plan.count)
+    if no_pictures:
+        progress.note(no_pictures)
+    about = About(
+        version=environment.described(),
+        options=["--to", plan.head.to, *plan.head.argv],
+        roots=plan.roots,
+        ended=time.time(),
+        no_pictures=no_pictures,
+    )
+    to = arguments.report if arguments.report.name else state.output / STATE_FOLDER / REPORT_FILE
+    progress.begin("reporting", plan.count)
+    return write(progress.shown(state.results()), about, state.output, to.absolute())
+
+
+def _print_summary(summary: Summary, problem: BaseException | None, reporter: Reporter) -> int:
+    """Print the end of a run; return its exit status.
+
+    Raises
+    ------
+    KeyboardInterrupt, MeshferryError
+        It ended early; in the case of the latter, before anything was converted.
+    """
+    if isinstance(problem, MeshferryError) and not summary.totals.converted:
+        raise problem
+    reporter.say(summary.text())
+    reporter.record(summary.record())
+    if isinstance(problem, KeyboardInterrupt):
+        reporter.note("What is done is kept: the same command goes on from here")
+        raise problem
+    if problem is not None:
+        reporter.fail("", problem)
+    return 0 if summary.is_good and problem is None else 1

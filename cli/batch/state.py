@@ -1,0 +1,428 @@
+"""The state of a batch in an output folder: which tasks are done, and how the others ended.
+
+``state.sqlite`` has one row for each target, which survives plans without it: the file is still there. The same rows
+go into ``journal.jsonl``, for other programs. Lines of the journal that the state does not know, of version 0.1.0 or
+from before a power cut, are imported at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
+
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.disk import locks
+from ...io_formats.disk.atomic_write import copy_mode, refusal, remove_file, rename_over, temporary_file
+from . import journal
+from .journal import Entry, JournalFile, encode, entry_of, outputs_exist
+from .plan import ROWS, TASK_COLUMNS, Plan, connect, fetch, to_sql, uri
+from .tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FILE, STATE_FOLDER, Result, Status, Task
+
+LOCK_SUFFIX = ".lock"
+_COMMIT_SECONDS = 0.2
+"""Interval of commits, each of which takes 40 µs. Results that a kill loses are imported from the journal."""
+_SLOW_COMMIT_SECONDS = 1.0
+"""Interval of commits without a write-ahead log, where each one waits for the disk."""
+_SCHEMA = """
+CREATE TABLE results (
+  id INTEGER PRIMARY KEY, target TEXT NOT NULL UNIQUE, source TEXT, member TEXT, size INTEGER, modified INTEGER,
+  hash TEXT, options TEXT, result TEXT, outputs TEXT, details TEXT, time TEXT, journal_end INTEGER
+);
+CREATE TABLE header (line BLOB);
+"""
+"""``id`` grows with time. ``outputs``, ``details``: JSON. ``journal_end``: size of the journal after the row's line.
+``user_version`` is 1 while the journal may have lines that later ones replace."""
+_COLUMNS = "target, source, member, size, modified, hash, options, result, outputs, details, time"
+_DETAILS = ("warnings", "facts", "error", "seconds", "attempts")
+_STORE = f"""
+INSERT OR REPLACE INTO results ({_COLUMNS}, journal_end)
+VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_IS_NEWER = "SELECT 1 FROM results WHERE target = CAST(? AS TEXT) AND time > ?"
+_PENDING = f"""
+SELECT {TASK_COLUMNS}, r.hash, r.outputs, r.size = t.size AND r.modified = t.modified
+FROM plan.tasks t LEFT JOIN results r ON r.target = t.target AND r.options = ? AND r.hash != ''
+  AND r.result IN ('done', 'unchanged') AND r.source = t.path AND r.member = t.member
+WHERE t.line > ? ORDER BY t.line LIMIT {ROWS}
+"""
+_RESULTS = f"""
+SELECT {TASK_COLUMNS}, {", ".join(f"r.{name.strip()}" for name in _COLUMNS.split(","))}
+FROM plan.tasks t JOIN results r ON r.target = t.target WHERE t.line > ? ORDER BY t.line LIMIT {ROWS}
+"""
+
+
+class Known(NamedTuple):
+    """The last conversion of a task that had the same options and whose outputs still exist."""
+
+    hash: str
+    """Hash of the source at that time."""
+    is_same: bool
+    """Whether the source has the size and date of that time."""
+
+
+class HeldError(MeshferryError):
+    """Another process holds the lock of a journal."""
+
+
+class State:
+    """The state of an output folder, which one process at a time may open.
+
+    A context manager: entering it creates the folder and locks it, :meth:`start` opens the files.
+
+    Parameters
+    ----------
+    output:
+        The output folder.
+    has_journal:
+        Write ``journal.jsonl`` too.
+
+    Raises
+    ------
+    HeldError
+        From ``with``: another process holds the lock.
+    MeshferryError
+        From ``with`` or :meth:`start`: the folder cannot be written to.
+    """
+
+    def __init__(self, output: Path, *, has_journal: bool = True) -> None:
+        self.output = output
+        self._folder = output / STATE_FOLDER
+        self.journal_path = self._folder / JOURNAL_FILE
+        self._has_journal = has_journal
+        self._journal: JournalFile | None = None
+        self._end = 0
+        """Size of the journal, also if it is not written."""
+        self._options = ""
+        self._plan: Plan | None = None
+        self._db: sqlite3.Connection | None = None
+        self._commit_seconds = _COMMIT_SECONDS if has_journal else 0.0
+        self._committed = time.monotonic()
+        self._is_changed = False
+        self._lock: IO[bytes] | None = None
+        self._created: list[Path] = []
+        """Folders that did not exist, the innermost first."""
+
+    def __enter__(self) -> Self:
+        try:
+            self._created = [folder for folder in self.journal_path.parents if not folder.exists()]
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock = locks.hold(self._lock_path)
+        except OSError as problem:
+            raise MeshferryError(f"{self.journal_path}: the journal cannot be written: {refusal(problem)}") from None
+        if self._lock is None:
+            raise HeldError(
+                f"{self.output}: another batch is writing to this folder; wait for it, or name another with -o"
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        is_unused = self._db is None
+        self._close_files()
+        if self._lock is None:
+            return
+        if is_unused and self._created:  # refused before anything was written
+            locks.remove(self._lock_path, self._lock)
+            for folder in self._created:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+        elif is_unused and not self.journal_path.exists():
+            locks.remove(self._lock_path, self._lock)
+            with contextlib.suppress(OSError):
+                self._folder.rmdir()
+        self._lock.close()
+        self._lock = None
+
+    @property
+    def _lock_path(self) -> Path:
+        return self.journal_path.with_name(JOURNAL_FILE + LOCK_SUFFIX)
+
+    def start(self, plan: Plan) -> None:
+        """Begin a run of a plan: import what the state does not know, and merge the journals of shards."""
+        with self._errors():
+            self._db = self._open()
+            self._import_journal()
+            if self._has_journal:
+                self._journal = JournalFile(self.journal_path, self._end)
+            self._db.execute("ATTACH ? AS plan", (uri(plan.path, immutable=1),))
+            self._plan = plan
+            self._options = plan.head.digest
+            line = journal.header(self._options)
+            rows = fetch(self._db, "SELECT line FROM header")
+            if self._journal is not None and (not rows or rows[0][0] != line or not self._end):
+                self._write(line)
+                self._set_header(line)
+            self._merge_shards()
+
+    def tasks(self) -> Iterator[tuple[Task, Known | None]]:
+        """Yield the tasks of the plan with their last conversion, if that is still valid."""
+        start, plan = 0, self._require_plan()
+        while rows := self._fetch(_PENDING, (self._options, start)):
+            for row in rows:
+                task = plan.task(row[:7])
+                hashed, outputs, is_same = row[7:]
+                is_valid = hashed is not None and outputs_exist(json.loads(outputs), self.output)
+                yield task, Known(hashed, bool(is_same)) if is_valid else None
+            start = rows[-1][0] + 1
+
+    def results(self) -> Iterator[Result]:
+        """Yield the last result of each task of the plan, in their order; tasks without a result are left out."""
+        start, plan = 0, self._require_plan()
+        while rows := self._fetch(_RESULTS, (start,)):
+            for row in rows:
+                yield _entry(row[7:]).to_result(plan.task(row[:7]))
+            start = rows[-1][0] + 1
+
+    def append(self, result: Result) -> None:
+        """Store a result. One with an unchanged source keeps outputs, warnings and facts of its last conversion.
+
+        Raises
+        ------
+        MeshferryError
+            The disk is full, for example.
+        """
+        entry = entry_of(result, self._options, self.output)
+        if result.status is Status.UNCHANGED:
+            rows = self._fetch(
+                f"SELECT {_COLUMNS} FROM results WHERE target = CAST(? AS TEXT)", (to_sql(entry.target),)
+            )
+            for row in rows:
+                before = _entry(row)
+                entry.hash = entry.hash or before.hash
+                entry.outputs, entry.warnings, entry.facts = before.outputs, before.warnings, before.facts
+        with self._errors():
+            self._begin()
+            self._write(entry.line())
+            self._store(entry)
+            self._commit()
+
+    def compact(self) -> None:
+        """Write the journal anew if later lines replace earlier ones. If the disk refuses, the journal stays."""
+        with self._errors():
+            self._commit(now=True)
+            if self._journal is None or not self._value("PRAGMA user_version"):
+                return
+            expected = self._value("SELECT count(*) FROM results") + 1
+            if self._count_lines() != expected:
+                self._rewrite_journal()
+            self._execute("PRAGMA user_version = 0")
+            self._is_changed = False
+
+    def export_journal(self, path: Path) -> None:
+        """Write all results to another journal.
+
+        Raises
+        ------
+        OSError
+            The system refuses.
+        """
+        with path.open("wb") as stream:
+            stream.writelines(self._lines())
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def _open(self) -> sqlite3.Connection:
+        """Open the database: a new one if the file is damaged."""
+        path = self._folder / STATE_FILE
+        try:
+            return self._connect(path)
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            pass
+        for suffix in ("", "-wal", "-journal"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        return self._connect(path)
+
+    def _connect(self, path: Path) -> sqlite3.Connection:
+        """Open the database with a write-ahead log, or without one on network disks that refuse it.
+
+        Exclusive locking keeps the index of the log in memory instead of in a file of shared memory.
+        """
+        db = connect(path)
+        try:
+            modes = [
+                db.execute(f"PRAGMA {mode}").fetchone()[0] for mode in ("locking_mode=EXCLUSIVE", "journal_mode=WAL")
+            ]
+        except sqlite3.OperationalError:
+            db.close()
+            db, modes = connect(path, nolock=1), []  # disks without locks: the folder has a lock of its own
+        if modes != ["exclusive", "wal"]:
+            db.execute("PRAGMA journal_mode=TRUNCATE")
+            self._commit_seconds = _SLOW_COMMIT_SECONDS
+        db.execute("PRAGMA synchronous=NORMAL")
+        if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            db.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+        return db
+
+    def _import_journal(self) -> None:
+        """Store the lines of the journal that the state did not write."""
+        size = self.journal_path.stat().st_size if self.journal_path.exists() else 0
+        self._end = self._value("SELECT journal_end FROM results ORDER BY id DESC LIMIT 1") or 0
+        if self._end > size:
+            self._end = size  # the journal was removed or cut; it is written anew at the end
+            self._mark_changed()
+        if self._end and not self._ends_line(self._end):
+            self._end = 0  # another journal
+        if self._end == size:
+            return
+        self._begin()
+        for line in journal.read_lines(self.journal_path, self._end):
+            self._end += len(line)
+            if line.startswith(journal.HEADER_START):
+                self._set_header(line)
+            elif (entry := journal.parse(line)) is not None:
+                self._import(entry)
+        self._commit(now=True)
+
+    def _ends_line(self, offset: int) -> bool:
+        with self.journal_path.open("rb") as stream:
+            stream.seek(offset - 1)
+            return stream.read(1) == b"\n"
+
+    def _merge_shards(self) -> None:
+        """Store the journals of shards and remove them; those that are still written to stay for later."""
+        for path in sorted((self._folder / SHARDS_FOLDER).glob("*.jsonl")):
+            lock_path = path.with_name(path.name + LOCK_SUFFIX)
+            held = locks.hold(lock_path)
+            if held is None:
+                continue
+            try:
+                self.merge(journal.read_lines(path))
+                remove_file(path)
+            finally:
+                locks.remove(lock_path, held)
+
+    def merge(self, lines: Iterable[bytes]) -> None:
+        """Store journal lines of a shard."""
+        self._begin()
+        for line in lines:
+            if (entry := journal.parse(line)) is not None:
+                self._write(entry.line())
+                self._import(entry)
+        if self._journal is not None:
+            self._journal.sync()
+        self._commit(now=True)
+
+    def _begin(self) -> None:
+        if not self._require().in_transaction:
+            self._execute("BEGIN")
+
+    def _commit(self, *, now: bool = False) -> None:
+        moment = time.monotonic()
+        if self._require().in_transaction and (now or moment - self._committed >= self._commit_seconds):
+            self._committed = moment
+            self._execute("COMMIT")
+
+    def _write(self, line: bytes) -> None:
+        if self._journal is not None:
+            self._journal.write(line)
+            self._end = self._journal.end
+
+    def _mark_changed(self) -> None:
+        if not self._is_changed:
+            self._is_changed = True
+            self._execute("PRAGMA user_version = 1")
+
+    def _import(self, entry: Entry) -> None:
+        """Store an entry of a journal unless the state has a newer one."""
+        if not fetch(self._require(), _IS_NEWER, (to_sql(entry.target), entry.time)):
+            self._store(entry)
+
+    def _store(self, entry: Entry) -> None:
+        self._mark_changed()
+        details = encode([getattr(entry, name) for name in _DETAILS])
+        names = [to_sql(name) for name in (entry.target, entry.source, entry.member)]
+        values = (entry.size, entry.modified, entry.hash, entry.options, entry.result, encode(entry.outputs))
+        self._execute(_STORE, (*names, *values, details, entry.time, self._end))
+
+    def _set_header(self, line: bytes) -> None:
+        self._execute("DELETE FROM header")
+        self._execute("INSERT INTO header VALUES (?)", (line,))
+
+    def _lines(self) -> Iterator[bytes]:
+        yield from (line for (line,) in self._fetch("SELECT line FROM header"))
+        start = 0
+        while rows := self._fetch(
+            f"SELECT {_COLUMNS}, id FROM results WHERE id > ? ORDER BY id LIMIT {ROWS}", (start,)
+        ):
+            yield from (_entry(row[:-1]).line() for row in rows)
+            start = rows[-1][-1]
+
+    def _count_lines(self) -> int:
+        with self.journal_path.open("rb") as stream:
+            return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+
+    def _rewrite_journal(self) -> None:
+        if self._journal is None:
+            return
+        with contextlib.suppress(OSError):
+            handle, temporary = temporary_file(self.journal_path)
+            os.close(handle)
+            try:
+                self.export_journal(Path(temporary))
+                copy_mode(self.journal_path, temporary)
+                self._journal.close()  # Windows cannot replace open files
+                rename_over(temporary, self.journal_path)
+                self._end = self.journal_path.stat().st_size
+                self._execute(
+                    "UPDATE results SET journal_end = ? WHERE id = (SELECT max(id) FROM results)", (self._end,)
+                )
+            finally:
+                with contextlib.suppress(OSError):
+                    remove_file(temporary)
+        self._journal = JournalFile(self.journal_path, self.journal_path.stat().st_size)
+
+    def _require(self) -> sqlite3.Connection:
+        if self._db is None:
+            raise ValueError("the state is not started")
+        return self._db
+
+    def _require_plan(self) -> Plan:
+        if self._plan is None:
+            raise ValueError("the state is not started")
+        return self._plan
+
+    def _execute(self, statement: str, values: tuple[object, ...] = ()) -> None:
+        self._require().execute(statement, values)
+
+    def _fetch(self, statement: str, values: tuple[object, ...] = ()) -> list[Any]:
+        with self._errors():
+            return fetch(self._require(), statement, values)
+
+    def _value(self, statement: str) -> Any:
+        rows = self._fetch(statement)
+        return rows[0][0] if rows else None
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as problem:
+            reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
+            raise MeshferryError(f"{self._folder}: the state cannot be written: {reason}") from None
+
+    def _close_files(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._commit(now=True)
+            self._db.close()
+            self._db = None
+
+
+def _entry(row: Any) -> Entry:
+    """Return the entry of a row of :data:`_COLUMNS`."""
+    *fields, outputs, details, moment = row
+    values: list[Any] = [*fields, json.loads(outputs), *json.loads(details), moment]
+    return Entry(*values)
