@@ -194,3 +194,22 @@ def test_process_substitution_works(tmp_path: Path) -> None:
     program = f"'{sys.executable}' -m meshferry inspect <(cat '{LAMP}')"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and "2,300 triangles" in done.stdout
+
+
+@pytest.mark.needs_workers
+def test_a_list_may_be_a_fifo(meshferry: Callable, tmp_path: Path) -> None:
+    feed(tmp_path / "list", os.fsencode(LAMP) + b"\n")
+    out = tmp_path / "out"
+    done = meshferry("batch", "--list", tmp_path / "list", "--to", "timbermesh", "-o", out, "--jobs", "1")
+    assert done.status == 0 and [path.name for path in out.rglob("*.timbermesh")] == ["lamp.timbermesh"]
+
+
+def test_a_list_that_never_comes_is_one_error(meshferry: Callable, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "list")
+    silent = os.open(tmp_path / "list", os.O_RDWR)  # A writer that writes nothing.
+    try:
+        done = meshferry("batch", "--list", tmp_path / "list", "--to", "mesh", "-o", tmp_path / "out")
+    finally:
+        os.close(silent)
+    assert done.status == 2 and done.err.count("\n") == 1
+    assert f"{tmp_path / 'list'}: The FIFO gave no data for 0.2 seconds" in done.err

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import BinaryIO, cast
 
-from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.errors import FormatError, MeshferryError
 from ....io_formats.disk.atomic_write import refusal
+from ....io_formats.disk.special_files import read_special, special_kind
 from ... import interruption
 
 STANDARD_INPUT = "-"
@@ -20,7 +21,7 @@ _LONGEST_LINE = 2**17
 
 
 def lines(name: str) -> Iterator[str]:
-    """Yield the paths in a list, or in the standard input (``-``).
+    """Yield the paths in a list, or in the standard input (``-``). A FIFO is read within bounds of size and time.
 
     Empty lines and those that begin with ``#`` do not count, nor do quotation marks around a path, as "Copy as path"
     of Windows puts them. The text is UTF-8, with or without the mark at its start, or UTF-16 with it, as PowerShell
@@ -60,6 +61,13 @@ def _opened(name: str, opened: ExitStack) -> io.TextIOWrapper:
         if sys.stdin is None:
             raise MeshferryError("There is no standard input here")
         binary = cast("io.BufferedReader", sys.stdin.buffer)
+    elif special_kind(name):
+        try:
+            with interruption.raising():
+                content = read_special(name)
+        except FormatError as problem:
+            raise MeshferryError(f"{name}: {problem.message}") from None
+        binary = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(content)))
     else:
         binary = opened.enter_context(open(name, "rb"))  # noqa: SIM115
     is_wide = binary.peek(2)[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
