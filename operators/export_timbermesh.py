@@ -14,6 +14,7 @@ from ..blender_data.steps import Steps, scaled
 from ..io_formats.api import EncodedFile, write_outputs
 from ..io_formats.core.errors import ExportError
 from ..io_formats.core.scene import Scene
+from ..io_formats.disk.file_names import cautious_key
 from ..io_formats.registry import TIMBERMESH
 from .export_base import ExportScene, encode_steps, named_collection, part_steps, refuse_existing
 from .export_files import draw_file_names
@@ -164,7 +165,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         ExportError
             The file is that of another collection, too, or existing files are to stay.
         """
-        if any(path.name.lower() == other.name.lower() for other in ready):
+        if any(cautious_key(path.name) == cautious_key(other.name) for other in ready):
             raise ExportError(rpt_("another collection was just written to '{}'; rename one").format(path.name))
         refuse_existing(path, use_replace=self.use_replace)
 

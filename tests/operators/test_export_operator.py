@@ -233,12 +233,15 @@ def test_a_batch_keeps_files_when_asked(clean_blender, tmp_path):
     assert old.read_bytes() != b"old"
 
 
-def test_two_collections_never_write_the_same_file(clean_blender, tmp_path):
-    _collection(clean_blender, "A:B")
-    _collection(clean_blender, "A/B")
-    clean_blender.ops.export_scene.timbermesh_batch(directory=str(tmp_path), collections="A:B\nA/B")
+@pytest.mark.parametrize("other", ["A/B", "Ä_b", "A\N{COMBINING DIAERESIS}_B", "a_ß"])
+def test_two_collections_never_write_the_same_file(clean_blender, tmp_path, other):
+    """Nor files that some system takes for the same."""
+    first = {"A/B": "A:B", "a_ß": "a_SS"}.get(other, "Ä:B")
+    for name in (first, other):
+        _collection(clean_blender, name)
+    clean_blender.ops.export_scene.timbermesh_batch(directory=str(tmp_path), collections=f"{first}\n{other}")
     (path,) = tmp_path.iterdir()
-    assert "#A:B" in _nodes(path)
+    assert f"#{first}" in _nodes(path)
 
 
 @pytest.mark.parametrize("directory", ["", "/no/such/folder"])
