@@ -185,8 +185,8 @@ def _import_file(
     choices = import_choices.read(armature) if armature is not None else ()
     if differs_from_choices(scene, choices):
         scene = yield from scaled(without_bpy("Reading", read_scene, path, options, choices=choices), 0.0, 0.3)
-    if armature is None and general[ARMATURE.name] == "AUTO":
-        scene.warnings += armature_matching.mismatches(context, scene, armatures)
+    if armature is None:
+        scene.warnings += armature_matching.mismatches(context, scene, armatures, general[ARMATURE.name])
     building = importer.import_steps(context, scene, general, path, armature=armature)
     result = yield from scaled(building, 0.3, 1.0)
     try:

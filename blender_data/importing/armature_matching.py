@@ -86,12 +86,19 @@ def choose(
     return found
 
 
-def mismatches(context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object]) -> list[str]:
-    """Return why an animation does not go onto any armature that it could have been meant for.
+def mismatches(
+    context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object], mode: str
+) -> list[str]:
+    """Return why :func:`choose_for_scene` found no armature for an animation, a reason for each armature.
 
     These are the armatures imported in the same run and the active one.
     """
-    if not scene.skeletons or not scene.skeletons[0].joints or any(node.mesh is not None for node in scene.nodes):
+    if (
+        mode != "AUTO"
+        or not scene.skeletons
+        or not scene.skeletons[0].joints
+        or any(node.mesh is not None for node in scene.nodes)
+    ):
         return []
     wanted = {joint.name for joint in scene.skeletons[0].joints}
     active = active_armature(context)

@@ -224,6 +224,8 @@ class BlendSession:
         if there and layer.objects.active is None:
             layer.objects.active = there[0]  # "active" on the command line is the first that came
         chosen = armature_matching.choose_for_scene(context, scene, there, options[ARMATURE.name])
+        if chosen is None:
+            scene.warnings += armature_matching.mismatches(context, scene, there, options[ARMATURE.name])
         result = importer.import_scene(context, scene, options, source_path=str(source.absolute()), armature=chosen)
         self._empty_file = empty_file
         there += [armature for armature in result.armatures if armature not in there]

@@ -62,6 +62,14 @@ def test_animations_go_onto_the_armature_of_the_mesh(meshferry, crane, moves, tm
     assert [one.name for one in bpy.context.scene.collection.children] == ["crane"]
 
 
+def test_an_animation_of_other_bones_is_reported(meshferry, crane, tmp_path):
+    other = rigs.write_animation(tmp_path / "in" / "other.anim", 4, bones=("Base", "Tip"))
+    done = meshferry("convert", crane, other, tmp_path / "crane.blend")
+    assert done.status == 0
+    assert "none of its 2 bones are in 'crane Armature'; made a new armature" in done.err
+    assert meshferry("convert", crane, other, tmp_path / "new.blend", "--armature", "new").err == ""
+
+
 def test_new_names_are_those_of_actions(meshferry, crane, moves, tmp_path):
     path = tmp_path / "crane.blend"
     assert meshferry("convert", crane, *moves, path, "--rename-clip", "lift=Raise").status == 0
