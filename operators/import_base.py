@@ -75,7 +75,9 @@ class ImportFiles(LongWork, ImportHelper):
         """Draw the options in sections; of a single dropped file, not those of several."""
         is_browser = context.space_data is not None and context.space_data.type == "FILE_BROWSER"
         if is_browser or len(self.files) > 1:
-            self.layout.prop(self, "use_side_by_side")
+            column = self.layout.column()
+            column.use_property_split = True
+            column.prop(self, "use_side_by_side")
         draw_options(self.layout, self, self.option_table, f"{self.panel_prefix}_import", closed=self.closed_sections)
 
     def steps(self, context: Any) -> Steps[set[str]]:
@@ -140,7 +142,9 @@ class ImportAnyName(ImportFiles):
     def draw(self, context: Any) -> None:
         """Draw which files are listed, where there is a list, and the options in sections."""
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
-            self.layout.prop(self, "use_all_files")
+            column = self.layout.column()
+            column.use_property_split = True
+            column.prop(self, "use_all_files")
         super().draw(context)
 
 

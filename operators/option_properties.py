@@ -169,7 +169,9 @@ def draw_options(
 
 def draw_automatic_rate(layout: Any, fps: float) -> None:
     """Draw below a rate of 0 which one it stands for."""
-    layout.label(text=iface_("Automatic ({} fps)").format(f"{fps:.5g}"), icon="INFO", translate=False)
+    split = layout.split(factor=0.4)
+    split.label()
+    split.label(text=iface_("Automatic ({} fps)").format(f"{fps:.5g}"), translate=False)
 
 
 def _scene_rate() -> float:

@@ -19,7 +19,7 @@ REGION_MARGIN = 72
 """Pixels of a region at a resolution scale of 1 that a text in a box cannot use: tabs, borders of panel and box."""
 
 DIALOG_MARGIN = 32
-"""The same of a dialog."""
+"""The same of a dialog, and of the options in a file browser."""
 
 ICON_WIDTH = 22
 """Pixels of an icon in front of a text, at a resolution scale of 1."""
@@ -87,7 +87,11 @@ def draw_wrapped(layout: Any, context: Any, text: str, icon: str = "NONE", width
     """Draw a text over as many lines as the width asks for: of the region, or of a dialog, in unscaled pixels."""
     preferences = context.preferences
     scale = preferences.system.ui_scale or 1.0
-    free = width * scale - DIALOG_MARGIN * scale if width else context.region.width - REGION_MARGIN * scale
+    if width:
+        free = (width - DIALOG_MARGIN) * scale
+    else:
+        is_browser = context.region.type == "TOOL_PROPS"
+        free = context.region.width - (DIALOG_MARGIN if is_browser else REGION_MARGIN) * scale
     if icon != "NONE":
         free -= ICON_WIDTH * scale
     blf.size(0, preferences.ui_styles[0].widget.points * scale)

@@ -70,7 +70,8 @@ def test_a_rate_of_0_says_which_it_stands_for(clean_blender, given, fps, text):
     layout, body = MagicMock(), MagicMock()
     layout.panel.return_value = (MagicMock(), body)
     draw_options(layout, owner, table, "test")
-    said = [call.kwargs["text"] for call in body.label.call_args_list if "fps" in call.kwargs["text"]]
+    split = body.split.return_value
+    said = [call.kwargs["text"] for call in split.label.call_args_list if "fps" in call.kwargs.get("text", "")]
     assert said == ([text] if text else [])
 
 
@@ -155,7 +156,10 @@ class Layout:
         self.props.append(name)
 
     def label(self, text="", **_):
-        self.labels.append(text)
+        self.labels += [text] if text else []
+
+    def split(self, **_):
+        return self
 
 
 def _drawn(operator, **values):

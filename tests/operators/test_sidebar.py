@@ -212,7 +212,7 @@ def test_panels_draw_without_trouble(lodge, clean_blender):
         scene=bpy.context.scene,
         window_manager=bpy.context.window_manager,
         preferences=bpy.context.preferences,
-        region=SimpleNamespace(width=240),
+        region=SimpleNamespace(width=240, type="UI"),
     )
     shown = [panel for panel in timbermesh_panel.CLASSES if panel.poll(context)]
     assert [panel.bl_label for panel in shown] == ["Timbermesh", "Object", "File Data", "Clip", "Collection"]
