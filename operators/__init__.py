@@ -1,4 +1,4 @@
-"""What artists touch: import and export operators, file handlers, menus, panels."""
+"""The user interface: import and export operators, file handlers, menus, panels."""
 
 
 def _modules():
@@ -70,12 +70,12 @@ def _modules():
 
 
 def register():
-    """Register everything, module by module."""
+    """Register all modules in order."""
     for module in _modules():
         module.register()
 
 
 def unregister():
-    """Take everything off again, in reverse."""
+    """Unregister all modules in reverse order."""
     for module in reversed(_modules()):
         module.unregister()

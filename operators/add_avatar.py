@@ -16,38 +16,38 @@ NAME = "Avatar"
 
 
 class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
-    """Add the skeleton that everybody wears in Second Life."""
+    """Add the standard avatar armature of Second Life."""
 
     bl_idname = "object.second_life_avatar_add"
     bl_label = "Add Second Life Avatar"
     bl_description = (
-        "Add the avatar's armature at the 3D cursor, in its rest pose: what is bound to it, every avatar can wear. "
+        "Add the avatar's armature at the 3D cursor, in its rest pose. Meshes that are bound to it fit every avatar. "
         "It faces -Y, as characters in Blender do"
     )
     bl_options = {"REGISTER", "UNDO", "PRESET"}
 
     use_collision_volumes: BoolProperty(
         name="Collision Volumes",
-        description="Add the 26 volumes that the body shape sliders move, for meshes that are to follow the wearer's "
+        description="Add the 26 volumes that the body shape sliders move, for meshes that shall follow the wearer's "
         "figure (fitted mesh)",
         default=True,
     )
     use_attachments: BoolProperty(
         name="Attachment Points",
-        description="Add the points that objects are worn on, as bones",
+        description="Add the points to which worn objects are attached, as bones",
         default=False,
     )
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need a scene of this file to add to."""
+        """Require an editable scene."""
         if not context.scene.is_editable:
             cls.poll_message_set("The scene is linked from another file")
             return False
         return True
 
     def execute(self, context: Any) -> set[str]:
-        """Add it in object mode, selected and active."""
+        """Add the armature in object mode, selected and active."""
         leave_edit_mode(context)
         skeleton = skeletons.avatar_skeleton(
             with_attachments=self.use_attachments, with_collision_volumes=self.use_collision_volumes

@@ -1,4 +1,4 @@
-"""Check against the rules of the program that will load the file, without writing one."""
+"""Check against the rules of the target program without writing a file."""
 
 from typing import Any
 
@@ -17,8 +17,7 @@ from .translations import rpt_
 class CheckScene:
     """Mixin of operators that check without writing.
 
-    A subclass sets ``format``, the operator that exports it and its options, and says with :meth:`source` what to
-    check.
+    A subclass sets ``format``, the export operator and its options; :meth:`source` returns what is checked.
     """
 
     format: Format
@@ -26,12 +25,12 @@ class CheckScene:
     export_operator = ""
 
     def source(self, context: Any) -> tuple[Any, str]:
-        """Return what to check and what to call it.
+        """Return what to check and its name in messages.
 
         Raises
         ------
         ExportError
-            It is not there.
+            The object or collection does not exist.
         """
         raise NotImplementedError
 
@@ -60,19 +59,19 @@ class CheckScene:
         return {"FINISHED"}
 
     def find(self, context: Any, findings: list[Finding]) -> None:
-        """Export as far as the document, with the options of the last export, and apply the rules.
+        """Prepare an export with the options of the last one, without writing, and apply the rules.
 
-        What was found is in ``findings`` even where the export then fails, and may say why.
+        ``findings`` receives the findings even if the export then fails; they may explain the failure.
 
         Raises
         ------
         MeshferryError
-            It cannot be exported at all.
+            The export is not possible at all.
         """
         values = self.last_values(context)
         source, name = self.source(context)
         whole = read_scene(context, source, name, self.format, values)
-        # Of the whole, since files may hold parts of an object whose triangles count differently.
+        # Check the whole scene, since a file may hold a part of an object, in which triangles have other numbers.
         findings += self.format.check_scene(whole)
         parts = parts_of(whole, self.format, values)
         findings += whole.findings
@@ -89,7 +88,7 @@ class CheckScene:
         findings += [warning("", text) for text in dict.fromkeys(said) if text not in known]
 
     def last_values(self, context: Any) -> dict[str, Any]:
-        """Return the options of the last export, or their defaults in the window."""
+        """Return the options of the last export, or the defaults of the export dialog."""
         last = context.window_manager.operator_properties_last(self.export_operator)
         if last is None:
             return resolve(self.option_table, headless=False)
@@ -101,7 +100,7 @@ class CheckObject(CheckScene):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need a mesh object."""
+        """Require an active mesh object."""
         if context.object is None or context.object.type != "MESH":
             cls.poll_message_set("Choose a mesh object")
             return False

@@ -1,4 +1,4 @@
-"""The checklist of actions in the export of animations: each action's own switch, for all that could be exported."""
+"""The checklist of actions in the export dialog for animations: it edits each action's own export switch."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from .translations import CONTEXT, classes_factory
 
 
 class MESHFERRY_UL_actions(bpy.types.UIList):
-    """Names of actions with their switch *Export as a Clip*; the list's own filter searches them."""
+    """Names of actions with their switch *Export as a Clip*, and the search of Blender's lists."""
 
     def draw_item(
         self, context: Any, layout: Any, data: Any, item: Any, icon: int, active_data: Any, active_property: str
@@ -25,7 +25,7 @@ class MESHFERRY_UL_actions(bpy.types.UIList):
 
 
 class ACTION_OT_meshferry_choose(bpy.types.Operator):
-    """Switch the export of many actions."""
+    """Switch the export of several actions on or off."""
 
     bl_idname = "action.meshferry_choose"
     bl_label = "Choose Actions"
@@ -45,7 +45,7 @@ class ACTION_OT_meshferry_choose(bpy.types.Operator):
 
 
 def fill(owner: Any, actions: Sequence[Any]) -> None:
-    """List actions in the collection property ``listed_actions`` of an operator."""
+    """Fill the collection property ``listed_actions`` of an operator with actions."""
     owner.listed_actions.clear()
     for name in sorted(action.name for action in actions):
         owner.listed_actions.add().name = name

@@ -9,7 +9,7 @@ from ..io_formats.registry import Format
 
 
 def name_in_file(collection: Any) -> str:
-    """Return the collection's name, without the number that Blender gave it because its file was imported before."""
+    """Return the collection's name, without the number that Blender added because the file had been imported before."""
     name: str = collection.name
     plain = re.sub(r"\.\d{3,}$", "", name)
     source = collection.meshferry.source_path
@@ -17,9 +17,9 @@ def name_in_file(collection: Any) -> str:
 
 
 def file_name(name: str, target: Format, suffix: str = "", extension: str = "") -> str:
-    """Return a collection's file name: the suffix and the extension once each, no forbidden characters.
+    """Return a collection's file name with suffix and extension and without forbidden characters.
 
-    ``extension`` is one of the format's; default: its first.
+    ``extension`` is one of the format's extensions, by default the first.
     """
     stem = api.file_name(name.strip(" .") or "Untitled")
     for known in target.extensions:
@@ -28,9 +28,9 @@ def file_name(name: str, target: Format, suffix: str = "", extension: str = "") 
 
 
 def with_extension(path: str, target: Format, extension: str = "") -> str:
-    """Return the path with the format's extension; what stands before it, dots and all, is kept.
+    """Return the path with the format's extension; dots before the extension are kept.
 
-    ``extension`` is one of the format's; default: its first.
+    ``extension`` is one of the format's extensions, by default the first.
     """
     lower = path.lower()
     for known in target.extensions:

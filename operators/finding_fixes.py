@@ -1,4 +1,4 @@
-"""Remove the cause of a finding: changes that are safe, and that Undo takes back."""
+"""Fix the cause of a finding: safe changes that Undo reverts."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -21,8 +21,8 @@ from .timbermesh_objects import MARK, set_own_node
 from .translations import classes_factory, rpt_
 
 DESCRIPTIONS = {
-    Fix.STRIP_SUFFIX: "Take the number suffix off the name of the material, or use the material of that name instead",
-    Fix.LIMIT_WEIGHTS: "Keep the strongest weights of each vertex, as many as a file holds",
+    Fix.STRIP_SUFFIX: "Remove the number suffix of the material name, or use the existing material of that name",
+    Fix.LIMIT_WEIGHTS: "Keep only the strongest weights of each vertex, as many as a file can hold",
     Fix.ADD_UV_MAP: "Add a UV map in which each face fills the texture; unwrap it afterwards if needed",
     Fix.MARK_NODE: "Put # before the names of the objects",
     Fix.APPLY_SCALE: "Apply the scale to the mesh",
@@ -30,17 +30,17 @@ DESCRIPTIONS = {
 
 
 class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
-    """Remove the cause of a finding."""
+    """Fix the cause of a finding."""
 
     bl_idname = "object.meshferry_finding_fix"
-    bl_label = "Fix What Was Found"
+    bl_label = "Fix Finding"
     bl_options = {"INTERNAL", "UNDO"}
 
     index: IntProperty(name="Finding", description="Number of the finding in the list; -1: all", min=-1, default=-1)
 
     @classmethod
     def description(cls, context: Any, properties: Any) -> str:
-        """Return what the button does."""
+        """Return the tooltip of the button."""
         findings = context.window_manager.meshferry_check.findings
         if not 0 <= properties.index < len(findings):
             return rpt_("Fix all findings that have this button")
@@ -48,7 +48,7 @@ class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
         return rpt_(DESCRIPTIONS[Fix(fix)]) if fix else ""
 
     def execute(self, context: Any) -> set[str]:
-        """Change the objects or materials, and take the findings off the list."""
+        """Change the objects or materials and remove the fixed findings from the list."""
         check = context.window_manager.meshferry_check
         chosen = range(len(check.findings)) if self.index == -1 else [self.index]
         leave_edit_mode(context)
@@ -68,25 +68,25 @@ class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
             report(self, "WARNING", text)
         if not fixed:
             if not skipped:
-                report(self, "INFO", rpt_("The objects are not in the scene any more"))
+                report(self, "INFO", rpt_("The objects are no longer in the scene"))
             return {"CANCELLED"}
         report(self, "INFO", rpt_("Fixed: {}").format(", ".join(dict.fromkeys(fixed))))
         return {"FINISHED"}
 
 
 def names_of(finding: Any) -> list[str]:
-    """Return the names of the objects or materials that a kept finding concerns."""
+    """Return the names of the objects or materials of a stored finding."""
     names: list[str] = json.loads(finding.names) if finding.names else []
     return names
 
 
 def can_fix(context: Any, fix: Fix, names: Collection[str]) -> bool:
-    """Return whether a fix is safe for any of the objects or materials of these names."""
+    """Return whether a fix is safe for at least one of the objects or materials with these names."""
     return any(not refusal(fix, block) for block in blocks_of(context, fix, names))
 
 
 def blocks_of(context: Any, fix: Fix, names: Collection[str]) -> list[Any]:
-    """Return the objects or materials that have these names in the file."""
+    """Return the objects or materials with these names in the file."""
     if fix is Fix.STRIP_SUFFIX:
         return [material for material in context.blend_data.materials if file_name(material) in names]
     items = context.view_layer.objects
@@ -98,7 +98,7 @@ def blocks_of(context: Any, fix: Fix, names: Collection[str]) -> list[Any]:
 
 
 def fix_finding(context: Any, target: Format, finding: Any) -> tuple[list[str], list[str]]:
-    """Remove the cause of a finding; return the names of what was changed, and why others were not."""
+    """Fix the cause of a finding; return the names of changed blocks and the reasons why others were not changed."""
     fix = Fix(finding.fix)
     changed: list[str] = []
     refused: list[str] = []
@@ -113,7 +113,7 @@ def fix_finding(context: Any, target: Format, finding: Any) -> tuple[list[str], 
 
 
 def refusal(fix: Fix, block: Any) -> str:
-    """Return why a fix would not be safe, or an empty text."""
+    """Return why a fix would not be safe, or an empty string."""
     if not block.is_editable or (fix in _OF_MESHES and not (block.data and block.data.is_editable)):
         return rpt_("linked from another file")
     if fix in _OF_MESHES and block.type != "MESH":
@@ -136,7 +136,7 @@ def _scale_refusal(item: Any) -> str:
 
 
 def _strip_suffix(_target: Format, material: Any) -> str:
-    """Rename a material, or replace it by the one that has the name already."""
+    """Rename a material, or replace it by an existing material with the new name."""
     plain = without_suffix(file_name(material))
     taken = bpy.data.materials.get(plain)
     if taken is not None and taken is not material:
@@ -147,7 +147,7 @@ def _strip_suffix(_target: Format, material: Any) -> str:
 
 
 def _limit_weights(target: Format, item: Any) -> str:
-    """Remove the weakest weights of bones from vertices that have more than a file holds."""
+    """Remove the weakest bone weights of vertices that have more than a file can hold."""
     most = target.capabilities.influences
     armature = armature_of(item)
     bones = armature.data.bones if armature is not None else {}
@@ -175,7 +175,7 @@ def _mark_node(_target: Format, item: Any) -> str:
 
 
 def _apply_scale(_target: Format, item: Any) -> str:
-    """Apply the scale, faces outside as before; Blender before 5 turns those of mirrored objects over."""
+    """Apply the scale and keep the faces' outside; Blender before 5 flips those of mirrored objects."""
     scale = np.array(item.scale)
     data = item.data
     before = _first_normal(data) * np.sign(scale)

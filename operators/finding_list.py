@@ -1,4 +1,4 @@
-"""The findings of the last check or export: kept for the sidebar, and drawn with what leads to them and mends them."""
+"""The findings of the last check or export, stored and drawn for the sidebar with buttons to select and fix."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,35 +15,36 @@ from .sidebar import draw_wrapped
 from .translations import CONTEXT, classes_factory, iface_
 
 MOST_MEMBERS = 10_000
-"""Elements that a finding keeps; more cannot be mended by hand."""
+"""Maximum number of elements stored for a finding; more cannot be fixed by hand."""
 
 
 class MeshferryFinding(bpy.types.PropertyGroup):
     """One finding of the last check."""
 
-    item: StringProperty(name="Item", description="What the finding is about")
-    message: StringProperty(name="Message", description="What is wrong and what comes of it")
-    is_error: BoolProperty(name="Error", description="The file could not be loaded, so the export is refused")
+    item: StringProperty(name="Item", description="Object, material or other item concerned")
+    message: StringProperty(name="Message", description="The problem and its consequence")
+    is_error: BoolProperty(name="Error", description="The target program could not load the file, so the export fails")
     kind: StringProperty(
-        name="Kind of Elements", description="What exactly it is about: triangles, vertices or bones; empty: all of it"
+        name="Kind of Elements",
+        description="Elements concerned: triangles, vertices or bones; empty for the whole item",
     )
-    node: StringProperty(name="Owner of Elements", description="Name of the object or armature that they are part of")
-    members: StringProperty(name="Elements", description="Their numbers as ranges, or names, at most 10,000")
-    member_count: IntProperty(name="Number of Elements", description="How many there are")
-    fix: StringProperty(name="Fix", description="Identifier of the change that removes the cause; empty: none")
+    node: StringProperty(name="Owner of Elements", description="Name of the object or armature with the elements")
+    members: StringProperty(name="Elements", description="Indices as ranges, or names, at most 10,000")
+    member_count: IntProperty(name="Number of Elements", description="Number of elements")
+    fix: StringProperty(name="Fix", description="Identifier of the fix, or empty")
     names: StringProperty(name="Names", description="Names of the objects or materials concerned, as JSON")
 
 
 class MeshferryCheck(bpy.types.PropertyGroup):
-    """The last check or refused export, as the sidebar shows it."""
+    """The last check or failed export, as shown in the sidebar."""
 
-    format: StringProperty(name="Format", description="Name of the format it was checked for")
-    subject: StringProperty(name="Subject", description="The collection or object that was checked")
+    format: StringProperty(name="Format", description="Format of the check")
+    subject: StringProperty(name="Subject", description="Checked collection or object")
     findings: CollectionProperty(type=MeshferryFinding)
 
 
 def keep_findings(context: Any, target: Format, subject: str, findings: Iterable[Finding]) -> None:
-    """Keep the findings of a check or an export for the sidebar, errors first."""
+    """Store the findings of a check or an export for the sidebar, errors first."""
     shown = context.window_manager.meshferry_check
     shown.format = target.name
     shown.subject = subject
@@ -62,7 +63,7 @@ def keep_findings(context: Any, target: Format, subject: str, findings: Iterable
 
 
 def draw_findings(layout: Any, context: Any, target: Format, subject: str) -> None:
-    """Draw the findings of the last check if it was about this; each leads to what it is about."""
+    """Draw the findings of the last check if it was about this subject, each with a select button."""
     check = context.window_manager.meshferry_check
     if not subject or (check.format, check.subject) != (target.name, subject):
         return
@@ -72,7 +73,7 @@ def draw_findings(layout: Any, context: Any, target: Format, subject: str) -> No
 
 
 def draw_list(layout: Any, context: Any, width: int = 0) -> None:
-    """Draw all findings of the last check, each with its buttons; ``width`` is that of a dialog."""
+    """Draw all findings of the last check with their buttons; ``width`` is that of a dialog."""
     findings = context.window_manager.meshferry_check.findings
     if sum(bool(finding.fix) for finding in findings) > 1:
         layout.operator(
@@ -95,7 +96,7 @@ def draw_list(layout: Any, context: Any, width: int = 0) -> None:
 
 
 def members_text(members: Sequence[int] | Sequence[str]) -> str:
-    """Return elements as text: numbers as ranges (``0-5,9``), names as JSON; the first 10,000 of them."""
+    """Encode elements as text: indices as ranges (``0-5,9``), names as JSON; at most 10,000."""
     chosen: list[Any] = list(members[:MOST_MEMBERS])
     numbers = sorted(member for member in chosen if isinstance(member, int))
     if len(numbers) < len(chosen):
@@ -110,7 +111,7 @@ def members_text(members: Sequence[int] | Sequence[str]) -> str:
 
 
 def members_of(text: str) -> list[int] | list[str]:
-    """Return the elements that :func:`members_text` wrote."""
+    """Decode the elements that :func:`members_text` encoded."""
     if text.startswith("["):
         names: list[str] = json.loads(text)
         return names
@@ -124,12 +125,12 @@ register_classes, unregister_classes = classes_factory(CLASSES)
 
 
 def register() -> None:
-    """Register the property groups and the property that keeps the last check."""
+    """Register the property groups and the property that stores the last check."""
     register_classes()
     bpy.types.WindowManager.meshferry_check = bpy.props.PointerProperty(type=MeshferryCheck)
 
 
 def unregister() -> None:
-    """Remove them in reverse."""
+    """Unregister them in reverse order."""
     del bpy.types.WindowManager.meshferry_check
     unregister_classes()

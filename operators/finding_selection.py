@@ -1,4 +1,4 @@
-"""Lead from a finding to what it is about: objects, material slots, triangles, vertices, bones."""
+"""Select what a finding is about: objects, material slots, triangles, vertices, bones."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,24 +16,24 @@ from .translations import classes_factory, rpt_
 
 
 class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
-    """Lead from a finding to its objects."""
+    """Select the objects of a finding."""
 
     bl_idname = "object.meshferry_finding_select"
-    bl_label = "Select the Finding"
+    bl_label = "Select Finding"
     bl_options = {"INTERNAL", "UNDO"}
 
     index: IntProperty(name="Finding", description="Number of the finding in the list", min=0)
 
     @classmethod
     def description(cls, context: Any, properties: Any) -> str:
-        """Return the whole finding, which the sidebar may be too narrow for."""
+        """Return the full text of the finding, for which the sidebar may be too narrow."""
         findings = context.window_manager.meshferry_check.findings
         if properties.index >= len(findings):
-            return rpt_("Select the objects that this finding is about")
-        return rpt_("Select what this is about: {}").format(findings[properties.index].message)
+            return rpt_("Select the objects of this finding")
+        return rpt_("Select the elements of this finding: {}").format(findings[properties.index].message)
 
     def execute(self, context: Any) -> set[str]:
-        """Select them alone."""
+        """Select only the elements of the finding."""
         findings = context.window_manager.meshferry_check.findings
         if self.index >= len(findings):
             return {"CANCELLED"}
@@ -41,7 +41,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         owner = owner_of_elements(context, finding) if finding.kind else None
         if owner is not None:
             return self.select_elements(context, finding, owner)
-        if finding.kind:  # elements of a level that the export makes have no object of their own
+        if finding.kind:  # elements of a generated level of detail have no object
             made = named_levels(context.view_layer.objects, with_made=True).get(finding.node)
             found = [made] if made is not None else []
         else:
@@ -49,13 +49,13 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
             found = next(filter(None, (objects_about(context, t) for t in (named, finding.item, finding.message))), [])
         visible = [item for item in found if item.visible_get(view_layer=context.view_layer)]
         if not found and finding.kind:
-            self.report({"INFO"}, rpt_("'{}' is not in the scene any more").format(finding.node))
+            self.report({"INFO"}, rpt_("'{}' is no longer in the scene").format(finding.node))
             return {"CANCELLED"}
         if not found:
-            self.report({"INFO"}, rpt_("This is not about a single object"))
+            self.report({"INFO"}, rpt_("This finding does not concern a single object"))
             return {"CANCELLED"}
         leave_edit_mode(context)
-        if not visible:  # levels of detail mostly are
+        if not visible:  # levels of detail usually are
             if level_objects.show_only(context, found[:1], []):
                 self.report({"INFO"}, rpt_("'{}' is hidden").format(found[0].name))
                 return {"CANCELLED"}
@@ -66,7 +66,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         return {"FINISHED"}
 
     def select_elements(self, context: Any, finding: MeshferryFinding, owner: Any) -> set[str]:
-        """Show the object that the elements are part of, and select them there."""
+        """Show the object with the elements, and select them."""
         leave_edit_mode(context)
         if level_objects.show_only(context, [owner], []):
             text = rpt_("'{}' cannot be shown: disabled in viewports, or in an excluded collection")
@@ -76,16 +76,19 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         members = members_of(finding.members)
         if finding.kind == "bones":
             bpy.ops.object.mode_set(mode="POSE")
-            # Names in a file may be others than Blender's.
+            # Bones may have other names in a file than in Blender.
             names = {name_of_bone(bone): bone.name for bone in owner.data.bones}
             found = element_selection.select_bones(owner, [names.get(str(name), str(name)) for name in members])
             if not found:
-                self.report({"INFO"}, rpt_("'{}' does not have these bones any more").format(owner.name))
+                self.report({"INFO"}, rpt_("'{}' no longer has these bones").format(owner.name))
             return {"FINISHED"}
         numbers = [int(number) for number in members]
         by_faces = finding.kind == "triangles"
         if not element_selection.is_as_read(context, owner, most=max(numbers, default=0), triangles=by_faces):
-            text = rpt_("'{}' is selected as a whole: what modifiers make, or what has changed, cannot be selected")
+            text = rpt_(
+                "'{}' is selected as a whole: elements generated by modifiers, or changed since the check, cannot be "
+                "selected"
+            )
             self.report({"INFO"}, text.format(owner.name))
             return {"FINISHED"}
         choose = element_selection.select_triangles if by_faces else element_selection.select_points
@@ -99,7 +102,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
 
 
 def owner_of_elements(context: Any, finding: MeshferryFinding) -> Any:
-    """Return the object that a finding's elements are part of, hidden or not; None: it is gone."""
+    """Return the object with a finding's elements, hidden or not, or None if it no longer exists."""
     objects = context.view_layer.objects
     if finding.kind != "bones":
         named = next((item for item in objects if finding.node in _object_names(item)), None)
@@ -112,15 +115,15 @@ def owner_of_elements(context: Any, finding: MeshferryFinding) -> Any:
 
 
 def name_of_bone(bone: Any) -> str:
-    """Return the name that a bone has in files."""
+    """Return the name of a bone in files."""
     kept = bone.meshferry
     return str(kept.source_name) if kept.source_name and kept.given_name == bone.name else str(bone.name)
 
 
 def objects_about(context: Any, text: str) -> list[Any]:
-    """Return the objects that a text names in quotes: by their own name, else by surface, material or action.
+    """Return the objects that a text names in quotes: by object name, or else by surface, material or action name.
 
-    Else by the name that the file has for a level of detail.
+    If there are none, use the name of a level of detail in the file.
     """
     for known_names in (_object_names, _surface_names, _material_names, _action_names):
         found = [item for item in context.view_layer.objects if any(f"'{name}'" in text for name in known_names(item))]
@@ -135,7 +138,7 @@ def objects_about(context: Any, text: str) -> list[Any]:
 
 
 def show_material(item: Any, text: str) -> None:
-    """Make the material slot active that the text names by its surface or its material."""
+    """Activate the material slot whose surface or material the text names."""
     slots = [slot.material for slot in item.material_slots]
     for known_names in (_surface_names(item), [material.name if material is not None else "" for material in slots]):
         for index, name in enumerate(known_names):

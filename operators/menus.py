@@ -29,7 +29,7 @@ def add_entries(entries: Iterable[MenuEntry]) -> None:
 
 
 def remove_entries(entries: Iterable[MenuEntry]) -> None:
-    """Take the entries off their menus, in reverse."""
+    """Remove the entries from their menus in reverse order."""
     for entry in reversed(tuple(entries)):
         getattr(bpy.types, entry.menu).remove(entry.draw)
 
@@ -37,7 +37,7 @@ def remove_entries(entries: Iterable[MenuEntry]) -> None:
 def registration(
     classes: Sequence[type], entries: Sequence[MenuEntry]
 ) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Return what registers a module's classes and menu entries, and what takes them off again in reverse."""
+    """Return functions that register and unregister a module's classes and menu entries."""
     register_classes, unregister_classes = classes_factory(classes)
 
     def register() -> None:

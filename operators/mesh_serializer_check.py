@@ -9,11 +9,14 @@ from .translations import classes_factory
 
 
 class EXPORT_SCENE_OT_mesh_serializer_check(CheckObject, bpy.types.Operator):
-    """List what a file could not hold, or a program would not read."""
+    """List what a file cannot hold and what programs reject."""
 
     bl_idname = "export_scene.mesh_serializer_check"
     bl_label = "Check Unity MeshSerializer2"
-    bl_description = "Check what a file would lose of the active object, and what would be refused, without writing one"
+    bl_description = (
+        "Check which data of the active object a file would lose, and what the export would reject, "
+        "without writing a file"
+    )
 
     format = MESH_SERIALIZER
     option_table = OPTIONS

@@ -1,8 +1,7 @@
-"""Tables of options <-> Blender properties: declared, read back and drawn in one place.
+"""Tables of options <-> Blender properties: declaration, reading and drawing.
 
-The tables (:class:`~..io_formats.core.options.Option`) are stated once; an operator that shows them is
-decorated with :func:`with_options`, draws them with :func:`draw_options` and reads them with
-:func:`option_values`.
+The tables (:class:`~..io_formats.core.options.Option`) define each option once. Operators are decorated with
+:func:`with_options`, draw options with :func:`draw_options` and read them with :func:`option_values`.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ SECTIONS = ("Objects", "Geometry", "Armature", "Animation", "Materials", "File")
 """Order of the sections of a dialog; sections of other names come last."""
 
 LONGEST_LABEL = 16
-"""Letters that fit beside the value of an option, in a file dialog of 1280 pixels; longer labels stand above it."""
+"""Letters that fit beside the value of an option in a file dialog of 1280 pixels; longer labels are drawn above it."""
 
 
 def import_table(*formats: Format) -> tuple[Option, ...]:
-    """Return the options of an import of files of these formats, each once: the general ones and the formats' own."""
+    """Return the options of an import of these formats: the general ones and those of the formats."""
     own = [option for known in formats for option in known.import_options]
     general = import_options.import_options_for(known.capabilities for known in formats)
     return tuple({option.name: option for option in (*general, *own)}.values())
 
 
 def export_table(target: Format) -> tuple[Option, ...]:
-    """Return the options of an export to a format: the general ones that mean something there, and its own."""
+    """Return the options of an export to a format: the applicable general ones and those of the format."""
     return (*export_options.export_options_for(target.capabilities), *target.export_options)
 
 
 def values_for(table: Iterable[Option], given: Values) -> dict[str, Any]:
-    """Return the value of every option of ``table``: the given one, else the command line's default.
+    """Return the value of every option of ``table``: the given value, or else the default of the command line.
 
-    What a dialog does not show takes the faithful way, as on the command line.
+    Options that a dialog does not show thus have the faithful defaults of the command line.
     """
     table = tuple(table)
     names = {option.name for option in table}
@@ -67,7 +66,7 @@ def property_of(option: Option) -> Any:
         precision = 5 if 0 < option.default < 0.01 else 2
         return FloatProperty(default=option.default, precision=precision, **_limits(option, float), **about)
     if option.is_path:
-        # Not FILE_PATH: its button cannot open a file browser from within the one that shows these options.
+        # FILE_PATH would add a button that cannot open a file browser from within the one that shows these options.
         suggest = {"search": _known_libraries, "search_options": {"SUGGESTION"}}
         return StringProperty(default=str(option.default), **suggest, **about)
     return StringProperty(default=str(option.default), **about)
@@ -85,8 +84,7 @@ def _limits(option: Option, kind: type[int] | type[float]) -> dict[str, Any]:
 def with_options(*tables: Iterable[Option]) -> Callable[[type], type]:
     """Return a class decorator that declares the options of these tables as properties.
 
-    Annotations are read through ``inspect`` and set as a whole: since Python 3.14 they are only computed when
-    asked for.
+    Annotations are read through ``inspect`` and set as a whole: since Python 3.14 they are computed on request.
     """
 
     def declare(cls: type) -> type:
@@ -98,9 +96,9 @@ def with_options(*tables: Iterable[Option]) -> Callable[[type], type]:
 
 
 def option_values(owner: Any, table: Iterable[Option]) -> dict[str, Any]:
-    """Return what the properties of ``owner`` (an operator, or its last properties) say for each option of the table.
+    """Return the values of the table's options from the properties of ``owner``, an operator or its last properties.
 
-    Paths come back absolute, so that ``//`` means the folder of the .blend file everywhere.
+    Paths are made absolute, so that ``//`` is the folder of the .blend file everywhere.
     """
     values: dict[str, Any] = {}
     for option in table:
@@ -112,7 +110,7 @@ def option_values(owner: Any, table: Iterable[Option]) -> dict[str, Any]:
 
 
 def last_values(context: Any, operator: str, table: Iterable[Option]) -> dict[str, Any]:
-    """Return the values of options in the last run of an operator, or their defaults in the window."""
+    """Return the values of options in the last run of an operator, or the defaults of the dialog."""
     table = tuple(table)
     last = context.window_manager.operator_properties_last(operator)
     return resolve(table, headless=False) if last is None else option_values(last, table)
@@ -147,7 +145,7 @@ def draw_options(
         if body is not None:
             for option in shown:
                 if imported is not None and option == IMPORT_CHOICES:
-                    continue  # drawn with the option that it is about
+                    continue  # drawn beside the option that it belongs to
                 if imported is not None and option.name in imported:
                     row = body.row()
                     row.use_property_split = False  # the texts need the whole width
@@ -190,7 +188,7 @@ def _clip_rate() -> float:
 
 
 def _text(text: str) -> dict[str, Any]:
-    """Return the arguments that replace the label of a property; none for an empty text."""
+    """Return the arguments that replace the label of a property, or none for an empty text."""
     return {"text": text, "translate": False} if text else {}
 
 

@@ -1,7 +1,7 @@
-"""The add-on's preferences: formats in use, and the guides.
+"""The add-on's preferences: formats in use and links to the guides.
 
-Only what is drawn in the window reads them. Operators, file handlers, collection exporters and the command line work
-for every format.
+They only affect the user interface. Operators, file handlers, collection exporters and the command line work for every
+format.
 """
 
 import functools
@@ -26,11 +26,11 @@ Draw = Callable[[Any, Any], None]
 FAMILIES = {family.name: family for family in registry.FAMILIES}
 OTHER_GUIDES = {"Convert Files": "conversion.md", "Convert Many Files": "batch.md"}
 
-_IN_USE = "Show its panels and menu entries. Scripts, drops and the command line work either way"
+_IN_USE = "Show panels and menu entries of this format. Scripts, drag and drop and the command line always work"
 
 
 class MeshferryPreferences(bpy.types.AddonPreferences):
-    """Formats in use."""
+    """The formats in use."""
 
     bl_idname = PACKAGE
 
@@ -40,7 +40,7 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
     }
 
     def draw(self, context: Any) -> None:
-        """Draw a switch and a guide for each family, and the other guides."""
+        """Draw a switch and a guide button for each family, and the other guides."""
         column = self.layout.column(align=True)
         column.label(text="Formats in Use", text_ctxt=CONTEXT)
         for key, family in FAMILIES.items():
@@ -56,20 +56,20 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
 
 
 def draw_guide(layout: Any, text: str, name: str) -> None:
-    """Draw a button that opens a guide of the package; packages without guides have none."""
+    """Draw a button that opens a guide of the package, if the package contains it."""
     path = GUIDES / name
     if path.is_file():
         layout.operator("wm.path_open", text=text, text_ctxt=CONTEXT, icon="HELP").filepath = str(path)
 
 
 def preferences() -> Any | None:
-    """Return the preferences; None if the add-on was registered by hand, as in the ``bpy`` module."""
+    """Return the preferences, or None if the add-on was registered by hand, as in the ``bpy`` module."""
     addon = bpy.context.preferences.addons.get(PACKAGE)
     return addon.preferences if addon is not None else None
 
 
 def is_used(family: str) -> bool:
-    """Return whether a family of formats is switched on; all are without preferences."""
+    """Return whether a family of formats is switched on; without preferences all are."""
     return bool(getattr(preferences(), f"use_{family}", True))
 
 
@@ -79,7 +79,7 @@ def is_format_used(name: str) -> bool:
 
 
 def drawn_for(family: str) -> Callable[[Draw], Draw]:
-    """Return a decorator of draw functions of menus, which draw nothing while their family is switched off."""
+    """Return a decorator for draw functions of menus; they draw nothing while their family is switched off."""
 
     def decorate(draw: Draw) -> Draw:
         @functools.wraps(draw)

@@ -1,4 +1,4 @@
-"""Long work of operators: progress in the status bar and at the pointer, and Esc to cancel."""
+"""Long operations of operators: progress in the status bar and at the pointer, Esc to cancel."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from ..blender_data.steps import Step, Steps
 from .translations import iface_, rpt_
 
 PATIENCE = 0.5
-"""Seconds that an operator works at once; what takes longer goes on with progress and Esc."""
+"""Seconds of work before an operator becomes modal, with progress and Esc."""
 
 DIALOG_WIDTH = 400
-"""Pixels of the dialog that asks, at a resolution scale of 1."""
+"""Width of the confirmation dialog in pixels, at a resolution scale of 1."""
 
 TICK = 0.02
-"""Seconds between two turns of the work, in which Blender handles events and draws."""
+"""Seconds between two turns of work, in which Blender handles events and draws."""
 
 TURNS = (0.1, 1.0)
-"""Least and most seconds of work in one turn; a longer step is finished. Within these, a turn takes twice as long as
-Blender needed since the last: a view of many objects takes long to draw, and each imported file has it drawn again."""
+"""Minimum and maximum seconds of work in one turn; a longer step is finished. Within these limits, a turn takes twice
+as long as Blender needed since the last one: a view of many objects takes long to draw, and each imported file
+causes a redraw."""
 
 
 class Work:
-    """Steps that are run one after the other until a time is over."""
+    """Run steps one after the other, for a limited time at once."""
 
     def __init__(self, steps: Steps[set[str]]) -> None:
         self._steps = steps
@@ -41,7 +42,7 @@ class Work:
         """None while there is more to do."""
 
     def run(self, seconds: float) -> bool:
-        """Work for about so long; return whether all is done."""
+        """Work for about this many seconds; return whether all is done."""
         end = time.monotonic() + seconds
         while self.result is None:
             if self._future is not None and not self._future.done():
@@ -66,7 +67,7 @@ class Work:
 
 
 def _in_thread(job: Callable[[], Any]) -> Future[Any]:
-    """Run a job in a thread of its own, which does not keep Blender from quitting."""
+    """Run a job in a separate thread that does not keep Blender from quitting."""
     future: Future[Any] = Future()
 
     def run() -> None:
@@ -80,32 +81,31 @@ def _in_thread(job: Callable[[], Any]) -> Future[Any]:
 
 
 class LongWork:
-    """Mixin of operators whose work may be long; a subclass does it in :meth:`steps`.
+    """Mixin of operators whose work, done in :meth:`steps`, may take long.
 
-    Scripts, and Blender without a window, run all steps at once. What a user started in the window does so for half
-    a second. If there is more to do then, the operator becomes modal: it
-    shows progress and takes all events, so that nothing else changes the scene. Esc cancels: the steps restore what
-    they changed.
+    In scripts and in background mode all steps run at once. When started by the user in a window, they run for half a
+    second. If there is more to do, the operator becomes modal: it shows progress and consumes all events, so that
+    nothing else changes the scene. Esc cancels, and the steps restore what they changed.
     """
 
     confirm_text = "Export Anyway"
-    """On the button of the dialog that asks."""
+    """Button text of the confirmation dialog."""
     asked = ""
-    """The question that was asked, which ``draw`` shows in place of the options."""
+    """The question of the confirmation dialog, which ``draw`` shows instead of the options."""
     is_again: Any = False
-    """Whether a dialog of a refused run started this one. Blender shows the reports of an operator that another one
-    runs only if it is modal."""
+    """Whether the dialog of a failed run started this one. Blender shows the reports of an operator that another
+    operator runs only if it is modal."""
     _work: Work | None = None
     _timer: Any = None
     _paused = 0.0
-    """When the last turn ended, on the monotonic clock."""
+    """Time at the end of the last turn, on the monotonic clock."""
 
     def steps(self, context: Any) -> Steps[set[str]]:
         """Do the work in steps; return the operator's result."""
         raise NotImplementedError
 
     def question(self, context: Any) -> str:
-        """Return what to ask the user before the work, or an empty string."""
+        """Return a question to the user before the work, or an empty string."""
         return ""
 
     def is_from_user(self) -> bool:
@@ -113,7 +113,7 @@ class LongWork:
         return self.is_again or self.options.is_invoke  # type: ignore[attr-defined]
 
     def execute(self, context: Any) -> set[str]:
-        """Do the work, or as much of it as a user waits for without asking how long it will take."""
+        """Do the work, or the part of it for which a user waits without progress display."""
         manager = context.window_manager
         is_modal = self.is_from_user() and not bpy.app.background and context.window is not None
         if is_modal and not self.asked and not self.is_again:
@@ -141,7 +141,7 @@ class LongWork:
         return {"RUNNING_MODAL"}
 
     def modal(self, context: Any, event: Any) -> set[str]:
-        """Go on with the work at each tick; take all events."""
+        """Continue the work at each tick; consume all events."""
         work = self._work
         if work is None:
             return {"CANCELLED"}

@@ -1,4 +1,4 @@
-"""What operators tell the artist: warnings one by one, causes of failures, and one summary at the end."""
+"""Reports of operators: warnings one by one, causes of failures, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from ..io_formats.core.findings import Finding, errors_of
 from .translations import rpt_
 
 MOST_WARNINGS = 20
-"""Warnings that are reported one by one; the rest stand in a text of the .blend."""
+"""Maximum number of warnings reported one by one; if there are more, a text of the .blend file has all of them."""
 
 REPORT_TEXT = "Meshferry Report"
-"""Name of that text."""
+"""Name of the text with all warnings."""
 
 RAISE_SWITCH = "MESHFERRY_RAISE"
-"""Environment variable; "1" lets unexpected exceptions through, for tests."""
+"""Environment variable; "1" raises unexpected exceptions instead of reporting them, for tests."""
 
 
 @dataclass
 class Messages:
-    """What happened to the files (or collections) of one run of an operator."""
+    """The results for the files (or collections) of one run of an operator."""
 
     done: list[str] = field(default_factory=list)
-    """Names of those that succeeded."""
+    """Names of files that succeeded."""
     failures: list[tuple[str, str]] = field(default_factory=list)
-    """Names and causes of those that failed."""
+    """Names of failed files and the causes."""
     warnings: dict[str, list[str]] = field(default_factory=dict)
-    """Each different text, with the names it was said of."""
+    """Each different text, with the names of the files concerned."""
     notes: list[str] = field(default_factory=list)
-    """What was done, where nothing has to be mended."""
+    """Information that needs no action."""
     findings: list[Finding] = field(default_factory=list)
-    """What the checks found that refused a file."""
+    """Findings of the checks because of which a file was not written."""
 
     @property
     def total(self) -> int:
-        """Files dealt with, well or badly."""
+        """Number of processed files, whether they succeeded or failed."""
         return len(self.done) + len(self.failures)
 
     def warn(self, name: str, texts: Iterable[str]) -> None:
-        """Add warnings said of ``name``; equal texts are kept once."""
+        """Add warnings about ``name``; equal texts are stored once."""
         for text in texts:
             self.warnings.setdefault(text, []).append(name)
 
     def lines(self) -> list[str]:
-        """Return one line for each different warning, with the names it concerns where there are several files.
+        """Return one line for each different warning, with the names of the files concerned if there are several files.
 
-        A warning about no file in particular stands alone.
+        A warning about no file in particular has no name.
         """
         if self.total <= 1:
             return list(self.warnings)
@@ -65,7 +65,7 @@ class Messages:
 
     @contextmanager
     def outcome(self, path: str, name: str | None = None) -> Iterator[str]:
-        """Record how the work on one file ends, so that a bad one never stops the rest; yield what to call it."""
+        """Record the result for one file, so that a failure does not stop the others; yield its name."""
         failed = len(self.failures)
         with self.attempt(path, name) as called:
             yield called
@@ -74,21 +74,21 @@ class Messages:
 
     @contextmanager
     def attempt(self, path: str, name: str | None = None) -> Iterator[str]:
-        """Record a failure as :meth:`outcome` does; success is not recorded, since more work on the file follows."""
+        """Record a failure like :meth:`outcome`, but not success, since more work on the file follows."""
         name = Path(path).name if name is None else name
         try:
             yield name
         except MeshferryError as problem:
             self.failures.append((name, cause_of(problem, path)))
             self.findings += getattr(problem, "findings", ())
-        except Exception as problem:  # whatever it is, the artist hears of it and the other files go on
+        except Exception as problem:  # report any error, and continue with the other files
             if os.environ.get(RAISE_SWITCH) == "1":
                 raise
             self.failures.append((name, unexpected(problem)))
 
 
 def cause_of(problem: Exception, path: str = "") -> str:
-    """Return an expected failure's text without the path in front, which the report has already."""
+    """Return the text of an expected failure without its leading path, which the report has already."""
     text = str(problem)
     for front in (path, str(Path(path)), Path(path).name) if path else ():
         text = text.removeprefix(f"{front}: ")
@@ -96,7 +96,7 @@ def cause_of(problem: Exception, path: str = "") -> str:
 
 
 def unexpected(problem: Exception) -> str:
-    """Print an exception that should not have happened, and return what to tell about it."""
+    """Print an unexpected exception and return the text of the report."""
     traceback.print_exception(problem)
     return rpt_(
         "unexpected problem in Meshferry {} on Blender {} ({}); please report it with the text on the console"
@@ -104,7 +104,7 @@ def unexpected(problem: Exception) -> str:
 
 
 def masked(text: str) -> str:
-    """Return the text with the user's home directory as ``~``; reports get posted in public."""
+    """Replace the user's home directory by ``~``, since reports are posted in public."""
     home = str(Path.home())
     if len(home) < 3:
         return text
@@ -128,23 +128,23 @@ def counted(number: int, one: str, many: str) -> str:
 def conclude(
     operator: Any, messages: Messages, parts: Iterable[str], verb: str, *, is_listed: bool = False
 ) -> set[str]:
-    """Report the warnings one by one and the run as a whole; return the operator's result.
+    """Report the warnings one by one and a summary; return the operator's result.
 
     Parameters
     ----------
     operator:
-        Gets the reports: warnings, then the summary, which is an error where nothing succeeded.
+        Receives the reports: warnings, then the summary, which is an error if nothing succeeded.
     messages:
-        What happened.
+        The results.
     parts:
         Phrases of the summary, such as "3 objects".
     verb:
         "Imported" or "Exported".
     is_listed:
-        Whether a dialog lists the causes, so that Blender's own popup of an error would repeat them.
+        Whether a dialog lists the causes, so that Blender's own error popup would repeat them.
     """
     lines = messages.lines()
-    # The summary has a single warning, the first failure and the first errors of that; nothing is reported twice.
+    # The summary includes a single warning, or the first failure and its first errors; nothing is reported twice.
     single = lines[0] if len(lines) == 1 and not messages.failures else ""
     listed = [] if single else lines
     if len(messages.failures) == 1:
@@ -167,12 +167,12 @@ def report(operator: Any, level: str, text: str) -> None:
 
 
 def readable(text: str) -> str:
-    """Return a text that Blender takes: names in files, and of files, may hold bytes that are no letters."""
+    """Return a text that Blender accepts, since names in files and of files may contain undecodable bytes."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def report_lines(operator: Any, lines: list[str], level: str = "WARNING") -> None:
-    """Report warnings one by one; if there are many, all of them go into a text of the .blend file."""
+    """Report warnings one by one; if there are many, write all of them to a text of the .blend file."""
     for line in lines[:MOST_WARNINGS]:
         report(operator, level, line)
     if len(lines) > MOST_WARNINGS:

@@ -1,4 +1,4 @@
-"""Check models against what the viewer's uploader and the simulator refuse, without writing a file."""
+"""Check models against the rules of the viewer's uploader and the simulator, without writing a file."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class EXPORT_SCENE_OT_second_life_check(CheckScene, bpy.types.Operator):
     bl_idname = "export_scene.second_life_check"
     bl_label = "Check Second Life Upload"
     bl_description = (
-        "Check what is selected as the viewer's upload window and the grid will see it, without writing a file"
+        "Check the selected models against the rules of the viewer's uploader and the grid, without writing a file"
     )
 
     format = SECOND_LIFE_UPLOAD
@@ -35,7 +35,7 @@ class EXPORT_SCENE_OT_second_life_check(CheckScene, bpy.types.Operator):
         return True
 
     def subject(self, context: Any) -> str:
-        """Return the name of the model, and how many more there are."""
+        """Return the name of the model, and the number of further models."""
         return subject_of(chosen_models(context))
 
     def source(self, context: Any) -> tuple[Any, str]:
@@ -44,7 +44,7 @@ class EXPORT_SCENE_OT_second_life_check(CheckScene, bpy.types.Operator):
         return exporter.Source("OBJECTS", objects=models), models[0].name
 
     def last_values(self, context: Any) -> dict[str, Any]:
-        """Return the options of the last export; models are checked even while another level is looked at."""
+        """Return the options of the last export; models are checked even while one of their coarser levels is shown."""
         return {**super().last_values(context), HIDDEN.name: True}
 
 

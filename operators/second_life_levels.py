@@ -1,4 +1,4 @@
-"""Levels of detail of Second Life models: look at one of them, make a missing one as an object to work on."""
+"""Levels of detail of Second Life models: show one of them, or generate a missing one as an object."""
 
 from typing import Any
 
@@ -33,14 +33,14 @@ class OBJECT_OT_second_life_level_show(bpy.types.Operator):
     bl_label = "Show Level of Detail"
     bl_options = {"REGISTER", "UNDO"}
 
-    part: EnumProperty(name="Show", description="What is shown", items=PART_ITEMS)
+    part: EnumProperty(name="Show", description="Level or shape to show", items=PART_ITEMS)
 
     @classmethod
     def description(cls, _context: Any, properties: Any) -> str:
-        """Say what the button does, for the part that it stands for."""
+        """Return the tooltip for the part of the button."""
         if properties.part == PHYSICS:
             return rpt_("Show the physics over the model, or hide it again")
-        return rpt_("Show this level of detail alone, as people far enough away see it")
+        return rpt_("Show only this level of detail, as it is seen from the corresponding distance")
 
     @classmethod
     def poll(cls, context: Any) -> bool:
@@ -51,7 +51,7 @@ class OBJECT_OT_second_life_level_show(bpy.types.Operator):
         return True
 
     def execute(self, context: Any) -> set[str]:
-        """Show it; a model without it keeps what it shows."""
+        """Show the part; models without it are not changed."""
         leave_edit_mode(context)
         shown: list[Any] = []
         hidden: list[Any] = []
@@ -71,7 +71,7 @@ class OBJECT_OT_second_life_level_show(bpy.types.Operator):
             text = rpt_("'{}' cannot be shown: disabled in viewports, or in an excluded collection")
             self.report({"WARNING"}, text.format(unseen[0]))
         elif not shown and not hidden:
-            self.report({"INFO"}, rpt_("There is no object for this level; the export makes it"))
+            self.report({"INFO"}, rpt_("There is no object for this level; the export generates it"))
             return {"CANCELLED"}
         if self.part != PHYSICS:
             select_only(context, shown)
@@ -84,16 +84,16 @@ class OBJECT_OT_second_life_level_make(bpy.types.Operator):
     bl_idname = "object.second_life_level_make"
     bl_label = "Make Level of Detail"
     bl_description = (
-        "Make an object of this level as the export would make it, so that it can be looked at and worked on; from "
-        "then on it is exported as it stands. Delete it to have it made anew"
+        "Generate an object for this level as the export would, so that it can be inspected and edited; from "
+        "then on this object is exported. Delete it to generate the level again"
     )
     bl_options = {"REGISTER", "UNDO"}
 
-    part: EnumProperty(name="Level", description="What is made", items=LEVEL_ITEMS[1:])
+    part: EnumProperty(name="Level", description="Level to generate", items=LEVEL_ITEMS[1:])
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need a model, and a scene of this file for the new object."""
+        """Require a model and an editable scene for the new object."""
         if not context.scene.is_editable:
             cls.poll_message_set("The scene is linked from another file")
             return False
@@ -103,7 +103,7 @@ class OBJECT_OT_second_life_level_make(bpy.types.Operator):
         return True
 
     def execute(self, context: Any) -> set[str]:
-        """Make it for each of the chosen models that has none, and show it."""
+        """Generate the level for each chosen model without it, and show it."""
         leave_edit_mode(context)
         messages = Messages()
         made: list[Any] = []
@@ -115,7 +115,7 @@ class OBJECT_OT_second_life_level_make(bpy.types.Operator):
         report_lines(self, [f"{name}: {cause}" for name, cause in messages.failures])
         if not made:
             if not messages.failures:
-                self.report({"INFO"}, rpt_("There is an object for this level already"))
+                self.report({"INFO"}, rpt_("There is already an object for this level"))
             return {"CANCELLED"}
         bpy.ops.object.second_life_level_show(part=self.part)
         triangles = sum(len(item.data.polygons) for item in made)
@@ -124,12 +124,12 @@ class OBJECT_OT_second_life_level_make(bpy.types.Operator):
 
 
 def make_level(context: Any, finest: Any, level: int) -> Any:
-    """Make an object of a level of detail that a model has no object for; return it.
+    """Generate an object for a level of detail of a model; return it.
 
     Raises
     ------
     ExportError
-        The model cannot be exported, or the level would be the same as a finer one.
+        The model cannot be exported, or the level would equal a finer one.
     """
     values = {
         **values_for(EXPORT_OPTIONS, last_upload_values(context)),
@@ -142,12 +142,12 @@ def make_level(context: Any, finest: Any, level: int) -> Any:
     found = models_of(scene)
     node = found[0].levels[level] if found else None
     if node is None or node.mesh is None or not node.mesh.triangle_count:
-        raise ExportError(rpt_("there is nothing to make the level of"))
+        raise ExportError(rpt_("there is no finer level to generate the level from"))
     before = getattr(finest.meshferry, PICKERS[LEVELS[level]])
     if before is not None and is_deleted(before) and before.library is None:
-        context.blend_data.objects.remove(before)  # it would keep its name
+        context.blend_data.objects.remove(before)  # it would block the name
     made = level_objects.add_level(context, finest, lod_names.of_level(finest.name, level), node, scene)
-    if finest.is_editable:  # a linked one would forget it; the level says what it is of, too
+    if finest.is_editable:  # a linked object would not keep the reference; the level stores it too
         setattr(finest.meshferry, PICKERS[LEVELS[level]], made)
     return made
 

@@ -1,4 +1,4 @@
-"""Which models a Second Life upload is about, whatever level or shape of them is chosen."""
+"""The models of a Second Life upload for the chosen objects, which may be any of their levels or shapes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ from .translations import rpt_
 
 LEVELS = tuple(label.upper() for label in LEVEL_LABELS)
 PHYSICS = "PHYSICS"
-"""What a model's parts are called here."""
+"""Names of the parts of a model in this package."""
 
 PICKERS = dict(zip((*LEVELS, PHYSICS), (*LEVEL_PROPERTIES, "physics_object"), strict=True))
-"""Property of the finest object that points to a part; of the finest itself, none."""
+"""Property of the finest object that points to each part except the finest object itself."""
 
 
 def is_wanted(context: Any) -> bool:
-    """Return whether what is active may go to Second Life: not what was imported from another family's file."""
+    """Return whether the active object may be exported to Second Life, unless it was imported for another family."""
     item = context.object
     return item is not None and item.type in {*MESHABLE, "ARMATURE"} and concerns(context, "second_life")
 
 
 def chosen_models(context: Any) -> list[ModelObjects]:
-    """Return the models of the selection, the active one first, the others by name; with none, of the active object.
+    """Return the models of the selection, the active one first, the others by name.
 
-    A level or a physics object stands for its model, an armature for all that it deforms.
+    Without a selection, return that of the active object.
+
+    A level or physics object stands for its model, an armature for all meshes that it deforms.
     """
     active = context.view_layer.objects.active
     selected = sorted(context.view_layer.objects.selected, key=lambda item: (item != active, item.name))
@@ -53,21 +55,21 @@ def chosen_models(context: Any) -> list[ModelObjects]:
 
 
 def parts_of(model: ModelObjects) -> dict[str, list[Any]]:
-    """Return the objects that a model's levels and physics are, by what they are; what has no object is not there."""
+    """Return the objects of a model's levels and physics by part; parts without an object are missing."""
     shapes = [item for item in (model.physics, *model.hulls, model.base_hull) if item is not None]
     levels = {LEVELS[level]: [item] for level, item in sorted(model.levels.items())}
     return {LEVELS[0]: [model.finest], **levels, **({PHYSICS: shapes} if shapes else {})}
 
 
 def subject_of(models: Sequence[ModelObjects]) -> str:
-    """Return what the sidebar calls several models."""
+    """Return the name of several models in the sidebar."""
     if len(models) < 2:
         return str(models[0].finest.name) if models else ""
     return rpt_("{} and {} more").format(models[0].finest.name, len(models) - 1)
 
 
 def imported_from(item: Any) -> Path | None:
-    """Return the asset that an object came from, where it still exists."""
+    """Return the asset file that an object was imported from, if it still exists."""
     for collection in homes_of(item):
         path = bpy.path.abspath(collection.meshferry.source_path)
         if path and collection.meshferry.file_format == SECOND_LIFE_MESH.name and os.path.isfile(path):

@@ -1,4 +1,4 @@
-"""What models weigh in Second Life, computed on a button: download, physics, server, land impact."""
+"""Weights of models in Second Life, computed on request: download, physics, server, land impact."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -22,40 +22,40 @@ from .second_life_objects import chosen_models, imported_from, parts_of, subject
 from .translations import classes_factory
 
 MOST_WATCHED = 100
-"""Models whose changes the sidebar notices; it looks at them whenever it is drawn."""
+"""Maximum number of models whose changes the sidebar detects, as it checks them whenever it is drawn."""
 
 
 class MeshferryLevelWeight(bpy.types.PropertyGroup):
     """One level of detail of a model."""
 
     triangles: IntProperty(name="Triangles", description="Triangles of the level")
-    size: IntProperty(name="Bytes", description="Compressed bytes that the level takes, 0: it is missing")
+    size: IntProperty(name="Bytes", description="Compressed size of the level in bytes; 0 if it is missing")
 
 
 class MeshferryModelWeight(bpy.types.PropertyGroup):
-    """What one object of an upload weighs."""
+    """The weights of one object of an upload."""
 
     name: StringProperty(name="Name", description="Name of the object")
     levels: CollectionProperty(type=MeshferryLevelWeight)
-    download: FloatProperty(name="Download Weight", description="What its levels of detail cost at its size")
-    physics: FloatProperty(name="Physics Weight", description="Estimate of what its physics cost")
-    animesh: FloatProperty(name="Animesh Weight", description="Its part of an animated object's weight")
+    download: FloatProperty(name="Download Weight", description="Cost of its levels of detail at its size")
+    physics: FloatProperty(name="Physics Weight", description="Estimated cost of its physics")
+    animesh: FloatProperty(name="Animesh Weight", description="Its contribution to the weight of an animated object")
     joints: IntProperty(name="Joints", description="Joints that it is bound to")
-    is_exact: BoolProperty(name="Exact", description="The figures are those of the file that it came from")
+    is_exact: BoolProperty(name="Exact", description="The figures are those of the imported file")
 
 
 class MeshferryWeights(bpy.types.PropertyGroup):
-    """The figures as they were last computed."""
+    """The last computed figures."""
 
-    subject: StringProperty(name="Subject", description="What was weighed")
-    stamp: StringProperty(name="State", description="Traits of the objects by which a change is noticed")
+    subject: StringProperty(name="Subject", description="Objects that the figures are about")
+    stamp: StringProperty(name="State", description="Properties of the objects, for detecting changes")
     models: CollectionProperty(type=MeshferryModelWeight)
     download: FloatProperty(name="Download Weight", description="Of all objects together")
     server: FloatProperty(name="Server Weight", description="Half a point for each object")
     physics: FloatProperty(name="Physics Weight", description="Estimate for all objects together")
     animesh: FloatProperty(name="Animesh Weight", description="Of all objects as one animated object")
     land_impact: IntProperty(name="Land Impact", description="The largest of the three weights, rounded")
-    is_exact: BoolProperty(name="Exact", description="All figures are those of the files that the objects came from")
+    is_exact: BoolProperty(name="Exact", description="All figures are those of the imported files")
 
 
 class OBJECT_OT_second_life_weigh(bpy.types.Operator):
@@ -64,8 +64,9 @@ class OBJECT_OT_second_life_weigh(bpy.types.Operator):
     bl_idname = "object.second_life_weigh"
     bl_label = "Compute Second Life Weights"
     bl_description = (
-        "Compute triangles, bytes, weights and land impact of what is selected, with the options of the last export. "
-        "The viewer packs meshes anew, so its figures differ by a little"
+        "Compute triangles, bytes, weights and land impact of the selected models, with the options of the last "
+        "export. "
+        "The viewer encodes meshes again, so its figures differ slightly"
     )
 
     @classmethod
@@ -77,7 +78,7 @@ class OBJECT_OT_second_life_weigh(bpy.types.Operator):
         return True
 
     def execute(self, context: Any) -> set[str]:
-        """Export as far as the assets and keep their figures for the sidebar."""
+        """Export up to the encoded assets and store their figures for the sidebar."""
         models = chosen_models(context)
         subject = subject_of(models)
         messages = Messages()
@@ -91,12 +92,12 @@ class OBJECT_OT_second_life_weigh(bpy.types.Operator):
 
 
 def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Figures]:
-    """Return the figures of models; those of one that is still as it was imported are its file's.
+    """Return the figures of models; a model unchanged since its import has those of its file.
 
     Raises
     ------
     MeshferryError
-        They cannot be exported.
+        The models cannot be exported.
     """
     values = {**last_upload_values(context), HIDDEN.name: True}
     of_files = [exact_figures(context, model.finest) for model in models]
@@ -112,7 +113,7 @@ def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Fig
 
 
 def exact_figures(context: Any, finest: Any) -> figures.Figures | None:
-    """Return the figures of the file that a model came from; None: from none, or it is no more as it came."""
+    """Return the figures of the file that a model was imported from, or None if it was not imported or was changed."""
     path = imported_from(finest)
     if path is None:
         return None
@@ -127,11 +128,11 @@ def exact_figures(context: Any, finest: Any) -> figures.Figures | None:
         options = values_for(SECOND_LIFE_MESH.export_options, values)
         return figures.figures_of_file(loaded.document, scene, options)
     except (MeshferryError, ValueError):
-        return None  # the file is gone or another now, or the object can no more be what it was
+        return None  # the file was deleted or replaced, or the object can no longer equal its content
 
 
 def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Figures]) -> None:
-    """Keep figures for the sidebar."""
+    """Store figures for the sidebar."""
     kept = context.window_manager.meshferry_weights
     kept.subject, kept.stamp = subject, stamp
     kept.models.clear()
@@ -149,7 +150,7 @@ def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Fig
 
 
 def stamp_of(context: Any, models: Iterable[ModelObjects]) -> str:
-    """Return traits of models and of their parts that are quickly looked up and mostly change where the weights do."""
+    """Return properties of models and their parts that are quick to read and usually change with the weights."""
     traits: list[str] = []
     for model in islice(models, MOST_WATCHED):
         for key, items in parts_of(model).items():
@@ -175,12 +176,12 @@ register_classes, unregister_classes = classes_factory(CLASSES)
 
 
 def register() -> None:
-    """Register the operator and the place where the figures are kept."""
+    """Register the operator and the property that stores the figures."""
     register_classes()
     bpy.types.WindowManager.meshferry_weights = bpy.props.PointerProperty(type=MeshferryWeights)
 
 
 def unregister() -> None:
-    """Take them off again, in reverse."""
+    """Unregister them in reverse order."""
     del bpy.types.WindowManager.meshferry_weights
     unregister_classes()

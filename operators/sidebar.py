@@ -1,4 +1,4 @@
-"""What the sidebars of all formats share: their place, and what they say of objects and actions."""
+"""The common parts of the sidebars of all formats: location, and the drawing of objects and actions."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -16,17 +16,17 @@ OWN = "_own"
 """Suffix of the names of panels for objects that were not imported."""
 
 REGION_MARGIN = 72
-"""Pixels of a region at a resolution scale of 1 that a text in a box cannot use: tabs, borders of panel and box."""
+"""Width that a text in a box cannot use, in pixels of a region at a resolution scale of 1: tabs and borders."""
 
 DIALOG_MARGIN = 32
 """The same of a dialog, and of the options in a file browser."""
 
 ICON_WIDTH = 22
-"""Pixels of an icon in front of a text, at a resolution scale of 1."""
+"""Width of an icon in front of a text in pixels, at a resolution scale of 1."""
 
 
 class Sidebar:
-    """Where the panels are."""
+    """Location of the panels."""
 
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
@@ -34,30 +34,30 @@ class Sidebar:
 
 
 def concerns(context: Any, family: str) -> bool:
-    """Return whether to show panels of a family: it is in use, and what is active is not from a file of another."""
+    """Return whether to show the panels of a family: it is in use, and the active object is not of another family."""
     names = {known.name for known in FAMILIES[family].formats}
     origins = origins_of(context)
     return is_used(family) and (not origins or bool(origins & names))
 
 
 def origins_of(context: Any) -> set[str]:
-    """Return the names of the formats that what is active was imported from; nothing for what is one's own."""
+    """Return the names of the formats that the active object was imported from; empty for objects made in Blender."""
     item = context.object
     collections = homes_of(item) if item is not None else [context.collection]
     return {collection.meshferry.file_format for collection in collections} - {""}
 
 
 def with_closed_copies(classes: Iterable[type]) -> tuple[type, ...]:
-    """Return panels, and closed copies of them for objects of one's own, of which every family would show its panels.
+    """Return panels, and closed copies of them for objects made in Blender, for which every family shows its panels.
 
-    Blender keeps a panel open or closed by its class alone.
+    Blender stores whether a panel is open only by its class.
     """
     classes = tuple(classes)
     return (*(_variant(panel, is_own=False) for panel in classes), *(_variant(panel, is_own=True) for panel in classes))
 
 
 def _variant(panel: type, *, is_own: bool) -> type:
-    """Return a panel that is shown for objects of one's own, or for imported objects."""
+    """Return a variant of a panel, either for objects made in Blender or for imported ones."""
     body = {name: value for name, value in vars(panel).items() if name not in {"__dict__", "__weakref__"}}
     inherited = panel.poll if "poll" in vars(panel) else None
 
@@ -75,16 +75,16 @@ def _variant(panel: type, *, is_own: bool) -> type:
 
 
 def homes_of(item: Any) -> list[Any]:
-    """Return the collections that an object lies in, and those around them."""
+    """Return the collections of an object and their parents."""
     found = list(item.users_collection)
     for collection in found:
-        if collection.name in bpy.data.collections:  # the scene's own lies in no other
+        if collection.name in bpy.data.collections:  # the scene's own collection has no parents
             found += [above for above in bpy.data.collections if collection in above.children.values()]
     return list(dict.fromkeys(found))
 
 
 def draw_wrapped(layout: Any, context: Any, text: str, icon: str = "NONE", width: int = 0) -> None:
-    """Draw a text over as many lines as the width asks for: of the region, or of a dialog, in unscaled pixels."""
+    """Draw a text in as many lines as needed for the width of the region, or of a dialog in unscaled pixels."""
     preferences = context.preferences
     scale = preferences.system.ui_scale or 1.0
     if width:
@@ -122,7 +122,7 @@ def wrapped(text: str, fits: Callable[[str], bool]) -> list[str]:
 
 
 def draw_actions(layout: Any, actions: Iterable[Any], *, root_motion: bool = False) -> None:
-    """Draw of each action its clip's name, rate and whether it is exported."""
+    """Draw name, rate and export switch of the clip of each action."""
     for action in actions:
         box = layout.box().column()
         box.label(text=action.name, icon="ACTION", translate=False)
@@ -141,12 +141,12 @@ def draw_actions(layout: Any, actions: Iterable[Any], *, root_motion: bool = Fal
 
 
 def is_renamed(item: Any) -> bool:
-    """Return whether the file knows an object by another name than Blender."""
+    """Return whether an object has another name in the file than in Blender."""
     return bool(item.meshferry.source_name) and item.meshferry.given_name == item.name
 
 
 def actions_of(item: Any) -> list[Any]:
-    """Return the actions of an object and of its shape keys, each once."""
+    """Return the actions of an object and of its shape keys, without duplicates."""
     keys = getattr(item.data, "shape_keys", None)
     owners = [item.animation_data, keys.animation_data if keys is not None else None]
     return list(dict.fromkeys(owner.action for owner in owners if owner is not None and owner.action is not None))

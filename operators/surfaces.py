@@ -1,4 +1,4 @@
-"""Keep the list of an object's surfaces in step with its material slots."""
+"""Synchronise the list of an object's surfaces with its material slots."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +14,14 @@ NEW_SURFACE = "surface"
 """Name of a surface without material."""
 
 
-class _OfMesh:
-    """What the operators have in common: an active mesh object of this file."""
+class _MeshOperator:
+    """Mixin for operators that need an active, editable mesh object."""
 
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need a mesh object that can be changed."""
+        """Require an editable mesh object."""
         item = context.object
         if item is None or item.type != "MESH":
             cls.poll_message_set("Choose a mesh object")
@@ -32,18 +32,18 @@ class _OfMesh:
         return True
 
 
-class OBJECT_OT_meshferry_surfaces_match(_OfMesh, bpy.types.Operator):
-    """Make one surface a slot."""
+class OBJECT_OT_meshferry_surfaces_match(_MeshOperator, bpy.types.Operator):
+    """Create one surface for each slot."""
 
     bl_idname = "object.meshferry_surfaces_match"
     bl_label = "Match Material Slots"
     bl_description = (
-        "Give each material slot settings of its own, under the name that is exported: existing ones are kept, missing "
+        "Give each material slot its own settings, under the exported name: existing ones are kept, missing "
         "ones are added, those without a slot are removed"
     )
 
     def execute(self, context: Any) -> set[str]:
-        """Add, rename, remove and sort."""
+        """Add, rename, remove and sort surfaces."""
         changes = match_slots(context.object)
         parts = [
             counted(changes.added, "{} surface added", "{} surfaces added") if changes.added else "",
@@ -55,17 +55,17 @@ class OBJECT_OT_meshferry_surfaces_match(_OfMesh, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class OBJECT_OT_meshferry_surface_add(_OfMesh, bpy.types.Operator):
-    """Add the settings of a surface."""
+class OBJECT_OT_meshferry_surface_add(_MeshOperator, bpy.types.Operator):
+    """Add settings for a surface."""
 
     bl_idname = "object.meshferry_surface_add"
     bl_label = "Add Surface"
     bl_description = (
-        "Add settings for the active material slot if it has none, else for the first one without, else with a new slot"
+        "Add settings for the active material slot, or else for the first slot without settings, or else for a new slot"
     )
 
     def execute(self, context: Any) -> set[str]:
-        """Add them and make their slot active."""
+        """Add the settings and activate their slot."""
         item = context.object
         entries = matched(item)
         free = [slot for slot, entry in enumerate(entries) if entry is None]
@@ -77,7 +77,7 @@ class OBJECT_OT_meshferry_surface_add(_OfMesh, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class OBJECT_OT_meshferry_surface_remove(_OfMesh, bpy.types.Operator):
+class OBJECT_OT_meshferry_surface_remove(_MeshOperator, bpy.types.Operator):
     """Remove the settings of a surface."""
 
     bl_idname = "object.meshferry_surface_remove"
@@ -89,11 +89,11 @@ class OBJECT_OT_meshferry_surface_remove(_OfMesh, bpy.types.Operator):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need settings of the active slot."""
+        """Require settings of the active slot."""
         return super().poll(context) and active_entry(context.object) is not None
 
     def execute(self, context: Any) -> set[str]:
-        """Remove those of the active slot."""
+        """Remove the settings of the active slot."""
         stored = context.object.meshferry.surfaces
         stored.remove(index_in(stored, active_entry(context.object)))
         return {"FINISHED"}
@@ -113,7 +113,7 @@ def index_in(stored: Any, entry: Any) -> int:
 
 @dataclass(frozen=True)
 class Changes:
-    """How many settings :func:`match_slots` changed."""
+    """Numbers of settings that :func:`match_slots` changed."""
 
     added: int
     renamed: int
@@ -121,7 +121,7 @@ class Changes:
 
 
 def match_slots(item: Any) -> Changes:
-    """Give an object settings for each material slot, named as they are exported, in their order, and no others."""
+    """Give an object exactly one entry of settings for each material slot, in order and named as exported."""
     stored = item.meshferry.surfaces
     before = len(stored)
     if not len(item.material_slots) and slotless(item) is not None:
@@ -138,7 +138,7 @@ def match_slots(item: Any) -> Changes:
         if index is None:
             add_surface(item, slot)
             wanted[slot] = len(stored) - 1
-    places = list(range(len(stored)))  # where each entry of the list stood before it was sorted
+    places = list(range(len(stored)))  # index of each entry before sorting
     for slot, index in enumerate(wanted):
         now = places.index(index)
         stored.move(now, slot)
@@ -157,7 +157,7 @@ def add_surface(item: Any, slot: int) -> Any:
 
 
 def assign(entry: Any, name: str, material: Any) -> None:
-    """Make settings those of a material, under this name as long as the material keeps its own."""
+    """Assign settings to a material, under this name until the material is renamed."""
     entry.name = name
     entry.material = material
     entry.given_name = material.name if material is not None else ""

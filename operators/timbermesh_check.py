@@ -14,11 +14,11 @@ from .translations import classes_factory
 
 
 class EXPORT_SCENE_OT_timbermesh_check(CheckScene, bpy.types.Operator):
-    """List what the game would refuse."""
+    """List what the game would reject."""
 
     bl_idname = "export_scene.timbermesh_check"
     bl_label = "Check Timbermesh"
-    bl_description = "Check the collection as the game will see it, without writing a file"
+    bl_description = "Check the collection against the rules of the game, without writing a file"
 
     format = TIMBERMESH
     option_table = OPTIONS
@@ -26,7 +26,7 @@ class EXPORT_SCENE_OT_timbermesh_check(CheckScene, bpy.types.Operator):
 
     collection: StringProperty(
         name="Collection",
-        description="Name of the collection to check; none: the active one",
+        description="Name of the collection to check; by default the active one",
         options={"HIDDEN", "SKIP_SAVE"},
     )
 
@@ -35,7 +35,7 @@ class EXPORT_SCENE_OT_timbermesh_check(CheckScene, bpy.types.Operator):
         return self.collection or context.collection.name
 
     def source(self, context: Any) -> tuple[Any, str]:
-        """Return the collection; the scene's own is the whole scene."""
+        """Return the collection, or the whole scene for the scene's own collection."""
         name = self.subject(context)
         collection = named_collection(context, name)
         if collection == context.scene.collection:

@@ -1,4 +1,4 @@
-"""Add and mark the objects that Timberborn finds by their names: attachment points, slots, nodes of their own."""
+"""Add and mark the objects that Timberborn finds by name: attachment points, slots, separate nodes."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .import_base import select_only
 from .translations import classes_factory, rpt_
 
 MARK = "#"
-"""A name that begins so makes an object a node of its own; an empty without it is deleted by the game."""
+"""Prefix of names of objects that become separate nodes; the game deletes empties without it."""
 
 EMPTY_SIZE = 0.25
 """Metres; a tile of the game is 1 m wide."""
@@ -25,12 +25,12 @@ SLOTS = tuple((keyword, keyword, _SLOT_USES.get(keyword, "")) for keyword in SLO
 
 PLACES = (
     ("CURSOR", "3D Cursor", "Put it where the 3D cursor is"),
-    ("OBJECT", "Active Object", "Put it at the origin of the active object, turned like it"),
+    ("OBJECT", "Active Object", "Put it at the origin of the active object, with its rotation"),
 )
 
 
 class _AddEmpty:
-    """What adding an attachment point and adding a slot have in common."""
+    """Mixin for adding an attachment point or a slot."""
 
     bl_options = {"REGISTER", "UNDO"}
 
@@ -43,7 +43,7 @@ class _AddEmpty:
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need object mode and a collection that can take an object."""
+        """Require object mode and an editable collection."""
         if context.mode != "OBJECT":
             cls.poll_message_set("Leave edit mode first")
             return False
@@ -62,7 +62,7 @@ class _AddEmpty:
         layout.prop(self, "use_parent")
 
     def add(self, context: Any, name: str) -> set[str]:
-        """Add the empty, select it alone, and say what it is called."""
+        """Add the empty, select only it, and report its name."""
         active = context.object
         if active is None and (self.place == "OBJECT" or self.use_parent):
             self.report({"WARNING"}, rpt_("There is no active object; the 3D cursor was used"))
@@ -115,31 +115,31 @@ class OBJECT_OT_timbermesh_slot_add(_AddEmpty, bpy.types.Operator):
     keyword: EnumProperty(name="Slot", description="What the place is for", items=SLOTS, default="Entrance")
 
     def execute(self, context: Any) -> set[str]:
-        """Add the empty, with a number after the first of its kind."""
+        """Add the empty, numbered if there are others of its kind."""
         return self.add(context, free_slot_name(self.keyword, {item.name for item in context.blend_data.objects}))
 
 
 class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
-    """Put # before names or take it off."""
+    """Add # to names or remove it."""
 
     bl_idname = "object.timbermesh_own_node"
     bl_label = "Switch Timbermesh Own Node"
     bl_description = (
-        "Switch the selected objects between nodes of their own, which the game can move, hide or find by name "
+        "Switch the selected objects between separate nodes, which the game can move, hide or find by name "
         "(# before the name), and parts that are merged into their parent's node"
     )
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need an active object that can be renamed."""
+        """Require an active object that can be renamed."""
         if context.object is None or not context.object.is_editable:
             cls.poll_message_set("Select an object of this file")
             return False
         return True
 
     def execute(self, context: Any) -> set[str]:
-        """Give the selected objects the opposite of what the active one is now."""
+        """Switch the selected objects to the opposite of the active object's current state."""
         is_own = not context.object.name.startswith(MARK)
         chosen = [item for item in dict.fromkeys([context.object, *context.selected_objects]) if item.is_editable]
         changed = [item for item in chosen if item.name.startswith(MARK) != is_own]
@@ -153,7 +153,7 @@ class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
 
 
 def set_own_node(item: Any, is_own: bool) -> None:
-    """Put # before an object's name or take it off, in Blender and in the file."""
+    """Add # to an object's name or remove it, in Blender and in the file."""
     kept = item.meshferry.given_name == item.name and item.meshferry.source_name
     item.name = _marked(item.name, is_own)
     if kept:
@@ -177,7 +177,7 @@ def free_slot_name(keyword: str, taken: set[str]) -> str:
 
 
 def home_collection(context: Any) -> Any:
-    """Return where a new object belongs: the active collection, or where that is the scene's, the active object's."""
+    """Return the collection for a new object: the active one, or for the scene's own that of the active object."""
     active = context.collection
     if active == context.scene.collection and context.object is not None and context.object.users_collection:
         return context.object.users_collection[0]
@@ -185,7 +185,7 @@ def home_collection(context: Any) -> Any:
 
 
 def add_empty(context: Any, name: str, matrix: Matrix, parent: Any = None) -> Any:
-    """Add an empty at a world matrix, shown with its name, selected alone."""
+    """Add an empty at a world matrix, with its name shown, and select only it."""
     empty = context.blend_data.objects.new(name, None)
     empty.empty_display_type = "ARROWS"
     empty.empty_display_size = EMPTY_SIZE

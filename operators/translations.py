@@ -1,9 +1,9 @@
-"""Translations of the window's texts.
+"""Translations of the user interface.
 
-A dialog is wholly in a language that has a file in ``translations/``, or wholly in English; see
+A dialog is completely in a language that has a file in ``translations/``, or completely in English; see
 :mod:`..blender_data.translation_context`. ``translations/template.json`` lists all texts. A translation is a copy of it
-under the name of its locale (``de_DE.json``) with a translated value for each key, and
-``tests/examples/translation_template.py`` renews the template.
+named after its locale (``de_DE.json``) with a translated value for each key; ``tests/examples/translation_template.py``
+generates the template.
 
 Texts about the content of files (warnings, findings, causes of failures) are English in every language.
 """
@@ -26,12 +26,12 @@ _PACKAGE = __package__.rpartition(".")[0]
 
 
 def iface_(text: str) -> str:
-    """Return a text of the interface in the language of Blender's window."""
+    """Return the translation of an interface text in Blender's language."""
     return pgettext_iface(text, CONTEXT)
 
 
 def rpt_(text: str) -> str:
-    """Return a text of a report in the language of Blender's window."""
+    """Return the translation of a report text in Blender's language."""
     return pgettext_rpt(text, CONTEXT)
 
 
@@ -56,7 +56,7 @@ def load(folder: Path = FOLDER) -> dict[str, dict[tuple[str, str], str]]:
 
 
 def register() -> None:
-    """Make the translations known to Blender."""
+    """Register the translations in Blender."""
     bpy.app.translations.register(_PACKAGE, load())
 
 

@@ -127,7 +127,7 @@ def test_a_finding_without_elements_brings_its_hidden_object_to_light(strip: Any
 
 def test_an_object_that_is_gone_is_said(strip: Any, capfd: pytest.CaptureFixture[str]) -> None:
     assert click(Elements("triangles", "Gone", (0,))) == {"CANCELLED"}
-    assert "'Gone' is not in the scene any more" in capfd.readouterr().out
+    assert "'Gone' is no longer in the scene" in capfd.readouterr().out
 
 
 def test_a_level_of_another_name_is_found_by_the_name_that_files_have_for_it(strip: Any) -> None:

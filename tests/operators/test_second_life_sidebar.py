@@ -211,7 +211,7 @@ def test_a_made_level_has_the_materials_that_are_seen_and_no_empty_slots(ball, c
     assert bpy.ops.object.second_life_level_make(part="LOW") == {"FINISHED"}
     assert not bpy.data.objects["ball_LOD1"].material_slots
     assert bpy.ops.object.second_life_level_make(part="LOW") == {"CANCELLED"}
-    assert "an object for this level already" in capfd.readouterr().out
+    assert "already an object for this level" in capfd.readouterr().out
     nodes = bpy.data.node_groups.new("Clad", "GeometryNodeTree")
     for direction in ("INPUT", "OUTPUT"):
         nodes.interface.new_socket("Geometry", in_out=direction, socket_type="NodeSocketGeometry")
