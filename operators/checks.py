@@ -7,7 +7,7 @@ from ..io_formats.core.findings import Finding, Severity, error, warning, with_a
 from ..io_formats.core.import_choices import with_import_choices
 from ..io_formats.core.options import Option, resolve
 from ..io_formats.registry import Format
-from .export_base import parts_of, read_scene
+from .export_base import parts_of, read_blender_scene
 from .finding_list import keep_findings
 from .option_properties import option_values, values_for
 from .reporting import Messages, counted, report_lines
@@ -70,7 +70,7 @@ class CheckScene:
         """
         values = self.last_values(context)
         source, name = self.source(context)
-        whole = read_scene(context, source, name, self.format, values)
+        whole = read_blender_scene(context, source, name, self.format, values)
         # Check the whole scene, since a file may hold a part of an object, in which triangles have other numbers.
         findings += self.format.check_scene(whole)
         parts = parts_of(whole, self.format, values)

@@ -14,7 +14,7 @@ from bpy_extras.io_utils import ExportHelper
 from ..blender_data import file_records, import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.exporting import exporter
-from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN
+from ..blender_data.exporting.export_options import HIDDEN
 from ..blender_data.exporting.object_selection import (
     automatic_source,
     candidates_of,
@@ -39,7 +39,7 @@ from ..io_formats.registry import Format
 from .export_refusal import show_refusal
 from .file_names import file_name, name_in_file, with_extension
 from .finding_list import keep_findings
-from .option_properties import SECTIONS, draw_options, option_values, values_for
+from .option_properties import SECTIONS, draw_options, option_values, to_export_options, values_for
 from .progress import DIALOG_WIDTH, LongWork
 from .reporting import Messages, conclude, counted
 from .sidebar import draw_wrapped
@@ -441,14 +441,17 @@ def read_parts(context: Any, source: Any, name: str, target: Format, values: Map
 
 def part_steps(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Steps[Parts]:
     """Do the same as :func:`read_parts` in steps."""
-    options = values_for(EXPORT_OPTIONS, values)
-    scene = yield from exporter.export_steps(context, source, options, name, target.capabilities)
+    scene = yield from exporter.export_steps(_request(context, source, name, target, values))
     return parts_of(scene, target, values)
 
 
-def read_scene(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Scene:
+def read_blender_scene(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Scene:
     """Read from Blender what a format can hold; parameters and errors as of :func:`read_parts`."""
-    return exporter.export_scene(context, source, values_for(EXPORT_OPTIONS, values), name, target.capabilities)
+    return exporter.export_scene(_request(context, source, name, target, values))
+
+
+def _request(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> exporter.ExportRequest:
+    return exporter.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
 
 
 def parts_of(scene: Scene, target: Format, values: Mapping[str, Any]) -> Parts:

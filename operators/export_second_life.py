@@ -8,7 +8,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ..blender_data.exporting import exporter
-from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, KEEP_IMPORTED, MODIFIERS
+from ..blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
 from ..blender_data.exporting.model_objects import find_models
 from ..blender_data.exporting.triangle_counts import triangle_count
 from ..blender_data.names import file_name as name_of
@@ -30,7 +30,7 @@ from .export_base import OBJECT_SCOPES
 from .export_files import ExportFiles, draw_file_names
 from .file_names import file_name
 from .menus import MenuEntry, collection_under_pointer, registration
-from .option_properties import export_table, last_values, section_body, values_for, with_options
+from .option_properties import export_table, last_values, section_body, to_export_options, with_options
 from .preferences import drawn_for
 from .reporting import counted
 from .second_life_objects import chosen_models
@@ -95,19 +95,19 @@ class ExportSecondLife(ExportFiles):
 
     def mesh_count(self, context: Any, source: Any) -> int:
         """Return the number of models."""
-        return len(find_models(context, source, self.values()).models)
+        return len(find_models(context, source, to_export_options(self.values())).models)
 
     def question(self, context: Any) -> str:
         """Ask before an export of models that are far too large for the target; it may take minutes."""
-        values = values_for(EXPORT_OPTIONS, self.values())
+        options = to_export_options(self.values())
         try:
             source, _name = self.source(context, self.filepath)
-            models = find_models(context, source, values).models
+            models = find_models(context, source, options).models
         except MeshferryError:
             return ""  # the export says it
-        use_modifiers = bool(values[MODIFIERS.name])
         counts = {
-            model.finest.name: triangle_count(context, model.finest, use_modifiers=use_modifiers) for model in models
+            model.finest.name: triangle_count(context, model.finest, use_modifiers=options.use_modifiers)
+            for model in models
         }
         large = {name: count for name, count in counts.items() if count > MOST_TRIANGLES}
         if not large:
@@ -122,7 +122,8 @@ class ExportSecondLife(ExportFiles):
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the models."""
-        return [name_of(model.finest) for model in find_models(context, source, self.values()).models]
+        found = find_models(context, source, to_export_options(self.values()))
+        return [name_of(model.finest) for model in found.models]
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary; levels and physics count with their model."""

@@ -8,7 +8,7 @@ import bpy
 from bpy.props import CollectionProperty, EnumProperty, IntProperty, StringProperty
 
 from ..blender_data.exporting import exporter
-from ..blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDEN
+from ..blender_data.exporting.export_options import CLIPS, HIDDEN
 from ..blender_data.exporting.joint_sampling import actions_of_armatures, clips_by_armature
 from ..blender_data.exporting.object_selection import armature_of, label_of, select_armatures
 from ..blender_data.names import file_name as name_of
@@ -20,7 +20,7 @@ from . import clip_choice
 from .export_base import OBJECT_SCOPES
 from .export_files import ExportFiles, object_names
 from .menus import MenuEntry, collection_under_pointer, registration
-from .option_properties import export_table, section_body, values_for, with_options
+from .option_properties import export_table, section_body, to_export_options, with_options
 from .preferences import drawn_for
 from .reporting import counted
 from .translations import CONTEXT, rpt_
@@ -150,13 +150,9 @@ class EXPORT_SCENE_OT_unigine_anim(ExportFiles, bpy.types.Operator):
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the clips; those of one name on several armatures with the armatures'."""
-        values = values_for(EXPORT_OPTIONS, self.values())
         armatures = self.armatures(context, source)
-        found = [
-            (clip.name, item)
-            for item, clips in zip(armatures, clips_by_armature(context.scene, armatures, values), strict=True)
-            for clip in clips
-        ]
+        clips_of = clips_by_armature(context.scene, armatures, to_export_options(self.values()))
+        found = [(clip.name, item) for item, clips in zip(armatures, clips_of, strict=True) for clip in clips]
         if not found:
             raise ExportError(rpt_("There is no animation to export; give the armature an action"))
         times = Counter(name for name, _ in found)

@@ -12,7 +12,7 @@ from ..blender_data import file_records, import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.file_records import FileRecord, digest_of
 from ..blender_data.importing import armature_matching, importer, side_by_side
-from ..blender_data.importing.import_options import ARMATURE, IMPORT_OPTIONS
+from ..blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ..blender_data.importing.selection import Selection
 from ..blender_data.steps import Steps, scaled, without_bpy
 from ..io_formats.api import format_of, read_scene
@@ -161,7 +161,7 @@ def import_steps(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
     files made.
     """
     paths = sorted(paths, key=lambda path: not may_hold_meshes(path))
-    general = values_for(IMPORT_OPTIONS, options)
+    general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
     messages = Messages()
     results: list[Any] = []
     armatures: list[Any] = []
@@ -181,18 +181,18 @@ def import_steps(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
 
 
 def _import_file(
-    context: Any, path: str, options: dict[str, Any], general: dict[str, Any], armatures: list[Any]
+    context: Any, path: str, options: dict[str, Any], general: ImportOptions, armatures: list[Any]
 ) -> Steps[Any]:
     """Import one file; return its result."""
     scene = yield from scaled(without_bpy("Reading", read_scene, path, options), 0.0, 0.3)
-    armature = armature_matching.choose_for_scene(context, scene, armatures, general[ARMATURE.name])
+    armature = armature_matching.choose_for_scene(context, scene, armatures, general.armature)
     choices = import_choices.read(armature) if armature is not None else ()
     if differs_from_choices(scene, choices):
         scene = yield from scaled(without_bpy("Reading", read_scene, path, options, choices=choices), 0.0, 0.3)
     if armature is None:
-        scene.warnings += armature_matching.mismatches(context, scene, armatures, general[ARMATURE.name])
-    building = importer.import_steps(context, scene, general, path, armature=armature)
-    result = yield from scaled(building, 0.3, 1.0)
+        scene.warnings += armature_matching.mismatches(context, scene, armatures, general.armature)
+    request = importer.ImportRequest(context, scene, general, path, armature)
+    result = yield from scaled(importer.import_steps(request), 0.3, 1.0)
     try:
         if result.objects:
             record = FileRecord(Path(path).absolute(), scene.format, digest_of(Path(path)))

@@ -52,6 +52,11 @@ def values_for(table: Iterable[Option], given: Values) -> dict[str, Any]:
     return resolve(table, {name: value for name, value in given.items() if name in names}, headless=True)
 
 
+def to_export_options(given: Values) -> export_options.ExportOptions:
+    """Return the options of an export that no format has alone; see :func:`values_for`."""
+    return export_options.ExportOptions.of(values_for(export_options.EXPORT_OPTIONS, given))
+
+
 def property_of(option: Option) -> Any:
     """Return the Blender property declaration of one option."""
     about = {"name": option.label, "description": option.description}

@@ -1,5 +1,6 @@
 """Levels of detail of Second Life models: show one of them, or generate a missing one as an object."""
 
+from dataclasses import replace
 from typing import Any
 
 import bpy
@@ -7,7 +8,6 @@ from bpy.props import EnumProperty
 
 from ..blender_data import level_objects
 from ..blender_data.exporting import exporter
-from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, KEEP_IMPORTED, MISSING_LEVELS
 from ..blender_data.exporting.model_objects import is_deleted
 from ..io_formats.core.errors import ExportError
 from ..io_formats.passes import lod_names
@@ -15,7 +15,7 @@ from ..io_formats.registry import SECOND_LIFE_UPLOAD
 from ..io_formats.second_life.models import LEVEL_LABELS, models_of
 from .export_second_life import last_upload_values
 from .import_base import leave_edit_mode, select_only
-from .option_properties import values_for
+from .option_properties import to_export_options
 from .reporting import Messages, counted, report_lines
 from .second_life_objects import LEVELS, PHYSICS, PICKERS, chosen_models, parts_of
 from .translations import classes_factory, rpt_
@@ -131,14 +131,15 @@ def make_level(context: Any, finest: Any, level: int) -> Any:
     ExportError
         The model cannot be exported, or the level would equal a finer one.
     """
-    values = {
-        **values_for(EXPORT_OPTIONS, last_upload_values(context)),
-        MISSING_LEVELS.name: "MAKE",
-        KEEP_IMPORTED.name: False,
-        HIDDEN.name: True,
-    }
+    options = replace(
+        to_export_options(last_upload_values(context)),
+        missing_levels="MAKE",
+        use_as_imported=False,
+        use_hidden=True,
+    )
     source = exporter.Source("OBJECTS", objects=(finest,))
-    scene = exporter.export_scene(context, source, values, finest.name, SECOND_LIFE_UPLOAD.capabilities)
+    request = exporter.ExportRequest(context, source, options, finest.name, SECOND_LIFE_UPLOAD.capabilities)
+    scene = exporter.export_scene(request)
     found = models_of(scene)
     node = found[0].levels[level] if found else None
     if node is None or node.mesh is None or not node.mesh.triangle_count:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import bpy
 
 from ...io_formats.core.capabilities import Capabilities
 from .animated_blocks import dependencies
+from .export_options import ExportOptions
 from .object_selection import MESHABLE, armature_of, listed
 from .shape_reading import shape_keys
 
 
-def notices(objects: Sequence[bpy.types.Object], options: Mapping[str, Any], capabilities: Capabilities) -> list[str]:
+def notices(objects: Sequence[bpy.types.Object], options: ExportOptions, capabilities: Capabilities) -> list[str]:
     """Return a sentence for each kind of thing that a file of these capabilities cannot hold, with the objects' names.
 
     Parameters
@@ -24,12 +24,12 @@ def notices(objects: Sequence[bpy.types.Object], options: Mapping[str, Any], cap
     shown = [thing for thing in objects if thing.type in MESHABLE]
     said = []
     if not capabilities.skeletons:
-        how = "as the armature poses it" if options["use_modifiers"] else "without its armature"
+        how = "as the armature poses it" if options.use_modifiers else "without its armature"
         said += _sentence(
             [thing for thing in shown if armature_of(thing) is not None], f"{how}; the file holds no bones"
         )
     if not capabilities.shape_keys:
-        how = "as its shape keys make it look" if options["use_modifiers"] else "without its shape keys"
+        how = "as its shape keys make it look" if options.use_modifiers else "without its shape keys"
         said += _sentence([thing for thing in shown if shape_keys(thing)], f"{how}; the file holds none")
     if not capabilities.clips:
         moving = [thing for thing in shown if dependencies([thing]).any_change]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import bpy
 import numpy as np
@@ -15,6 +14,7 @@ from .. import compat
 from ..steps import Step, Steps
 from . import transforms
 from .clip_sources import ClipSource, scene_rate
+from .export_options import ExportOptions
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import PlannedNode
 
@@ -33,7 +33,7 @@ class ClipSampler:
         nodes: list[PlannedNode],
         rests: list[Node],
         meshes: NodeMeshes,
-        options: Mapping[str, Any],
+        options: ExportOptions,
     ) -> None:
         self.context = context
         self.nodes = nodes
@@ -48,7 +48,7 @@ class ClipSampler:
 
     def sample(self, source: ClipSource, node_meshes: Mapping[int, NodeMesh]) -> Steps[Clip | None]:
         """Run through a clip that plays and return it, or None where nothing moves in it."""
-        kind = self.options["animation_kind"]
+        kind = self.options.animation_kind
         deforming = {index: found for index, found in node_meshes.items() if found.moving_parts and kind != "NODE"}
         poses: list[list[transforms.Transform]] = []
         shapes: dict[int, list[tuple[FloatArray, FloatArray, FloatArray]]] = {index: [] for index in deforming}
@@ -78,7 +78,7 @@ class ClipSampler:
         ]
         if not clip.transforms and not clip.vertices:
             return None
-        drop_repeated_pose(clip, str(self.options["loop"]), is_cyclic=source.is_cyclic)
+        drop_repeated_pose(clip, self.options.loop, is_cyclic=source.is_cyclic)
         return clip
 
     def _watch_instances(self) -> None:

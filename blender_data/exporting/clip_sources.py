@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ...io_formats.core.errors import ExportError
 from .. import compat
 from .animated_blocks import Dependencies
+from .export_options import ExportOptions
 
 DEFAULT_CLIP = "Default"
 """Name of the clip of a scene whose actions say nothing better."""
@@ -81,7 +82,7 @@ def scene_rate(scene: bpy.types.Scene) -> float:
 
 
 def find_clips(
-    scene: bpy.types.Scene, found: Dependencies, options: Mapping[str, Any], *, for_joints: bool = False
+    scene: bpy.types.Scene, found: Dependencies, options: ExportOptions, *, for_joints: bool = False
 ) -> list[ClipSource]:
     """Return the clips that the options ask for, in a steady order.
 
@@ -92,7 +93,7 @@ def find_clips(
     ExportError
         Several clips are asked for while one is edited in the NLA.
     """
-    mode = options["clips"]
+    mode = options.clips
     if mode == "NONE" or not found.any_change:
         return []
     if mode in {"ACTIONS", "NLA"}:
@@ -103,14 +104,14 @@ def find_clips(
         clips = _nla_clips(scene, found)
     else:
         clips = [_as_played(scene, found, over_scene=mode == "SCENE", for_joints=for_joints)]
-    wanted = [pattern.strip() for pattern in str(options["clip_names"]).split(",") if pattern.strip()]
+    wanted = [pattern.strip() for pattern in options.clip_names.split(",") if pattern.strip()]
     if wanted:
         clips = [clip for clip in clips if any(fnmatch.fnmatchcase(clip.name, pattern) for pattern in wanted)]
     for clip in clips:
         clip.is_empty &= for_joints
-    if options["frame_rate"]:
+    if options.frame_rate:
         for clip in clips:
-            clip.fps, clip.has_own_rate = float(options["frame_rate"]), False
+            clip.fps, clip.has_own_rate = options.frame_rate, False
     return clips
 
 

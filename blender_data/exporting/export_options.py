@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.option_rules import KEEP_IMPORTED as KEEP_IMPORTED_NAME
 from ...io_formats.core.option_rules import completes_models, embeds_animation
-from ...io_formats.core.options import Choice, Option
+from ...io_formats.core.options import Choice, Option, resolve
 
 
 def _exports_clips(values: Mapping[str, Any]) -> bool:
@@ -274,6 +275,50 @@ EXPORT_OPTIONS: tuple[Option, ...] = (
     LOOP,
     FRAME_RATE,
 )
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """The values of :data:`EXPORT_OPTIONS`, under the names of the options."""
+
+    use_as_imported: bool
+    merging: str
+    use_hidden: bool
+    use_instances: bool
+    space: str
+    use_modifiers: bool
+    use_shape_keys: bool
+    tolerance: float
+    missing_levels: str
+    medium_ratio: float
+    low_ratio: float
+    lowest_ratio: float
+    use_open_borders: bool
+    physics_shape: str
+    use_deform_bones_only: bool
+    clips: str
+    clip_names: str
+    animated_bones: str
+    animation_kind: str
+    loop: str
+    frame_rate: float
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any] | None = None) -> ExportOptions:
+        """Return these values, and the defaults of the shell for options that are not among them.
+
+        Raises
+        ------
+        MeshferryError
+            An option that does not exist, or a value outside its choices or limits.
+        """
+        return cls(**resolve(EXPORT_OPTIONS, values))
+
+    @property
+    def level_ratios(self) -> tuple[float, ...]:
+        """Triangles of the coarser levels of detail as a share of those of the finest, the finer levels first."""
+        return (self.medium_ratio, self.low_ratio, self.lowest_ratio)
+
 
 _NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
     KEEP_IMPORTED.name: lambda can: can.placed_models,

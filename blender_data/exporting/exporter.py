@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any
 
 import bpy
 
-from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.findings import Finding, Fix, Severity
 from ...io_formats.core.scene import Node, Scene
 from ..steps import Step, Steps, finish, scaled
@@ -16,6 +13,8 @@ from . import scene_state, transforms
 from .animated_blocks import Dependencies, dependencies, may_deform
 from .clip_sampling import ClipSampler, is_keyed, set_frame
 from .clip_sources import ClipSource, find_clips, played
+from .export_options import ExportOptions
+from .export_request import ExportRequest
 from .mesh_reading import MeshReader
 from .model_exporter import ModelExport
 from .node_meshes import NodeMesh, NodeMeshes
@@ -24,24 +23,11 @@ from .object_selection import Source, candidates_of, listed, select
 from .placed_exporter import PlacedExport
 from .scene_export import SceneExport
 
-__all__ = ["Source", "export_scene", "export_steps"]
+__all__ = ["ExportOptions", "ExportRequest", "Source", "export_scene", "export_steps"]
 
 
-def export_scene(
-    context: bpy.types.Context, source: Source, options: Mapping[str, Any], name: str, capabilities: Capabilities
-) -> Scene:
+def export_scene(request: ExportRequest) -> Scene:
     """Read what Blender shows as a scene.
-
-    Parameters
-    ----------
-    source:
-        A collection, the selection or the whole scene.
-    options:
-        A value for each of ``export_options.EXPORT_OPTIONS`` (see ``io_formats.core.options.resolve``).
-    name:
-        Name of the scene, and of its root where the source is no collection.
-    capabilities:
-        What the target format can hold; no more is read, and what is left out is said.
 
     Returns
     -------
@@ -53,46 +39,38 @@ def export_scene(
     ExportError
         Nothing to export, an object of zero scale, and the like; named, with the way out.
     """
-    return finish(export_steps(context, source, options, name, capabilities))
+    return finish(export_steps(request))
 
 
-def export_steps(
-    context: bpy.types.Context, source: Source, options: Mapping[str, Any], name: str, capabilities: Capabilities
-) -> Steps[Scene]:
+def export_steps(request: ExportRequest) -> Steps[Scene]:
     """Do the same as :func:`export_scene` in steps; between two of them the user's scene may be posed otherwise."""
+    context = request.context
     if context.mode not in {"OBJECT", "POSE"}:
         # What is being edited, in as many objects as it may be, reaches their data only when it is asked for.
         for thing in {context.object, *context.objects_in_mode} - {None}:
             thing.update_from_editmode()
     export: type[_Export | ModelExport | PlacedExport] = ModelExport
-    if capabilities.node_hierarchy:
+    if request.capabilities.node_hierarchy:
         export = _Export
-    elif capabilities.placed_models:
+    elif request.capabilities.placed_models:
         export = PlacedExport
     try:
-        return (yield from export(context, source, options, name, capabilities).steps())
+        return (yield from export(request).steps())
     except transforms.SingularTransformError as problem:
-        raise transforms.all_singular(context, candidates_of(context, source), problem) from None
+        raise transforms.all_singular(context, candidates_of(context, request.source), problem) from None
 
 
 class _Export(SceneExport):
     """One export to a format with a tree of nodes."""
 
-    def __init__(
-        self,
-        context: bpy.types.Context,
-        source: Source,
-        options: Mapping[str, Any],
-        name: str,
-        capabilities: Capabilities,
-    ) -> None:
-        super().__init__(context, source, options, name, capabilities)
-        selected = select(context, source, use_hidden=bool(options["use_hidden"]))
+    def __init__(self, request: ExportRequest) -> None:
+        super().__init__(request)
+        selected = select(self.context, self.source, use_hidden=self.options.use_hidden)
         self.objects = selected.objects
         self.notices = selected.notices
-        collection = source.collection
+        collection = self.source.collection
         merge = self.merges()
-        self.nodes = plan(self.objects, collection.name if collection else name, merge=merge)
+        self.nodes = plan(self.objects, collection.name if collection else request.name, merge=merge)
         if merge:
             self.say_dropped_empties()
 
@@ -131,7 +109,7 @@ class _Export(SceneExport):
 
     def merges(self) -> bool:
         """Return whether objects are merged into # objects: not for what came from a file, unless told so."""
-        choice = self.options["merging"]
+        choice = self.options.merging
         collection = self.source.collection
         if choice == "AUTO" and collection is not None:
             choice = collection.meshferry.merging
@@ -162,11 +140,11 @@ class _Export(SceneExport):
             depsgraph = self.context.evaluated_depsgraph_get()
             reader = MeshReader(
                 depsgraph,
-                use_modifiers=bool(self.options["use_modifiers"]),
+                use_modifiers=self.options.use_modifiers,
                 uv_layers=self.capabilities.uv_layers,
                 color_layers=self.capabilities.color_layers,
             )
-            meshes = NodeMeshes(reader, depsgraph, float(self.options["tolerance"]))
+            meshes = NodeMeshes(reader, depsgraph, self.options.tolerance)
             reading = self.node_meshes(meshes, animated=animated)
             node_meshes = yield from scaled(reading, 0.0, 0.4 if animated else 1.0)
             self.scene.nodes = [self.node(index, node_meshes.get(index), depsgraph) for index in range(len(self.nodes))]
@@ -187,13 +165,13 @@ class _Export(SceneExport):
 
     def node_meshes(self, meshes: NodeMeshes, *, animated: bool) -> Steps[dict[int, NodeMesh]]:
         """Read the meshes of all nodes, as they rest."""
-        if self.options["use_instances"]:
+        if self.options.use_instances:
             meshes.read_instances({thing for node in self.nodes for thing in meshes.owners(node)})
         else:
             instancers = [thing.name for thing in self.objects if thing.instance_type != "NONE"]
             if instancers:
                 self.notices.append(f"Instances left out as chosen: {', '.join(instancers[:8])}")
-        deforms = animated and self.capabilities.vertex_clips and self.options["animation_kind"] != "NODE"
+        deforms = animated and self.capabilities.vertex_clips and self.options.animation_kind != "NODE"
         read: dict[int, NodeMesh] = {}
         for index, node in enumerate(self.nodes):
             yield Step("Reading meshes", index / len(self.nodes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -25,7 +25,7 @@ from .. import compat, names, quantised_values, surfaces
 from ..importing.meshes import FILE_VERTEX
 from .animated_blocks import dependencies
 from .clip_sources import ClipSource, find_clips, scene_rate
-from .export_options import CLIP_FILTER, CLIPS, FRAME_RATE
+from .export_options import ExportOptions
 from .object_selection import MESHABLE, armature_of
 
 _BUILT_IN = frozenset(
@@ -38,7 +38,7 @@ _CREASES = ("crease_", "bevel_weight_")
 
 
 def inventory(
-    context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, options: Mapping[str, Any]
+    context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, options: ExportOptions
 ) -> Scene:
     """Return a scene with the numbers and names of what objects hold, and no values.
 
@@ -60,8 +60,7 @@ def inventory(
     places = {thing: number for number, thing in enumerate(listed)}
     depsgraph = context.evaluated_depsgraph_get()
     scene.nodes = [_node(thing, places, skeletons, depsgraph) for thing in listed]
-    chosen = {**options, CLIPS.name: "ACTIONS", FRAME_RATE.name: 0.0}
-    chosen.setdefault(CLIP_FILTER.name, "")
+    chosen = replace(options, clips="ACTIONS", frame_rate=0.0)
     for source in find_clips(context.scene, dependencies(objects), chosen):
         clip = _clip(source, places, skeletons, scene_rate(context.scene))
         if clip.transforms or clip.vertices:

@@ -8,9 +8,8 @@ of the rest. Either becomes the joint's local transform by ``joint_poses``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import bpy
 import numpy as np
@@ -26,6 +25,7 @@ from .animated_blocks import Dependencies, dependencies
 from .armature_reading import ReadSkeleton, SkeletonSpace
 from .clip_sampling import drop_repeated_pose, set_frame
 from .clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
+from .export_options import ExportOptions
 from .object_selection import listed
 
 Array = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ class _Rig:
 
 
 def clips_by_armature(
-    scene: bpy.types.Scene, armatures: Sequence[bpy.types.Object], options: Mapping[str, Any]
+    scene: bpy.types.Scene, armatures: Sequence[bpy.types.Object], options: ExportOptions
 ) -> list[list[ClipSource]]:
     """Return the clips that the options ask for of each armature.
 
@@ -90,7 +90,7 @@ def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.type
 class JointSampler:
     """Reads the clips of the armatures of one export; what it had to say is in ``notices``."""
 
-    def __init__(self, context: bpy.types.Context, options: Mapping[str, Any]) -> None:
+    def __init__(self, context: bpy.types.Context, options: ExportOptions) -> None:
         self.context = context
         self.options = options
         self.notices: list[str] = []
@@ -153,7 +153,7 @@ class JointSampler:
         Unkeyed channels keep their value, as in Blender; but where several actions are exported, one that another
         of them keys stands as that left it when the user last looked.
         """
-        if self.options["clips"] not in {"ACTIONS", "NLA"}:
+        if self.options.clips not in {"ACTIONS", "NLA"}:
             return set()
         actions = {action for source in sources for action, _ in (source.actions or {}).values()}
         actions |= pose_curves.own_actions(rig.thing)
@@ -220,7 +220,7 @@ class JointSampler:
     # -- both -----------------------------------------------------------------------------------
 
     def _finished(self, rig: _Rig, source: ClipSource, tracks: _Tracks, keyed: npt.NDArray[np.bool_]) -> Clip:
-        every = self.options["animated_bones"] == "ALL" or (source.is_empty and not keyed.any())
+        every = self.options.animated_bones == "ALL" or (source.is_empty and not keyed.any())
         clip = Clip(source.name, source.fps, tracks.frame_count, has_own_rate=source.has_own_rate)
         clip.root_motion = source.root_motion
         clip.transforms = tracks.made(np.ones(len(keyed), bool) if every else keyed)
@@ -229,7 +229,7 @@ class JointSampler:
                 f"{rig.thing.name}: scaled bones shear {len(tracks.sheared)} others, such as '{tracks.sheared[0]}', "
                 "which a file cannot hold; the nearest without shear was exported"
             )
-        drop_repeated_pose(clip, str(self.options["loop"]), is_cyclic=source.is_cyclic)
+        drop_repeated_pose(clip, self.options.loop, is_cyclic=source.is_cyclic)
         return clip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,10 +13,9 @@ from ...io_formats.core.findings import Finding, Severity
 from ...io_formats.core.scene import Mesh, Node, Role
 from ...io_formats.passes import lod_names
 from ..steps import Step, Steps
+from .export_options import ExportOptions
 from .generated_lods import has_open_borders, make_level
 from .physics_hulls import box, convex_hull, hulls_of_parts
-
-_RATIOS = ("", "medium_ratio", "low_ratio", "lowest_ratio")
 
 _LEVEL_SHARES = (0.0, 0.0, 0.6, 0.8)
 """Share of the time for a model's levels and shapes that has passed before each level (million triangles)."""
@@ -59,7 +58,7 @@ class PlacedModel:
 class MissingParts:
     """Fills in what models lack, as the options of an export say."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    def __init__(self, options: ExportOptions) -> None:
         self.options = options
         self._made_levels: list[str] = []
         self._made_shapes: list[str] = []
@@ -79,7 +78,7 @@ class MissingParts:
 
     def _missing_of(self, model: PlacedModel) -> Iterator[tuple[float, str]]:
         """Make a model's missing levels and shapes; yield the share done and the phase before each."""
-        if self.options["missing_levels"] == "MAKE":
+        if self.options.missing_levels == "MAKE":
             for share in self._make_levels(model):
                 yield share, "Making levels of detail"
         yield 0.9, "Making physics shapes"
@@ -112,16 +111,16 @@ class MissingParts:
         Yields before each level which share of the time for a model's levels and shapes has passed.
         """
         most = model.mesh.triangle_count
-        keeps_borders = bool(self.options["use_open_borders"])
+        keeps_borders = self.options.use_open_borders
         finer = model.mesh
         counts = []
         floor = 0
-        for level in range(1, len(_RATIOS)):
+        for level, ratio in enumerate(self.options.level_ratios, 1):
             given = model.levels.get(level)
             if given is not None and given.mesh is not None:
                 finer = given.mesh
                 continue
-            wanted = max(float(self.options[_RATIOS[level]]) * most, _NO_BURDEN)
+            wanted = max(ratio * most, _NO_BURDEN)
             if wanted < finer.triangle_count:
                 yield _LEVEL_SHARES[level]
                 finer = make_level(finer, wanted / finer.triangle_count, keep_borders=keeps_borders)
@@ -155,7 +154,7 @@ class MissingParts:
         own = str(model.thing.meshferry.physics_shape)
         if own != "DEFAULT":
             return own
-        choice = str(self.options["physics_shape"])
+        choice = self.options.physics_shape
         if model.hulls or (model.physics is not None and choice != "PARTS"):
             return "AUTO"
         return choice

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.scene import Mesh, Node, Scene
 from ...io_formats.passes.join_meshes import join
@@ -17,10 +15,11 @@ from .. import import_choices, names
 from ..steps import Step, Steps, scaled
 from . import baked_state, transforms
 from .armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
+from .export_request import ExportRequest
 from .joint_sampling import JointSampler
 from .mesh_reading import transformed
 from .node_meshes import NodeMeshes
-from .object_selection import MESHABLE, Source, armature_of, listed, select, select_armatures
+from .object_selection import MESHABLE, armature_of, listed, select, select_armatures
 from .real_instances import Copies, common_armature, left_out_levels, real_instances
 from .rest_meshes import RestMeshes
 from .scene_export import SceneExport
@@ -38,15 +37,8 @@ class ModelExport(SceneExport):
     A mesh that an armature deforms lies in the space of the armature object, so that points and bones agree.
     """
 
-    def __init__(
-        self,
-        context: bpy.types.Context,
-        source: Source,
-        options: Mapping[str, Any],
-        name: str,
-        capabilities: Capabilities,
-    ) -> None:
-        super().__init__(context, source, options, name, capabilities)
+    def __init__(self, request: ExportRequest) -> None:
+        super().__init__(request)
         self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
         self.spaces: dict[bpy.types.Object, SkeletonSpace] = {}
         self.copies: Copies = {}
@@ -60,11 +52,11 @@ class ModelExport(SceneExport):
         ExportError
             Nothing to export, an object of zero scale, an armature without the animation that is asked for.
         """
-        use_hidden = bool(self.options["use_hidden"])
+        use_hidden = self.options.use_hidden
         if self.capabilities.meshes:
             selected = select(self.context, self.source, use_hidden=use_hidden, with_empties=False)
             self.notices += selected.notices
-            is_real = self.capabilities.skeletons and self.options["use_instances"]
+            is_real = self.capabilities.skeletons and self.options.use_instances
             with real_instances(self.context, selected.objects if is_real else []) as self.copies:
                 self.notices += left_out_levels(self.copies)
                 yield from scaled(self._read_objects(selected.objects), 0.0, 0.5)
@@ -88,7 +80,7 @@ class ModelExport(SceneExport):
         """Return the number of an armature's skeleton, read when it is first asked for."""
         if thing not in self.skeletons:
             transforms.require_size(thing, transforms.world(self._evaluated(thing)))
-            deform_only = bool(self.options["use_deform_bones_only"])
+            deform_only = self.options.use_deform_bones_only
             read = read_skeleton(thing, deform_only=deform_only, notice=self.notice)
             space = SkeletonSpace(self._file_space(thing))
             self.skeletons[thing], self.spaces[thing] = read, space
@@ -113,7 +105,7 @@ class ModelExport(SceneExport):
     def _read_objects(self, objects: list[bpy.types.Object]) -> Steps[None]:
         """Make a node of each object that has a mesh or shows instances."""
         meshes = RestMeshes(self.context, self.options, self.capabilities)
-        instances = NodeMeshes(meshes.reader, meshes.reader.depsgraph, float(self.options["tolerance"]))
+        instances = NodeMeshes(meshes.reader, meshes.reader.depsgraph, self.options.tolerance)
         place: dict[bpy.types.Object, int] = {}
         copies = [copy for members in self.copies.values() for copy in members]
         with meshes.at_rest([*objects, *(copy for copy in copies if copy.type in MESHABLE)]):
@@ -148,7 +140,7 @@ class ModelExport(SceneExport):
             self.notice(f"{listed(lost)}: the parent (an object or a bone) is not carried over")
 
     def _read_instances(self, instances: NodeMeshes, objects: list[bpy.types.Object]) -> None:
-        if self.options["use_instances"]:
+        if self.options.use_instances:
             instances.read_instances(set(objects))
             return
         left_out = [thing.name for thing in objects if thing.instance_type != "NONE"]
@@ -201,7 +193,7 @@ class ModelExport(SceneExport):
 
     def _file_space(self, thing: bpy.types.Object) -> Matrix4:
         """Return the matrix from an object's own space into that of its file."""
-        choice = self.options["space"]
+        choice = self.options.space
         matrix = np.identity(4) if choice == "OWN" else transforms.world(self._evaluated(thing)).copy()
         if choice == "TURNED_AND_SCALED":
             matrix[:3, 3] = 0
@@ -220,6 +212,6 @@ class ModelExport(SceneExport):
     def _from_world(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
         """Return the matrix from world space into that of an object's file."""
         carrier = armature or thing
-        if self.options["space"] == "WORLD":
+        if self.options.space == "WORLD":
             return np.identity(4)
         return self._file_space(carrier) @ np.linalg.pinv(transforms.world(self._evaluated(carrier)))

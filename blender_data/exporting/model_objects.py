@@ -12,15 +12,15 @@ Deleted objects, which Blender keeps while something points at them, are nothing
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import bpy
 
 from ...io_formats.core.errors import ExportError
 from ...io_formats.passes import lod_names
 from ..names import file_name
+from .export_options import ExportOptions
 from .object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, listed, refusal_of
 
 LEVEL_PROPERTIES = ("", "medium_level", "low_level", "lowest_level")
@@ -201,7 +201,7 @@ class FoundModels:
     """Objects that Blender evaluates for their own sake."""
 
 
-def find_models(context: bpy.types.Context, source: Source, options: Mapping[str, Any]) -> FoundModels:
+def find_models(context: bpy.types.Context, source: Source, options: ExportOptions) -> FoundModels:
     """Choose the models of an export and put them in order.
 
     Levels of detail and physics shapes come with their finest object, wherever they are: hidden, disabled in
@@ -232,7 +232,7 @@ def find_models(context: bpy.types.Context, source: Source, options: Mapping[str
         if finest.type in MESHABLE and finest.meshferry.role != "RENDER":
             left_out.setdefault("a physics shape of no object, left out", []).append(finest.name)
             continue
-        refusal = refusal_of(context, finest, found.enabled, use_hidden=bool(options["use_hidden"]), with_empties=False)
+        refusal = refusal_of(context, finest, found.enabled, use_hidden=options.use_hidden, with_empties=False)
         if refusal is None:
             chosen[finest] = None
         elif refusal:
@@ -242,7 +242,7 @@ def find_models(context: bpy.types.Context, source: Source, options: Mapping[str
         why = f" ({'; '.join(found.notices)})" if found.notices else ""
         raise ExportError(f"There is nothing to export in {label_of(source)}{why}")
     ordered = list(chosen)
-    if not options["use_as_imported"]:
+    if not options.use_as_imported:
         active = context.view_layer.objects.active
         root = index.finest_of(active) if active is not None else None
         ordered.sort(key=lambda thing: (thing != root, thing.name.casefold(), thing.name))
@@ -253,7 +253,7 @@ def find_models(context: bpy.types.Context, source: Source, options: Mapping[str
         for name, other in astray.items()
     ]
     lone = [thing.name for thing in ordered if lod_names.parse(thing.name).is_part]
-    if lone and not options["use_as_imported"]:
+    if lone and not options.use_as_imported:
         found.notices.append(
             f"{listed(lone)}: named like a level of detail or a physics shape, but what it belongs to is not there; "
             "exported as an object of its own"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +9,6 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.findings import Finding, Severity
 from ...io_formats.core.scene import Mesh, Node, Role, Scene
@@ -20,12 +18,13 @@ from .. import joint_poses, names, surfaces
 from ..steps import Step, Steps, scaled
 from . import level_slots, scene_state, skin_reading, transforms
 from .armature_reading import ReadSkeleton, read_skeleton
+from .export_request import ExportRequest
 from .material_reading import read_materials
 from .mesh_reading import Triangulation, points_of, transformed
 from .missing_parts import MissingParts, PlacedModel
 from .model_objects import ModelIndex, ModelObjects, find_models
 from .node_meshes import NodeMeshes
-from .object_selection import MESHABLE, Source, armature_of
+from .object_selection import MESHABLE, armature_of
 from .placed_skeletons import placed_skeleton
 from .real_instances import Copies, common_armature, left_out_levels, real_instances
 from .rest_meshes import RestMeshes
@@ -80,16 +79,9 @@ class PlacedExport(SceneExport):
     The first model is the active object's, the others follow by name; see :func:`.model_objects.find_models`.
     """
 
-    def __init__(
-        self,
-        context: bpy.types.Context,
-        source: Source,
-        options: Mapping[str, Any],
-        name: str,
-        capabilities: Capabilities,
-    ) -> None:
-        super().__init__(context, source, options, name, capabilities)
-        self.as_imported = bool(options["use_as_imported"])
+    def __init__(self, request: ExportRequest) -> None:
+        super().__init__(request)
+        self.as_imported = self.options.use_as_imported
         if self.as_imported:
             self.scene.as_imported = True
         self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
@@ -98,8 +90,8 @@ class PlacedExport(SceneExport):
         self.copies: Copies = {}
         """The objects of skinned collection instances."""
         self.read: dict[tuple[bpy.types.Object, bpy.types.Object | None], Mesh | None] = {}
-        self.meshes = RestMeshes(context, options, capabilities)
-        self.instances = NodeMeshes(self.meshes.reader, self.meshes.reader.depsgraph, float(options["tolerance"]))
+        self.meshes = RestMeshes(self.context, self.options, self.capabilities)
+        self.instances = NodeMeshes(self.meshes.reader, self.meshes.reader.depsgraph, self.options.tolerance)
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps.
@@ -113,7 +105,7 @@ class PlacedExport(SceneExport):
         self.notices += found.notices
         parts = list(dict.fromkeys(thing for model in found.models for thing in model.parts()))
         unseen = [thing for thing in parts if thing not in found.enabled]
-        instances = parts if self.capabilities.skeletons and self.options["use_instances"] else []
+        instances = parts if self.capabilities.skeletons and self.options.use_instances else []
         with (
             scene_state.stand_ins(self.context, unseen) as self.stand_ins,
             real_instances(self.context, instances) as self.copies,
@@ -309,7 +301,7 @@ class PlacedExport(SceneExport):
 
     def _read_instances(self, models: list[ModelObjects]) -> None:
         finest = {model.finest for model in models}
-        if self.options["use_instances"]:
+        if self.options.use_instances:
             shown = {copy for members in self.copies.values() for copy in members}
             # An instanced collection shows the levels and shapes of the models in it, too, all in one place.
             self.instances.left_out = ModelIndex(bpy.data.objects).parts

@@ -6,8 +6,7 @@ For files that hold no bones or no shape keys, as these make them look.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import bpy
 import numpy as np
@@ -18,6 +17,7 @@ from ...io_formats.core.scene import Mesh, ShapeKey, Surface
 from .. import surfaces, vertex_weights
 from . import scene_state, shape_reading
 from .armature_reading import ReadSkeleton
+from .export_options import ExportOptions
 from .mesh_reading import MeshReader, Triangulation
 from .object_selection import armature_modifiers, listed
 
@@ -28,10 +28,10 @@ UV_NAMES = ("UV0", "UV1")
 class RestMeshes:
     """Reads the meshes of one export of objects without tree; what it had to say is in ``notices``."""
 
-    def __init__(self, context: bpy.types.Context, options: Mapping[str, Any], capabilities: Capabilities) -> None:
+    def __init__(self, context: bpy.types.Context, options: ExportOptions, capabilities: Capabilities) -> None:
         self.context = context
-        self.use_modifiers = bool(options["use_modifiers"])
-        self.use_keys = bool(options["use_shape_keys"]) and capabilities.shape_keys
+        self.use_modifiers = options.use_modifiers
+        self.use_keys = options.use_shape_keys and capabilities.shape_keys
         self.influences = capabilities.influences
         self.with_surfaces = capabilities.surfaces
         self.with_bones = capabilities.skeletons
@@ -47,8 +47,8 @@ class RestMeshes:
             at_rest=capabilities.skeletons,
             render_uv_first=is_single,
             with_tangents=not capabilities.placed_models,
-            steady_normals=capabilities.placed_models and not options["use_as_imported"],
-            normals_by_file_vertex=bool(options["use_as_imported"])
+            steady_normals=capabilities.placed_models and not options.use_as_imported,
+            normals_by_file_vertex=options.use_as_imported
             if capabilities.placed_models
             else capabilities.splits_vertices,
             near_normals_only=not capabilities.placed_models,

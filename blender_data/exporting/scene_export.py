@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import bpy
-
-from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.findings import Finding
 from ...io_formats.core.scene import Scene
 from ..properties import stored_fields
 from ..steps import Steps
-from .object_selection import Source
+from .export_request import ExportRequest
 
 
 class SceneExport:
-    """One export: what is asked for, the scene that it becomes, and what there is to tell of it.
+    """One export: what is asked for, the scene that it becomes, and its warnings."""
 
-    Parameters are those of :func:`.exporter.export_scene`.
-    """
-
-    def __init__(
-        self,
-        context: bpy.types.Context,
-        source: Source,
-        options: Mapping[str, Any],
-        name: str,
-        capabilities: Capabilities,
-    ) -> None:
-        self.context = context
-        self.source = source
-        self.options = options
-        self.capabilities = capabilities
-        self.scene = Scene(name)
-        self.scene.tolerance = float(options["tolerance"])
-        if source.collection is not None:
-            self.scene.source_name = stored_fields(source.collection.meshferry, Scene).get("source_name", "")
+    def __init__(self, request: ExportRequest) -> None:
+        self.context = request.context
+        self.source = request.source
+        self.options = request.options
+        self.capabilities = request.capabilities
+        self.scene = Scene(request.name, tolerance=request.options.tolerance)
+        if self.source.collection is not None:
+            self.scene.source_name = stored_fields(self.source.collection.meshferry, Scene).get("source_name", "")
         self.notices: list[str] = []
 
     def warn(self, finding: Finding) -> None:

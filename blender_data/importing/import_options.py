@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...io_formats.core import option_rules
 from ...io_formats.core.capabilities import Capabilities
-from ...io_formats.core.options import Choice, Option
+from ...io_formats.core.options import Choice, Option, resolve
 
 
 def _imports_animation(values: Mapping[str, Any]) -> bool:
@@ -173,6 +174,36 @@ IMPORT_OPTIONS: tuple[Option, ...] = (
     REUSE_MATERIALS,
     MATERIAL_LIBRARY,
 )
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """The values of :data:`IMPORT_OPTIONS`, under the names of the options."""
+
+    normals: str
+    use_weld: bool
+    use_shape_keys: bool
+    armature: str
+    bone_direction: str
+    use_joint_animation: bool
+    use_node_animation: bool
+    vertex_animation: str
+    frame_start: int
+    use_file_frame_rate: bool
+    use_existing_materials: bool
+    material_library: str
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any] | None = None) -> ImportOptions:
+        """Return these values, and the defaults of the shell for options that are not among them.
+
+        Raises
+        ------
+        MeshferryError
+            An option that does not exist, or a value outside its choices or limits.
+        """
+        return cls(**resolve(IMPORT_OPTIONS, values))
+
 
 _NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
     NORMALS.name: lambda can: can.meshes,

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ...blender_data.exporting.export_options import ExportOptions
+from ...blender_data.importing.import_options import ImportOptions
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError
 from ...io_formats.core.options import Option
@@ -208,14 +210,13 @@ class BlendSession:
         return {} if compat.HAS_FREE_NORMALS else {"normals": "AUTO"}
 
     def import_scene(
-        self, scene: Scene, options: Mapping[str, Any], source: Path, armatures: list[Any] | None = None
+        self, scene: Scene, options: ImportOptions, source: Path, armatures: list[Any] | None = None
     ) -> Any:
         """Add a scene to the open file; return the importer's ``ImportResult``.
 
         ``armatures`` are those that files of the same job have brought, the oldest first; those of this one join them.
         """
         from ...blender_data.importing import armature_matching, importer
-        from ...blender_data.importing.import_options import ARMATURE
 
         there = armatures if armatures is not None else []
         empty_file, context = self._empty_file, self.load().context
@@ -223,22 +224,22 @@ class BlendSession:
         layer = context.view_layer
         if there and layer.objects.active is None:
             layer.objects.active = there[0]  # "active" on the command line is the first that came
-        chosen = armature_matching.choose_for_scene(context, scene, there, options[ARMATURE.name])
+        chosen = armature_matching.choose_for_scene(context, scene, there, options.armature)
         if chosen is None:
-            scene.warnings += armature_matching.mismatches(context, scene, there, options[ARMATURE.name])
-        result = importer.import_scene(context, scene, options, source_path=str(source.absolute()), armature=chosen)
+            scene.warnings += armature_matching.mismatches(context, scene, there, options.armature)
+        request = importer.ImportRequest(context, scene, options, str(source.absolute()), chosen)
+        result = importer.import_scene(request)
         self._empty_file = empty_file
         there += [armature for armature in result.armatures if armature not in there]
         return result
 
-    def export_scene(self, part: BlendPart, options: Mapping[str, Any], name: str, capabilities: Capabilities) -> Scene:
+    def export_scene(self, part: BlendPart, options: ExportOptions, name: str, capabilities: Capabilities) -> Scene:
         """Return a part of the open file as a scene."""
         from ...blender_data.exporting import exporter
 
         kind = "SCENE" if part.collection is None else "COLLECTION"
         source = exporter.Source(kind, part.collection)
-        scene: Scene = exporter.export_scene(self.bpy.context, source, options, name, capabilities)
-        return scene
+        return exporter.export_scene(exporter.ExportRequest(self.bpy.context, source, options, name, capabilities))
 
     def parts(self, wanted: Sequence[str], *, several: bool) -> list[BlendPart]:
         """Return what of the open file to export.

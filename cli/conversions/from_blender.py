@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, MERGING
+from ...blender_data.exporting.export_options import CLIPS, MERGING, ExportOptions
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.options import resolve
 from ...io_formats.core.scene import Scene
 from ...io_formats.registry import Format
 from . import blender_exchange
@@ -86,7 +85,7 @@ class FromBlender:
 
         def export() -> None:
             name = part.name or api.writable_name(job.target)
-            options = resolve(EXPORT_OPTIONS, {**given, **self._settings.export_options})
+            options = ExportOptions.of({**given, **self._settings.export_options})
             scenes.append(self._session.export_scene(part, options, name, target.capabilities))
             self._part_writer.say_losses(part, scenes[0], options, target)
             self._settings.clips.apply(scenes[0], filtered=True)

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...blender_data.importing.import_options import IMPORT_OPTIONS, SET_FRAME_RATE, VERTEX_ANIMATION
+from ...blender_data.importing.import_options import IMPORT_OPTIONS, SET_FRAME_RATE, VERTEX_ANIMATION, ImportOptions
 from ...io_formats import api
 from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.capabilities import Capabilities, losses
@@ -33,7 +33,7 @@ class _Work:
 
     job: Job
     target: BlenderFormat
-    options: dict[str, Any] = field(default_factory=dict)
+    options: ImportOptions
     armatures: list[Any] = field(default_factory=list)
     clips: dict[str, None] = field(default_factory=dict)
     """Names of all animations so far."""
@@ -51,10 +51,11 @@ class IntoBlender:
     def run(self, job: Job, target: BlenderFormat) -> list[Outcome]:
         """Make every source a collection of one file, which is written without those that failed."""
         outcomes = [Outcome(source, job.target) for source in job.sources]
-        work = _Work(job, target)
         started = Outcome(job.sources[0], job.target)
-        if not started.attempt(lambda: self._start(work)):
+        options: list[ImportOptions] = []
+        if not started.attempt(lambda: options.append(self._start(target))):
             return _all_failed(outcomes, started.problem)
+        work = _Work(job, target, options[0])
         # Importers of others may change anything in the open file.
         ours = all(blender_formats.by_path(source) is None for source in job.sources)
         with self._session.emptied_afterwards() if ours else contextlib.nullcontext():
@@ -82,15 +83,16 @@ class IntoBlender:
             _all_failed(good, saved.problem)
         return outcomes
 
-    def _start(self, work: _Work) -> None:
+    def _start(self, target: BlenderFormat) -> ImportOptions:
+        """Start with an empty file; return the options of the imports into it."""
         self._session.start_empty()
         given = self._session.import_defaults() | self._settings.import_options
-        if not work.target.is_blend:
+        if not target.is_blend:
             # Frames of the scene are then those of the file, and no exporter has to guess values between them.
             given = {SET_FRAME_RATE.name: True, **given, VERTEX_ANIMATION.name: "SHAPE_KEYS"}
         elif self._settings.dry_run and given.get(VERTEX_ANIMATION.name) == "CACHE":
             given[VERTEX_ANIMATION.name] = "NONE"  # its cache would be a file
-        work.options.update(resolve(IMPORT_OPTIONS, given))
+        return ImportOptions.of(resolve(IMPORT_OPTIONS, given))
 
     def _add(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
         known = blender_formats.by_path(outcome.source)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
-from ...blender_data.exporting.export_options import CLIPS, EXPORT_OPTIONS, HIDDEN
+from ...blender_data.exporting.export_options import ExportOptions
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import listed
-from ...io_formats.core.options import resolve
 from ...io_formats.core.scene import Mesh, Scene
 from ...io_formats.registry import Format
 from ..reporting import counted
@@ -60,10 +58,8 @@ class PartWriter:
         from ...blender_data.exporting.inventory import inventory
 
         context = self._session.bpy.context
-        options = resolve(EXPORT_OPTIONS, self._settings.export_options)
-        chosen, left_out = blender_addon_export.chosen_objects(
-            context, part.collection, use_hidden=bool(options[HIDDEN.name])
-        )
+        options = ExportOptions.of(self._settings.export_options)
+        chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         if not chosen:
             place = f"the collection '{part.name}'" if part.name else "the file"
             raise ExportError(f"There is nothing to export in {place}: no object is shown")
@@ -81,7 +77,7 @@ class PartWriter:
             lost.append(f"{listed(hidden)}: hidden, left out")
         return chosen, lost, scene
 
-    def say_losses(self, part: BlendPart, scene: Scene, options: Mapping[str, Any], target: Format) -> None:
+    def say_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
         """Add to what a part was exported as what the export itself did not speak of, since it never looked at it."""
         from ...blender_data.exporting import blender_addon_export
         from ...blender_data.exporting.inventory import inventory
@@ -90,9 +86,7 @@ class PartWriter:
         if not can.meshes:
             return  # who asks for an animation or for bones asks for nothing else
         context = self._session.bpy.context
-        chosen, left_out = blender_addon_export.chosen_objects(
-            context, part.collection, use_hidden=bool(options[HIDDEN.name])
-        )
+        chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
         whole = inventory(context, [*chosen, *coarser], part.name, options)
         for node in whole.nodes:
@@ -106,7 +100,7 @@ class PartWriter:
                     joint_weights=node.mesh.joint_weights,
                     shape_keys=node.mesh.shape_keys,
                 )
-        if options[CLIPS.name] == "NONE":
+        if options.clips == "NONE":
             whole.clips = []
         if can.vertex_clips and any(clip.vertices for clip in scene.clips):
             # What bones do to meshes is in the file, if not the bones themselves.

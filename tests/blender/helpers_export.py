@@ -374,7 +374,9 @@ def export(source: Any = None, **options: Any) -> Exported:
         taken = exporter.Source("COLLECTION", source or model_collection())
     target = registry.TIMBERMESH
     values = resolve(EXPORT_OPTIONS, options)
-    scene = exporter.export_scene(bpy.context, taken, values, "Named", target.capabilities)
+    scene = exporter.export_scene(
+        exporter.ExportRequest(bpy.context, taken, exporter.ExportOptions.of(values), "Named", target.capabilities)
+    )
     return Exported(*api.encode_scene(scene, target))
 
 

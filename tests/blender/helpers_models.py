@@ -61,7 +61,11 @@ def scene_of(kind: str = "UNIGINE_MESH", source: Any = None, **options: Any) -> 
     else:
         taken = exporter.Source("OBJECTS", None, tuple(source))
     values = resolve(EXPORT_OPTIONS, options)
-    return exporter.export_scene(bpy.context, taken, values, "Named", getattr(registry, kind).capabilities)
+    return exporter.export_scene(
+        exporter.ExportRequest(
+            bpy.context, taken, exporter.ExportOptions.of(values), "Named", getattr(registry, kind).capabilities
+        )
+    )
 
 
 def local_matrix(translation: Any, rotation: Any, scale: Any) -> Array:

@@ -12,12 +12,11 @@ import numpy as np
 def imported(data: bytes, name: str = "given", **options: Any) -> Any:
     """Import a file's bytes as the shell does; return what was made."""
     import bpy
-    from meshferry.blender_data.importing import import_options, importer
-    from meshferry.io_formats.core.options import resolve
+    from meshferry.blender_data.importing import importer
     from meshferry.io_formats.registry import MESH_SERIALIZER
 
     scene = MESH_SERIALIZER.to_scene(MESH_SERIALIZER.read(data), name)
-    return importer.import_scene(bpy.context, scene, resolve(import_options.IMPORT_OPTIONS, options))
+    return importer.import_scene(importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of(options)))
 
 
 def exported(*things: Any, file_options: dict[str, Any] | None = None, **options: Any) -> Any:
@@ -30,7 +29,11 @@ def exported(*things: Any, file_options: dict[str, Any] | None = None, **options
     bpy.context.view_layer.update()
     source = exporter.Source("OBJECTS", objects=things)
     values = resolve(export_options.EXPORT_OPTIONS, options)
-    scene = exporter.export_scene(bpy.context, source, values, "back", MESH_SERIALIZER.capabilities)
+    scene = exporter.export_scene(
+        exporter.ExportRequest(
+            bpy.context, source, exporter.ExportOptions.of(values), "back", MESH_SERIALIZER.capabilities
+        )
+    )
     said = list(scene.warnings)
     (part,) = MESH_SERIALIZER.files_of(scene, file_options)
     part.warnings = []

@@ -19,10 +19,10 @@ pytestmark = pytest.mark.needs_bpy
 def run(scene: Any, source_path: str = "", **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.core.options import resolve
 
-    return importer.import_scene(bpy.context, scene, resolve(IMPORT_OPTIONS, options), source_path)
+    return importer.import_scene(
+        importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of(options), source_path)
+    )
 
 
 def quad_mesh(**changes: Any) -> Any:
@@ -216,7 +216,9 @@ def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
     made = run(scene_of(node(mesh=quad_mesh(custom=[Layer(name, CUSTOM[name])]))))
     source = exporter.Source("COLLECTION", made.collection)
     options = resolve(export_options.EXPORT_OPTIONS)
-    back = exporter.export_scene(bpy.context, source, options, "x", TIMBERMESH.capabilities)
+    back = exporter.export_scene(
+        exporter.ExportRequest(bpy.context, source, exporter.ExportOptions.of(options), "x", TIMBERMESH.capabilities)
+    )
     (layer,) = next(found.mesh for found in back.nodes if found.mesh).custom
     assert layer.name == name and layer.values.dtype == CUSTOM[name].dtype
     np.testing.assert_array_equal(layer.values, CUSTOM[name])

@@ -26,10 +26,10 @@ CUBE = np.array([(x, y, z) for z in (-0.5, 0.5) for y in (-0.5, 0.5) for x in (-
 def run(scene: Any, source_path: str = "", *, onto: Any = None, **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.core.options import resolve
 
-    return importer.import_scene(bpy.context, scene, resolve(IMPORT_OPTIONS, options), source_path, armature=onto)
+    return importer.import_scene(
+        importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of(options), source_path, armature=onto)
+    )
 
 
 def triangles(count: int, slots: tuple[str, ...] = ("Skin", "Gone", "Cloth"), **changes: Any) -> Any:

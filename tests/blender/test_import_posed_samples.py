@@ -25,12 +25,12 @@ ROBOT, IDLE = "ms12_robot_12bones.mesh", "an10_robot_idle.anim"
 def load(path: Path, armature: Any = None, **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.io_formats.api import read_scene
-    from meshferry.io_formats.core.options import resolve
 
-    resolved = resolve(IMPORT_OPTIONS, {"frame_start": 0, "use_weld": False, **options})
-    return importer.import_scene(bpy.context, read_scene(path), resolved, str(path), armature=armature)
+    resolved = importer.ImportOptions.of({"frame_start": 0, "use_weld": False, **options})
+    return importer.import_scene(
+        importer.ImportRequest(bpy.context, read_scene(path), resolved, str(path), armature=armature)
+    )
 
 
 def robot_heads(armature: Any, heads: dict[str, Any], kind: str) -> float:

@@ -21,10 +21,10 @@ NAMES = ["j0", "j1", "j2", "j0", "", LONG + "a", LONG + "b"]
 def run(scene: Any, *, onto: Any = None, **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.core.options import resolve
 
-    return importer.import_scene(bpy.context, scene, resolve(IMPORT_OPTIONS, options), "", armature=onto)
+    return importer.import_scene(
+        importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of(options), "", armature=onto)
+    )
 
 
 def transforms(rng: np.random.Generator, count: int, scales: tuple[float, float]) -> tuple[np.ndarray, ...]:

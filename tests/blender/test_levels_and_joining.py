@@ -41,14 +41,20 @@ def exported(collection: Any, **options: Any) -> sc.Scene:
 
     source = exporter.Source("COLLECTION", collection)
     chosen = resolve(EXPORT_OPTIONS, {"use_hidden": True, **options})
-    return exporter.export_scene(bpy.context, source, chosen, "file", UNIGINE_MESH.capabilities)
+    return exporter.export_scene(
+        exporter.ExportRequest(
+            bpy.context, source, exporter.ExportOptions.of(chosen), "file", UNIGINE_MESH.capabilities
+        )
+    )
 
 
 def test_levels_of_detail_go_back_into_their_file() -> None:
     import bpy
-    from meshferry.blender_data.importing import import_options, importer
+    from meshferry.blender_data.importing import importer
 
-    made = importer.import_scene(bpy.context, separate(scene_of_levels()), resolve(import_options.IMPORT_OPTIONS))
+    made = importer.import_scene(
+        importer.ImportRequest(bpy.context, separate(scene_of_levels()), importer.ImportOptions.of())
+    )
     assert sorted((thing.name, thing.meshferry.lod) for thing in bpy.data.objects) == [("tree", 0), ("tree_lod_1", 1)]
     parts = UNIGINE_MESH.files_of(exported(made.collection), {})
     assert [part.name for part in parts] == ["tree"]

@@ -48,7 +48,12 @@ def imported(path: Path, given: Mapping[str, Any], *, headless: bool = True) -> 
     options = resolve(registry.SECOND_LIFE_MESH.import_options, headless=headless)
     scene = api.read_scene(path, options)
     return importer.import_scene(
-        bpy.context, scene, resolve(import_options.IMPORT_OPTIONS, given, headless=headless), source_path=str(path)
+        importer.ImportRequest(
+            bpy.context,
+            scene,
+            importer.ImportOptions.of(resolve(import_options.IMPORT_OPTIONS, given, headless=headless)),
+            source_path=str(path),
+        )
     )
 
 
@@ -62,7 +67,9 @@ def written(made: Any, **options: Any) -> tuple[bytes, list[str]]:
     target = registry.SECOND_LIFE_MESH
     source = exporter.Source("COLLECTION", made.collection)
     values = resolve(export_options.EXPORT_OPTIONS, {"use_as_imported": True, **options})
-    scene = exporter.export_scene(bpy.context, source, values, "back", target.capabilities)
+    scene = exporter.export_scene(
+        exporter.ExportRequest(bpy.context, source, exporter.ExportOptions.of(values), "back", target.capabilities)
+    )
     (part,) = api.files_of(scene, target)
     return api.encode_scene(part, target, ignore_errors=True)
 

@@ -30,12 +30,12 @@ def facts(samples: Path) -> dict[str, Any]:
 def imported(path: Path, **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.io_formats.api import read_scene
-    from meshferry.io_formats.core.options import resolve
 
     scene = read_scene(str(path), {})
-    made = importer.import_scene(bpy.context, scene, resolve(IMPORT_OPTIONS, options), str(path))
+    made = importer.import_scene(
+        importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of(options), str(path))
+    )
     bpy.context.view_layer.update()
     return made
 

@@ -36,13 +36,16 @@ TURN = np.array(((0.0, 1.0, 0.0, 0.0), (-1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.
 def imported(path: Path, **options: Any) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.io_formats.api import read_scene
-    from meshferry.io_formats.core.options import resolve
 
     own = {name: options.pop(name) for name in ("skeleton_joints", "skeleton_rest") if name in options}
     made = importer.import_scene(
-        bpy.context, read_scene(str(path), own), resolve(IMPORT_OPTIONS, {"use_weld": False, **options}), str(path)
+        importer.ImportRequest(
+            bpy.context,
+            read_scene(str(path), own),
+            importer.ImportOptions.of({"use_weld": False, **options}),
+            str(path),
+        )
     )
     for layer in bpy.context.view_layer.layer_collection.children[made.collection.name].children:
         layer.hide_viewport = False

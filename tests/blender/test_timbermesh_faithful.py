@@ -31,18 +31,17 @@ WAYS: dict[str, dict[str, Any]] = {
 def through_blender(path: Path, import_options: dict[str, Any]) -> tuple[bytes, list[str]]:
     """Import a file, export what came, and return the new file with what the import said."""
     import bpy
-    from meshferry.blender_data.exporting import export_options as exporting
     from meshferry.blender_data.exporting import exporter
-    from meshferry.blender_data.importing import import_options as importing
     from meshferry.blender_data.importing import importer
     from meshferry.io_formats import api, registry
-    from meshferry.io_formats.core.options import resolve
 
     scene = api.read_scene(path)
-    made = importer.import_scene(bpy.context, scene, resolve(importing.IMPORT_OPTIONS, import_options))
+    made = importer.import_scene(importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of(import_options)))
     source = exporter.Source("COLLECTION", made.collection)
     back = exporter.export_scene(
-        bpy.context, source, resolve(exporting.EXPORT_OPTIONS), "back", registry.TIMBERMESH.capabilities
+        exporter.ExportRequest(
+            bpy.context, source, exporter.ExportOptions.of(), "back", registry.TIMBERMESH.capabilities
+        )
     )
     data, _ = api.encode_scene(back, registry.TIMBERMESH, ignore_errors=True)
     return data, made.warnings

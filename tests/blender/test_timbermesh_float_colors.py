@@ -77,10 +77,8 @@ def test_multiples_of_a_255th_stay_bytes(tmp_path):
 
 def test_a_color_that_is_changed_is_written(tmp_path):
     import bpy
-    from meshferry.blender_data.exporting import export_options as exporting
     from meshferry.blender_data.exporting import exporter
     from meshferry.io_formats import api, registry
-    from meshferry.io_formats.core.options import resolve
 
     path = write_colored(tmp_path / "leaf.timbermesh", any_colors())
     through_blender(path, WAYS["exact"])
@@ -92,7 +90,9 @@ def test_a_color_that_is_changed_is_written(tmp_path):
     mesh.update()
     source = exporter.Source("SCENE", None)
     back = exporter.export_scene(
-        bpy.context, source, resolve(exporting.EXPORT_OPTIONS), "back", registry.TIMBERMESH.capabilities
+        exporter.ExportRequest(
+            bpy.context, source, exporter.ExportOptions.of(), "back", registry.TIMBERMESH.capabilities
+        )
     )
     data, _ = api.encode_scene(back, registry.TIMBERMESH, ignore_errors=True)
     found, before = colors_by_place(data), colors_by_place(path.read_bytes())

@@ -39,16 +39,15 @@ WAYS: dict[str, dict[str, Any]] = {
 def imported(path: Path, **options: Any) -> tuple[Any, Any, Any]:
     """Import a file; return its format, its document and what was made."""
     import bpy
-    from meshferry.blender_data.importing import import_options, importer
+    from meshferry.blender_data.importing import importer
     from meshferry.io_formats import registry
-    from meshferry.io_formats.core.options import resolve
 
     data = path.read_bytes()
     found = registry.by_content(data[: registry.HEAD_SIZE], len(data))
     document = found.read(data)
     scene = found.to_scene(document, path.stem)
     made = importer.import_scene(
-        bpy.context, scene, resolve(import_options.IMPORT_OPTIONS, {"use_weld": False, **options})
+        importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of({"use_weld": False, **options}))
     )
     return found, document, made
 
@@ -61,7 +60,9 @@ def exported(found: Any, made: Any, file_options: dict[str, Any], **options: Any
 
     source = exporter.Source("COLLECTION", made.collection)
     values = resolve(export_options.EXPORT_OPTIONS, options)
-    scene = exporter.export_scene(bpy.context, source, values, "back", found.capabilities)
+    scene = exporter.export_scene(
+        exporter.ExportRequest(bpy.context, source, exporter.ExportOptions.of(values), "back", found.capabilities)
+    )
     (part,) = found.files_of(scene, file_options)
     return oracle.decode(found.write(found.from_scene(part, file_options)))
 
@@ -137,7 +138,7 @@ def test_robot_and_its_animation_come_back_from_one_armature(samples: Path) -> N
     """A mesh and an animation that belong together: the armature of the mesh carries both."""
     import bpy
     from meshferry.blender_data.exporting import export_options, exporter
-    from meshferry.blender_data.importing import import_options, importer
+    from meshferry.blender_data.importing import importer
     from meshferry.io_formats import registry
     from meshferry.io_formats.core.options import resolve
 
@@ -146,10 +147,12 @@ def test_robot_and_its_animation_come_back_from_one_armature(samples: Path) -> N
     animation = registry.UNIGINE_ANIMATION
     data = (samples / "unigine" / "an10_robot_idle.anim").read_bytes()
     scene = animation.to_scene(animation.read(data), "an10_robot_idle")
-    importer.import_scene(bpy.context, scene, resolve(import_options.IMPORT_OPTIONS), armature=armature)
+    importer.import_scene(importer.ImportRequest(bpy.context, scene, importer.ImportOptions.of(), armature=armature))
     source = exporter.Source("OBJECTS", None, (armature,))
     values = resolve(export_options.EXPORT_OPTIONS, {"clips": "ACTIONS", "clip_names": "robot_idle"})
-    back = exporter.export_scene(bpy.context, source, values, "back", animation.capabilities)
+    back = exporter.export_scene(
+        exporter.ExportRequest(bpy.context, source, exporter.ExportOptions.of(values), "back", animation.capabilities)
+    )
     (part,) = animation.files_of(back)
     written = animation.write(animation.from_scene(part, {"animation_version": "AN11"}))
     before, after = oracle.decode(data), oracle.decode(written)
@@ -162,9 +165,8 @@ def test_robot_and_its_animation_come_back_from_one_armature(samples: Path) -> N
 def test_levels_of_detail_come_back_from_their_objects(name: str, samples: Path) -> None:
     """Surfaces of three levels become three objects, and one file again, each surface in its place."""
     import bpy
-    from meshferry.blender_data.importing import import_options, importer
+    from meshferry.blender_data.importing import importer
     from meshferry.io_formats import registry
-    from meshferry.io_formats.core.options import resolve
 
     found = registry.UNIGINE_MESH
     data = (samples / "unigine" / f"{name}.mesh").read_bytes()
@@ -173,8 +175,8 @@ def test_levels_of_detail_come_back_from_their_objects(name: str, samples: Path)
         surface.name = original.name = f"body_lod_{level}"
     scene = found.to_scene(document, name, {"use_lod_objects": True})
     assert len(scene.nodes) == 3
-    options = resolve(import_options.IMPORT_OPTIONS, {"use_weld": False, "normals": "EXACT"})
-    made = importer.import_scene(bpy.context, scene, options)
+    options = importer.ImportOptions.of({"use_weld": False, "normals": "EXACT"})
+    made = importer.import_scene(importer.ImportRequest(bpy.context, scene, options))
     assert sum(thing.type == "MESH" for thing in made.objects) == 3
     after = exported(found, made, {"mesh_version": document.version.upper()})
     judge.same_bones(before, after)

@@ -26,12 +26,10 @@ NAMES = (
 def imported(path: Path) -> Any:
     import bpy
     from meshferry.blender_data.importing import importer
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.io_formats.api import read_scene
-    from meshferry.io_formats.core.options import resolve
 
-    options = resolve(IMPORT_OPTIONS, {"use_weld": False, "normals": "EXACT"})
-    made = importer.import_scene(bpy.context, read_scene(path), options, str(path))
+    options = importer.ImportOptions.of({"use_weld": False, "normals": "EXACT"})
+    made = importer.import_scene(importer.ImportRequest(bpy.context, read_scene(path), options, str(path)))
     return next(thing for thing in made.objects if thing.type == "MESH")
 
 

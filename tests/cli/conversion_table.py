@@ -85,15 +85,14 @@ def run(arguments: list[str]) -> tuple[list[dict[str, Any]], str]:
 
 def write_sources(folder: Path) -> dict[str, Path]:
     """Write a file of each kind with all that such a file holds."""
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
+    from meshferry.blender_data.importing.import_options import ImportOptions
     from meshferry.cli.conversions.blend_files import BlendSession
-    from meshferry.io_formats.core.options import resolve
 
     paths = models.write_ours(folder)
     paths["second_life_bundle"] = convert(paths["second_life_mesh"], ".slm", folder / "second_life_bundle")[0][0]
     with BlendSession() as session:
         session.start_empty()
-        options = resolve(IMPORT_OPTIONS, session.import_defaults() | {"use_file_frame_rate": True, "use_weld": False})
+        options = ImportOptions.of(session.import_defaults() | {"use_file_frame_rate": True, "use_weld": False})
         session.import_scene(models.make_everything(), options, folder / "model.blend")
         paths["blend"] = folder / "blend" / "model.blend"
         paths["blend"].parent.mkdir()

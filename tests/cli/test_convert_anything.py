@@ -51,13 +51,12 @@ def write(scene, path, **options):
 
 def make_blend(path, scene):
     """Save a scene as a .blend file."""
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
+    from meshferry.blender_data.importing.import_options import ImportOptions
     from meshferry.cli.conversions.blend_files import BlendSession
-    from meshferry.io_formats.core.options import resolve
 
     with BlendSession() as session:
         session.start_empty()
-        options = resolve(IMPORT_OPTIONS, session.import_defaults() | {"use_file_frame_rate": True, "use_weld": False})
+        options = ImportOptions.of(session.import_defaults() | {"use_file_frame_rate": True, "use_weld": False})
         session.import_scene(scene, options, path)
         session.save(path, compress=False)
     return path

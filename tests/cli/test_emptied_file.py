@@ -16,11 +16,10 @@ def session():
 
 
 def import_scene(session, scene, path, **options):
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.io_formats.core.options import resolve
+    from meshferry.blender_data.importing.import_options import ImportOptions
 
     given = session.import_defaults() | {"use_file_frame_rate": True, "vertex_animation": "SHAPE_KEYS"} | options
-    return session.import_scene(scene, resolve(IMPORT_OPTIONS, given), path)
+    return session.import_scene(scene, ImportOptions.of(given), path)
 
 
 def everything():

@@ -152,9 +152,8 @@ def three_objects(path: Path, material: str) -> Path:
     """Save a file of three objects: one without a UV map, one with everything, one with points of no triangle."""
     from dataclasses import replace
 
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
+    from meshferry.blender_data.importing.import_options import ImportOptions
     from meshferry.cli.conversions.blend_files import BlendSession
-    from meshferry.io_formats.core.options import resolve
     from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
 
     points = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (5, 5, 5)], np.float32)
@@ -164,7 +163,7 @@ def three_objects(path: Path, material: str) -> Path:
     meshes = {"Bare": replace(whole, uvs=[]), "Loose": loose, "Whole": whole}
     with BlendSession() as session:
         session.start_empty()
-        options = resolve(IMPORT_OPTIONS, session.import_defaults())
+        options = ImportOptions.of(session.import_defaults())
         scene = Scene("parts", [Node(name, mesh=mesh) for name, mesh in meshes.items()])
         session.import_scene(scene, options, path)
         session.save(path, compress=False)

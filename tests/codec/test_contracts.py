@@ -6,9 +6,16 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from meshferry.blender_data.exporting import export_options
+from meshferry.blender_data.exporting.export_options import ExportOptions
+from meshferry.blender_data.importing import import_options
+from meshferry.blender_data.importing.import_options import ImportOptions
 from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.errors import MeshferryError
+from meshferry.io_formats.core.options import Option, resolve
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSED_ON = "pass_through"
@@ -61,6 +68,18 @@ def test_looking_into_what_passes_through_is_seen(line: str) -> None:
 def test_only_its_own_format_looks_into_what_passes_through() -> None:
     for path in modules_of_no_format():
         assert not list(reads(ast.parse(path.read_text(encoding="utf-8")))), path
+
+
+@pytest.mark.parametrize(
+    ("options", "table"),
+    [(ImportOptions, import_options.IMPORT_OPTIONS), (ExportOptions, export_options.EXPORT_OPTIONS)],
+)
+def test_typed_options_are_those_of_the_table(options: Any, table: tuple[Option, ...]) -> None:
+    fields = {field.name: field.type for field in dataclasses.fields(options)}
+    assert fields == {option.name: type(option.default).__name__ for option in table}
+    assert dataclasses.asdict(options.of()) == resolve(table)
+    with pytest.raises(MeshferryError, match="no option 'use_wled'"):
+        options.of({"use_wled": True})
 
 
 def test_scenes_carry_nothing_by_name() -> None:

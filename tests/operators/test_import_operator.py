@@ -95,17 +95,17 @@ def test_options_reach_the_importer(clean_blender, make_file, monkeypatch):
 
     seen = []
 
-    def import_steps(context, scene, options, source_path, armature):
-        seen.append((options, source_path))
-        return imported(context, scene, options, source_path, armature)
+    def import_steps(request):
+        seen.append((request.options, request.source_path))
+        return imported(request)
 
     imported = import_base.importer.import_steps
     monkeypatch.setattr(import_base.importer, "import_steps", import_steps)
     path = make_file("mill.timbermesh")
     clean_blender.ops.import_scene.timbermesh(filepath=str(path), normals="NONE", frame_start=7)
     ((options, source_path),) = seen
-    assert options["normals"] == "NONE"
-    assert options["frame_start"] == 7
+    assert options.normals == "NONE"
+    assert options.frame_start == 7
     assert source_path == str(path)
 
 

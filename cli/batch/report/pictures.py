@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ....blender_data.importing.import_options import IMPORT_OPTIONS
+from ....blender_data.importing.import_options import ImportOptions
 from ....io_formats import api
 from ....io_formats.binary.gc_pause import without_collection
 from ....io_formats.core.errors import ExportError, MissingLibraryError
-from ....io_formats.core.options import resolve
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.atomic_write import refusal, replace_file
 from ...conversions import blender_exchange, blender_formats
@@ -111,7 +110,7 @@ def _import(session: BlendSession, scene: Scene, source: Path) -> None:
     if has_meshes:
         scene.clips.clear()
     normals = session.import_defaults().get("normals", "EXACT")
-    options = resolve(IMPORT_OPTIONS, {"normals": normals} | (_MODEL if has_meshes else _BONES))
+    options = ImportOptions.of({"normals": normals} | (_MODEL if has_meshes else _BONES))
     result = session.import_scene(scene, options, source)
     made = result.objects[len(result.objects) - len(scene.nodes) :]
     for thing, node in zip(made, scene.nodes, strict=True):

@@ -1,0 +1,25 @@
+"""What an export is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import bpy
+
+from ...io_formats.core.capabilities import Capabilities
+from .export_options import ExportOptions
+from .object_selection import Source
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """A part of the open file to read as one scene."""
+
+    context: bpy.types.Context
+    source: Source
+    """A collection, the selection, some objects or the whole scene."""
+    options: ExportOptions
+    name: str
+    """Name of the scene, and of its root if the source is not a collection."""
+    capabilities: Capabilities
+    """What the target format can hold. Nothing else is read; what is left out is reported."""

@@ -1,0 +1,147 @@
+"""Clips of a scene -> actions, shape keys and mesh caches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from ...io_formats import api
+from ...io_formats.binary import point_cache
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.scene import Clip, VertexTrack
+from .. import names
+from ..steps import Step, Steps
+from . import armature_matching, helper_bones, objects, shape_keys
+from .actions import ClipActions, ClipTiming
+from .import_context import ImportContext
+
+_RATE_ROUNDING = 1e-3
+"""Difference of a frame rate from a whole number that is taken for rounding."""
+
+
+class ClipBuilder:
+    """Builds the animations of an import, whose objects exist."""
+
+    def __init__(self, job: ImportContext) -> None:
+        self.job = job
+        self.clips = job.scene.clips
+        self.options = job.options
+        self.blender_scene = job.request.context.scene
+
+    def build(self) -> Steps[int]:
+        """Make actions, shape keys and caches of the scene's clips; return the number of actions."""
+        leading = self.clips[0] if self.clips and self.options.use_file_frame_rate else None
+        if leading:
+            _check_rate(leading)
+        made = 0
+        for number, clip in enumerate(self.clips):
+            yield Step("Building actions", number / len(self.clips))
+            actions = ClipActions(clip, self._place_on_time_line(clip), self._name_action(clip), self.job.keep)
+            self._add_tracks(number, clip, actions)
+            actions.attach(self.job.played.make_way(clip) if number == 0 else ())
+            made += len(actions.actions)
+        if leading:
+            self._set_scene_rate(leading)
+        return made
+
+    def _place_on_time_line(self, clip: Clip) -> ClipTiming:
+        """Return the frames of a clip at the rate that the scene has or is about to get."""
+        start = self.options.frame_start
+        timing = ClipTiming(clip, self.blender_scene, start)
+        leading = self.clips[0].fps
+        if self.options.use_file_frame_rate and leading > 0 and clip.fps > 0:
+            timing.step = leading / clip.fps
+            timing.frames = start + np.arange(clip.frame_count, dtype=np.float64) * timing.step
+        return timing
+
+    def _name_action(self, clip: Clip) -> str:
+        plain = names.fit(clip.name)
+        if plain not in bpy.data.actions or clip.name == self.job.scene.name:  # a second import: Blender numbers it
+            return plain
+        return names.fit(f"{clip.name} {self.job.scene.name}")
+
+    def _add_tracks(self, number: int, clip: Clip, actions: ClipActions) -> None:
+        if self.options.use_joint_animation:
+            self._add_joint_tracks(clip, actions)
+        if self.options.use_node_animation:
+            for track in clip.transforms:
+                if track.skeleton is None:
+                    owner = self.job.objects[track.target]
+                    actions.add_transforms(owner, track)
+                    objects.remember_rest(owner, self.job.scene.nodes[track.target])
+        self._add_vertex_tracks(number, clip, actions)
+
+    def _add_joint_tracks(self, clip: Clip, actions: ClipActions) -> None:
+        """Key the bones that a clip moves."""
+        for number, bones in enumerate(self.job.bones):
+            tracks = [track for track in clip.transforms if track.skeleton == number]
+            if bones is None or not tracks:
+                continue
+            if not clip.frame_count:
+                self.job.warn_once(f"Animation '{clip.name}' has no frames")
+            self.job.played.note(bones, tracks)
+            sheared = actions.add_joints(bones, tracks)
+            helper_bones.hide_scaled(bones.armature, actions.first_scales)
+            silenced = self.job.played.no_longer_turned()
+            if silenced:
+                self.job.warn_once(
+                    f"'{bones.armature.name}': quaternions turn {armature_matching.named(silenced)} now; Euler angles "
+                    "or axes in its other actions have no effect until Rotation Mode is set back"
+                )
+            if sheared:
+                self.job.warnings.append(
+                    f"Animation '{clip.name}' shears {armature_matching.named(sheared)} by unequal scales of the "
+                    "bones above, which Blender's bones cannot show; they take the nearest pose"
+                )
+
+    def _add_vertex_tracks(self, number: int, clip: Clip, actions: ClipActions) -> None:
+        mode = self.options.vertex_animation
+        for index in dict.fromkeys(track.target for track in clip.vertices):
+            owner = self.job.objects[index]
+            for of_clip, moved in self.job.tracks.get(index, []):
+                if of_clip != number or owner.data is None:
+                    continue
+                owner.meshferry.rest_is_basis = mode != "NONE"
+                if mode == "SHAPE_KEYS":
+                    shape_keys.add_shape_keys(owner, actions, moved)
+                elif mode == "CACHE":
+                    self._write_cache(owner, clip, actions.timing, moved)
+
+    def _write_cache(self, owner: bpy.types.Object, clip: Clip, timing: ClipTiming, track: VertexTrack) -> None:
+        """Write a point cache beside the source file and play it."""
+        if not self.job.request.source_path:
+            raise MeshferryError("A mesh cache is written beside the imported file, and there is none")
+        if any(modifier.type == "MESH_CACHE" for modifier in owner.modifiers):
+            self.job.warnings.append(
+                f"{owner.name}: only one vertex animation can play from a cache; '{clip.name}' is left out"
+            )
+            return
+        source = Path(self.job.request.source_path)
+        label = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in f"{owner.name}-{clip.name}")
+        path = source.with_name(f"{source.name}.{label}.pc2")
+        replaced = path.read_bytes() if path.exists() else None
+        api.replace_file(path, point_cache.encode(track.points))
+        self.job.caches.append((path, replaced))
+        shape_keys.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
+
+    def _set_scene_rate(self, clip: Clip) -> None:
+        """Give the Blender scene the range of a clip and, if the file states it, the rate."""
+        if clip.fps:
+            render = self.blender_scene.render
+            whole = max(1, round(clip.fps))
+            if abs(clip.fps - whole) > _RATE_ROUNDING:
+                whole += clip.fps > whole
+            render.fps = whole
+            render.fps_base = whole / clip.fps
+        start = self.options.frame_start
+        self.blender_scene.frame_start = start
+        self.blender_scene.frame_end = max(start, start + clip.frame_count - 1)
+
+
+def _check_rate(clip: Clip) -> None:
+    if clip.fps and not 0.01 <= clip.fps <= 32767:
+        raise MeshferryError(
+            f"Animation '{clip.name}' has {clip.fps:g} frames a second, which a Blender scene cannot have"
+        )

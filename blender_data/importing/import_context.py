@@ -1,0 +1,101 @@
+"""What the steps of one import share, and how the import is undone."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...io_formats import api
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.scene import FloatArray, VertexTrack
+from ..time_line import TimeLine
+from .actions import PlayedBefore
+from .armatures import BoneMap
+from .import_request import ImportRequest
+from .materials import MaterialFinder
+from .selection import Selection
+
+
+class ImportContext:
+    """One import: its request, the data blocks that it has made so far, and its warnings."""
+
+    def __init__(self, request: ImportRequest) -> None:
+        self.request = request
+        self.scene = request.scene
+        self.options = request.options
+        self.warnings = list(request.scene.warnings)
+        self.frames_before = TimeLine(request.context.scene)
+        self.made: list[bpy.types.ID] = []
+        self.caches: list[tuple[Path, bytes | None]] = []
+        """Mesh caches that were written, and the content of the file that each replaced."""
+        self.objects: list[bpy.types.Object] = []
+        """One for each node."""
+        self.armatures: list[bpy.types.Object] = []
+        """New armatures."""
+        self.bones: list[BoneMap | None] = []
+        """One for each skeleton; None if its bones are left out."""
+        self.selection = Selection(request.context)
+        self.played = PlayedBefore(request.armature)
+        self.materials = MaterialFinder(
+            use_existing=request.options.use_existing_materials,
+            library=request.options.material_library,
+            given=request.scene.materials,
+            folder=Path(request.source_path).absolute().parent if request.source_path else None,
+            warn=self.warn_once,
+        )
+        self.tracks: dict[int, list[tuple[int, VertexTrack]]] = {}
+        """Vertex tracks of each node, with the index of their clip."""
+        self._add_vertex_tracks()
+
+    def _add_vertex_tracks(self) -> None:
+        for number, clip in enumerate(self.scene.clips):
+            for track in clip.vertices:
+                mesh = self.scene.nodes[track.target].mesh
+                if mesh is not None:
+                    whole = VertexTrack(track.target, _with_resting_points(track.points, mesh.points))
+                    self.tracks.setdefault(track.target, []).append((number, whole))
+
+    def warn_once(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def keep(self, block: Any) -> Any:
+        """Note a data block as made by this import, and return it."""
+        self.made.append(block)
+        return block
+
+    def undo(self) -> None:
+        """Remove all that this import made; restore frame rate, range, selection and mode."""
+        self.selection.restore()
+        self.frames_before.restore(self.request.context.scene)
+        self.played.restore()
+        blocks = [*self.made, *self.materials.made]
+        for made in self.objects:
+            keys = getattr(made.data, "shape_keys", None)
+            if keys is not None:
+                blocks.append(keys)
+        libraries = [block for block in blocks if isinstance(block, bpy.types.Library)]
+        shapes = {block.as_pointer() for block in blocks if isinstance(block, bpy.types.Key)}
+        bpy.data.batch_remove(
+            [block for block in blocks if block not in libraries and block.as_pointer() not in shapes]
+        )
+        for library in libraries:
+            bpy.data.libraries.remove(library)
+        for path, replaced in self.caches:
+            with contextlib.suppress(OSError, MeshferryError):
+                if replaced is None:
+                    path.unlink()
+                else:
+                    api.replace_file(path, replaced)
+
+
+def _with_resting_points(moving: FloatArray, rest: FloatArray) -> FloatArray:
+    """Return the frames of all points, (F, P, 3), given those of the first that move, (F, K, 3)."""
+    if moving.shape[1] == len(rest):
+        return moving
+    still = np.broadcast_to(rest[moving.shape[1] :], (len(moving), len(rest) - moving.shape[1], 3))
+    return np.concatenate((moving, still), axis=1)

@@ -1,0 +1,24 @@
+"""What an import is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import bpy
+
+from ...io_formats.core.scene import Scene
+from .import_options import ImportOptions
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """One scene to import into Blender."""
+
+    context: bpy.types.Context
+    scene: Scene
+    options: ImportOptions
+    source_path: str = ""
+    """The file, stored on the collection; mesh caches are written beside it."""
+    armature: bpy.types.Object | None = None
+    """Takes the weights and animations of the scene's skeleton, by the names of its bones. If None, each skeleton
+    becomes an armature of its own. See :func:`.armature_matching.choose_for_scene`."""

@@ -1,0 +1,124 @@
+"""Nodes of a scene -> objects with their meshes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...io_formats.core.scene import Layer, Mesh, Node, Role
+from ...io_formats.geometry.normals import share_backwards
+from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
+from .. import compat, names, quantised_values, surfaces
+from . import hull_faces, meshes, objects, shape_keys, skins
+from .armatures import BoneMap
+from .import_context import ImportContext
+from .import_options import AUTOMATIC_NORMALS_LIMIT
+
+
+class NodeBuilder:
+    """Builds the objects of an import."""
+
+    def __init__(self, job: ImportContext) -> None:
+        self.job = job
+        self.scene = job.scene
+        self.options = job.options
+
+    def build(self, index: int, node: Node) -> bpy.types.Object:
+        """Build the object of a node, without its parent."""
+        if node.mesh is None:
+            return objects.build_object(node, None, self.job.keep)
+        bones = self._bones_of(node)
+        weights = self._group_weights(node, node.mesh, bones)
+        mesh, data = self._build_mesh(index, node, node.mesh, weights)
+        if node.role is Role.HULL and not mesh.triangle_count:
+            hull_faces.add(data)
+        made = objects.build_object(node, data, self.job.keep)
+        if bones is not None:
+            objects.hang_on_armature(made, bones.armature, weights.names if weights else ())
+            if node.skin is not None and not self._shares_skin_of_finest(node):
+                skins.write(made, node.skin)
+        shapes = mesh.shape_keys if self.options.use_shape_keys else []
+        key_names = shape_keys.add_file_shapes(made, shapes)
+        surfaces.write(made, mesh.surfaces, [layer.name for layer in mesh.uvs], key_names)
+        return made
+
+    def _bones_of(self, node: Node) -> BoneMap | None:
+        """Return the bones of a node; physics shapes take the armature of their model."""
+        skeleton = node.skeleton
+        if skeleton is None and node.shape_of is not None:
+            skeleton = self.scene.nodes[node.shape_of].skeleton
+        return None if skeleton is None else self.job.bones[skeleton]
+
+    def _group_weights(self, node: Node, mesh: Mesh, bones: BoneMap | None) -> meshes.GroupWeights | None:
+        if bones is None or node.skeleton is None or node.role is not Role.RENDER:
+            return None
+        joints = self.scene.skeletons[node.skeleton].joints
+        of_joint = [bone or joint.name for bone, joint in zip(bones.bones, joints, strict=True)]
+        return meshes.GroupWeights.of(mesh, names.fit_all(of_joint, "Bone"))
+
+    def _shares_skin_of_finest(self, node: Node) -> bool:
+        """Return whether the finest level of detail stores the binding for this coarser level, too."""
+        return node.lod_of is not None and self.scene.nodes[node.lod_of].skin is node.skin
+
+    def _build_mesh(
+        self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None
+    ) -> tuple[Mesh, bpy.types.Mesh]:
+        """Build a node's mesh; warn of what Blender cannot hold."""
+        if self.options.use_weld and node.role is not Role.HULL:
+            mesh, first = self._weld(index, mesh)
+            if weights is not None:
+                weights = replace(weights, groups=weights.groups[first], weights=weights.weights[first])
+        mesh, dropped = drop_repeated_corners(mesh)
+        if dropped:
+            self.job.warnings.append(f"{node.name}: {dropped} triangles without area were left out (a corner repeated)")
+        if len(mesh.uvs) > meshes.MOST_UV_LAYERS:
+            extra = len(mesh.uvs) - meshes.MOST_UV_LAYERS
+            self.job.warnings.append(f"{node.name}: {extra} UV layers beyond Blender's 8 were left out")
+        colors = meshes.COLOR_NAME if mesh.colors else ""
+        # A single slot without a material would only have to be filled.
+        materials = mesh.materials if len(mesh.materials) > 1 or any(mesh.materials) else []
+        found = [self.job.materials.find(name, colors) for name in materials]
+        built = meshes.build_mesh(node.name, mesh, found, self.job.keep, weights)
+        quantised_values.write(built, mesh)
+        quantised_values.write_colors(built, mesh)
+        self._set_normals(index, mesh, built, is_skinned=weights is not None)
+        return mesh, built
+
+    def _weld(self, index: int, mesh: Mesh) -> tuple[Mesh, npt.NDArray[np.intp]]:
+        """Join split vertices of a mesh and of the vertex tracks of its node.
+
+        If triangles with mirrored UVs share vertices in the file, their tangents can only be exported from the
+        vertex numbers that the corners store.
+
+        Returns
+        -------
+        tuple
+            The mesh and, for each new point, the index of the old point that it is made of.
+        """
+        if shares_mirrored_vertices(mesh):
+            ids = np.arange(len(mesh.points), dtype=np.int32).reshape(-1, 1)
+            mesh = replace(mesh, custom=[*mesh.custom, Layer(meshes.FILE_VERTEX, ids)])
+        numbered = self.job.tracks.get(index, [])
+        welded, first = weld(mesh, [track.points for _, track in numbered])
+        if welded is not mesh and numbered:
+            self.job.tracks[index] = [
+                (number, replace(track, points=track.points[:, first])) for number, track in numbered
+            ]
+        return welded, first
+
+    def _set_normals(self, index: int, mesh: Mesh, built: bpy.types.Mesh, *, is_skinned: bool) -> None:
+        mode = self.options.normals
+        if mode == "NONE" or mesh.normal is None:
+            return
+        exact = mode == "EXACT" or (mode == "AUTO" and len(mesh.corner_point) > AUTOMATIC_NORMALS_LIMIT)
+        has_shapes = bool(mesh.shape_keys) and self.options.use_shape_keys
+        if exact and (index in self.job.tracks or has_shapes or is_skinned):
+            exact = False  # free normals stay put when a mesh deforms
+        if exact and mode == "EXACT" and not compat.HAS_FREE_NORMALS:
+            self.job.warn_once("This Blender has no exact normals (4.5 has); they were made editable ones")
+        meshes.set_normals(built, mesh, exact=exact)
+        if exact and compat.HAS_FREE_NORMALS:
+            built.meshferry.backward_normals = share_backwards(mesh)

@@ -1,0 +1,51 @@
+"""Skeletons of a scene -> new armatures, or the bones of armatures that exist."""
+
+from __future__ import annotations
+
+import bpy
+
+from ...io_formats.core.scene import Skeleton
+from . import armature_matching, armatures, helper_bones
+from .armatures import BoneMap
+from .import_context import ImportContext
+
+
+def build_skeletons(job: ImportContext) -> None:
+    """Make the armatures, or find the bones of the one that was given."""
+    for number, skeleton in enumerate(job.scene.skeletons):
+        if job.options.armature == "NONE":
+            job.bones.append(None)
+        elif (there := _find_armature(job, skeleton)) is not None:
+            job.bones.append(armature_matching.match(there, skeleton, job.warn_once))
+            if there == job.request.armature:
+                job.played.refer(skeleton)
+        elif skeleton.joints:
+            bones = _build_armature(job, number, skeleton)
+            job.bones.append(bones)
+            job.armatures.append(bones.armature)
+        else:
+            job.bones.append(None)
+
+
+def _find_armature(job: ImportContext, skeleton: Skeleton) -> bpy.types.Object | None:
+    """Return the existing armature for a skeleton, or None if the skeleton becomes a new one.
+
+    The one that was given was chosen for the first skeleton. Further ones of bound meshes, in a file of several
+    models, take it, or a new one, only if all their joints lie in it.
+    """
+    given = job.request.armature
+    if job.options.armature != "AUTO" or not armature_matching.is_bound(job.scene):
+        return given
+    return armature_matching.alike(skeleton, [*([] if given is None else [given]), *job.armatures])
+
+
+def _build_armature(job: ImportContext, number: int, skeleton: Skeleton) -> BoneMap:
+    name = skeleton.name or job.scene.name
+    return armatures.build(
+        job.request.context,
+        f"{name} Armature" if any(node.name == name for node in job.scene.nodes) else name,
+        skeleton,
+        helper_bones.size_of([node for node in job.scene.nodes if node.skeleton == number]),
+        to_children=job.options.bone_direction == "CHILDREN",
+        keep=job.keep,
+    )
