@@ -18,7 +18,7 @@ from .conversions.conversion_arguments import (
     settings_of,
     useless_options,
 )
-from .conversions.convert_plan import make_plan
+from .conversions.convert_plan import plan_conversions
 from .conversions.file_naming import FileNames
 from .conversions.outcomes import Outcome
 from .conversions.scene_writing import EMBEDDED
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Convert every file; return 1 if any failed."""
     settings = settings_of(arguments)
     library = settings.import_options.get(MATERIAL_LIBRARY.name)
-    plan = make_plan(
+    plan = plan_conversions(
         arguments.paths,
         arguments.to,
         arguments.output,

@@ -14,7 +14,7 @@ from ..scene_facts import scene_facts
 from . import blender_formats
 from .blend_files import BlendSession
 from .blender_formats import BlenderFormat
-from .convert_plan import Job
+from .convert_plan import ConversionJob
 from .file_naming import FileNames
 from .from_blender import FromBlender
 from .into_blender import IntoBlender
@@ -32,7 +32,7 @@ class Conversion:
         self._from_blender = FromBlender(settings, session, names, self._writer)
         self._into_blender = IntoBlender(settings, session, self._writer)
 
-    def run(self, job: Job) -> Iterator[Outcome]:
+    def run(self, job: ConversionJob) -> Iterator[Outcome]:
         """Do one job; yield an outcome for each file read or written."""
         source = blender_formats.by_path(job.sources[0])
         if isinstance(job.format, BlenderFormat):
@@ -45,7 +45,7 @@ class Conversion:
         else:
             yield from self._between_files(job, job.format)
 
-    def _between_files(self, job: Job, target: Format) -> Iterator[Outcome]:
+    def _between_files(self, job: ConversionJob, target: Format) -> Iterator[Outcome]:
         """Read a file, put the animations of the others into it and write what becomes of it."""
         outcome = Outcome(job.sources[0], job.target)
         scenes: list[Scene] = []

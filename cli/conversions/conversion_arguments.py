@@ -26,7 +26,7 @@ from . import blender_formats
 from .blend_files import BLEND_OPTIONS
 from .blender_formats import BlenderFormat
 from .clip_choice import ClipChoice, parse_renaming, wanted_names
-from .convert_plan import Plan
+from .convert_plan import ConversionPlan
 from .outcomes import Settings
 
 _IMPORT = OptionTable("import", "options for writing .blend files: how files become Blender data", IMPORT_OPTIONS)
@@ -119,7 +119,7 @@ def require_known_options(arguments: argparse.Namespace, target: Format | Blende
         raise MeshferryError(f"{listed(useless)} {have} no effect when writing {target.label} files; leave {them} out")
 
 
-def useless_options(arguments: argparse.Namespace, plan: Plan) -> list[str]:
+def useless_options(arguments: argparse.Namespace, plan: ConversionPlan) -> list[str]:
     """Say which of the given options concern nothing in this run."""
     if not plan.jobs:
         return []

@@ -18,7 +18,7 @@ from .blender_formats import BlenderFormat
 
 
 @dataclass(frozen=True)
-class Job:
+class ConversionJob:
     """Files to read, and the file that they become."""
 
     sources: tuple[Path, ...]
@@ -33,11 +33,11 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConversionPlan:
     """All jobs of a run, and the files that nothing else may write to."""
 
-    jobs: tuple[Job, ...]
-    taken: PathTable[Path | Job]
+    jobs: tuple[ConversionJob, ...]
+    taken: PathTable[Path | ConversionJob]
     """Every file that is read or written."""
     problems: tuple[FormatError, ...]
     """Paths that mean no file."""
@@ -48,7 +48,7 @@ class Plan:
         return sum(len(job.sources) for job in self.jobs) + len(self.problems)
 
 
-def make_plan(
+def plan_conversions(
     paths: Sequence[str],
     extension: str | None,
     folder: str | None,
@@ -56,7 +56,7 @@ def make_plan(
     *,
     embeds: bool = False,
     warn: Warn | None = None,
-) -> Plan:
+) -> ConversionPlan:
     """Decide what becomes what.
 
     Parameters
@@ -85,7 +85,7 @@ def make_plan(
         raise MeshferryError("--to needs -o FOLDER, the folder to write into")
     else:
         raise MeshferryError("-o needs --to EXTENSION, the kind of file to write")
-    return Plan(tuple(jobs), _taken(jobs, also_read), problems)
+    return ConversionPlan(tuple(jobs), _taken(jobs, also_read), problems)
 
 
 def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
@@ -109,7 +109,7 @@ def _writable() -> tuple[str, ...]:
     return (*ours, *blender_formats.extensions())
 
 
-_Jobs = tuple[list[Job], tuple[FormatError, ...]]
+_Jobs = tuple[list[ConversionJob], tuple[FormatError, ...]]
 """Jobs, and paths that mean no file."""
 
 
@@ -122,7 +122,7 @@ def _folder_jobs(
     _refuse_same_kind(found.files, extension)
     wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
     if not isinstance(target, BlenderFormat):
-        return [Job((source,), path, target, in_folder=True) for source, path in wanted], found.problems
+        return [ConversionJob((source,), path, target, in_folder=True) for source, path in wanted], found.problems
     together: PathTable[list[tuple[Path, Path]]] = PathTable()
     groups: list[list[tuple[Path, Path]]] = []
     for source, path in wanted:
@@ -135,12 +135,12 @@ def _folder_jobs(
     return [job for group in groups for job in _joint_jobs(group, target)], found.problems
 
 
-def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat) -> list[Job]:
+def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat) -> list[ConversionJob]:
     """Put a mesh and the animations of its name into one file; other files of one name stay apart."""
     sources = sorted((source for source, _ in group), key=inputs.is_animation)
     if sum(not inputs.is_animation(source) for source in sources) <= 1:
-        return [Job(tuple(sources), group[0][1], target, in_folder=True)]
-    return [Job((source,), path, target, in_folder=True) for source, path in group]
+        return [ConversionJob(tuple(sources), group[0][1], target, in_folder=True)]
+    return [ConversionJob((source,), path, target, in_folder=True) for source, path in group]
 
 
 def searched(target: Format | BlenderFormat, extension: str = "") -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs
     sources = [file.path for file in found.files]
     if len(sources) > 1 and not isinstance(format_, BlenderFormat):
         sources = _embedded(sources, target.suffix.lower(), format_, embeds=embeds)
-    jobs = [Job(tuple(sources), target, format_, in_folder=False)] if sources else []
+    jobs = [ConversionJob(tuple(sources), target, format_, in_folder=False)] if sources else []
     return jobs, found.problems
 
 
@@ -203,7 +203,7 @@ def _refuse_same_kind(found: Sequence[InputFile], extension: str) -> None:
             raise MeshferryError(f"{file.path} is a {extension} file already")
 
 
-def _taken(jobs: Sequence[Job], also_read: Sequence[Path]) -> PathTable[Path | Job]:
+def _taken(jobs: Sequence[ConversionJob], also_read: Sequence[Path]) -> PathTable[Path | ConversionJob]:
     """Return the files that are read, with their paths, and those that are written, with their jobs.
 
     Raises
@@ -211,7 +211,7 @@ def _taken(jobs: Sequence[Job], also_read: Sequence[Path]) -> PathTable[Path | J
     MeshferryError
         A file would be overwritten that is read, or written twice.
     """
-    taken: PathTable[Path | Job] = PathTable()
+    taken: PathTable[Path | ConversionJob] = PathTable()
     for source in (*(source for job in jobs for source in job.sources), *also_read):
         taken.add(source, source)
     for job in jobs:

@@ -14,7 +14,7 @@ from ...io_formats.registry import Format
 from . import blender_exchange
 from .blend_files import BlendPart, BlendSession
 from .blender_formats import BlenderFormat
-from .convert_plan import Job
+from .convert_plan import ConversionJob
 from .file_naming import FileNames
 from .on_disk import on_disk
 from .outcomes import Outcome, Settings
@@ -37,7 +37,7 @@ class FromBlender:
         self._writer = writer
         self._part_writer = PartWriter(settings, session, writer)
 
-    def run(self, job: Job, source: BlenderFormat) -> Iterator[Outcome]:
+    def run(self, job: ConversionJob, source: BlenderFormat) -> Iterator[Outcome]:
         """Do one job; yield an outcome for each file written."""
         opened = Outcome(job.sources[0], job.target)
         parts: list[BlendPart] = []
@@ -67,7 +67,7 @@ class FromBlender:
             else:
                 yield from self._part(part, outcome, job, job.format, _options_for(source))
 
-    def _parts(self, job: Job, source: BlenderFormat) -> list[BlendPart]:
+    def _parts(self, job: ConversionJob, source: BlenderFormat) -> list[BlendPart]:
         if not source.is_blend and not self._settings.collections:
             return [BlendPart(None)]
         parts = self._session.parts(self._settings.collections, several=job.in_folder)
@@ -78,7 +78,7 @@ class FromBlender:
         return parts
 
     def _part(
-        self, part: BlendPart, outcome: Outcome, job: Job, target: Format, given: Mapping[str, Any]
+        self, part: BlendPart, outcome: Outcome, job: ConversionJob, target: Format, given: Mapping[str, Any]
     ) -> Iterator[Outcome]:
         """Write what a part of the open file becomes in one of our formats."""
         scenes: list[Scene] = []

@@ -20,7 +20,7 @@ from ..scene_facts import scene_facts
 from . import blender_exchange, blender_formats
 from .blend_files import COMPRESS, BlendPart, BlendSession
 from .blender_formats import BlenderFormat
-from .convert_plan import Job
+from .convert_plan import ConversionJob
 from .on_disk import on_disk
 from .outcomes import ANOTHER_FAILED, Outcome, Settings
 from .part_writing import PartWriter, lost_by_exporter
@@ -31,7 +31,7 @@ from .scene_writing import SceneWriter, make_folder
 class _Work:
     """What is under way for one job."""
 
-    job: Job
+    job: ConversionJob
     target: BlenderFormat
     options: ImportOptions
     armatures: list[Any] = field(default_factory=list)
@@ -48,7 +48,7 @@ class IntoBlender:
         self._writer = writer
         self._part_writer = PartWriter(settings, session, writer)
 
-    def run(self, job: Job, target: BlenderFormat) -> list[Outcome]:
+    def run(self, job: ConversionJob, target: BlenderFormat) -> list[Outcome]:
         """Make every source a collection of one file, which is written without those that failed."""
         outcomes = [Outcome(source, job.target) for source in job.sources]
         started = Outcome(job.sources[0], job.target)

@@ -16,7 +16,7 @@ from ..scene_facts import scene_facts
 from . import blender_exchange
 from .blend_files import BlendPart, BlendSession
 from .blender_formats import BlenderFormat
-from .convert_plan import Job
+from .convert_plan import ConversionJob
 from .outcomes import Outcome, Settings
 from .scene_writing import SceneWriter
 
@@ -34,7 +34,7 @@ class PartWriter:
         self._session = session
         self._writer = writer
 
-    def write(self, part: BlendPart, outcome: Outcome, job: Job, target: BlenderFormat) -> Outcome:
+    def write(self, part: BlendPart, outcome: Outcome, job: ConversionJob, target: BlenderFormat) -> Outcome:
         """Write a part of the open .blend file; return its outcome."""
 
         def export() -> None:
@@ -109,7 +109,7 @@ class PartWriter:
         scene.warnings += [text for text in (*part.left_out, *losses(whole, can)) if text not in scene.warnings]
 
     def write_objects(
-        self, objects: list[Any], clips: list[str], outcome: Outcome, job: Job, target: BlenderFormat
+        self, objects: list[Any], clips: list[str], outcome: Outcome, job: ConversionJob, target: BlenderFormat
     ) -> None:
         """Write objects of the open file, if not only asked what would become of them.
 

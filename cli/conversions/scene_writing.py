@@ -18,7 +18,7 @@ from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import Format, by_name
 from ..inputs import file_key
 from ..scene_facts import scene_facts
-from .convert_plan import Job
+from .convert_plan import ConversionJob
 from .file_naming import FileNames
 from .outcomes import Outcome, Settings
 
@@ -37,7 +37,7 @@ class SceneWriter:
         self._members: PathTable[OutputFile] = PathTable()
         """What was written beside chosen files, such as a texture that several sets bring along."""
 
-    def write(self, scene: Scene, outcome: Outcome, job: Job, target: Format) -> Iterator[Outcome]:
+    def write(self, scene: Scene, outcome: Outcome, job: ConversionJob, target: Format) -> Iterator[Outcome]:
         """Write the file or the files that a scene becomes; yield an outcome for each."""
         given = self._settings.format_options.get(target.name, {})
         options = resolve(target.export_options, given)
@@ -90,7 +90,7 @@ class SceneWriter:
             if written.problem is None:
                 unsaid.clear()
 
-    def put(self, outcome: Outcome, job: Job, outputs: Sequence[OutputFile]) -> None:
+    def put(self, outcome: Outcome, job: ConversionJob, outputs: Sequence[OutputFile]) -> None:
         """Put the files of an outcome in place, if not only asked what would become of them.
 
         Raises
@@ -135,7 +135,7 @@ class SceneWriter:
         return [*beside, target]
 
     def _targets(
-        self, parts: Sequence[Scene], outcome: Outcome, job: Job, target: Format, *, joinable: bool
+        self, parts: Sequence[Scene], outcome: Outcome, job: ConversionJob, target: Format, *, joinable: bool
     ) -> list[Path]:
         """Name the files that one source becomes, so that none is written twice in a run.
 
@@ -173,7 +173,7 @@ def _is_joinable(scene: Scene, options: Mapping[str, Any]) -> bool:
     return options.get(JOINED, "JOINED") != "JOINED" and sum(node.mesh is not None for node in scene.nodes) > 1
 
 
-def _too_many(parts: Sequence[Scene], job: Job, target: Format, *, joinable: bool) -> str:
+def _too_many(parts: Sequence[Scene], job: ConversionJob, target: Format, *, joinable: bool) -> str:
     """Say why several parts are not one file, and what to do."""
     some = ", ".join(f"'{part.name}'" for part in parts[:5]) + (" …" if len(parts) > 5 else "")
     folder = f"--to {job.target.suffix.lstrip('.').lower()} -o FOLDER to write a file for each"
@@ -183,7 +183,7 @@ def _too_many(parts: Sequence[Scene], job: Job, target: Format, *, joinable: boo
     return f"{len(parts)} animations ({some}) cannot become one file; choose one with --clip-names, or use {folder}"
 
 
-def make_folder(job: Job) -> None:
+def make_folder(job: ConversionJob) -> None:
     """Make the folder that was named to write into."""
     if job.in_folder:
         try:

@@ -22,7 +22,7 @@ from ...conversions.blender_formats import BlenderFormat
 from ...conversions.clip_choice import ClipChoice
 from ...conversions.conversion import Conversion
 from ...conversions.conversion_arguments import add_conversion_arguments, settings_of
-from ...conversions.convert_plan import Job, known_kind
+from ...conversions.convert_plan import ConversionJob, known_kind
 from ...conversions.file_naming import FileNames
 from ...conversions.outcomes import Outcome
 from ...inputs import file_key
@@ -114,7 +114,7 @@ class Converter:
         # every output, so that nobody need wait for the disk.
         settings = replace(self._settings, clips=ClipChoice(clips.patterns, clips.new_names), is_flushed=False)
         conversion = Conversion(settings, self._session, names, several=True)
-        job = Job((source,), target, self._format, in_folder=True, content=content)
+        job = ConversionJob((source,), target, self._format, in_folder=True, content=content)
         self._tell(list(conversion.run(job)), result)
 
     def _draw(self, loaded: LoadedTask, result: Result) -> None:
