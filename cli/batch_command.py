@@ -13,8 +13,8 @@ from typing import Any
 
 from ..io_formats.core.errors import MeshferryError, MissingLibraryError
 from . import environment
-from .batch.finding import sources
 from .batch.remote import arguments as machine_arguments
+from .batch.sources import choice
 from .batch.tasks import REPORT_FILE, STATE_FOLDER
 from .batch.workers.pool import RECYCLE_AFTER, TIME_LIMIT
 from .batch.workers.resources import available_cores, threads_for
@@ -63,7 +63,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         metavar="SOURCE",
         help="files, folders (searched to the bottom), patterns, and .oar and .iar archives of OpenSim",
     )
-    sources.add_arguments(parser)
+    choice.add_arguments(parser)
     parser.add_argument("--to", metavar="EXTENSION", help="kind of file to write for each file read, such as blend")
     parser.add_argument("-o", "--output", metavar="FOLDER", help="where --to writes; subfolders are kept")
     parser.add_argument(

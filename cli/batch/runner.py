@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ...blender_data.importing.import_options import MATERIAL_LIBRARY
 from ...io_formats.core.errors import MeshferryError
@@ -26,13 +26,11 @@ from ..conversions.convert_plan import known_kind, searched
 from ..inputs import BLEND
 from ..reporting import Reporter, cause
 from . import planning
-from .finding import sources
-from .finding.archives import ArchiveReader
 from .leftovers import sweep
 from .plan import Plan, PlanHead, PlannedNames
 from .progress import Progress
-from .report.picture_files import PictureRun
-from .report.report import About, write
+from .sources.archives import ArchiveReader
+from .sources.search import find
 from .state import Known, State
 from .summary import Summary, Totals
 from .tasks import REPORT_FILE, STATE_FOLDER, LoadedTask, Result, Source, Status, Task, TaskKind
@@ -40,6 +38,9 @@ from .workers.messages import Setup
 from .workers.pool import Pool
 from .workers.resources import available_cores
 from .workers.worker_process import WorkerProcess
+
+if TYPE_CHECKING:
+    from .report.pictures import PictureRun
 
 _FREE_BYTES = 1 << 20
 """A disk with less free space counts as full once a file has failed there."""
@@ -133,6 +134,8 @@ class Run:
         results:
             Results of the batch, and their number.
         """
+        from .report.pictures import PictureRun  # only batches with a report load it
+
         pictures = PictureRun(self._output)
         self._progress.begin("drawing", count)
         with self._archives, closing(_results(pool, self._load_pictures(results, pictures))) as drawn:
@@ -293,7 +296,7 @@ def make_plan(arguments: argparse.Namespace, output: Path, search: _Search, prog
     # An options file may serve several formats, so options without effect there are only warned of.
     require_known_options(getattr(arguments, "typed", arguments), kind)
     head = PlanHead(given_conversion(arguments), arguments.to, extension, environment.version())
-    found = sources.find(
+    found = find(
         arguments.paths,
         searched(kind, extension),
         lists=arguments.lists,
@@ -413,6 +416,8 @@ def local_pool(
 
 def write_report(conversion: Run, arguments: argparse.Namespace, plan: Plan, state: State, progress: Progress) -> Path:
     """Draw the missing pictures and write the report; return its path."""
+    from .report.report import About, write
+
     with local_pool(arguments, plan, state.output) as pool:
         no_pictures = conversion.draw(pool, state.results(), plan.count)
     if no_pictures:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from meshferry.cli.batch.finding import archives
+from meshferry.cli.batch.sources import archives
 from meshferry.io_formats.core.errors import FormatError
 
 ONE = "assets/0b0c0e6a-5f3e-4a0e-9d57-1c5e5c5e5c01_mesh.llmesh"

@@ -192,7 +192,7 @@ def test_a_broken_archive_fails_what_lies_behind_the_break_and_nothing_else(tmp_
 
 
 def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
-    from meshferry.cli.batch.report.picture_files import picture_file
+    from meshferry.cli.batch.report.pictures import picture_file
 
     tasks = tasks_of(4)
     drawn = []

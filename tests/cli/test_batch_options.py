@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from meshferry.cli.batch import options_file
-from meshferry.cli.batch.finding import sources
+from meshferry.cli.batch.sources import choice
 from meshferry.io_formats.core.errors import MeshferryError
 
 
@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--report", nargs="?", const="")
     made.add_argument("--mesh-version")
     made.add_argument("--options")
-    sources.add_arguments(made)
+    choice.add_arguments(made)
     return made
 
 

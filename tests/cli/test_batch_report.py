@@ -322,7 +322,7 @@ def test_thousands_of_warnings_of_one_model_are_summed_up(tmp_path: Path) -> Non
 
 
 def test_pictures_are_wanted_of_what_could_be_read(tmp_path: Path) -> None:
-    from meshferry.cli.batch.report.picture_files import PictureRun, picture_file
+    from meshferry.cli.batch.report.pictures import PictureRun, picture_file
 
     run = PictureRun(tmp_path)
     assert run.wants(make_result(hash=HASH))
@@ -343,7 +343,7 @@ def test_pictures_are_wanted_of_what_could_be_read(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_cannot_draw_is_given_up(tmp_path: Path) -> None:
-    from meshferry.cli.batch.report.picture_files import CANNOT_DRAW, PictureRun
+    from meshferry.cli.batch.report.pictures import CANNOT_DRAW, PictureRun
 
     refused = make_result(ended="failed", error=f"{CANNOT_DRAW}: no")
     dead = make_result(ended="crashed", error="The process died of signal 6")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meshferry.cli.batch.finding import patterns, sources
+from meshferry.cli.batch.sources import choice, search
 from meshferry.cli.batch.tasks import Source
 from meshferry.cli.conversions.convert_plan import known_kind, searched
 from meshferry.io_formats.core.errors import MeshferryError
@@ -49,7 +49,7 @@ def find() -> Callable[..., list[Source]]:
     def run(*paths: object, **options: Any) -> list[Source]:
         run.told = []  # type: ignore[attr-defined]
         told = lambda path, text: run.told.append((path, text))  # type: ignore[attr-defined] # noqa: E731
-        found = sources.find([str(path) for path in paths], MESHES, told=told, **options)
+        found = search.find([str(path) for path in paths], MESHES, told=told, **options)
         assert isinstance(found, Iterator)
         return list(found)
 
@@ -117,15 +117,15 @@ def test_match_skip_and_newer(tree: Path, find: Callable[..., list[Source]]) -> 
     old = time.time_ns() - 10**9 * 86400 * 10
     for path in (tree / "lib").rglob("*.mesh"):
         os.utime(path, ns=(old, old))
-    wanted = places(find("lib", "missing.mesh", newer=sources.newer_than("7d")))
+    wanted = places(find("lib", "missing.mesh", newer=choice.newer_than("7d")))
     assert wanted == ["a.MESH", "props/lamp.timbermesh", "zoo/lion.anim", "missing.mesh"]
-    assert len(find("lib", newer=sources.newer_than("2w"))) == 6
-    assert sources.newer_than(str(tree / "lib" / "b.mesh")) == (tree / "lib" / "b.mesh").stat().st_mtime_ns
+    assert len(find("lib", newer=choice.newer_than("2w"))) == 6
+    assert choice.newer_than(str(tree / "lib" / "b.mesh")) == (tree / "lib" / "b.mesh").stat().st_mtime_ns
     assert places(find("lib", newer=old)) == wanted[:3]
-    assert sources.newer_than("2026-01-31T12:00:00+00:00") == 1769860800 * 10**9
+    assert choice.newer_than("2026-01-31T12:00:00+00:00") == 1769860800 * 10**9
     for text in ("", "7 parrots", "2026-02-31", "9" * 400 + "w", "a\0b"):
         with pytest.raises(MeshferryError, match="neither a date"):
-            sources.newer_than(text)
+            choice.newer_than(text)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_match_skip_and_newer(tree: Path, find: Callable[..., list[Source]]) -> 
     ],
 )
 def test_patterns(pattern: str, hits: list[str], misses: list[str]) -> None:
-    test = patterns.compiled(pattern).fullmatch
+    test = choice.compile_pattern(pattern).fullmatch
     assert all(test(text) for text in hits)
     assert not any(test(text) for text in misses)
 
@@ -177,7 +177,7 @@ def test_lists_are_streamed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb", buffering=0) as other:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
         other.write(b"lib/b.mesh\nother/b.mesh\n" + b"# filler\n" * 2000)
-        found = sources.find([], MESHES, lists=["-"])
+        found = search.find([], MESHES, lists=["-"])
         assert next(found).place == "lib/b.mesh"
         assert next(found).place == "other/b.mesh"
         other.write(b"missing.mesh")
@@ -269,7 +269,7 @@ def test_unreadable_folders(tree: Path, monkeypatch: pytest.MonkeyPatch, find: C
     assert path == os.path.join("lib", "props/")
     assert text == "The folder cannot be read: Permission denied"
     with pytest.raises(MeshferryError, match="cannot be read"):
-        list(sources.find(["lib"], MESHES))
+        list(search.find(["lib"], MESHES))
 
 
 def test_what_holds_nothing_is_told(tree: Path, find: Callable[..., list[Source]]) -> None:
@@ -317,7 +317,7 @@ def test_archives(tree: Path, find: Callable[..., list[Source]]) -> None:
     assert places(find("lib/zoo/packed.tar.gz"))[0] == "packed/assets/1_mesh.llmesh"
     # no meshes are looked for where animations are written
     told: list[tuple[str, str]] = []
-    assert list(sources.find(["lib/zoo/packed.tar.gz"], [".anim"], told=lambda *what: told.append(what))) == []
+    assert list(search.find(["lib/zoo/packed.tar.gz"], [".anim"], told=lambda *what: told.append(what))) == []
     assert "hold meshes" in told[0][1]
 
 
@@ -339,6 +339,6 @@ def test_content_decides_where_extensions_do_not(tree: Path, samples: Path) -> N
     (tree / "lib/98a6e63e").write_bytes(asset)
     (tree / "lib/LICENSE").write_text("words")
     (tree / "lib/other.bytes").write_text("words")
-    names = [source.place for source in sources.find(["lib"], kind)]
+    names = [source.place for source in search.find(["lib"], kind)]
     assert "98a6e63e" in names
     assert not {"LICENSE", "other.bytes"} & set(names)

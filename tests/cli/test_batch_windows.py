@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from meshferry.cli.batch.remote import parent_watch
-from meshferry.cli.batch.report.markup import Links
+from meshferry.cli.batch.report.cards import Links
 from meshferry.cli.batch.workers import resources
 from meshferry.cli.batch.workers.converting import PartNames
 from meshferry.io_formats.api import file_name

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import base64
+import html
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import quote
 
-from ...reporting import counted, grouped
+from ...reporting import counted, grouped, printable
 from ..progress import time_text
 from ..tasks import Result, Status
-from .markup import Links, escaped, name
-from .picture_files import read_picture
+from .pictures import read_picture
 
 KINDS = ("done", "unchanged", "failed", "quarantined")
 """Kinds of results that can be picked out, in the order of their buttons."""
@@ -74,6 +76,33 @@ class Sums:
         self.triangles += other.triangles
         self.vertices += other.vertices
         self.seconds += other.seconds
+
+
+def escaped(text: str) -> str:
+    """Escape a text for an element or for an attribute in quotes."""
+    return html.escape(printable(text), quote=True)
+
+
+def name(text: str) -> str:
+    """Escape a name; its writing direction does not affect the text beside it."""
+    return f"<bdi>{escaped(text)}</bdi>"
+
+
+class Links:
+    """Addresses of files below one folder, relative to a page in another folder."""
+
+    def __init__(self, folder: Path, page: Path) -> None:
+        try:
+            self._start = quote(os.fsencode(os.path.relpath(folder, page.parent).replace(os.sep, "/"))) + "/"
+        except ValueError:  # on another drive
+            self._start = folder.absolute().as_uri() + "/"
+
+    def to(self, path: str) -> str:
+        """Return the address of a path below the folder; an empty string if no system has such a name."""
+        try:
+            return escaped(self._start + quote(os.fsencode(path)))
+        except UnicodeEncodeError:
+            return ""
 
 
 def kind_of(result: Result) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import json
 import os
 import re
 import shlex
@@ -21,9 +22,7 @@ from ....io_formats.disk.atomic_write import refusal, remove_file, replace_file
 from ...reporting import counted, printable
 from ..progress import time_text
 from ..tasks import Result
-from .cards import KINDS, Sums, card, kind_of, names_of
-from .index_rows import IndexRows
-from .markup import Links, escaped, name
+from .cards import KINDS, Links, Sums, card, escaped, kind_of, name, names_of
 
 ENTRIES_A_PAGE = 2000
 _GENERATOR = "Meshferry batch report"
@@ -114,28 +113,27 @@ class _Report:
     def _pages(self, chunks: Iterator[list[Result]]) -> None:
         """Write a page for each chunk and, at the end, the index of all."""
         listed: list[str] = []
-        with IndexRows() as rows:
-            chunk: list[Result] | None = next(chunks)
-            while chunk is not None:
-                following = next(chunks, None)
-                number = len(listed) + 1
-                sums, cards = self._cards(chunk, self._all.models)
-                said = f"{self._all.models + 1:,} to {self._all.models + sums.models:,}"
-                self._page(
-                    self._place(number),
-                    f"{self._title}: models {said}",
-                    sums,
-                    cards,
-                    "models",
-                    pages=self._neighbours(number, is_last=following is None),
-                )
-                for result in chunk:
-                    rows.add(*names_of(result), kind_of(result), warned=bool(result.warnings))
-                self._all.add_all(sums)
-                listed.append(self._listed(number, said, chunk, sums))
-                chunk = following
-            stem = quote(os.fsencode(self._to.stem)) + "-"
-            data = rows.data(stem=stem, suffix=self._suffix, a_page=self._a_page)
+        rows = _IndexRows()
+        chunk: list[Result] | None = next(chunks)
+        while chunk is not None:
+            following = next(chunks, None)
+            number = len(listed) + 1
+            sums, cards = self._cards(chunk, self._all.models)
+            said = f"{self._all.models + 1:,} to {self._all.models + sums.models:,}"
+            self._page(
+                self._place(number),
+                f"{self._title}: models {said}",
+                sums,
+                cards,
+                "models",
+                pages=self._neighbours(number, is_last=following is None),
+            )
+            for result in chunk:
+                rows.add(result)
+            self._all.add_all(sums)
+            listed.append(self._listed(number, said, chunk, sums))
+            chunk = following
+        data = rows.to_json(stem=quote(os.fsencode(self._to.stem)) + "-", suffix=self._suffix, a_page=self._a_page)
         pages = f'<ol id="found"></ol>\n<ol id="list">\n{"".join(listed)}</ol>\n'
         self._page(self._to, self._title, self._all, pages, "index", data=data)
 
@@ -224,6 +222,43 @@ class _Report:
                     continue
                 except OSError as problem:
                     raise ExportError(f"{path}: the old page cannot be removed: {refusal(problem)}") from None
+
+
+class _IndexRows:
+    """The names of all models, as data that the index searches: ``["folder", "name", code, "name", code, ...]``.
+
+    A code is twice the index of a kind of result in :data:`KINDS`, and one more if there are warnings.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._folder: str | None = None
+
+    def add(self, result: Result) -> None:
+        """Add a model; models of one folder follow each other."""
+        title, folder = names_of(result)
+        if folder != self._folder:
+            self._parts.append(("" if self._folder is None else "],\n") + "[" + _json(folder))
+            self._folder = folder
+        code = 2 * KINDS.index(kind_of(result)) + bool(result.warnings)
+        self._parts.append(f",{_json(title)},{code}")
+
+    def to_json(self, *, stem: str, suffix: str, a_page: int) -> str:
+        """Return all rows as JSON for a script element, with the address of a page before and after its number."""
+        rows = "".join(self._parts) + ("" if self._folder is None else "]")
+        head = {"stem": stem, "suffix": suffix, "a_page": a_page, "results": KINDS}
+        return f'{_escape_json(json.dumps(head))[:-1]}, "models": [\n{rows}\n]}}'
+
+
+def _json(text: str) -> str:
+    return _escape_json(json.dumps(printable(text), ensure_ascii=False))
+
+
+def _escape_json(text: str) -> str:
+    """Escape characters that would end a script element or begin a comment in it."""
+    for character in "<>\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 def _asset(file: str) -> str:

@@ -119,11 +119,10 @@ class Converter:
 
     def _draw(self, loaded: LoadedTask, result: Result) -> None:
         from ..report import pictures
-        from ..report.picture_files import picture_file
 
         source = self._source(loaded.task)
         content, result.hash = _content_and_hash(source, loaded)
-        to = picture_file(self._output, result.hash)
+        to = pictures.picture_file(self._output, result.hash)
         pictures.render(self._session, source, to, content=content, read_options=self._settings.read_options)
         result.outputs = [to.relative_to(self._output).as_posix()]
         result.status = Status.DONE

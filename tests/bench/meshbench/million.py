@@ -39,7 +39,7 @@ def main(folder: Path, count: int) -> dict[str, float]:
         name.rpartition(".")[2]: importlib.import_module(f"{package}.cli.batch.{name}")
         for name in (
             *("runner", "progress", "summary", "tasks", "workers.resources"),
-            *("finding.sources", "state", "plan", "planning"),
+            *("sources.search", "state", "plan", "planning"),
         )
     }
     reporting = importlib.import_module(f"{package}.cli.reporting")
@@ -52,7 +52,7 @@ def main(folder: Path, count: int) -> dict[str, float]:
     begun = time.perf_counter()
     head = batch["plan"].PlanHead((), "blend", ".blend", "0")
     with batch["state"].State(output) as state, batch["progress"].Progress(reporting.Reporter(quiet=True)) as bar:
-        found = batch["sources"].find([], (".mesh",), lists=[str(listed)], base=str(folder), leave_out=output)
+        found = batch["search"].find([], (".mesh",), lists=[str(listed)], base=str(folder), leave_out=output)
         plan = batch["planning"].make_plan(found, output, ".blend", "refuse", head)
         state.start(plan)
         pool = EmptyPool(batch["tasks"].Result, batch["tasks"].Status)

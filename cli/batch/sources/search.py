@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-import datetime as dt
 import glob
 import os
-import re
 import stat
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,83 +15,16 @@ from ....io_formats.disk.special_files import special_kind
 from ... import inputs, interruption
 from ...reporting import cause
 from ..tasks import STATE_FOLDER, Source
-from . import archives, path_lists, patterns
+from . import archives
+from .choice import compile_pattern, read_list
 
 Told = Callable[[str, str], None]
 """Gets a path and what is wrong there: a folder that cannot be read, a pattern that nothing matches, a broken archive.
 The search goes on; the run has failed in part."""
 
 _PACKED = (".zip", ".7z", ".rar")
-_SPAN = re.compile(r"(\d+(?:\.\d+)?) ?([smhdw])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _JUNCTION = 0xA0000003
 """How Windows marks a folder that stands for another one."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``--list``, ``--base``, ``--match``, ``--skip`` and ``--newer``, whose values :func:`find` takes."""
-    group = parser.add_argument_group("which files")
-    group.add_argument(
-        "--list",
-        action="append",
-        default=[],
-        dest="lists",
-        metavar="FILE",
-        help="text file with one path a line; - for the standard input; lines that begin with # do not count "
-        "(repeatable)",
-    )
-    group.add_argument(
-        "--base",
-        metavar="FOLDER",
-        help="where the paths of a list start, and below which folder files named one by one keep their subfolders "
-        "(default: the working folder for lists; files on the command line go directly into the output folder)",
-    )
-    group.add_argument(
-        "--match",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="only files whose name, or whose path below the folder searched where there is a / in the pattern, looks "
-        "so: 'lamp*', 'props/**/*.mesh' (repeatable)",
-    )
-    group.add_argument(
-        "--skip", action="append", default=[], metavar="PATTERN", help="no files that look so: 'old/**' (repeatable)"
-    )
-    group.add_argument(
-        "--newer",
-        type=_newer,
-        metavar="DATE|SPAN|FILE",
-        help="only files changed since a date (2026-01-31), within a span of time (7d, 12h), or after another file",
-    )
-
-
-def _newer(text: str) -> int:
-    try:
-        return newer_than(text)
-    except MeshferryError as problem:
-        raise argparse.ArgumentTypeError(str(problem)) from None
-
-
-def newer_than(text: str) -> int:
-    """Return the time that ``--newer`` means, in nanoseconds since 1970: a date, ``7d`` ago, or a file's.
-
-    Raises
-    ------
-    MeshferryError
-        It is none of those.
-    """
-    refused = MeshferryError(
-        f"'{text}' is neither a date (2026-01-31, 2026-01-31T18:30) nor a span of time (7d, 12h, 30m) nor a file"
-    )
-    try:
-        if span := _SPAN.fullmatch(text.strip().lower()):
-            return time.time_ns() - int(float(span[1]) * _SECONDS[span[2]] * 1_000_000_000)
-        try:
-            return int(dt.datetime.fromisoformat(text.strip()).timestamp()) * 1_000_000_000
-        except ValueError:
-            return os.stat(text).st_mtime_ns
-    except (OSError, ValueError, OverflowError):
-        raise refused from None
 
 
 def find(
@@ -130,7 +59,7 @@ def find(
         subfolders. Default: the working folder for lists; files of the command line belong directly into the
         output folder. What lies elsewhere keeps its whole path.
     match, skip:
-        Patterns (:mod:`.patterns`) for the path below the folder that was searched.
+        Patterns (:func:`.choice.compile_pattern`) for the path below the folder that was searched.
     newer:
         Only files changed after this time, in nanoseconds since 1970, and those that are not there.
     leave_out:
@@ -153,7 +82,7 @@ def find(
         yield from search.named(path, place, is_pattern=True)
     place = place or os.getcwd()
     for name in lists:
-        for path in path_lists.lines(name):
+        for path in read_list(name):
             yield from search.named(os.path.join(place, path), place, is_pattern=False)
 
 
@@ -176,8 +105,8 @@ class _Search:
         warn: inputs.Warn | None,
     ) -> None:
         self._extensions = tuple(extensions)
-        self._match = [patterns.compiled(text) for text in match]
-        self._skip = [patterns.compiled(text) for text in skip]
+        self._match = [compile_pattern(text) for text in match]
+        self._skip = [compile_pattern(text) for text in skip]
         self._newer = newer
         self._output = inputs.file_key(leave_out) if leave_out is not None else ""
         self._written = written.lower()
@@ -224,7 +153,7 @@ class _Search:
         start = "/".join([*parts[:fixed], ""])
         root = os.path.abspath(start or ".")
         rest = parts[fixed:]
-        wanted = patterns.compiled("/".join(rest))
+        wanted = compile_pattern("/".join(rest))
         depth = None if "**" in rest else len(rest)
         extension = os.path.splitext(rest[-1])[1]
         every = bool(extension) and not glob.has_magic(extension)

@@ -1,1 +1,0 @@
-"""What a batch works on: files below folders, in lists and inside archives."""
