@@ -20,7 +20,7 @@ from .joint_sampling import JointSampler
 from .mesh_reading import transformed
 from .node_meshes import NodeMeshes
 from .object_selection import MESHABLE, armature_of, listed, select, select_armatures
-from .real_instances import Copies, common_armature, left_out_levels, real_instances
+from .real_instances import Copies, common_armature, left_out_notice, parts_shown, real_instances
 from .rest_meshes import RestMeshes
 from .scene_export import SceneExport
 
@@ -58,7 +58,6 @@ class ModelExport(SceneExport):
             self.notices += selected.notices
             is_real = self.capabilities.skeletons and self.options.use_instances
             with real_instances(self.context, selected.objects if is_real else []) as self.copies:
-                self.notices += left_out_levels(self.copies)
                 yield from scaled(self._read_objects(selected.objects), 0.0, 0.5)
                 self.notices += baked_state.notices(selected.objects, self.options, self.capabilities)
                 yield from scaled(self._read_clips(), 0.5, 1.0)
@@ -141,6 +140,9 @@ class ModelExport(SceneExport):
 
     def _read_instances(self, instances: NodeMeshes, objects: list[bpy.types.Object]) -> None:
         if self.options.use_instances:
+            parts = parts_shown([*objects, *self.copies])
+            self.notices += left_out_notice(parts)
+            instances.left_out = set(parts)
             instances.read_instances(set(objects))
             return
         left_out = [thing.name for thing in objects if thing.instance_type != "NONE"]

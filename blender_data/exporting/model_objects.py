@@ -21,7 +21,7 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.passes import lod_names
 from ..names import file_name
 from .export_options import ExportOptions
-from .object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, listed, refusal_of
+from .object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, listed, refusal_of, shown_by
 
 LEVEL_PROPERTIES = ("", "medium_level", "low_level", "lowest_level")
 """Properties of the finest object that point to its coarser levels."""
@@ -222,6 +222,7 @@ def find_models(context: bpy.types.Context, source: Source, options: ExportOptio
     left_out: dict[str, list[str]] = {}
     names_model = source.kind in {"SELECTION", "OBJECTS"}
     given = set(candidates)
+    shown = set(shown_by(candidates))  # the originals of instances often lie in an excluded collection
     for candidate in candidates:
         finest = index.finest_of(candidate) if candidate.type in MESHABLE else candidate
         if finest not in given and not names_model:
@@ -235,7 +236,7 @@ def find_models(context: bpy.types.Context, source: Source, options: ExportOptio
         refusal = refusal_of(context, finest, found.enabled, use_hidden=options.use_hidden, with_empties=False)
         if refusal is None:
             chosen[finest] = None
-        elif refusal:
+        elif refusal and finest not in shown:
             left_out.setdefault(refusal, []).append(finest.name)
     found.notices = [f"{listed(list(dict.fromkeys(names)))}: {why}" for why, names in left_out.items()]
     if not chosen:

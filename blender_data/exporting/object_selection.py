@@ -110,7 +110,7 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with
     enabled = set(enabled_objects(context.view_layer.layer_collection))
     coarser = set() if with_empties else _coarser(candidates, enabled, context, use_hidden=use_hidden)
     chosen = Selected()
-    left_out: dict[str, list[str]] = {}
+    left_out: dict[str, list[bpy.types.Object]] = {}
     for candidate in dict.fromkeys([*candidates, *sorted(coarser, key=lambda thing: thing.name)]):
         refusal = None
         if candidate not in coarser:
@@ -118,8 +118,10 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with
         if refusal is None:
             chosen.objects.append(candidate)
         elif refusal:
-            left_out.setdefault(refusal, []).append(candidate.name)
-    chosen.notices = [f"{listed(names)}: {why}" for why, names in left_out.items()]
+            left_out.setdefault(refusal, []).append(candidate)
+    shown = set(shown_by(chosen.objects))  # the originals of instances often lie in an excluded collection
+    named = {why: [thing.name for thing in things if thing not in shown] for why, things in left_out.items()}
+    chosen.notices = [f"{listed(names)}: {why}" for why, names in named.items() if names]
     if not chosen.objects:
         why = f" ({'; '.join(chosen.notices)})" if chosen.notices else ""
         raise ExportError(f"There is nothing to export in {label_of(source)}{why}")
@@ -256,6 +258,19 @@ def candidates_of(context: bpy.types.Context, source: Source) -> list[bpy.types.
     if source.kind == "OBJECTS":
         return list(dict.fromkeys(source.objects))
     return list(context.scene.objects)
+
+
+def shown_by(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Return the objects of the collections that objects show instances of, with those in instances inside them."""
+    found: dict[bpy.types.Object, None] = {}
+    waiting = list(objects)
+    while waiting:
+        thing = waiting.pop()
+        if thing.instance_type == "COLLECTION" and thing.instance_collection is not None:
+            members = [member for member in thing.instance_collection.all_objects if member not in found]
+            found.update(dict.fromkeys(members))
+            waiting += members
+    return list(found)
 
 
 def source_objects(context: bpy.types.Context, source: Source) -> list[bpy.types.Object]:

@@ -19,12 +19,12 @@ from .export_request import ExportRequest
 from .material_reading import read_materials
 from .mesh_reading import transformed
 from .missing_parts import MissingParts, PlacedModel
-from .model_objects import ModelObjects, find_models
+from .model_objects import ModelIndex, ModelObjects, find_models
 from .object_selection import MESHABLE, armature_of
 from .object_spaces import ObjectSpaces, matrix_of, snapped
 from .placed_meshes import PlacedMeshes
 from .placed_skeletons import placed_skeleton
-from .real_instances import common_armature, left_out_levels, real_instances
+from .real_instances import common_armature, left_out_notice, parts_shown, real_instances
 from .rest_meshes import RestMeshes
 from .scene_export import SceneExport
 
@@ -84,7 +84,8 @@ class PlacedExport(SceneExport):
             scene_state.stand_ins(self.context, unseen) as self.spaces.stand_ins,
             real_instances(self.context, instances) as self.objects.copies,
         ):
-            self.notices += left_out_levels(self.objects.copies)
+            if self.options.use_instances:
+                self.notices += left_out_notice(parts_shown(parts, ModelIndex(bpy.data.objects).parts))
             copies = [copy for members in self.objects.copies.values() for copy in members]
             seen = [*(self.spaces.stand_in(thing) for thing in parts), *copies]
             with self.meshes.at_rest(thing for thing in seen if thing.type in MESHABLE):

@@ -6,14 +6,14 @@ Blender hands out instances as they look: deformed, without weights. Copies of t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 import bpy
 from mathutils import Matrix
 
 from ...io_formats.core.errors import ExportError
 from ..names import file_name
-from .object_selection import MESHABLE, armature_of, listed
+from .object_selection import MESHABLE, armature_of, listed, shown_by
 
 Copies = dict[bpy.types.Object, list[bpy.types.Object]]
 
@@ -70,16 +70,20 @@ def common_armature(instance: bpy.types.Object, members: Iterable[bpy.types.Obje
     return next(iter(found), None)
 
 
-def left_out_levels(instances: Iterable[bpy.types.Object]) -> list[str]:
+def parts_shown(objects: Iterable[bpy.types.Object], parts: Container[bpy.types.Object] = ()) -> list[bpy.types.Object]:
+    """Return the levels of detail and physics shapes in the collections that objects show instances of.
+
+    ``parts`` are objects that are levels or shapes without saying so.
+    """
+    shown = [thing for thing in shown_by(objects) if thing.type in MESHABLE]
+    return [thing for thing in shown if _is_part(thing) or thing in parts]
+
+
+def left_out_notice(parts: Iterable[bpy.types.Object]) -> list[str]:
     """Return a notice about the levels of detail and physics shapes that instances are exported without."""
-    names = [
-        thing.name
-        for instance in instances
-        for thing in instance.instance_collection.all_objects
-        if thing.type in MESHABLE and _is_part(thing)
-    ]
+    names = [thing.name for thing in parts]
     why = "levels of detail and physics shapes of collection instances are left out"
-    return [f"{listed(list(dict.fromkeys(names)))}: {why}"] if names else []
+    return [f"{listed(names)}: {why}"] if names else []
 
 
 def _members(collection: bpy.types.Collection) -> list[bpy.types.Object]:

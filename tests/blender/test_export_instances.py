@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_export import add, bpy
+from helpers_export import TETRA_FACES, add, bpy, mesh_of
 from helpers_models import joint_worlds, rig, scene_of, skinned
 from scene_snapshot import changes, snapshot
 
@@ -97,3 +97,22 @@ def test_an_instance_with_two_armatures_is_refused(clean_blender: Any) -> None:
     with pytest.raises(ValueError, match="'Robot' is an instance of a collection with 2 armatures"):
         scene_of("UNIGINE_MESH", [instance])
     assert "Tube.001" not in bpy.data.objects
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("kind", ["UNIGINE_MESH", "SECOND_LIFE_UPLOAD"])
+def test_an_instance_shows_no_levels_of_detail_and_says_so(clean_blender: Any, kind: str, hidden: bool) -> None:
+    """The originals lie in an excluded collection, which is no reason to say that they are missing."""
+    scene = bpy.context.scene
+    shown = bpy.data.collections.new("Shown")
+    scene.collection.children.link(shown)
+    finest, level = add("Box", mesh_of("Box"), shown), add("Coarse", mesh_of("Coarse"), shown)
+    level.meshferry.lod_of, level.meshferry.lod = finest, 1
+    level.hide_set(hidden)
+    instance = add("Instance", instance_type="COLLECTION", instance_collection=shown)
+    bpy.context.view_layer.layer_collection.children["Shown"].exclude = True
+    bpy.context.view_layer.update()
+    found = scene_of(kind, [instance, finest, level])
+    assert found.nodes[0].mesh.triangle_count == len(TETRA_FACES)
+    told = [text for text in found.warnings if "left out" in text]
+    assert told == ["'Coarse': levels of detail and physics shapes of collection instances are left out"]
