@@ -103,6 +103,25 @@ def test_faces_that_the_exporter_drops_are_reported(meshferry, tmp_path, monkeyp
     assert strict.status == 1 and not (tmp_path / "strict.glb").exists()
 
 
+def test_faces_missing_in_fbx_files_are_reported(meshferry, tmp_path, monkeypatch):
+    """With an exporter that drops all but one of the faces with the same vertices."""
+    import bpy
+    from meshferry.blender_data.exporting import duplicate_faces
+    from meshferry.cli.conversions import blender_exchange
+
+    def export(*arguments):
+        for mesh in bpy.data.meshes:
+            mesh.validate()
+        return run(*arguments)
+
+    run = blender_exchange._run
+    monkeypatch.setattr(blender_exchange, "_run", export)
+    monkeypatch.setattr(duplicate_faces, "separated", lambda _objects: contextlib.nullcontext())
+    (entry,) = meshferry("convert", "--json", write_leaf(tmp_path / "leaf.mesh"), tmp_path / "leaf.fbx").entries
+    assert entry["facts"]["missing_faces"] == 3
+    assert "3 of 5 faces not carried over by Blender's exporter" in entry["warnings"]
+
+
 def test_faces_that_the_importer_drops_are_reported(meshferry, tmp_path):
     source = write_leaf(tmp_path / "leaf.mesh")
     assert meshferry("convert", source, tmp_path / "leaf.glb").status == 0
@@ -119,6 +138,39 @@ def test_faces_that_the_importer_drops_are_reported(meshferry, tmp_path):
         assert "1 of 5 triangles left out by Blender's importer" in done.err
         strict = meshferry("convert", "--strict", tmp_path / "twice.glb", tmp_path / f"strict.{target}")
         assert strict.status == 1
+
+
+@pytest.mark.parametrize("version", [7400, 7500])
+def test_faces_of_fbx_files_are_counted_for_each_object(tmp_path, monkeypatch, version):
+    """Files of version 7500 have wider records; damaged files and those of text are not counted."""
+    import addon_utils
+    import bpy
+    from meshferry.cli.conversions.face_counts import stored_faces
+
+    addon_utils.enable("io_scene_fbx", default_set=False)
+    from io_scene_fbx import export_fbx_bin, parse_fbx
+
+    monkeypatch.setattr(export_fbx_bin, "FBX_VERSION", version)
+    objects = make_leaf_in_blender()
+    objects[0].data.validate()
+    path = tmp_path / "leaf.fbx"
+    bpy.ops.export_scene.fbx(filepath=str(path), use_mesh_modifiers=False)
+    assert parse_fbx.parse(str(path))[1] == version
+    assert stored_faces(path) == 2 * len(objects[0].data.polygons) > 0
+    assert [stored_faces(broken) for broken in broken_files(tmp_path, path.read_bytes())] == [None, None, None]
+
+
+def broken_files(folder, data):
+    """Write a file that ends early, one of a text and one in which an array claims a huge size; yield the paths."""
+    at = data.index(b"PolygonVertexIndexi") + len(b"PolygonVertexIndexi")
+    for name, content in (
+        ("short", data[: at + 30]),
+        ("text", b"; FBX 7.4.0 project file"),
+        ("huge", data[:at] + b"\xff" * 4 + data[at + 4 :]),
+    ):
+        path = folder / f"{name}.fbx"
+        path.write_bytes(content)
+        yield path
 
 
 def make_leaf_in_blender():
