@@ -16,7 +16,7 @@ from ...io_formats.core.output_file import OutputFile
 from ..reporting import counted
 from .blend_files import BlendSession, require_readable, said
 from .blender_formats import BlenderFormat
-from .face_counts import stored_faces
+from .face_counts import stored_faces, written_faces
 from .usd_rate import frames_per_second
 
 _NEAR_A_RATE = 1e-2
@@ -222,7 +222,7 @@ def write_objects(
         if exponent:
             chosen.write_bytes(_with_exponent(chosen.read_bytes(), -exponent))
         written = Written(_outputs(Path(folder), chosen), notices)
-        stored = stored_faces(chosen)
+        stored = written_faces(chosen)
     if stored is not None:
         written.missing_faces = max(0, shown - stored)
         if written.missing_faces:

@@ -16,6 +16,7 @@ from . import fbx_faces
 _TRIANGLES, _STRIP, _FAN = 4, 5, 6
 """Primitive modes of glTF that have faces."""
 _HEADER_BYTES = 1 << 16
+_USD = (".usd", ".usda", ".usdc", ".usdz")
 
 
 def stored_faces(path: Path) -> int | None:
@@ -43,6 +44,27 @@ def stored_faces(path: Path) -> int | None:
     except (ValueError, LookupError, TypeError, AttributeError):
         pass  # Blender's importer reports what is wrong with the file
     return None
+
+
+def written_faces(path: Path) -> int | None:
+    """Return the number of faces in a file that Blender has just written: :func:`stored_faces`, and that of USD files.
+
+    Not for other USD files: importers leave out invisible and instanced objects on purpose. None if this Blender lacks
+    the Python library of USD, which official builds have.
+    """
+    if path.suffix.lower() not in _USD:
+        return stored_faces(path)
+    try:
+        from pxr import Usd, UsdGeom
+    except ImportError:
+        return None
+    try:
+        stage = Usd.Stage.Open(str(path))  # It must outlive its objects, which do not keep it.
+    except RuntimeError:
+        return None
+    counts = [UsdGeom.Mesh(prim).GetFaceVertexCountsAttr() for prim in stage.Traverse() if prim.IsA(UsdGeom.Mesh)]
+    first = Usd.TimeCode.EarliestTime()
+    return sum(len(count.Get(first)) for count in counts if count.HasValue())
 
 
 def _glb_json(path: Path) -> Any:
