@@ -55,7 +55,7 @@ def written_faces(path: Path) -> int | None:
     if path.suffix.lower() not in _USD:
         return stored_faces(path)
     try:
-        from pxr import Usd, UsdGeom
+        from pxr import Usd, UsdGeom  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         return None
     try:
