@@ -352,9 +352,13 @@ def test_a_failure_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_steady_colours() -> None:
-    from meshferry.blender_data.importing.materials import steady_color
+    from meshferry.blender_data.importing.materials import _COLORS, _SUBSTANCES, steady_color
 
+    for word, color in (_COLORS | _SUBSTANCES).items():
+        assert steady_color(f"Big_{word}.001") == color
+        assert 0 < min(color) <= max(color) < 1, word
     assert steady_color("BaseWood_DarkBrown.Folktails") == steady_color("Plaster_DarkBrown.X")
     assert steady_color("BaseWood_White.Folktails")[0] > 0.5
     assert steady_color("Unheard") == steady_color("Unheard") != steady_color("Unheard2")
-    assert steady_color("Mattered")[1] == steady_color("Mattered")[1]
+    assert steady_color("Mattered") != steady_color("Red"), "a colour is a word of its own"
+    assert steady_color("Greenhouse_Wood") == steady_color("Wood"), "of these, the substance is one"

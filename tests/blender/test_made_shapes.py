@@ -124,6 +124,12 @@ def test_flat_points_give_a_polygon_with_both_sides(tilt: bool) -> None:
     )
 
 
+def test_points_in_a_triangle_give_that_triangle() -> None:
+    made = hull([[0, 0, 0], [2, 0, 0], [0, 2, 0], [0.5, 0.5, 0]])
+    assert sorted(map(tuple, made.points.tolist())) == [(0, 0, 0), (0, 2, 0), (2, 0, 0)]
+    assert made.triangle_count == 2
+
+
 def test_a_disc_of_many_points_keeps_256() -> None:
     angle = np.linspace(0, 2 * np.pi, 1000, endpoint=False)
     made = hull(np.stack([np.cos(angle), np.sin(angle), np.zeros(1000)], axis=1))
