@@ -106,6 +106,11 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         help=f"write {STATE_FOLDER}/journal.jsonl, a line for each finished file, for other programs (default: yes)",
     )
     parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="list the files to convert, with their targets; write nothing",
+    )
+    parser.add_argument(
         "--report",
         nargs="?",
         const="",
@@ -146,7 +151,7 @@ def _early_workers(arguments: argparse.Namespace) -> AbstractContextManager[list
 
     Only for a new output folder: in others there may be nothing to do.
     """
-    is_local = arguments.scheduler is None and arguments.openjd is None
+    is_local = arguments.scheduler is None and arguments.openjd is None and not arguments.dry_run
     if not is_local or Path(arguments.output, STATE_FOLDER).exists():
         return nullcontext([])
     jobs = arguments.jobs or available_cores()

@@ -19,22 +19,22 @@ from ...io_formats.disk.file_sets import remove_abandoned
 from .tasks import SHARDS_FOLDER, STATE_FOLDER
 
 _TEMPORARY = re.compile(rf"(?P<lock>\.(.+\.)?{OWN_MARK}[a-z0-9_]{{8}}\.part)(\.[a-z0-9]+@?)?")
-"""``@`` is Blender's own mark of an unfinished file."""
+"""Blender appends ``@`` to the name of an unfinished file."""
 _SHARED_AGE = 3600.0
-"""Seconds; no file takes so long to write, so what is older belongs to nobody on another machine either."""
+"""Seconds; writing one file takes less, so no machine is writing to an older one."""
 
 
 def sweep(output: Path) -> int:
-    """Remove what killed runs left below the output folder; return how many files and folders that was.
+    """Remove temporary files and folders of killed runs below the output folder; return their number.
 
-    Who calls it holds the journal. Where parts of the plan may be under way on other machines, only what is old goes.
+    The caller holds the lock of the state. If other machines may be running shards, only old files are removed.
     """
-    younger_stay = _SHARED_AGE if any((output / STATE_FOLDER / SHARDS_FOLDER).glob("*.jsonl")) else 0.0
-    newest = time.time() - younger_stay
+    min_age = _SHARED_AGE if any((output / STATE_FOLDER / SHARDS_FOLDER).glob("*.jsonl")) else 0.0
+    newest = time.time() - min_age
     removed = 0
     for entry in _leftovers(output):
         with contextlib.suppress(OSError):
-            if younger_stay and entry.stat(follow_symlinks=False).st_mtime > newest:
+            if min_age and entry.stat(follow_symlinks=False).st_mtime > newest:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 removed += remove_abandoned(Path(entry.path))
@@ -44,14 +44,14 @@ def sweep(output: Path) -> int:
 
 
 def _leftovers(folder: str | Path) -> Iterator[os.DirEntry[str]]:
-    """Yield what bears the name of something unfinished, below a folder; links to folders are not followed."""
+    """Yield entries with names of temporary files below a folder; links to folders are not followed."""
     folders = [os.fspath(folder)]
     while folders:
         try:
             with os.scandir(folders.pop()) as entries:
                 found = list(entries)
         except OSError:
-            continue  # whoever cannot look there did not write there
+            continue  # a run that cannot list this folder did not write there
         for entry in found:
             if _TEMPORARY.fullmatch(entry.name):
                 yield entry

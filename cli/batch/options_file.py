@@ -14,22 +14,22 @@ from ...io_formats import api
 from ...io_formats.core.errors import FormatError, MeshferryError
 
 SOURCES = "sources"
-"""What files and folders are called in such a file."""
+"""Name of the files and folders in an options file."""
 _FLAG = "--options"
 _LARGEST = 2**20
 """Bytes."""
 
 
 def read(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
-    """Return the options of a file as arguments, to stand in front of those of the command line.
+    """Return the options of a file as arguments, to be put before those of the command line.
 
     The names are those of the flags (``to = "blend"``, ``jobs = 4``, ``strict = true``, ``match = ["*.mesh", "x*"]``);
-    ``sources`` are the files and folders. ``false`` says ``--no-…`` where there is such a flag, otherwise nothing.
+    ``sources`` are the files and folders. ``false`` means ``--no-…`` if that flag exists.
 
     Raises
     ------
     MeshferryError
-        The file cannot be read, or has something in it that is no option of ``parser``.
+        The file cannot be read, or has a name that is not an option of ``parser``.
     """
     arguments: list[str] = []
     named: list[str] = []
@@ -46,7 +46,7 @@ def read(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
 
 
 def expanded(argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
-    """Return arguments with what is in the files that ``--options`` names in front of them, so that they win.
+    """Return arguments after those from the files that ``--options`` names, so that the arguments override the files.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def expanded(argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _content(path: str | Path) -> Mapping[str, Any]:
-    """Return what is in the file, whichever of both languages it is written in."""
+    """Return the values of a TOML or JSON file."""
     try:
         data = api.read_bytes(path)
         if len(data) > _LARGEST:

@@ -73,6 +73,8 @@ def make_plan(
     clashes: Clashes,
     head: PlanHead,
     rules: NameRules | None = None,
+    *,
+    state: Path | None = None,
 ) -> Plan:
     """Choose the target of every source and write the plan of an output folder.
 
@@ -93,6 +95,8 @@ def make_plan(
         Options of the batch; its roots and count are filled in.
     rules:
         Which names are those of one file; default: the output folder is probed if it matters.
+    state:
+        The folder to write the plan into; default: ``meshferry-batch`` of the output folder.
 
     Raises
     ------
@@ -101,7 +105,7 @@ def make_plan(
     """
     if folder.exists() and not folder.is_dir():
         raise MeshferryError(f"{folder} is a file, not a folder")
-    state = folder / STATE_FOLDER
+    state = state or folder / STATE_FOLDER
     try:
         state.mkdir(parents=True, exist_ok=True)
         with new_plan(state) as connection:

@@ -1,4 +1,4 @@
-"""What a batch says while it runs: a bar on a terminal, elsewhere a line now and then; failures; records."""
+"""Output of a batch while it runs: a progress bar, or lines without a terminal; failures; records of ``--json``."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-_Thing = TypeVar("_Thing")
+_Item = TypeVar("_Item")
 
 LINE_SECONDS = 30.0
-"""Between two lines where there is no terminal."""
+"""Interval of lines without a terminal."""
 _BAR_SECONDS = 0.2
-"""Between two looks at the bar: to turn it for each of a million small files would cost more than some of the files."""
+"""Interval of updates of the bar: one for each small file would take longer than some files."""
 
 
 class Progress:
-    """Shows how far a run is; from ``with`` on.
+    """Progress of a run: a context manager.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Progress:
         self._reporter = reporter
         self._plan: Plan | None = None
         self._output = Path()
-        self._what = ""
+        self._phase = ""
         self._count: int | None = None
         self._done = self._failed = 0
         self._begun = self._shown = time.monotonic()
@@ -69,44 +69,44 @@ class Progress:
         self._plan, self._output = plan, output
 
     def note(self, text: str) -> None:
-        """Tell people something about the whole run."""
+        """Print a message about the whole run."""
         self._reporter.note(text)
 
-    def begin(self, what: str, count: int | None) -> None:
-        """Tell what is done from now on, in a word, and to how many works; None: nobody knows yet."""
-        self._what, self._count = what, count
+    def begin(self, phase: str, count: int | None) -> None:
+        """Start a phase with this label and number of items, or None if the number is not known."""
+        self._phase, self._count = phase, count
         self._done = 0
         self._begun = self._shown = time.monotonic()
         if self._bar is not None:
             if self._bar_task is not None:
                 self._bar.remove_task(self._bar_task)
-            self._bar_task = self._bar.add_task(what, total=count, failed="")
+            self._bar_task = self._bar.add_task(phase, total=count, failed="")
 
     def found(self, sources: Iterable[Source]) -> Iterator[Source]:
-        """Count sources while they pass by."""
+        """Yield sources and count them."""
         self.begin("finding", None)
         return self.shown(sources)
 
-    def shown(self, things: Iterable[_Thing]) -> Iterator[_Thing]:
-        """Show how far things are that pass by."""
-        for thing in things:
-            yield thing
+    def shown(self, items: Iterable[_Item]) -> Iterator[_Item]:
+        """Yield items and count them."""
+        for item in items:
+            yield item
             self._step()
 
     def skipped(self, task: Task) -> None:
-        """Tell of a work that there is nothing to do for."""
-        if self._reporter.as_json and self._what == "converting":
+        """Count a task that needs nothing."""
+        if self._reporter.as_json and self._phase == "converting":
             self._reporter.record(self._record(task) | {"result": "skipped"})
         self._step()
 
     def ended(self, result: Result) -> None:
-        """Tell how a task ended."""
+        """Report a result."""
         if result.kind is TaskKind.CONVERT:
             if not result.status.is_good:
                 self._failed += 1
                 self._reporter.fail(self._source(result.task), MeshferryError(result.error or result.status.value))
             if self._reporter.as_json:
-                self._reporter.record(self._record(result.task) | self._told(result))
+                self._reporter.record(self._record(result.task) | self._result_record(result))
         self._step()
 
     def _source(self, task: Task) -> str:
@@ -116,20 +116,20 @@ class Progress:
         return f"{path}: {task.member}" if task.member else path
 
     def _record(self, task: Task) -> dict[str, Any]:
-        """Return what programs are told of a work, whatever became of it."""
+        """Return the part of a record that all tasks have."""
         return {"input": self._source(task), "output": str(self._output / task.target)}
 
-    def _told(self, result: Result) -> dict[str, Any]:
-        """Return what programs are told of a work that was handed out."""
-        told: dict[str, Any] = {"result": result.status.value}
+    def _result_record(self, result: Result) -> dict[str, Any]:
+        """Return the part of a record that describes a result."""
+        record: dict[str, Any] = {"result": result.status.value}
         if result.outputs:
-            told["files"] = [str(self._output / name) for name in result.outputs]
+            record["files"] = [str(self._output / name) for name in result.outputs]
         if result.facts:
-            told["facts"] = result.facts
-        told["warnings"] = result.warnings
+            record["facts"] = result.facts
+        record["warnings"] = result.warnings
         if result.error:
-            told["error"] = result.error
-        return told | {"seconds": round(result.seconds, 4)}
+            record["error"] = result.error
+        return record | {"seconds": round(result.seconds, 4)}
 
     def _step(self) -> None:
         interruption.check()
@@ -147,11 +147,11 @@ class Progress:
             self._reporter.note(self.line())
 
     def line(self) -> str:
-        """Return how far things are, in a sentence."""
+        """Return the progress as a line."""
         seconds = max(time.monotonic() - self._begun, 1e-3)
         if self._count is None:
-            return f"{self._what}: {counted(self._done, 'file')} so far"
-        parts = [f"{self._what}: {self._done:,} of {counted(self._count, 'file')}"]
+            return f"{self._phase}: {counted(self._done, 'file')} so far"
+        parts = [f"{self._phase}: {self._done:,} of {counted(self._count, 'file')}"]
         if self._failed:
             parts.append(f"{self._failed:,} failed")
         parts.append(rate_text(self._done, seconds))
@@ -173,13 +173,13 @@ def time_text(seconds: float) -> str:
 
 
 def rate_text(count: int, seconds: float) -> str:
-    """Return how many files a second, or a minute where that says more."""
+    """Return the files a second; a minute, if there is less than one a second."""
     rate = count / max(seconds, 1e-3)
     return f"{rate:,.1f} files a second" if rate >= 1 or not count else f"{60 * rate:,.1f} files a minute"
 
 
 def _is_terminal(stream: Any) -> bool:
-    """Tell whether a bar can be turned there: a terminal that moves its cursor."""
+    """Return whether a stream is a terminal that can move its cursor."""
     try:
         return bool(stream is not None and stream.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"})
     except ValueError:  # it is closed
@@ -207,7 +207,7 @@ def _bar() -> Bar:
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[failed]}", style="red", markup=False),
         console=Console(stderr=True, highlight=False),
-        # Lines that are printed meanwhile go above the bar, but records for a program never out of their way.
+        # Printed lines go above the bar. Records for another program are not redirected.
         redirect_stdout=_is_terminal(sys.stdout),
         refresh_per_second=4,
         transient=True,

@@ -9,6 +9,7 @@ import argparse
 import errno
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing
@@ -19,12 +20,12 @@ from ...blender_data.importing.import_options import MATERIAL_LIBRARY
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.disk.file_names import CAUTIOUS
 from ...io_formats.registry import FORMATS, Format
-from .. import environment
+from .. import environment, interruption
 from ..conversions.blender_formats import BlenderFormat
 from ..conversions.conversion_arguments import given_conversion, require_known_options, settings_of, useless_between
 from ..conversions.convert_plan import known_kind, searched
 from ..inputs import BLEND
-from ..reporting import Reporter, cause
+from ..reporting import Reporter, cause, counted, printable
 from . import planning
 from .leftovers import sweep
 from .plan import Plan, PlanHead, PlannedNames
@@ -245,6 +246,8 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
     from .remote import openjd
 
     output = Path(arguments.output).absolute()
+    if arguments.dry_run:
+        return _preview(arguments, output, reporter)
     with State(output, has_journal=arguments.journal) as state:
         sweep(output)
         with Progress(reporter) as progress:
@@ -273,6 +276,30 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
     return status
 
 
+def _preview(arguments: argparse.Namespace, output: Path, reporter: Reporter) -> int:
+    """Print what a run would convert; return 1 if a source cannot be searched."""
+    search = _Search(reporter)
+    count = done = 0
+    with tempfile.TemporaryDirectory() as folder, closing(State(output)) as state:
+        with Progress(reporter) as progress:
+            plan = make_plan(arguments, output, search, progress, Path(folder))
+        state.read(plan)
+        for task, known in state.tasks():
+            interruption.check()
+            if known is not None and known.is_same and not arguments.checksum:
+                done += 1
+                continue
+            count += 1
+            path = plan.path_of(task)
+            source = f"{path}: {task.member}" if task.member else str(path)
+            target = output / task.target
+            reporter.record({"input": source, "output": str(target), "dry_run": True})
+            reporter.say(f"{printable(source)} would become {printable(target)}")
+    skipped = f"; {done:,} done before" if done else ""
+    reporter.say(f"{counted(count, 'file')} to convert{skipped}")
+    return 1 if search.unreadable else 0
+
+
 def _unknown_clips(arguments: argparse.Namespace, state: State) -> list[str]:
     """Return the old names of ``--rename-clip`` that no animation of any converted file had."""
     unknown = {new: old for old, new in arguments.rename_clip}
@@ -284,7 +311,9 @@ def _unknown_clips(arguments: argparse.Namespace, state: State) -> list[str]:
     return list(unknown.values())
 
 
-def make_plan(arguments: argparse.Namespace, output: Path, search: _Search, progress: Progress) -> Plan:
+def make_plan(
+    arguments: argparse.Namespace, output: Path, search: _Search, progress: Progress, state: Path | None = None
+) -> Plan:
     """Find the sources and choose their targets.
 
     Raises
@@ -312,7 +341,7 @@ def make_plan(arguments: argparse.Namespace, output: Path, search: _Search, prog
     # Machines of a render farm may write to folders that compare names in other ways.
     rules = None if arguments.openjd is None else CAUTIOUS
     found = search.count(progress.found(found))
-    plan = planning.make_plan(found, output, extension, arguments.clashes, head, rules)
+    plan = planning.make_plan(found, output, extension, arguments.clashes, head, rules, state=state)
     _require_other_than_library(arguments, output, plan)
     search.warn_of_useless(arguments, kind)
     return plan

@@ -21,7 +21,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import copy_mode, refusal, remove_file, rename_over, temporary_file
 from . import journal
-from .journal import Entry, JournalFile, encode, entry_of, outputs_exist
+from .journal import Entry, JournalFile, entry_of, outputs_exist
 from .plan import ROWS, TASK_COLUMNS, Plan, connect, fetch, to_sql, uri
 from .tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FILE, STATE_FOLDER, Result, Status, Task
 
@@ -33,28 +33,26 @@ _SLOW_COMMIT_SECONDS = 1.0
 _SCHEMA = """
 CREATE TABLE results (
   id INTEGER PRIMARY KEY, target TEXT NOT NULL UNIQUE, source TEXT, member TEXT, size INTEGER, modified INTEGER,
-  hash TEXT, options TEXT, result TEXT, outputs TEXT, details TEXT, time TEXT, journal_end INTEGER
+  hash TEXT, options TEXT, result TEXT, entry TEXT NOT NULL, journal_end INTEGER
 );
 CREATE TABLE header (line BLOB);
 """
-"""``id`` grows with time. ``outputs``, ``details``: JSON. ``journal_end``: size of the journal after the row's line.
+"""``id`` grows with time. ``entry``: line of the journal. ``journal_end``: size of the journal after this line.
 ``user_version`` is 1 while the journal may have lines that later ones replace."""
-_COLUMNS = "target, source, member, size, modified, hash, options, result, outputs, details, time"
-_DETAILS = ("warnings", "facts", "error", "seconds", "attempts")
-_STORE = f"""
-INSERT OR REPLACE INTO results ({_COLUMNS}, journal_end)
-VALUES (CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?)
+_STORE = """
+INSERT OR REPLACE INTO results VALUES
+(NULL, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?)
 """
-_IS_NEWER = "SELECT 1 FROM results WHERE target = CAST(? AS TEXT) AND time > ?"
+_ENTRY = "SELECT entry FROM results WHERE target = CAST(? AS TEXT)"
 _PENDING = f"""
-SELECT {TASK_COLUMNS}, r.hash, r.outputs, r.size = t.size AND r.modified = t.modified
+SELECT {TASK_COLUMNS}, r.hash, json_extract(r.entry, '$.outputs'), r.size = t.size AND r.modified = t.modified
 FROM plan.tasks t LEFT JOIN results r ON r.target = t.target AND r.options = ? AND r.hash != ''
   AND r.result IN ('done', 'unchanged') AND r.source = t.path AND r.member = t.member
 WHERE t.line > ? ORDER BY t.line LIMIT {ROWS}
 """
 _RESULTS = f"""
-SELECT {TASK_COLUMNS}, {", ".join(f"r.{name.strip()}" for name in _COLUMNS.split(","))}
-FROM plan.tasks t JOIN results r ON r.target = t.target WHERE t.line > ? ORDER BY t.line LIMIT {ROWS}
+SELECT {TASK_COLUMNS}, r.entry FROM plan.tasks t JOIN results r ON r.target = t.target
+WHERE t.line > ? ORDER BY t.line LIMIT {ROWS}
 """
 
 
@@ -122,6 +120,10 @@ class State:
             )
         return self
 
+    def close(self) -> None:
+        """Close a state opened with :meth:`read`."""
+        self._close_files()
+
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -152,15 +154,29 @@ class State:
             self._import_journal()
             if self._has_journal:
                 self._journal = JournalFile(self.journal_path, self._end)
-            self._db.execute("ATTACH ? AS plan", (uri(plan.path, immutable=1),))
-            self._plan = plan
-            self._options = plan.head.digest
+            self._attach(plan)
             line = journal.header(self._options)
             rows = fetch(self._db, "SELECT line FROM header")
             if self._journal is not None and (not rows or rows[0][0] != line or not self._end):
                 self._write(line)
                 self._set_header(line)
             self._merge_shards()
+
+    def read(self, plan: Plan) -> None:
+        """Open the state of the last run that has ended, instead of :meth:`start`; write nothing."""
+        path = self._folder / STATE_FILE
+        with self._errors():
+            if path.is_file():
+                self._db = connect(path, immutable=1)
+            else:
+                self._db = sqlite3.connect("file::memory:", uri=True, isolation_level=None)
+                self._db.executescript(_SCHEMA)
+            self._attach(plan)
+
+    def _attach(self, plan: Plan) -> None:
+        self._require().execute("ATTACH ? AS plan", (uri(plan.path, immutable=1),))
+        self._plan = plan
+        self._options = plan.head.digest
 
     def tasks(self) -> Iterator[tuple[Task, Known | None]]:
         """Yield the tasks of the plan with their last conversion, if that is still valid."""
@@ -178,7 +194,8 @@ class State:
         start, plan = 0, self._require_plan()
         while rows := self._fetch(_RESULTS, (start,)):
             for row in rows:
-                yield _entry(row[7:]).to_result(plan.task(row[:7]))
+                if (entry := journal.parse(row[7].encode("ascii"))) is not None:
+                    yield entry.to_result(plan.task(row[:7]))
             start = rows[-1][0] + 1
 
     def append(self, result: Result) -> None:
@@ -190,18 +207,14 @@ class State:
             The disk is full, for example.
         """
         entry = entry_of(result, self._options, self.output)
-        if result.status is Status.UNCHANGED:
-            rows = self._fetch(
-                f"SELECT {_COLUMNS} FROM results WHERE target = CAST(? AS TEXT)", (to_sql(entry.target),)
-            )
-            for row in rows:
-                before = _entry(row)
-                entry.hash = entry.hash or before.hash
-                entry.outputs, entry.warnings, entry.facts = before.outputs, before.warnings, before.facts
+        if result.status is Status.UNCHANGED and (before := self._entry(entry.target)) is not None:
+            entry.hash = entry.hash or before.hash
+            entry.outputs, entry.warnings, entry.facts = before.outputs, before.warnings, before.facts
         with self._errors():
             self._begin()
-            self._write(entry.line())
-            self._store(entry)
+            line = entry.line()
+            self._write(line)
+            self._store(entry, line)
             self._commit()
 
     def compact(self) -> None:
@@ -279,8 +292,8 @@ class State:
             self._end += len(line)
             if line.startswith(journal.HEADER_START):
                 self._set_header(line)
-            elif (entry := journal.parse(line)) is not None:
-                self._import(entry)
+            elif (entry := journal.parse(line)) is not None and self._is_newer(entry):
+                self._store(entry, entry.line())
         self._commit(now=True)
 
     def _ends_line(self, offset: int) -> bool:
@@ -304,10 +317,11 @@ class State:
     def merge(self, lines: Iterable[bytes]) -> None:
         """Store journal lines of a shard."""
         self._begin()
-        for line in lines:
-            if (entry := journal.parse(line)) is not None:
-                self._write(entry.line())
-                self._import(entry)
+        for read in lines:
+            if (entry := journal.parse(read)) is not None and self._is_newer(entry):
+                line = entry.line()
+                self._write(line)
+                self._store(entry, line)
         if self._journal is not None:
             self._journal.sync()
         self._commit(now=True)
@@ -332,17 +346,19 @@ class State:
             self._is_changed = True
             self._execute("PRAGMA user_version = 1")
 
-    def _import(self, entry: Entry) -> None:
-        """Store an entry of a journal unless the state has a newer one."""
-        if not fetch(self._require(), _IS_NEWER, (to_sql(entry.target), entry.time)):
-            self._store(entry)
+    def _entry(self, target: str) -> Entry | None:
+        rows = self._fetch(_ENTRY, (to_sql(target),))
+        return journal.parse(rows[0][0].encode("ascii")) if rows else None
 
-    def _store(self, entry: Entry) -> None:
+    def _is_newer(self, entry: Entry) -> bool:
+        before = self._entry(entry.target)
+        return before is None or before.time <= entry.time
+
+    def _store(self, entry: Entry, line: bytes) -> None:
         self._mark_changed()
-        details = encode([getattr(entry, name) for name in _DETAILS])
         names = [to_sql(name) for name in (entry.target, entry.source, entry.member)]
-        values = (entry.size, entry.modified, entry.hash, entry.options, entry.result, encode(entry.outputs))
-        self._execute(_STORE, (*names, *values, details, entry.time, self._end))
+        values = (entry.size, entry.modified, entry.hash, entry.options, entry.result, line.decode("ascii"), self._end)
+        self._execute(_STORE, (*names, *values))
 
     def _set_header(self, line: bytes) -> None:
         self._execute("DELETE FROM header")
@@ -351,11 +367,9 @@ class State:
     def _lines(self) -> Iterator[bytes]:
         yield from (line for (line,) in self._fetch("SELECT line FROM header"))
         start = 0
-        while rows := self._fetch(
-            f"SELECT {_COLUMNS}, id FROM results WHERE id > ? ORDER BY id LIMIT {ROWS}", (start,)
-        ):
-            yield from (_entry(row[:-1]).line() for row in rows)
-            start = rows[-1][-1]
+        while rows := self._fetch(f"SELECT id, entry FROM results WHERE id > ? ORDER BY id LIMIT {ROWS}", (start,)):
+            yield from (entry.encode("ascii") for _, entry in rows)
+            start = rows[-1][0]
 
     def _count_lines(self) -> int:
         with self.journal_path.open("rb") as stream:
@@ -419,10 +433,3 @@ class State:
                 self._commit(now=True)
             self._db.close()
             self._db = None
-
-
-def _entry(row: Any) -> Entry:
-    """Return the entry of a row of :data:`_COLUMNS`."""
-    *fields, outputs, details, moment = row
-    values: list[Any] = [*fields, json.loads(outputs), *json.loads(details), moment]
-    return Entry(*values)

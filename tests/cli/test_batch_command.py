@@ -241,6 +241,23 @@ def test_a_journal_is_written_unless_the_user_refuses_it(meshferry, library, pre
     assert len((out / "meshferry-batch" / "journal.jsonl").read_text().splitlines()) == 6
 
 
+def test_a_dry_run_lists_the_files_and_writes_nothing(meshferry, library, pretend, tmp_path):
+    out = tmp_path / "out"
+    command = ("batch", library, "--to", "blend", "-o", out)
+    before = below(tmp_path)
+    first = meshferry(*command, "--dry-run")
+    assert first.status == 0 and first.out.splitlines()[-1] == "5 files to convert"
+    assert f"{library / 'props' / 'c.timbermesh'} would become {out / 'props' / 'c.blend'}" in first.out.splitlines()
+    assert below(tmp_path) == before and not out.exists()
+    meshferry(*command)
+    (out / "b.blend").unlink()
+    before = {path: (tmp_path / path).read_bytes() for path in below(tmp_path)}
+    (entry,) = meshferry(*command, "--dry-run", "--json").entries
+    assert entry == {"input": str(library / "b.timbermesh"), "output": str(out / "b.blend"), "dry_run": True}
+    assert meshferry(*command, "--dry-run").out.splitlines()[-1] == "1 file to convert; 4 done before"
+    assert {path: (tmp_path / path).read_bytes() for path in below(tmp_path)} == before
+
+
 def test_two_runs_on_one_folder_refuse_in_words(meshferry, library, pretend, tmp_path):
     with State(tmp_path / "out"):
         result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")

@@ -68,7 +68,7 @@ def cluster(tmp_path_factory):
             return process
 
         scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-show")
-        until(found.exists, "the scheduler's start")
+        until(lambda: found.exists() and found.read_text().endswith("}"), "the scheduler's start")
         options = ["--nworkers", "1", "--nthreads", "1", "--no-nanny", "--local-directory", str(folder)]
         workers = [start("worker", *options) for _ in range(2)]
         yield json.loads(found.read_text())["address"], scheduler, workers

@@ -86,9 +86,9 @@ def require_consistent(arguments: argparse.Namespace) -> None:
         if arguments.scheduler is not None and arguments.openjd is not None:
             raise MeshferryError("--scheduler converts now and --openjd writes a job for later; choose one")
         return
-    for flag in ("paths", "lists", "to", "scheduler", "openjd"):
+    for flag in ("paths", "lists", "to", "scheduler", "openjd", "dry_run"):
         if getattr(arguments, flag):
-            name = {"paths": "A SOURCE", "lists": "--list"}.get(flag, f"--{flag}")
+            name = {"paths": "A SOURCE", "lists": "--list"}.get(flag, f"--{flag.replace('_', '-')}")
             raise MeshferryError(f"{name} cannot be combined with --plan, which defines what to convert")
     if (arguments.range is None) == (not arguments.collect):
         raise MeshferryError("Give the lines of the plan with --range, or use --collect when all are done")
