@@ -1,4 +1,4 @@
-"""Files on disk to documents and scenes and back; with ``disk``, the only module of this layer that opens files."""
+"""Conversion between files on disk, documents and scenes; apart from ``disk``, only this module opens files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 MOST_ERRORS = 5
-"""Broken rules that the text of an error names."""
+"""Maximum number of broken rules in the text of an error."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class LoadedFile:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Return a file's content; the system's refusal becomes one clear error.
+    """Return a file's content; errors of the operating system become one clear error.
 
     FIFOs and devices are read too, see :func:`.special_files.read_special`.
     """
@@ -64,14 +64,14 @@ def read_bytes(path: str | Path) -> bytes:
         return read_special(path) if special_kind(path) else Path(path).read_bytes()
     except FormatError:
         raise
-    except (OSError, ValueError) as problem:  # ValueError: a path that no system takes
+    except (OSError, ValueError) as problem:  # ValueError: a path that the operating system rejects
         raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(path)) from None
 
 
 def format_of(path: str | Path) -> Format | None:
-    """Return the format of a file's content; None if it has none of ours, cannot be read, or is not a regular file."""
+    """Return the format of a file's content, or None if it is unknown, cannot be read, or is not a regular file."""
     if special_kind(path):
-        return None  # its content can be read once, and is needed later
+        return None  # its content can be read only once, and is needed later
     try:
         with open(path, "rb") as stream:
             head = stream.read(registry.HEAD_SIZE)
@@ -110,12 +110,12 @@ def read_scene(
 ) -> Scene:
     """Read a file of any known format as a scene named after the file.
 
-    Of ``options`` each format takes those that it has; others are for other files of the same run. ``choices`` are
-    those of the armature that the content goes onto, and override them. ``data`` as for :func:`load`.
+    Each format uses its own options among ``options``. ``choices`` are those of the armature that the content is added
+    to; they override ``options``. ``data`` is like in :func:`load`.
     """
     loaded = load(path, data=data, inflated_limit=inflated_limit)
     found, document = loaded.format, loaded.document
-    del loaded, data  # the file's bytes: the peak of memory comes later, when Blender's own mesh is built
+    del loaded, data  # free the file's bytes: memory use peaks later, when Blender's mesh is built
     try:
         known = {option.name for option in found.import_options}
         given = {name: value for name, value in (options or {}).items() if name in known}
@@ -128,7 +128,7 @@ def read_scene(
 
 
 def scene_name(path: Path) -> str:
-    """Name a scene after its file: ``Lodge.Folktails.Model.mesh`` is ``Lodge.Folktails.Model``."""
+    """Return the scene name for a file: ``Lodge.Folktails.Model.mesh`` is ``Lodge.Folktails.Model``."""
     name = path.name
     for known in registry.FORMATS:
         for extension in known.extensions:
@@ -138,7 +138,7 @@ def scene_name(path: Path) -> str:
 
 
 def writable_name(path: Path) -> str:
-    """Return :func:`scene_name` as text that files can hold: question marks for bytes that are no UTF-8."""
+    """Return :func:`scene_name` as text that files can hold, with question marks for bytes that are not UTF-8."""
     return scene_name(path).encode("utf-8", "replace").decode("utf-8")
 
 
@@ -147,13 +147,13 @@ class EncodedFile:
     """A file ready to be written."""
 
     scene: Scene
-    """What became of it, named as the file is to be."""
+    """The scene of the file, with the file's name."""
     outputs: list[OutputFile]
     """The files that it becomes, the chosen one last."""
     warnings: list[str]
-    """All that the user is told."""
+    """All texts for the user."""
     losses: list[str]
-    """Those of ``warnings`` that say what was lost or mended; the others are findings about the file."""
+    """The texts among ``warnings`` about losses and repairs; the others are findings about the file."""
 
 
 def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = None) -> list[Scene]:
@@ -162,21 +162,21 @@ def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = N
     Parameters
     ----------
     options:
-        Of the format's ``export_options``.
+        Values of the format's ``export_options``.
 
     Raises
     ------
     ExportError
-        There is nothing in the scene that such a file holds.
+        The scene has nothing that such a file can hold.
     """
     parts = target.files_of(scene, options)
     if not parts:
-        raise ExportError(f"There is nothing in '{scene.name}' that {_article(target.label)} file holds")
+        raise ExportError(f"There is nothing in '{scene.name}' that {_article(target.label)} file can hold")
     return parts
 
 
 def _article(label: str) -> str:
-    """Return a format's label after its article; U is spoken as in "unit"."""
+    """Return a format's label with its article; U is pronounced as in "unit"."""
     return f"an {label}" if label[:1] in "AEIO" else f"a {label}"
 
 
@@ -193,21 +193,22 @@ def encode_part(
     stem: str = "",
     ignore_errors: bool = False,
 ) -> EncodedFile:
-    """Encode one of :func:`files_of`; warnings of the whole scene are not repeated.
+    """Encode one of the scenes of :func:`files_of`; warnings of the whole scene are not repeated.
 
     Parameters
     ----------
     options:
-        Of the format's ``export_options``. Those left out take what the scene's objects were imported with, else
-        their default.
+        Values of the format's ``export_options``. The default is the value with which the scene's objects were
+        imported, or else that of the option.
     stem:
-        Name of the file to be without its extension, after which a set of files is named; default: the scene's.
+        Name of the file without extension, from which the names of a set of files are derived; default: the scene's
+        name.
 
     Raises
     ------
     ExportError
-        A rule of the target program is broken, unless ``ignore_errors``, or what came from a file is to stay as it
-        came (``Scene.as_imported``); then it is among the warnings.
+        A rule of the target program is broken. With ``ignore_errors``, or if imported models are written unchanged
+        (``Scene.as_imported``), this is a warning.
     """
     options = with_import_choices(scene, target.export_options, options or {}, options or {})
     ignore_errors = ignore_errors or scene.as_imported
@@ -225,7 +226,7 @@ def encode_part(
 
 
 def _refuse_errors(findings: Sequence[Finding], *, ignore_errors: bool) -> None:
-    """Refuse what the target program would fail on.
+    """Raise ExportError for errors of the target program.
 
     Raises
     ------
@@ -255,7 +256,7 @@ def encode_scene(
 
 
 def write_scene(scene: Scene, path: str | Path, target: Format, options: Mapping[str, Any] | None = None) -> list[str]:
-    """Encode a scene and put it in place of ``path``, whole or not at all; return what to tell the user."""
+    """Encode a scene and replace ``path`` completely or not at all; return the texts for the user."""
     lost = losses(scene, target.capabilities)
     encoded = encode_part(scene, target, options, stem=scene_name(Path(path)))
     said = write_outputs(path, encoded.outputs)

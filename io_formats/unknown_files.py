@@ -79,7 +79,7 @@ def _text(head: bytes) -> str:
 
 
 def likely_text(head: bytes) -> str:
-    """Return a sentence about a file with a short signature of another program, or plain text; else an empty string."""
+    """Return a sentence about plain text or a file with another program's short signature, or an empty string."""
     text = head.removeprefix(b"\xef\xbb\xbf")
     kind = next((kind for magic, kind in _KINDS if text.lstrip().startswith(magic)), "")
     if not kind and _TEXT.fullmatch(text):

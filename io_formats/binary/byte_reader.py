@@ -1,7 +1,7 @@
-"""A cursor over bytes that never reads past their end; arrays come as views, without a copy.
+"""A cursor over bytes that never reads past their end; arrays are views without a copy.
 
-Little-endian and unpadded, as the formats that use it. Arrays may be unaligned: NumPy computes with them, but
-reductions over them are several times slower than over an aligned copy.
+All data is little-endian and unpadded. Arrays may be unaligned: NumPy can compute with them, but reductions are several
+times slower than over an aligned copy.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class ByteStream:
     Parameters
     ----------
     data:
-        The bytes; they have to stay as they are while views of them are in use.
+        The bytes; they must not be modified while views of them are in use.
     item:
-        What the bytes belong to, e.g. ``surface 'Roof'``; errors name it. May be changed while reading.
+        The owner of the bytes, e.g. ``surface 'Roof'``, for errors. May be changed while reading.
     """
 
     def __init__(self, data: bytes | bytearray | memoryview, *, item: str = "") -> None:
@@ -35,7 +35,7 @@ class ByteStream:
         self.position = 0
         self.item = item
         self.notes: list[str] = []
-        """What reading found odd, for the document's warnings."""
+        """Oddities found by the reader, for the document's warnings."""
 
     @property
     def remaining(self) -> int:
@@ -43,25 +43,25 @@ class ByteStream:
         return len(self.data) - self.position
 
     def error(self, message: str, *, offset: int | None = None) -> FormatError:
-        """Return an error that names the item and the place (by default the present one), to be raised."""
+        """Return an error with the item and the offset (by default the current one), to be raised."""
         return FormatError(message, offset=self.position if offset is None else offset, item=self.item)
 
     def require(self, size: int, what: str) -> None:
-        """Refuse when fewer than ``size`` bytes are left: before anything is allocated for them."""
+        """Raise FormatError if fewer than ``size`` bytes are left, before memory is allocated for them."""
         if size < 0 or size > self.remaining:
             raise self.error(
-                f"The file is cut off or damaged: {size:,} bytes are due for {what}, {self.remaining:,} are left"
+                f"The file is cut off or damaged: {size:,} bytes expected for {what}, {self.remaining:,} left"
             )
 
     def skip(self, size: int, what: str) -> int:
-        """Go on by ``size`` bytes; return the position before."""
+        """Skip ``size`` bytes; return the position before them."""
         self.require(size, what)
         start = self.position
         self.position += size
         return start
 
     def take(self, size: int, what: str) -> memoryview:
-        """Return the next ``size`` bytes, as a view."""
+        """Return the next ``size`` bytes as a view."""
         start = self.skip(size, what)
         return self.data[start : start + size]
 
@@ -96,25 +96,25 @@ class ByteStream:
         if count < 0:
             raise self.error(f"The file is damaged: {what} has a negative number of values")
         start = self.skip(count * kind.itemsize, what)
-        if not count:  # NumPy refuses a view of nothing at the end of a buffer
+        if not count:  # NumPy rejects an empty view at the end of a buffer
             return np.empty(shape, kind)
         return np.frombuffer(self.data, kind, count, start).reshape(shape)
 
     def rest(self) -> npt.NDArray[np.uint8]:
-        """Return all bytes from here to the end, (remaining,) uint8, without going on."""
+        """Return all bytes from the current position to the end, (remaining,) uint8, without moving the position."""
         return np.frombuffer(self.data[self.position :], np.uint8) if self.remaining else np.empty(0, np.uint8)
 
     def expect(self, wanted: bytes, what: str) -> None:
-        """Read bytes that have to be ``wanted``."""
+        """Read bytes that must be equal to ``wanted``."""
         start = self.position
         found = bytes(self.take(len(wanted), what))
         if found != wanted:
             raise self.error(
-                f"The file is damaged: {what} should be {_shown(wanted)} and is {_shown(found)}", offset=start
+                f"The file is damaged: {what} should be {_shown(wanted)}, but is {_shown(found)}", offset=start
             )
 
     def expect_end(self) -> None:
-        """Refuse what follows."""
+        """Raise FormatError if there are bytes after the current position."""
         if self.remaining:
             raise self.error(f"The file is damaged: {self.remaining:,} bytes follow after its end")
 

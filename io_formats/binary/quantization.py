@@ -1,4 +1,4 @@
-"""Integer domains <-> floats: the one place, rounding to nearest."""
+"""Conversions between quantised integers and floats; values are rounded to the nearest integer."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 _BLOCK = 1 << 16
-"""Values a pass: small enough for the processor's cache, which makes the passes several times faster."""
+"""Values in each pass, few enough for the processor's cache, which makes the passes several times faster."""
 
 
 def to_unorm(values: npt.NDArray[np.floating], highest: int = 255) -> npt.NDArray[np.uint8]:
-    """Map 0..1 to 0..``highest`` (at most 255), rounded to nearest and clamped; what is no number becomes 0."""
+    """Map 0..1 to 0..``highest`` (at most 255), rounded and clamped; NaN becomes 0."""
     flat = np.ascontiguousarray(values).reshape(-1)
     rounded = np.empty(len(flat), np.uint8)
     for start in range(0, len(flat), _BLOCK):
-        # fmax takes the number of the two, so what is no number becomes 0.
+        # fmax ignores NaN, so NaN becomes 0.
         scaled = np.fmax(flat[start : start + _BLOCK], np.float32(0))
         np.fmin(scaled, np.float32(1), out=scaled)
         scaled *= np.float32(highest)
@@ -23,7 +23,7 @@ def to_unorm(values: npt.NDArray[np.floating], highest: int = 255) -> npt.NDArra
 
 
 def from_unorm(values: npt.NDArray[np.generic], highest: int = 255) -> npt.NDArray[np.float32]:
-    """Map 0..``highest`` to 0..1 float32; ``to_unorm`` gives the same integers back."""
+    """Map 0..``highest`` to 0..1 float32; ``to_unorm`` restores the same integers."""
     return values.astype(np.float32) / np.float32(highest)
 
 
@@ -62,7 +62,7 @@ def dequantise(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDAr
     steps:
         (n, k) uint16.
     domain:
-        (2, k): least, most.
+        (2, k): minimum and maximum.
     """
     least, most = np.asarray(domain, np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -74,9 +74,9 @@ def dequantise(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDAr
 
 
 def quantise(values: npt.ArrayLike, domain: npt.ArrayLike) -> npt.NDArray[np.uint16]:
-    """Map a range onto 0..65535, rounded to nearest and clamped; where the range is nothing, onto 0.
+    """Map a range onto 0..65535, rounded and clamped; an empty range is mapped to 0.
 
-    ``dequantise`` of the same ``domain``, (2, k), gives values (n, k) within half a step.
+    ``dequantise`` with the same ``domain``, (2, k), restores values (n, k) to within half a step.
     """
     least, most = np.asarray(domain, np.float32)
     extent = most - least
@@ -90,14 +90,14 @@ def quantise(values: npt.ArrayLike, domain: npt.ArrayLike) -> npt.NDArray[np.uin
 
 
 def dequantise_exactly(steps: npt.NDArray[np.uint16], domain: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Do as :func:`dequantise`, each operation in double precision, then round once."""
+    """Dequantise like :func:`dequantise`, but with operations in double precision and one final rounding."""
     least, most = np.asarray(domain, np.float64)
     values: npt.NDArray[np.float64] = steps / float(U16_STEPS) * (most - least) + least
     return values.astype(np.float32)
 
 
 def quantised_exactly(values: npt.ArrayLike, domain: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return where values (n, k) lie in a range (2, k), in steps of a 65535th of it, not rounded; in nothing at 0."""
+    """Return the positions of values (n, k) in a range (2, k), in unrounded steps of 1/65535; 0 for an empty range."""
     least, most = np.asarray(domain, np.float64)
     extent = most - least
     steps: npt.NDArray[np.float64] = np.asarray(values, np.float64) - least
@@ -106,23 +106,23 @@ def quantised_exactly(values: npt.ArrayLike, domain: npt.ArrayLike) -> npt.NDArr
 
 
 def to_steps(places: npt.NDArray[np.float64]) -> npt.NDArray[np.uint16]:
-    """Round what :func:`quantised_exactly` returns to nearest, halves upwards, and clamp it."""
+    """Round the result of :func:`quantised_exactly` to the nearest step, halves upwards, and clamp it."""
     return np.clip(np.floor(places + 0.5), 0, U16_STEPS).astype(np.uint16)
 
 
 def from_biased(steps: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-    """Map 1, 128, 255 to -1, 0, 1 (0 to a little less than -1)."""
+    """Map 1, 128, 255 to -1, 0, 1; 0 becomes slightly less than -1."""
     return (steps.astype(np.float32) - np.float32(128)) / np.float32(127)
 
 
 def to_biased(values: npt.ArrayLike) -> npt.NDArray[np.uint8]:
-    """Map -1, 0, 1 to 1, 128, 255, rounded to nearest and clamped; what is no number becomes 0."""
+    """Map -1, 0, 1 to 1, 128, 255, rounded and clamped; NaN becomes 128 (zero)."""
     scaled = np.nan_to_num(np.asarray(values, np.float64), posinf=1, neginf=-1) * 127 + 128
     return np.clip(np.floor(scaled + 0.5), 1, 255).astype(np.uint8)
 
 
 def dequantise_normals(steps: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
-    """Map 0..65535 to -1..1 in single precision, (n, 3); not of unit length after rounding."""
+    """Map 0..65535 to -1..1 in single precision, (n, 3); the results are not exactly of unit length."""
     values = np.asarray(steps).astype(np.float32)
     values /= np.float32(U16_STEPS)
     values *= np.float32(2)
@@ -131,7 +131,7 @@ def dequantise_normals(steps: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]
 
 
 def quantise_normals(normals: npt.ArrayLike) -> npt.NDArray[np.uint16]:
-    """Map -1..1 to 0..65535, rounded to nearest and clamped, (n, 3)."""
+    """Map -1..1 to 0..65535, rounded and clamped, (n, 3)."""
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = np.asarray(normals, np.float32) + np.float32(1)
         scaled *= np.float32(0.5 * U16_STEPS)
@@ -139,7 +139,7 @@ def quantise_normals(normals: npt.ArrayLike) -> npt.NDArray[np.uint16]:
 
 
 def _rounded(scaled: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """Round to nearest within 0..65535, in place; what is no number becomes 0."""
+    """Round to integers within 0..65535, in place; NaN becomes 0."""
     np.fmax(scaled, np.float32(0), out=scaled)
     np.fmin(scaled, np.float32(U16_STEPS), out=scaled)
     return np.rint(scaled, out=scaled).astype(np.uint16)

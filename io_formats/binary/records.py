@@ -1,10 +1,10 @@
-"""Where records begin whose size follows from their first byte, without a Python step a record.
+"""Find the starts of records whose size follows from their first byte, without a Python step for each record.
 
-Each record names where the next one begins, so that the chain seems to have to be walked one by one. It is walked in
-many places at once instead: the bytes are cut into blocks, all blocks are followed in lockstep from a guessed entry,
-and a block whose guess was wrong is followed again from where the block before it really ends. Chains that enter a
-block in different places soon meet, so this settles within a few rounds; where it does not, every possible entry of a
-block is followed. Of few bytes every one is taken for the beginning of a record, and steps are doubled.
+Each record determines the start of the next one, so the chain would have to be followed one by one. Instead, the bytes
+are divided into blocks, and all blocks are followed in parallel from a guessed first record. A block whose guess was
+wrong is followed again from the end of the block before it. Chains that start at different offsets of a block soon
+meet, so this converges within a few rounds; if not, every possible start in a block is followed. For few bytes, every
+byte is treated as a start, and the number of steps is doubled in each pass.
 """
 
 from __future__ import annotations
@@ -18,44 +18,45 @@ _Positions = npt.NDArray[np.intp]
 _Bytes = npt.NDArray[np.uint8]
 
 _REGION = 1 << 20
-"""Bytes worked on at a time: they stay in the processor's cache, and little behind the last record is looked at."""
+"""Bytes processed at a time: they stay in the processor's cache, and little after the last record is read."""
 _BLOCK = 512
 _SMALL = 1 << 13
-"""Bytes of which every one is followed: a handful of passes over them take less than a hundred steps of few lanes."""
+"""Up to this size every byte is followed: a few passes over all bytes are faster than a hundred steps of few lanes."""
 _RUN = 256
-"""Records of one size in a row that are worth a step of their own."""
+"""Minimum number of equal-sized records in a row that are skipped in one step."""
 _ROUNDS, _FEW, _SHRINKING = 48, 8, 0.9
-"""Each round follows only the blocks still wrong, so it goes on while they become fewer: of frames with records of 13
-and 29 bytes a third meets a round, and twenty cheap rounds take a fifth of the time of following every entry."""
+"""Each round follows only the blocks that are still wrong, so it continues while their number decreases. With frames of
+records of 13 and 29 bytes a third converges in each round, and twenty cheap rounds take a fifth of the time of
+following every possible start."""
 
 
 def record_starts(
     data: _Bytes, count: int, size_of: npt.NDArray[np.intp], *, what: str = "records"
 ) -> tuple[_Positions, int]:
-    """Find the first byte of each of ``count`` records that lie one after the other.
+    """Find the first byte of each of ``count`` consecutive records.
 
     Parameters
     ----------
     data:
-        (n,) uint8, from the first record on; may go on behind the last.
+        (n,) uint8, from the first record on; may continue after the last.
     count:
         Number of records.
     size_of:
-        (256,) size in bytes of a record with this first byte, which is included; 0: no record begins so.
+        (256,) size of a record with this first byte, including it; 0 if no record starts with it.
     what:
-        The records' name in errors, in the plural.
+        The name of the records in errors, in the plural.
 
     Returns
     -------
     starts:
-        (count,) intp positions in ``data``.
+        (count,) intp offsets in ``data``.
     end:
-        Position behind the last record.
+        Offset after the last record.
 
     Raises
     ------
     FormatError
-        The bytes end before the records, or a first byte is not allowed; with the offset in ``data``.
+        The bytes end before the records, or a first byte is invalid; with the offset in ``data``.
     """
     sizes = np.where(size_of > 0, size_of, 1).astype(np.intp)
     if count < 0 or count * int(sizes.min()) > len(data):
@@ -86,7 +87,7 @@ def _cut_off(what: str, whole: int, count: int, size: int) -> FormatError:
 
 
 def _run(data: _Bytes, position: int, sizes: npt.NDArray[np.intp], most: int) -> tuple[_Positions, int]:
-    """Return the records from ``position`` on that have the size of the first, and where they end."""
+    """Return the records from ``position`` on that have the size of the first one, and the end of the last."""
     size = int(sizes[data[position]])
     length, ahead = 0, _RUN
     while length < most:
@@ -101,9 +102,9 @@ def _run(data: _Bytes, position: int, sizes: npt.NDArray[np.intp], most: int) ->
 
 
 def _region(data: _Bytes, position: int, sizes: npt.NDArray[np.intp], most: int) -> tuple[_Positions, int]:
-    """Return at most ``most`` records that begin within a region from ``position`` on, and where they end."""
+    """Return at most ``most`` records that start within a region from ``position`` on, and the end of the last."""
     block = max(_BLOCK, 8 * int(sizes.max()))
-    # A region may reach to the end of the data, or end with a part of a block.
+    # A region may extend to the end of the data, or end with a part of a block.
     stop = min(position + min(_REGION, most * int(sizes.max())), len(data))
     if stop - position <= _SMALL:
         return _doubled(data[position:stop], position, sizes, most)
@@ -131,14 +132,14 @@ def _region(data: _Bytes, position: int, sizes: npt.NDArray[np.intp], most: int)
 
 
 def _doubled(data: _Bytes, position: int, sizes: npt.NDArray[np.intp], most: int) -> tuple[_Positions, int]:
-    """Return at most ``most`` records of a few bytes that lie at ``position``, and where they end.
+    """Return at most ``most`` records from ``position`` on, and the end of the last, for few bytes.
 
-    Of each byte it is known which one follows so and so many records later; twice that many follow from itself.
+    For each byte it is known which one follows after some number of records; applying this twice doubles the number.
     """
     here = np.arange(len(data), dtype=np.intp)
     after = here + sizes[data]
     beyond = len(data)
-    later = np.append(np.minimum(after, beyond), beyond)  # the last entry stands for all that lies behind the bytes
+    later = np.append(np.minimum(after, beyond), beyond)  # the last entry represents everything after the bytes
     starts = np.zeros(1, np.intp)
     while len(starts) <= most and starts[-1] < beyond:
         starts = np.concatenate([starts, later[starts]])
@@ -156,10 +157,10 @@ def _follow(
     sizes: npt.NDArray[np.intp],
     into: tuple[_Positions, _Positions] | None = None,
 ) -> tuple[_Positions, _Positions]:
-    """Follow the chains of all lanes in lockstep until they leave their blocks.
+    """Follow the chains of all lanes in parallel until they leave their blocks.
 
-    Return where they do, and after how many records. ``into``: an array for the positions of the records, and where
-    in it each lane begins.
+    Return the exits and the numbers of records. ``into``: an array for the positions of the records, and the start of
+    each lane in it.
     """
     exits, counts = entries.copy(), np.zeros(len(entries), np.intp)
     lanes = np.flatnonzero(entries < ends)
@@ -186,7 +187,7 @@ def _settle(
     counts: _Positions,
     sizes: npt.NDArray[np.intp],
 ) -> None:
-    """Put the chains of blocks right, in place, by following every possible entry: chains that never meet."""
+    """Correct the chains of blocks in place by following every possible start, for chains that never meet."""
     ways = int(sizes.max())
     starts = np.append(entries[:1], ends[:-1])
     all_entries = starts[:, None] + np.arange(ways)

@@ -1,4 +1,4 @@
-"""What a format can hold, and what of a scene it therefore loses."""
+"""What a format can hold, and which data of a scene it loses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .scene import Clip, Layer, Mesh, Role, Scene
 
 @dataclass(frozen=True)
 class Capabilities:
-    """A format's statement of what it can hold; the source of every loss warning."""
+    """The data that a format can hold. All warnings about losses are derived from it."""
 
     uv_layers: int = 0
     color_layers: int = 0
@@ -25,23 +25,23 @@ class Capabilities:
     shape_keys: bool = False
     skeletons: bool = False
     influences: int = 0
-    """Joint weights a vertex; 0 = no weights."""
+    """Joint weights of each vertex; 0 if there are none."""
     node_clips: bool = False
     joint_clips: bool = False
     vertex_clips: bool = False
     levels_of_detail: bool = False
     surfaces: bool = False
-    """Whether slots are kept apart that share a name, each with settings of its own."""
+    """Whether slots with the same name are kept separate, each with its own settings."""
     physics: bool = False
     placed_models: bool = False
-    """Whether each object is a model of its own that keeps its place and size beside its mesh, with levels of detail,
-    physics shapes and a binding to a skeleton."""
+    """Whether each object is a separate model that stores its transform beside its mesh, with levels of detail, physics
+    shapes and a binding to a skeleton."""
     opaque_colors: int = 0
-    """How many of the colour layers, from the first on, have no alpha."""
+    """Number of leading colour layers without alpha."""
     joins_objects: bool = False
-    """Whether a file is one mesh, into which all objects go."""
+    """Whether a file is a single mesh, into which all objects are joined."""
     joins_clips: bool = False
-    """Whether a file has one time line, on which only one animation has a place."""
+    """Whether a file has a single time line, which can hold only one animation."""
 
     @property
     def meshes(self) -> bool:
@@ -54,17 +54,17 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class _Loss:
-    """Things of one kind that a target drops of an object, an armature or an animation."""
+    """Data of one kind that the target drops from an object, an armature or an animation."""
 
     kind: str
     owner: str
     count: int
     names: tuple[str, ...] = ()
-    """Names of the things; empty if ``owner`` names them well enough."""
+    """Names of the dropped items; empty if ``owner`` is sufficient."""
 
 
 def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
-    """Return one sentence for each kind of thing that a target with these capabilities drops."""
+    """Return one sentence for each kind of data that a target with these capabilities drops."""
     lost: dict[str, list[_Loss]] = {}
     for loss in _all_losses(scene, capabilities):
         if loss.count > 0:
@@ -75,7 +75,7 @@ def losses(scene: Scene, capabilities: Capabilities) -> list[str]:
 def _sentence(kind: str, found: list[_Loss]) -> str:
     """Return ``material 'M' of object 'Cube' not carried over`` or ``2 bones not carried over: 'Rig'``."""
     named = [(name, loss.owner) for loss in found for name in loss.names]
-    if kind == _MATERIAL:  # one that many objects share is one
+    if kind == _MATERIAL:  # a material that several objects share is counted once
         named = list({name: (name, owner) for name, owner in reversed(named)}.values())[::-1]
     count = len(named) or sum(loss.count for loss in found)
     if len(named) == 1:
@@ -128,7 +128,7 @@ _PLURALS = {
 
 
 def _joined(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str, str]]:
-    """Yield what does not stay by itself in a file that holds one of a kind: what it is, and its name."""
+    """Yield kind and name of data that is merged because a file holds only one item of the kind."""
     shown = (node for node in scene.nodes if node.lod == 0 and node.role is Role.RENDER)
     models = [node.name for node in shown if node.mesh is not None]
     if capabilities.joins_objects and len(models) > 1:
@@ -147,7 +147,7 @@ def _clip_losses(clip: Clip, capabilities: Capabilities) -> list[tuple[str, int]
 
 
 def _lost_names(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the names of the things of a mesh that are dropped, by kind."""
+    """Return the names of the dropped items of a mesh by kind."""
     materials = dict.fromkeys(name for name in mesh.materials if name)
     return [
         ("UV layer", tuple(layer.name for layer in mesh.uvs[capabilities.uv_layers :])),
@@ -173,7 +173,7 @@ def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]
 
 
 def _with_alpha(mesh: Mesh, kept: int) -> int:
-    """Count the colour layers among the first ``kept`` that are not opaque."""
+    """Count the non-opaque colour layers among the first ``kept``."""
     return sum(bool((layer.values[:, 3] < _opaque(layer)).any()) for layer in mesh.colors[:kept])
 
 
@@ -182,7 +182,7 @@ def _opaque(layer: Layer) -> float:
 
 
 def _surface_losses(mesh: Mesh) -> list[tuple[str, int]]:
-    """Count what is lost where surfaces become plain materials, those of one name together."""
+    """Count what is lost if surfaces become plain materials, which merges surfaces of the same name."""
     return [
         (_APART, len(mesh.surfaces) - len({surface.name for surface in mesh.surfaces})),
         ("lightmap setting", sum(surface.has_lightmap for surface in mesh.surfaces)),

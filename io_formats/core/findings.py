@@ -1,4 +1,4 @@
-"""What a format's checks say: the rules of the program that will load the file."""
+"""Findings of a format's checks against the rules of the target program."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 
 class Severity(Enum):
-    """Whether the target program fails (error) or only surprises (warning)."""
+    """Whether the target program fails (error) or only shows something unexpected (warning)."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Fix(Enum):
-    """A change in Blender that removes the cause of a finding, and that Undo takes back."""
+    """A change in Blender that fixes the cause of a finding and that Undo reverts."""
 
     STRIP_SUFFIX = "strip_suffix"
     LIMIT_WEIGHTS = "limit_weights"
@@ -30,7 +30,7 @@ class Elements:
     """Parts of a node's mesh or skeleton that a finding is about."""
 
     kind: str
-    """``triangles`` or ``vertices`` (numbers of triangles or points of the node's ``Mesh``), or ``bones`` (names)."""
+    """``triangles`` or ``vertices`` (indices of triangles or points in the node's ``Mesh``), or ``bones`` (names)."""
     node: str
     """Name of the node; for bones, of the skeleton."""
     members: tuple[int, ...] | tuple[str, ...]
@@ -38,13 +38,13 @@ class Elements:
 
 @dataclass(frozen=True)
 class Finding:
-    """One broken rule: ``item`` names node, mesh, material or animation, ``message`` says what happens."""
+    """One broken rule: ``item`` names node, mesh, material or animation, ``message`` describes the consequence."""
 
     severity: Severity
     item: str
     message: str
     elements: Elements | None = None
-    """What exactly, where it can be pointed at."""
+    """The elements concerned, if they can be selected."""
     fix: Fix | None = None
     names: tuple[str, ...] = ()
     """Names in the file of the objects or materials that ``fix`` changes."""
@@ -56,12 +56,12 @@ class Finding:
 
 
 def error(item: str, message: str, elements: Elements | None = None) -> Finding:
-    """Say that the target program fails here."""
+    """Return a finding about something on which the target program fails."""
     return Finding(Severity.ERROR, item, message, elements)
 
 
 def warning(item: str, message: str, elements: Elements | None = None) -> Finding:
-    """Say that the target program surprises here."""
+    """Return a finding about something that the target program shows differently than expected."""
     return Finding(Severity.WARNING, item, message, elements)
 
 

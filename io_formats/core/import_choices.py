@@ -1,4 +1,4 @@
-"""Choices that an export has to take from the import: stored on what a file became, used when it is written again."""
+"""Import choices that an export must reuse: stored on imported objects, and applied when they are exported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def store_choices(scene: Scene, options: Iterable[Option], values: Mapping[str, 
 def adopt_choices(
     options: Iterable[Option], values: Mapping[str, Any], choices: Iterable[ImportChoice]
 ) -> dict[str, Any]:
-    """Return the values of an import's options with the choices of an object that its content goes onto."""
+    """Return the values of an import's options, overridden by the choices of the object that receives its content."""
     result = dict(values)
     table = {option.name: option for option in options if option.is_remembered}
     for choice in choices:
@@ -88,7 +88,7 @@ def _common_value(option: Option, choices: Iterable[ImportChoice]) -> Value | No
         (value, owner), (other_value, other) = list(owners.items())[:2]
         raise ExportError(
             f"'{owner}' was imported with {option.label}: {label_of(option, value)}, '{other}' with "
-            f"{label_of(option, other_value)}. One file has room for one of them: export the objects one by one, or "
+            f"{label_of(option, other_value)}. A file can have only one value: export the objects separately, or "
             f"turn {IMPORT_CHOICES.label} off and choose"
         )
     return next(iter(owners), None)
@@ -97,7 +97,7 @@ def _common_value(option: Option, choices: Iterable[ImportChoice]) -> Value | No
 def imported_texts(options: Iterable[Option], choices: Sequence[Iterable[ImportChoice]]) -> dict[str, str]:
     """Return a text for each option of which some objects, given by their choices, have a stored value.
 
-    It says what all objects were imported with; it is empty if some were not imported.
+    The text states the value of all objects; it is empty if some objects were not imported.
     """
     texts = {}
     for option in options:

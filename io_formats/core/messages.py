@@ -1,15 +1,15 @@
-"""How warnings are worded, and to whom they are told."""
+"""Helpers for the texts of warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 Warn = Callable[[str], None]
-"""Is told what was mended or left out, without the object's name."""
+"""A function that is called with each warning, without the object's name."""
 
 
 def unheard(_text: str) -> None:
-    """Take a warning that nobody wants to hear."""
+    """Ignore a warning."""
 
 
 def counted(number: int, one: str, many: str) -> str:

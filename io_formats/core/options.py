@@ -1,7 +1,7 @@
-"""Options stated once, for every place that shows them.
+"""Options, defined once for all user interfaces.
 
-A table of :class:`Option` feeds the Blender operators, file handlers and collection exporters
-(``operators/option_properties.py``) and the command line (``cli/option_arguments.py``) alike.
+A table of :class:`Option` defines the options of the Blender operators, file handlers and collection exporters
+(``operators/option_properties.py``) and of the command line (``cli/option_arguments.py``).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Option:
     section: str = ""
     """Heading under which the options dialog shows it."""
     headless_default: Value | None = None
-    """Default on the command line where it differs from the window's."""
+    """Default on the command line if it differs from that of the dialog."""
     is_remembered: bool = False
     """Whether the import stores the value on what it makes, because the export has to use the same one."""
 
@@ -71,7 +71,7 @@ def resolve(
     values: dict[str, Any] = {name: option.default_for(headless=headless) for name, option in table.items()}
     for name, value in (given or {}).items():
         if name not in table:
-            raise MeshferryError(f"There is no option '{name}'; known are {', '.join(sorted(table))}")
+            raise MeshferryError(f"There is no option '{name}'; the options are {', '.join(sorted(table))}")
         option = table[name]
         if option.choices and value not in [choice.key for choice in option.choices]:
             keys = ", ".join(choice.key for choice in option.choices)
@@ -84,7 +84,7 @@ def resolve(
 
 
 def _fits(option: Option, value: float) -> bool:
-    """Return whether a number lies within an option's limits, if it has any; what is no number does not."""
+    """Return whether a number is within an option's limits, if it has any; NaN is not."""
     if option.minimum is None or option.maximum is None:
         return True
     return option.minimum <= value <= option.maximum

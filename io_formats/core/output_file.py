@@ -1,4 +1,4 @@
-"""Files that a document becomes beside each other: what a format's writer hands to whoever writes them."""
+"""Files that a document becomes: the interface between a format's writer and the code that writes files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class OutputFile:
     """One file of a set: its name, and its content or the file that it is a copy of."""
 
     name: str
-    """With its extension; lies in the folder of the chosen file, or with a ``/`` in a folder of that."""
+    """Name with extension; relative to the folder of the chosen file, possibly in a subfolder."""
     data: bytes = b""
     copy_of: Path | None = None
-    """Copied as it is instead of ``data``."""
+    """File that is copied unchanged instead of writing ``data``."""
     delay: float = 0.0
-    """Seconds that its modification time lies after those of the others of the set."""
+    """Seconds by which its modification time is later than those of the other files of the set."""

@@ -1,9 +1,8 @@
-"""The neutral scene: the one model in which all formats meet.
+"""The neutral scene, to which all formats are mapped.
 
-Space: right-handed, Z up, metres, counter-clockwise triangles, texture v up; quaternions are
-(w, x, y, z). Only a format's ``scene_mapping`` knows another space. Arrays are C-contiguous
-NumPy arrays; letters in shapes: P points, T triangles, C = 3 T corners, N values of a layer,
-F frames.
+Space: right-handed, Z up, metres, counter-clockwise triangles, texture v up; quaternions are (w, x, y, z). Only a
+format's ``scene_mapping`` uses another space. Arrays are C-contiguous NumPy arrays. Letters in shapes: P points, T
+triangles, C = 3 T corners, N values of a layer, F frames.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Matrix4 = npt.NDArray[np.float64]
 """(4, 4) for column vectors."""
 
 NORMAL_TOLERANCE = 5e-4
-"""Largest difference of two normals that are written as one, if an export says nothing else."""
+"""Default for the largest difference of two normals that are written as one."""
 
 
 class PassThrough:
@@ -48,7 +47,7 @@ class ImportChoice:
 
 
 class Role(Enum):
-    """What a node's mesh is for."""
+    """Purpose of a node's mesh."""
 
     RENDER = "render"
     PHYSICS = "physics"
@@ -59,11 +58,11 @@ class Role(Enum):
 class Layer:
     """Values on a mesh: a normal, tangent, UV, colour or custom layer.
 
-    Exactly one of three layouts holds:
+    It has one of three layouts:
 
-    * a value a point: ``index is None`` and ``per_corner`` false; N = P
-    * a value a corner: ``index is None`` and ``per_corner`` true; N = C
-    * shared values: ``index`` (C,) int32 names the value of each corner
+    * one value for each point: ``index is None`` and ``per_corner`` false; N = P
+    * one value for each corner: ``index is None`` and ``per_corner`` true; N = C
+    * shared values: ``index`` (C,) int32 is the index of each corner's value
     """
 
     name: str
@@ -72,25 +71,25 @@ class Layer:
     index: IntArray | None = None
     per_corner: bool = False
     stored: AnyArray | None = None
-    """(N, m) uint8: the numbers that a file rounded the values to, where the values, which are of unit length, do not
-    give them back; of float colours (N, 3) float32, the sRGB-encoded values of the file. A writer with the same
-    quantisation writes them again where they still mean the same; others ignore them. Passes that sort or change
+    """Quantised values from the file, (N, m) uint8, if they cannot be computed exactly from ``values``, which are of
+    unit length. For float colours (N, 3) float32, the sRGB-encoded values of the file. A writer with the same
+    quantisation reuses them while the values are unchanged; other writers ignore them. Passes that sort or change
     values may discard them."""
 
     def at_corners(self, corner_point: IntArray) -> AnyArray:
         """Return the values of all corners, (C, k)."""
-        # take gathers rows several times faster than indexing does
+        # take gathers rows several times faster than indexing
         if self.index is not None:
             return self.values.take(self.index, axis=0)
         return self.values if self.per_corner else self.values.take(corner_point, axis=0)
 
     def rows(self, chosen: AnyArray | slice) -> Layer:
-        """Return the layer with some of its values, and what was stored for them."""
+        """Return the layer with only some of its values and their stored values."""
         stored = self.stored if self.stored is not None and len(self.stored) == len(self.values) else None
         return replace(self, values=self.values[chosen], stored=None if stored is None else stored[chosen])
 
     def on_vertices(self, corner: npt.NDArray[np.intp], point: IntArray) -> Layer:
-        """Return the layer with a value a vertex, and what was stored for it; parameters as :meth:`at_vertices`."""
+        """Return the layer with one value and stored value for each vertex; parameters like :meth:`at_vertices`."""
         spread = Layer(self.name, self.at_vertices(corner, point))
         if self.stored is not None and len(self.stored) == len(self.values):
             spread.stored = replace(self, values=self.stored).at_vertices(corner, point)
@@ -105,10 +104,10 @@ class Layer:
 
 @dataclass
 class ShapeKey:
-    """One absolute shape of a mesh: points (P, 3) float32, in the space of the mesh; the mesh's own points are no key.
+    """One absolute shape of a mesh: points (P, 3) float32 in the space of the mesh. The base shape is not a key.
 
-    Names are unique within a mesh. ``normal`` and ``tangent`` are those of the deformed mesh where known, laid out
-    like the mesh's own.
+    Names are unique within a mesh. ``normal`` and ``tangent`` are those of the deformed mesh if known, with the layout
+    of the mesh's own layers.
     """
 
     name: str
@@ -119,20 +118,20 @@ class ShapeKey:
 
 @dataclass
 class Surface:
-    """What a file keeps of the triangles of one material slot, beside the material.
+    """Settings that a file stores for the triangles of one material slot, besides the material.
 
     Names need not be unique.
     """
 
     name: str
     uvs: tuple[bool, ...] | None = None
-    """For each of ``Mesh.uvs`` whether the surface holds it; None: all."""
+    """Whether the surface uses each of ``Mesh.uvs``; None for all."""
     has_colors: bool = True
     has_weights: bool | None = None
-    """None: where there are any."""
+    """None: if it has any weights."""
     shape_keys: dict[str, str] | None = None
-    """Names of the mesh's shape keys that the surface holds, each with its name in the file; None: those that
-    move one of its points."""
+    """Shape keys of the mesh that the surface uses, each with its name in the file; None for all keys that move one of
+    its points."""
     lightmap_channel: int | None = None
     """UV channel of the lightmap."""
     lightmap_resolution: int | None = None
@@ -176,7 +175,7 @@ class Mesh:
     tangent: Layer | None = None
     """(N, 4) float32: direction and bitangent sign, bitangent = sign * cross(normal, tangent).
 
-    Sign 0: the triangle has no area in the UV layer, and any tangent will do.
+    Sign 0: the triangle has no area in the UV layer, so that any tangent is acceptable.
     """
     uvs: list[Layer] = field(default_factory=list)
     colors: list[Layer] = field(default_factory=list)
@@ -186,14 +185,15 @@ class Mesh:
     joint_weights: FloatArray | None = None
     shape_keys: list[ShapeKey] = field(default_factory=list)
     surfaces: list[Surface] = field(default_factory=list)
-    """One for each of ``materials`` where the file has surfaces, none otherwise. Slots of one material stay apart."""
+    """One for each of ``materials`` if the file has surfaces, otherwise empty. Slots with the same material stay
+    separate."""
 
     @property
     def triangle_count(self) -> int:
         return len(self.corner_point) // 3
 
     def layers(self) -> Iterator[Layer]:
-        """Yield every layer that the mesh carries, without those of its shape keys."""
+        """Yield every layer of the mesh, without those of its shape keys."""
         if self.normal is not None:
             yield self.normal
         if self.tangent is not None:
@@ -203,7 +203,7 @@ class Mesh:
         yield from self.custom
 
     def with_layers(self, change: Callable[[Layer], Layer]) -> Mesh:
-        """Return the mesh with every layer, those of shape keys too, put through ``change``."""
+        """Return the mesh with ``change`` applied to every layer, including those of shape keys."""
         return replace(
             self,
             normal=change(self.normal) if self.normal else None,
@@ -224,25 +224,25 @@ class Mesh:
 
 @dataclass
 class Skin:
-    """The binding of one node's mesh to joints: v_posed = sum of w_j * pose_j * inverse_bind_j * bind_shape * v.
+    """The binding of a node's mesh to joints: v_posed = sum of w_j * pose_j * inverse_bind_j * bind_shape * v.
 
     Matrices are for column vectors, (4, 4) float64, in the space of the skeleton.
     """
 
     joint_names: list[str]
-    """The joints that the file lists, in its order; not all need move something."""
+    """The joints listed by the file, in its order; some may be unused."""
     inverse_bind: npt.NDArray[np.float64]
     """(n, 4, 4)."""
     bind_shape: npt.NDArray[np.float64]
-    """(4, 4): from the mesh's own space into the skeleton's; the node's transform says the same where it can."""
+    """(4, 4): from the mesh's own space to the skeleton's; equals the node's transform if that can represent it."""
     joint_positions: npt.NDArray[np.float64] | None = None
-    """(n, 3) wanted positions of the joints relative to their parents, in metres, where the file overrides them."""
+    """(n, 3) positions of the joints relative to their parents, in metres, if the file overrides them."""
     alt_inverse_bind: npt.NDArray[np.float64] | None = None
-    """(n, 4, 4) second set of inverse bind matrices, where the file has one."""
+    """(n, 4, 4) second set of inverse bind matrices, if the file has one."""
     pelvis_offset: float | None = None
-    """Metres by which the whole figure is lifted."""
+    """Height by which the whole figure is raised, in metres."""
     lock_scale: bool = False
-    """Whether the joints with ``joint_positions`` ignore the sliders of the body shape."""
+    """Whether joints with ``joint_positions`` ignore the body shape sliders."""
 
 
 @dataclass
@@ -251,16 +251,16 @@ class Texture:
 
     name: str
     path: str = ""
-    """Where the file lies; empty: it is packed, or was never saved."""
+    """Path of the file; empty if it is packed or was never saved."""
     data: bytes | None = None
-    """The file's bytes where it is packed."""
+    """The file's content if it is packed."""
     width: int = 0
     height: int = 0
 
 
 @dataclass
 class Material:
-    """What is known of a material beside its name."""
+    """Known properties of a material."""
 
     name: str
     color: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 1.0)
@@ -284,9 +284,9 @@ class Node:
     role: Role = Role.RENDER
     lod: int = 0
     skin: Skin | None = None
-    """How the mesh is bound to ``skeleton``, where the file says more than the joints' own rest."""
+    """The binding of the mesh to ``skeleton``, if the file stores more than the joints' rest transforms."""
     choices: tuple[ImportChoice, ...] = ()
-    """Of the objects that the node was made from."""
+    """Those of the objects that the node was made from."""
     is_root: bool = False
     """Whether the node is a root of its file, rather than a child of a root that is named like the collection."""
     lod_of: int | None = None
@@ -296,13 +296,13 @@ class Node:
     is_base_hull: bool = False
     """Whether a hull is the one around the whole model."""
     generated_from: str = ""
-    """Name of the object that an export generated this level of detail or hull from."""
+    """Name of the object from which the export generated this level of detail or hull."""
     to_object: Matrix4 | None = None
-    """From the space of the node into that of its object in Blender, where that mirrors or shears."""
+    """From the space of the node to that of its object in Blender, if that mirrors or shears."""
     world: Matrix4 | None = None
-    """From the space of the node into world space, where the transform above does not lead there."""
+    """From the space of the node to world space, if the transform above does not lead there."""
     submodel: int = 0
-    """Which of the files of a model with too many materials for one the node becomes."""
+    """Index of the file that the node becomes, for a model with too many materials for one file."""
     pass_through: PassThrough | None = None
 
     @property
@@ -321,19 +321,19 @@ class Joint:
     rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
     inverse_bind: FloatArray | None = None
-    """(4, 4) float32 where the file has one."""
+    """(4, 4) float32 if the file has one."""
     tail: tuple[float, float, float] | None = None
-    """Where the joint ends, from its place, in the axes of the skeleton, where that is known: bones are drawn so."""
+    """End of the joint relative to its head, in the axes of the skeleton, if known; used for drawing bones."""
     group: str = ""
-    """Name of the bone collection it belongs to; empty: none."""
+    """Name of its bone collection, or empty."""
 
 
 @dataclass
 class Skeleton:
-    """Joints in the file's order, in which children may stand before their parents; each names its parent by index.
+    """Joints in the file's order, with parents given by index; children may come before their parents.
 
-    Joints lie in the space of the meshes that they deform. Numbers of the bind transforms are those of the file,
-    to the bit: only rotations change the order of their components.
+    Joints are in the space of the meshes that they deform. Values of the bind transforms are exactly those of the file;
+    only the order of rotation components differs.
     """
 
     name: str
@@ -342,7 +342,7 @@ class Skeleton:
     """Whether the file holds bind transforms; otherwise those here are the first frame of its animation."""
     choices: tuple[ImportChoice, ...] = ()
     guid: str = ""
-    """Identity of the skeleton, where it is a file of its own."""
+    """Identifier of the skeleton if it is a separate file."""
     path: str = ""
     """Path of that file inside the target program's project."""
     pass_through: PassThrough | None = None
@@ -364,10 +364,10 @@ class TransformTrack:
 
 @dataclass
 class VertexTrack:
-    """Sampled points of one node's mesh: (F, K, 3) float32, absolute, in the node's space.
+    """Sampled points of a node's mesh: (F, K, 3) float32, absolute, in the node's space.
 
-    The first K <= P points move, the others rest. ``normals`` and ``tangents`` (F, K, 3) float32
-    hold the moving frame of each point where known.
+    The first K <= P points are animated, the others rest. ``normals`` and ``tangents`` (F, K, 3) float32 are the
+    animated frame of each point, if known.
     """
 
     target: int
@@ -378,9 +378,9 @@ class VertexTrack:
 
 @dataclass
 class Clip:
-    """One named animation; all tracks have ``frame_count`` frames at ``fps`` frames a second.
+    """A named animation; all tracks have ``frame_count`` frames at ``fps`` frames per second.
 
-    ``fps`` 0: the file does not say. A clip may have no frame at all.
+    ``fps`` is 0 if the file does not state it. A clip may have no frames.
     """
 
     name: str
@@ -396,27 +396,27 @@ class Clip:
 
 @dataclass
 class Scene:
-    """A file's content in Blender's space, and what its reading found odd."""
+    """A file's content in Blender's space, and the warnings of its reader."""
 
     name: str
     nodes: list[Node] = field(default_factory=list)
     skeletons: list[Skeleton] = field(default_factory=list)
     clips: list[Clip] = field(default_factory=list)
     materials: list[Material] = field(default_factory=list)
-    """What is known of materials that meshes name; those of which nothing is known are not here."""
+    """Known properties of materials used by meshes; materials without known properties are not included."""
     warnings: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    """Those of ``warnings`` that name objects to select or have a fix; only scenes out of Blender have any."""
+    """The findings among ``warnings`` with objects to select or a fix; only for scenes read from Blender."""
     notes: list[str] = field(default_factory=list)
-    """Those of ``warnings`` that report no loss, so that a strict run accepts them."""
+    """The texts among ``warnings`` that report no loss, so that a strict run accepts them."""
     format: str = ""
-    """Name of the format of the file that was read; empty for a scene out of Blender."""
+    """Name of the format of the file; empty for a scene read from Blender."""
     source_name: str = ""
-    """Name that the file gives itself inside, where that is not its file name."""
+    """Name stored inside the file, if it is not the file name."""
     level_names: tuple[str, ...] = ()
-    """What the format calls its levels of detail, the finest first."""
+    """Names of the levels of detail in the format, the finest first."""
     as_imported: bool = False
-    """Whether models that came from a file are written as they came."""
+    """Whether imported models are written unchanged."""
     tolerance: float = NORMAL_TOLERANCE
     """Largest difference of two normals or tangents that an export writes as one."""
 
@@ -428,7 +428,7 @@ class Scene:
         clips: Iterable[Clip] = (),
         materials: Iterable[Material] = (),
     ) -> Scene:
-        """Return a scene with some of the content and the settings of this one, without its warnings."""
+        """Return a scene with a part of the content and with the settings of this one, without its warnings."""
         return replace(
             self,
             name=name,

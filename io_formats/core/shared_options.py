@@ -1,4 +1,4 @@
-"""Options that several formats have: each stands once, so that the command line has one flag for it."""
+"""Options that several formats share, defined once, so that each has a single flag on the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IMPORT_CHOICES = Option(
 )
 
 MESH_FILES = Option(
-    name="mesh_files",  # an operator's "files" would be taken for the files chosen in the file browser
+    name="mesh_files",  # the file browser uses an operator's property "files"
     default="EACH",
     label="Files",
     description="How objects become files",

@@ -1,7 +1,7 @@
-"""A file in place of another, whole or not at all; replacing and removing as Windows needs it.
+"""Replace files atomically; replace and remove files under the restrictions of Windows.
 
-On Windows a file that another program has open (a virus scanner, an indexer, a sync client) can be neither replaced
-nor removed for a moment, and a read-only file (Perforce makes every file read-only) not at all.
+On Windows, a file that another program has open (a virus scanner, an indexer, a sync client) cannot be replaced or
+removed for a moment, and a read-only file (Perforce makes every file read-only) not at all.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> N
     Parameters
     ----------
     is_flushed:
-        Wait until the disk has it. Otherwise a power cut within the next half minute may leave an empty file; for those
-        who write thousands, and look at sizes before they believe that something is there.
+        Wait until the data is on the disk. Otherwise a power failure within the next half minute can leave an empty
+        file, which is acceptable for callers that write thousands of files and check sizes later.
 
     Raises
     ------
     ExportError
-        The system refuses; the old file is as it was.
+        The operating system reports an error; the old file is unchanged.
     """
     path = Path(path)
     try:
@@ -48,8 +48,8 @@ def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> N
                     os.fsync(stream.fileno())
                 copy_mode(place, temporary)
                 if sys.platform != "win32":
-                    os.replace(temporary, place)  # while it is locked, so that no batch takes it for abandoned
-            if sys.platform == "win32":  # where no open file can be renamed, nor be removed by others
+                    os.replace(temporary, place)  # while it is locked, so that no batch treats it as abandoned
+            if sys.platform == "win32":  # where an open file can be neither renamed nor removed by others
                 rename_over(temporary, place)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -65,7 +65,7 @@ def rename_over(source: str | Path, target: str | Path) -> None:
     Raises
     ------
     OSError
-        The system refuses. The target is unchanged.
+        The operating system reports an error. The target is unchanged.
     """
     mode = _make_writable(target)
     try:
@@ -83,14 +83,14 @@ def remove_file(path: str | Path) -> None:
     Raises
     ------
     OSError
-        The system refuses, or the file does not exist.
+        The operating system reports an error, or the file does not exist.
     """
     _make_writable(path)
     _retry_while_shared(lambda: os.unlink(path))
 
 
 def remove_folder(folder: str | Path) -> None:
-    """Remove a folder with its read-only files; leave what the system refuses to remove."""
+    """Remove a folder with its read-only files; leave files that cannot be removed."""
 
     def retry(_function: object, path: str, _problem: object) -> None:
         with contextlib.suppress(OSError):
@@ -103,7 +103,7 @@ def remove_folder(folder: str | Path) -> None:
 
 
 def _make_writable(path: str | Path) -> int | None:
-    """Clear the read-only attribute of a file on Windows; return its mode before, None if nothing was changed."""
+    """Clear the read-only attribute of a file on Windows; return its previous mode, or None if nothing was changed."""
     if sys.platform != "win32":
         return None  # the folder's permissions decide there
     try:
@@ -127,23 +127,23 @@ def _retry_while_shared(action: Callable[[], None]) -> None:
 
 
 def real_place(path: Path) -> Path:
-    """Return the file to replace: through a link the file behind it is replaced, not the link."""
+    """Return the file to replace: for a link, the file that it leads to."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 OWN_MARK = "meshferry-"
-"""In the names of all temporary files beside outputs. Other programs call theirs .part, too."""
+"""Part of the names of all temporary files beside outputs, since other programs use .part too."""
 
 
 _RANDOM_PART = "xxxxxxxx.part"
-"""As long as what follows the prefix of a temporary name."""
+"""As long as the part that follows the prefix of a temporary name."""
 
 
 def temporary_prefix(place: Path, suffix: str = "") -> str:
     """Return the first part of the name of a temporary file or folder beside ``place``.
 
-    The whole name is not longer than that of ``place`` (systems and disks limit paths to 260 characters, names to
-    143 or 255 bytes), unless that has fewer than 25 characters.
+    The whole name is not longer than that of ``place``, unless that has fewer than 25 characters, because systems and
+    disks limit paths to 260 characters and names to 143 or 255 bytes.
 
     Parameters
     ----------
@@ -156,17 +156,17 @@ def temporary_prefix(place: Path, suffix: str = "") -> str:
 
 
 def temporary_file(place: Path) -> tuple[int, str]:
-    """Open a new file beside ``place`` that no reader takes for a model, locked while open; return handle and name."""
+    """Open a new locked file beside ``place`` that is not mistaken for a model; return handle and name."""
     from .locks import lock  # which imports this module
 
     handle, name = tempfile.mkstemp(prefix=temporary_prefix(place), suffix=".part", dir=place.parent)
-    if sys.platform != "win32":  # where no open file can be removed
+    if sys.platform != "win32":  # where an open file cannot be removed
         lock(handle)
     return handle, name
 
 
 def copy_mode(place: Path, temporary: str | Path) -> None:
-    """Give the new file the rights of the old one, or those a plain new file would get (mkstemp gives 0600)."""
+    """Copy the permissions of the old file, or use those of a new file (mkstemp gives 0600)."""
     try:
         mode = place.stat().st_mode & 0o777
     except OSError:
@@ -178,12 +178,12 @@ def copy_mode(place: Path, temporary: str | Path) -> None:
 
 
 def why_not_written(path: Path, problem: Exception) -> str:
-    """Return why a file cannot be written; the system's own words may be taken for the file's absence."""
+    """Return why a file cannot be written; the operating system's text may only say that the file does not exist."""
     if isinstance(problem, FileNotFoundError) and not os.path.isdir(path.parent):
         return f"the folder does not exist: {path.parent}"
     return f"the file cannot be written: {refusal(problem)}"
 
 
 def refusal(problem: Exception) -> str:
-    """Return the words of the system for why it refused."""
+    """Return the error text of the operating system."""
     return getattr(problem, "strerror", None) or str(problem)

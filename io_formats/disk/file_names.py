@@ -1,8 +1,7 @@
-"""File names: valid ones for any text, and which names a folder takes for the same.
+"""File names: valid names for any text, and names that a folder treats as equal.
 
-Systems differ, and so do folders of one system: case may count or not, ``ß`` may stand for ``ss``, and an accent may be
-one character with its letter or follow it. A folder is only probed where two names could be the same: that writes a
-temporary file.
+Systems differ, and so do folders of one system: case may be ignored, ``ß`` may equal ``ss``, and an accented letter may
+be one character or two. A folder is only probed if two names could be equal, because that writes a temporary file.
 """
 
 from __future__ import annotations
@@ -23,20 +22,21 @@ _COMPOSED = "\N{LATIN SMALL LETTER E WITH ACUTE}"
 
 
 _LONGEST_NAME = 200
-"""Bytes of a file's name in UTF-8. Systems allow 255, of which extension, number and armature name need some."""
+"""Maximum length of a file name in UTF-8 bytes. Systems allow 255, of which extension, number and armature name need
+some."""
 
 _DEVICES = re.compile(r"\A(con|conin\$|conout\$|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=\s*(\.|$))", re.IGNORECASE)
 """Names that Windows reserves for devices, with any extension."""
 
 
 def file_name(name: str) -> str:
-    """Return a name, without extension, as one that every system accepts for a file."""
+    """Convert a name, without extension, to a file name that is valid on every system."""
     plain = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).encode("utf-8", "replace")[:_LONGEST_NAME]
     return _DEVICES.sub(r"\1_", plain.decode("utf-8", "ignore").rstrip(" .")) or "_"
 
 
 def distinct_file_names(names: Iterable[str]) -> list[str]:
-    """Return :func:`file_name` of each name, with numbers where any system would take two for the same."""
+    """Return :func:`file_name` of each name, with numbers for names that some system would treat as equal."""
     result: list[str] = []
     taken: set[str] = set()
     for given in names:
@@ -58,10 +58,10 @@ class NameRules:
     folds_sharp_s: bool = True
     """Case is ignored by the full rules of Unicode, under which ``ß`` equals ``ss``."""
     ignores_composition: bool = True
-    """A letter with its accent as one character equals both as two."""
+    """An accented letter as one character equals the same letter as two characters."""
 
     def key(self, name: str) -> str:
-        """Return a text that is equal for names which the folder takes for the same."""
+        """Return a key that is equal for names that the folder treats as equal."""
         if name.isascii():
             return name.lower() if self.ignores_case else name
         if self.ignores_composition:
@@ -72,7 +72,7 @@ class NameRules:
 
 
 CAUTIOUS = NameRules()
-"""Under these, names are the same if any known system takes them for the same."""
+"""Rules under which names are equal if any known system treats them as equal."""
 
 
 def _fold_one(character: str) -> str:
@@ -81,15 +81,15 @@ def _fold_one(character: str) -> str:
 
 
 def cautious_key(name: str) -> str:
-    """Return a text that is equal for names which any known system takes for the same."""
+    """Return a key that is equal for names that any known system treats as equal."""
     return CAUTIOUS.key(name)
 
 
 @functools.lru_cache(1024)
 def rules_of(folder: str) -> NameRules:
-    """Return how a folder compares names; of one that is not there, how its nearest parent does.
+    """Return how a folder compares names; for a folder that does not exist, how its nearest existing parent does.
 
-    The answer is kept for the life of the process. A folder that cannot be written to gets the cautious rules.
+    Results are cached for the life of the process. Folders without write permission get the cautious rules.
     """
     while not os.path.isdir(folder):
         parent = os.path.dirname(folder)
@@ -111,7 +111,7 @@ def _rules_by(name: str, finds: Callable[[str], bool]) -> NameRules:
     name:
         Name of a file in the folder, with ``ß`` and a composed accent.
     finds:
-        Whether the folder has a file of a name.
+        Returns whether the folder has a file with a given name.
     """
     return NameRules(
         ignores_case=finds(name.replace(_PROBE, _PROBE.upper())),
@@ -121,13 +121,13 @@ def _rules_by(name: str, finds: Callable[[str], bool]) -> NameRules:
 
 
 class PathTable(Generic[_Value]):
-    """Values by the paths of files, which are found under every spelling that their folder takes for the same."""
+    """Values by file path, found under every spelling that the folder treats as equal."""
 
     def __init__(self) -> None:
         self._entries: dict[str, list[tuple[str, _Value]]] = {}
 
     def find(self, path: str | os.PathLike[str]) -> _Value | None:
-        """Return the value of the first file that the path could be; None if there is none."""
+        """Return the value of the first file that the path can refer to, or None."""
         text = os.path.realpath(path)
         for known, value in self._entries.get(cautious_key(text), ()):
             if known == text:
@@ -138,6 +138,6 @@ class PathTable(Generic[_Value]):
         return None
 
     def add(self, path: str | os.PathLike[str], value: _Value) -> None:
-        """Add a file; one that is there already keeps its value."""
+        """Add a file; if it already exists, its value is kept."""
         text = os.path.realpath(path)
         self._entries.setdefault(cautious_key(text), []).append((text, value))

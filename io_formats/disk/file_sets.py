@@ -1,9 +1,9 @@
-"""Several files put in place together.
+"""Replace several files together.
 
-All are written to a folder of their own beside where they belong, flushed, and renamed one after the other, the chosen
-file last: a set whose chosen file is new is whole. Each file is, at any moment, the old one or the new one. The folder
-holds a plan of the renaming while that goes on; a plan whose process is gone tells the next export that the last one
-was interrupted, and what has not left the folder is what had not been renamed.
+All files are written to a staging folder beside their targets, flushed, and renamed one after the other, the chosen
+file last: if the chosen file is new, the set is complete. Each file is, at any moment, the old one or the new one. The
+folder holds a plan of the renaming while that is in progress. From a plan whose process has ended, the next export
+knows that the last one was interrupted; files still in the folder were not renamed.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ from .locks import lock
 
 _PLAN = "plan.json"
 _UNPLANNED_AGE = 60.0
-"""Seconds after which a folder without a plan belongs to nobody: its process makes both in one breath."""
+"""Age after which a staging folder without a plan counts as abandoned, in seconds. The folder and its plan are created
+immediately after each other."""
 
 
 def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
-    """Put the files of a set in place, the last as ``path``, the others beside it; return what to tell the user.
+    """Replace the files of a set, the last one as ``path``, the others beside it; return the texts for the user.
 
     Raises
     ------
     ExportError
-        The system refuses; what was there is as it was, or the text names what is not.
+        The operating system reports an error. The old files are restored, or the text names those that are not.
     """
     path = Path(path)
     try:
@@ -70,14 +71,14 @@ def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
 
 
 def remove_abandoned(folder: Path) -> bool:
-    """Remove the folder that a killed export of a set left; tell whether it is gone now.
+    """Remove the staging folder of a killed export; return whether it no longer exists.
 
-    One that a living process writes stays, and so does a folder of that kind of name that is none of these.
+    A folder that a running process uses is kept, and so is a folder of another program with a similar name.
     """
     try:
         if not (folder / _PLAN).exists():
             if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:
-                folder.rmdir()  # the plan comes before anything else, so it is empty
+                folder.rmdir()  # the plan is written first, so the folder is empty
         elif (found := _interrupted(folder)) is not None:
             found.remove()
     except (OSError, ValueError, TypeError, KeyError):
@@ -87,14 +88,14 @@ def remove_abandoned(folder: Path) -> bool:
 
 @dataclass
 class _Member:
-    """A file on its way."""
+    """A file of a set that is being written."""
 
     name: str
     place: Path
-    """Where it belongs, behind links."""
+    """Its target, with links resolved."""
     staged: Path
     kept: Path | None = None
-    """What was at ``place``, for the case that a later member cannot be renamed."""
+    """The previous content of ``place``, to be restored if a later member cannot be renamed."""
 
 
 def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
@@ -125,7 +126,7 @@ def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
                 _rename(members)
             finally:
                 plan.seek(0)
-                plan.truncate()  # nothing is left to tell the next export
+                plan.truncate()  # there is nothing left to report to the next export
         _flush_folder(path.parent)
     finally:
         for member in members:
@@ -135,12 +136,12 @@ def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
 
 
 def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
-    """Return where each output belongs; extensions follow the chosen file's in case, as programs that look for them do.
+    """Return the target of each output; extensions follow the case of the chosen file's, as programs expect.
 
     Raises
     ------
     ExportError
-        A folder is in the way, or two are the same file.
+        A folder has the name, or two targets are the same file.
     """
     usual = Path(outputs[-1].name).suffix
     places: list[Path] = []
@@ -154,10 +155,10 @@ def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
     taken: set[str] = set()
     for place in places:
         if place.is_dir():
-            raise ExportError(f"{place}: the file cannot be written: a folder has its name")
+            raise ExportError(f"{place}: the file cannot be written: a folder has this name")
         key = cautious_key(str(place))
         if key in taken:
-            raise ExportError(f"{place}: the files cannot be written: two of them would be this one")
+            raise ExportError(f"{place}: the files cannot be written: two of them have this name")
         taken.add(key)
     return places
 
@@ -171,7 +172,7 @@ def _are_same(source: Path, place: Path) -> bool:
 
 
 def _staged_path(folder: Path, number: int, place: Path) -> Path:
-    """Return where a member is written: in the folder, or beside the file that a link leads to, to be renamed there."""
+    """Return where a member is written: in the folder, or beside the target of a link, for renaming there."""
     if place.parent == folder.parent:
         return folder / str(number)
     handle, name = temporary_file(place)
@@ -199,9 +200,9 @@ def _stage(output: OutputFile, member: _Member, modified: float | None) -> None:
 
 
 def _keep(member: _Member, kept: Path) -> None:
-    """Keep the old file reachable: by a second name, which costs nothing, where the disk has such.
+    """Preserve the old file: by a hard link if the disk supports it, otherwise as a copy.
 
-    On Windows a read-only file is copied: its second name could only be removed by making both writable.
+    On Windows a read-only file is copied: its hard link could only be removed by making both writable.
     """
     if not member.place.exists():
         return
@@ -215,7 +216,7 @@ def _keep(member: _Member, kept: Path) -> None:
 
 
 def _rename(members: Sequence[_Member]) -> None:
-    """Rename all members; where the system refuses one, take back those before it."""
+    """Rename all members; if one fails, restore those before it."""
     done: list[_Member] = []
     try:
         for member in members:
@@ -226,17 +227,19 @@ def _rename(members: Sequence[_Member]) -> None:
         if not isinstance(problem, OSError):
             raise
         text = f"{members[len(done)].place}: the file cannot be written: {refusal(problem)}"
-        raise ExportError(text + (f"; of the same set, new already: {', '.join(stuck)}" if stuck else "")) from None
+        raise ExportError(
+            text + (f"; files of the set that are already replaced: {', '.join(stuck)}" if stuck else "")
+        ) from None
 
 
 def _take_back(member: _Member) -> bool:
-    """Put the old file back, or take away what was not there; tell whether that went well."""
+    """Restore the old file, or remove the new one if there was none; return whether that succeeded."""
     try:
         if member.kept is None:
             remove_file(member.place)
         elif member.place.parent == member.kept.parent.parent:
             rename_over(member.kept, member.place)
-        else:  # behind a link, maybe on another disk
+        else:  # behind a link, possibly on another disk
             replace_file(member.place, member.kept.read_bytes())
     except (OSError, ExportError):
         return False
@@ -245,22 +248,22 @@ def _take_back(member: _Member) -> bool:
 
 @dataclass
 class _Interrupted:
-    """What an export left that was killed."""
+    """The remains of a killed export."""
 
     folder: Path
     chosen: str
     done: list[str]
     """Members that were renamed."""
     older: list[str]
-    """Members that were not renamed, before which there were files of their names."""
+    """Members that were not renamed; old files with their names exist."""
     absent: list[str]
-    """Members that were not renamed, and are not there."""
+    """Members that were not renamed and do not exist."""
     staged: list[Path]
-    """What was written of them."""
+    """Written files of these members."""
 
     def described(self, written: set[str]) -> str:
-        """Say which files were of the interrupted export, and which of all were not replaced now."""
-        if not self.done or not self.staged:  # nothing was changed, or everything
+        """Describe which files are from the interrupted export, and which were not replaced now."""
+        if not self.done or not self.staged:  # nothing or everything was changed
             return ""
         states = ((self.done, "from it"), (self.older, "older"), (self.absent, "missing"))
         what = "; ".join(f"{word}: {', '.join(names)}" for names, word in states if names)
@@ -271,14 +274,14 @@ class _Interrupted:
     def remove(self) -> None:
         for path in self.staged:
             if path.suffix != ".part":
-                continue  # goes with the folder
+                continue  # removed with the folder
             with contextlib.suppress(OSError):
                 remove_file(path)
         remove_folder(self.folder)
 
 
 def _interrupted_sets(path: Path) -> list[_Interrupted]:
-    """Find what killed exports of this chosen file left; folders that a living process writes are left alone."""
+    """Find the remains of killed exports of this chosen file; folders that a running process uses are ignored."""
     # Version 0.1.0 wrote no mark into the name.
     # Version 0.1.0 used the second prefix.
     prefixes = "|".join(map(re.escape, (temporary_prefix(path), f".{path.name[:50]}.")))
@@ -287,7 +290,7 @@ def _interrupted_sets(path: Path) -> list[_Interrupted]:
     try:
         folders = sorted(entry.path for entry in os.scandir(path.parent) if pattern.fullmatch(entry.name))
     except OSError:
-        return []  # who may not list the folder is told so by the writing, if it matters
+        return []  # a missing permission to list the folder is reported when writing, if it matters
     for folder in map(Path, folders):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             if folder.is_dir() and (interrupted := _interrupted(folder, path.name)) is not None:
@@ -299,7 +302,7 @@ def _interrupted(folder: Path, chosen: str = "") -> _Interrupted | None:
     plan = folder / _PLAN
     if not plan.exists():
         if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:
-            folder.rmdir()  # empty, because the plan is made before anything else; otherwise of another program
+            folder.rmdir()  # empty, because the plan is written first; otherwise of another program
         return None
     with plan.open("r+", encoding="utf-8") as stream:
         if not lock(stream):
@@ -320,7 +323,7 @@ def _interrupted(folder: Path, chosen: str = "") -> _Interrupted | None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Have the system write down the names in a folder, where it can."""
+    """Flush the entries of a folder to disk, if the system supports it."""
     if sys.platform == "win32":
         return
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Files held by one process at a time; the system lets go of them when it ends, however it ends."""
+"""Lock files, held by one process at a time; the operating system releases them when the process ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO, Any
 from .atomic_write import remove_file
 
 _LOOKS = 100
-"""How often a file may be taken away while it is waited for."""
+"""Number of retries if the lock file is removed while waiting."""
 
 
 def lock(stream: IO[Any] | int) -> bool:
@@ -30,19 +30,19 @@ def lock(stream: IO[Any] | int) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     except OSError:
-        pass  # a disk without locks: two processes in the same place at the same time are not to be expected
+        pass  # a disk without locks: two processes are unlikely to use the same folder at the same time
     return True
 
 
 def hold(path: Path) -> IO[bytes] | None:
-    """Make a file that stands for a right and hold it; None: another process does.
+    """Create and lock a lock file. Return None if another process holds it.
 
-    Closing what is returned lets go. Who removes the file has to hold it: whoever was waiting for it then looks again.
+    Closing the returned stream releases the lock. Only the holder may remove the file; a waiting process then retries.
 
     Raises
     ------
     OSError
-        The file cannot be made.
+        The file cannot be created.
     """
     for _ in range(_LOOKS):
         stream = path.open("ab")
@@ -61,9 +61,9 @@ def hold(path: Path) -> IO[bytes] | None:
 
 
 def remove(path: Path, held: IO[bytes]) -> None:
-    """Let go of a file that stands for a right, and take it away."""
+    """Release a lock and remove its file."""
     if sys.platform == "win32":
-        held.close()  # no open file can be removed there
+        held.close()  # an open file cannot be removed there
     with contextlib.suppress(OSError):
         remove_file(path)
     held.close()

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..core.errors import FormatError
 
 SIZE_LIMIT = 256 * 2**20
-"""Bytes that are read of a FIFO or device."""
+"""Maximum number of bytes read from a FIFO or device."""
 SILENCE_LIMIT = 30.0
 """Seconds to wait for the first bytes, and for each further block."""
 _BLOCK = 2**20
@@ -32,9 +32,9 @@ _KINDS = {
 
 
 def special_kind(path: str | os.PathLike[str]) -> str:
-    """Return what a path leads to if that is neither a regular file nor a folder; an empty string otherwise.
+    """Return the kind of a path that is neither a regular file nor a folder, otherwise an empty string.
 
-    A missing file, or one that the system refuses to look at, gives an empty string too.
+    A missing or inaccessible file also gives an empty string.
     """
     try:
         return _KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "")
@@ -43,7 +43,7 @@ def special_kind(path: str | os.PathLike[str]) -> str:
 
 
 def require_regular(path: str | os.PathLike[str]) -> None:
-    """Raise a FormatError if a path leads to a FIFO, device or socket: Blender would wait for it without end."""
+    """Raise FormatError for a FIFO, device or socket, for which Blender would wait forever."""
     if kind := special_kind(path):
         raise FormatError(f"This is a {kind}, and Blender reads regular files only", file=str(path))
 
@@ -54,10 +54,10 @@ def read_special(path: str | os.PathLike[str]) -> bytes:
     Raises
     ------
     FormatError
-        It gives more than ``SIZE_LIMIT`` bytes, or none for ``SILENCE_LIMIT`` seconds. On Windows, which cannot wait
-        for such files with a timeout, always.
+        It supplies more than ``SIZE_LIMIT`` bytes, or no data for ``SILENCE_LIMIT`` seconds. Always on Windows, which
+        cannot wait for such files with a timeout.
     OSError
-        The system refuses.
+        The operating system reports an error.
     """
     kind = special_kind(path) or "special file"
     if sys.platform == "win32":

@@ -1,4 +1,4 @@
-"""Handedness, up axis and winding: the one place that turns a format's space into Blender's."""
+"""Conversion of handedness, up axis and winding between a format's space and Blender's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy.typing as npt
 class Basis:
     """A signed permutation of axes, from a file's space to Blender's (right-handed, Z up).
 
-    ``order`` names, for x, y and z of Blender, the file's axis (0, 1, 2); ``signs`` its sign. All
-    methods work both ways: ``basis.inverse`` is the way back to the file.
+    ``order`` is, for x, y and z in Blender, the file's axis (0, 1, 2); ``signs`` is its sign. ``basis.inverse``
+    converts back to the file's space with the same methods.
     """
 
     order: tuple[int, int, int]
@@ -36,9 +36,9 @@ class Basis:
         return bool(np.linalg.det(permutation) < 0)
 
     def vectors(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
-        """Map points, normals or directions, (…, 3) or more columns; further columns are kept."""
+        """Convert points, normals or directions, (…, 3) or more columns; further columns are copied."""
         mapped = np.empty(values.shape, np.float32)
-        with np.errstate(invalid="ignore"):  # a signalling NaN
+        with np.errstate(invalid="ignore"):  # signalling NaN
             for target, (source, sign) in enumerate(zip(self.order, self.signs, strict=True)):
                 # Not np.negative: NumPy 2.4 writes wrong values with some strides.
                 np.multiply(values[..., source], np.float32(sign), out=mapped[..., target], casting="same_kind")
@@ -46,29 +46,29 @@ class Basis:
         return mapped
 
     def scales(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
-        """Map scale factors (…, 3): axes change places, signs stay."""
+        """Convert scale factors (…, 3): axes are permuted, signs are kept."""
         return np.ascontiguousarray(values[..., list(self.order)], np.float32)
 
     def quaternions_from_xyzw(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
-        """Map file quaternions (…, 4; x, y, z, w) to Blender's (w, x, y, z)."""
+        """Convert file quaternions (…, 4; x, y, z, w) to Blender's (w, x, y, z)."""
         mapped = np.empty(values.shape, np.float32)
         mapped[..., 0] = values[..., 3]
         mapped[..., 1:] = self._turn_axes(values[..., :3])
         return mapped
 
     def quaternions_to_xyzw(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
-        """Map quaternions (…, 4; w, x, y, z) of this basis' source space to (x, y, z, w) of its target."""
+        """Convert quaternions (…, 4; w, x, y, z) of this basis' source space to (x, y, z, w) of its target."""
         mapped = np.empty(values.shape, np.float32)
         mapped[..., 3] = values[..., 0]
         mapped[..., :3] = self._turn_axes(values[..., 1:])
         return mapped
 
     def _turn_axes(self, axes: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
-        """Map rotation axes; a mirrored basis turns the other way round."""
+        """Convert rotation axes; a mirrored basis reverses the direction of rotation."""
         turned = self.vectors(axes)
         return turned * np.float32(-1) if self.mirrors else turned
 
 
 def flip_winding(corners: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Reverse the corners of every triangle: (C,) values a corner, (a, b, c) becomes (c, b, a)."""
+    """Reverse the corners of every triangle: of (C,) values, (a, b, c) becomes (c, b, a)."""
     return np.ascontiguousarray(corners.reshape(-1, 3)[:, ::-1]).reshape(-1)

@@ -1,4 +1,4 @@
-"""How triangles hang together: parts that nothing joins, open edges, points that stand in one place."""
+"""Connectivity of triangles: loose parts, open edges, points at equal positions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .submeshes import pool
 from .vertices import drop_repeated_corners, weld_map
 
 _FOLDED = -0.999
-"""Cosine between the normals of two triangles that lie back to back: the two sides of a cloth, not its surface."""
+"""Cosine between the normals of two triangles that are back to back, such as the two sides of a cloth."""
 
 _Indices = npt.NDArray[np.intp]
 
 
 def labels(count: int, one: npt.NDArray[np.integer], other: npt.NDArray[np.integer]) -> _Indices:
-    """Return for each of ``count`` things the least number of those it is joined with, (count,).
+    """Return the smallest index of the connected component of each of ``count`` items, (count,).
 
-    ``one`` and ``other`` (n,) name the pairs that are joined.
+    ``one`` and ``other`` (n,) are the pairs of connected items.
     """
     label = np.arange(count)
     one, other = np.asarray(one), np.asarray(other)
@@ -32,7 +32,7 @@ def labels(count: int, one: npt.NDArray[np.integer], other: npt.NDArray[np.integ
             break
         one, other, of_one, of_other = one[apart], other[apart], of_one[apart], of_other[apart]
         np.minimum.at(label, np.maximum(of_one, of_other), np.minimum(of_one, of_other))
-        while True:  # each follows its label's label, twice as far with each pass
+        while True:  # replace each label by its label's label, which doubles the distance with each pass
             further = label[label]
             if np.array_equal(further, label):
                 break
@@ -41,14 +41,14 @@ def labels(count: int, one: npt.NDArray[np.integer], other: npt.NDArray[np.integ
 
 
 def places(points: npt.NDArray[np.floating]) -> IntArray:
-    """Number the places where points (P, 3) stand, from 0 in order of first appearance: (P,) int32."""
+    """Number the different positions of points (P, 3) in order of first appearance: (P,) int32."""
     return weld_map([points])[0]
 
 
 def parts(mesh: Mesh) -> IntArray:
-    """Return for each triangle the number of its loose part, (T,) int32 from 0.
+    """Return the number of the loose part of each triangle, (T,) int32 from 0.
 
-    Triangles belong together where they share a point, or points that stand in one place.
+    Triangles are connected if they share a point, or points at equal positions.
     """
     triangles = places(mesh.points)[mesh.corner_point].reshape(-1, 3)
     if not len(triangles):
@@ -60,7 +60,7 @@ def parts(mesh: Mesh) -> IntArray:
 
 
 def open_points(corner_point: IntArray, count: int) -> npt.NDArray[np.bool_]:
-    """Tell of each of ``count`` points whether an edge ends there that only one triangle has, (count,)."""
+    """Return which of ``count`` points are on an edge with only one triangle, (count,)."""
     start, end = _edges(corner_point)
     key, uses = np.unique(_keys(start, end, count), return_counts=True)
     border = key[uses == 1]
@@ -71,11 +71,11 @@ def open_points(corner_point: IntArray, count: int) -> npt.NDArray[np.bool_]:
 
 
 def sewn(mesh: Mesh) -> Mesh:
-    """Return a mesh whose points are joined along edges that two triangles share in place, unused points left out.
+    """Return a mesh whose points are welded along edges that two triangles share by position, without unused points.
 
-    So the seams of UVs and normals, where files part vertices, are no open edges. The sides of a cloth that lie back
-    to back stay apart, and so do parts that merely touch. Where joined points differ in weights, the first has its
-    way; shape keys are left out.
+    Thus seams of UVs and normals, at which files split vertices, do not count as open edges. Back-to-back sides of a
+    cloth stay separate, and so do parts that only touch. If welded points differ in weights, those of the first are
+    used. Shape keys are removed.
     """
     mesh = replace(mesh, shape_keys=[])
     place = places(mesh.points)
@@ -120,12 +120,12 @@ def sewn(mesh: Mesh) -> Mesh:
 
 
 def _edges(corner_point: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the first and the second point of the edge that begins at each corner, (C,)."""
+    """Return the first and second point of the edge that starts at each corner, (C,)."""
     following: IntArray = np.roll(corner_point.reshape(-1, 3), -1, axis=1).reshape(-1)
     return corner_point, following
 
 
 def _keys(one: IntArray, other: IntArray, count: int) -> npt.NDArray[np.int64]:
-    """Return a number for each edge, whichever way it goes."""
+    """Return a key for each edge, independent of its direction."""
     low = np.minimum(one, other).astype(np.int64)
     return low * count + np.maximum(one, other)

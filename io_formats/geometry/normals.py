@@ -1,4 +1,4 @@
-"""Normals computed from triangles, to mend those of damaged or careless files."""
+"""Normals computed from triangles, to replace invalid ones in files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .vectors import cross
 FloatArray = npt.NDArray[np.float32]
 
 _MOST_CHECKED = 100_000
-"""Triangles whose normals are looked at to tell whether a mesh's normals point backwards."""
+"""Maximum number of triangles sampled for detecting inverted normals."""
 
 
 def face_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> FloatArray:
-    """Return the normals of triangles, (T, 3) float32, as long as twice their area."""
+    """Return the normals of triangles, (T, 3) float32, with twice the area as length."""
     triangles = points[corner_point].reshape(-1, 3, 3)
     with np.errstate(over="ignore", invalid="ignore"):
         normals = cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
@@ -23,7 +23,7 @@ def face_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> Flo
 
 
 def vertex_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> FloatArray:
-    """Return area-weighted unit normals of points, (P, 3) float32; (0, 0, 1) where no area meets."""
+    """Return area-weighted unit normals of points, (P, 3) float32; (0, 0, 1) for points without area."""
     faces = np.nan_to_num(face_normals(points, corner_point))
     total = np.empty((len(points), 3))
     for axis in range(3):
@@ -37,7 +37,7 @@ def vertex_normals(points: FloatArray, corner_point: npt.NDArray[np.int32]) -> F
 
 
 def unit(vectors: FloatArray) -> FloatArray:
-    """Return the vectors (n, 3) scaled to length 1; zero ones stay zero."""
+    """Return the vectors (n, 3) normalised; zero vectors stay zero."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         if np.all(np.abs(length - 1) < 1e-6):
@@ -47,9 +47,9 @@ def unit(vectors: FloatArray) -> FloatArray:
 
 
 def repair(normals: FloatArray, points: FloatArray, corner_point: npt.NDArray[np.int32]) -> tuple[FloatArray, int]:
-    """Return unit normals a point, (P, 3) float32, and how many had to be computed from the triangles.
+    """Return unit normals of points, (P, 3) float32, and the number of those computed from the triangles.
 
-    Zero, infinite and not-a-number normals, and those too long to have a length, are replaced.
+    Zero, NaN, infinite and extremely long normals are replaced.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         squared = np.einsum("ij,ij->i", normals, normals)
@@ -63,7 +63,7 @@ def repair(normals: FloatArray, points: FloatArray, corner_point: npt.NDArray[np
 
 
 def share_backwards(mesh: Mesh) -> float:
-    """Return which share of a mesh's corner normals points away from its face."""
+    """Return the share of a mesh's corner normals that point away from the front of their face."""
     if mesh.normal is None or not mesh.triangle_count:
         return 0.0
     step = max(1, mesh.triangle_count // _MOST_CHECKED)

@@ -12,7 +12,7 @@ AnyFloats = TypeVar("AnyFloats", bound=npt.NDArray[np.floating])
 
 
 def unit_quaternions(values: FloatArray) -> tuple[FloatArray, int]:
-    """Return unit quaternions, no rotation for zero ones, and how many were not unit."""
+    """Return unit quaternions, the identity for zero ones, and the number of those that were not of unit length."""
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.linalg.norm(values.astype(np.float64), axis=1)
     broken = ~((length > 1e-12) & np.isfinite(length))
@@ -25,12 +25,12 @@ def unit_quaternions(values: FloatArray) -> tuple[FloatArray, int]:
 
 
 def continuous(rotations: AnyFloats) -> AnyFloats:
-    """Choose the sign of each quaternion (n, 4) nearest to the one before it, so that curves do not jump."""
+    """Choose the sign of each quaternion (n, 4) nearest to the previous one, so that curves are continuous."""
     return continuous_components(rotations.T).T
 
 
 def continuous_components(rotations: AnyFloats) -> AnyFloats:
-    """Choose signs as ``continuous`` does, along the last axis of quaternions (4, …, n)."""
+    """Choose signs like ``continuous``, along the last axis of quaternions (4, …, n)."""
     before, after = rotations[..., :-1], rotations[..., 1:]
     product = before[0] * after[0]
     for number in (1, 2, 3):
@@ -50,7 +50,7 @@ def matrices_to_quaternions(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np
 
 def components_to_quaternions(m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return unit quaternions (4, …; w, x, y, z) of rotation matrices (3, 3, …), w >= 0."""
-    # 4 w q: exact enough unless w is small, that is for angles of less than 120 degrees.
+    # 4 w q: sufficiently exact unless w is small, i.e. for angles below 120 degrees.
     found = np.empty((4, *m.shape[2:]))
     np.add(m[0, 0] + m[1, 1] + m[2, 2], 1, out=found[0])
     for number, (row, column) in enumerate(((2, 1), (0, 2), (1, 0)), 1):
@@ -65,7 +65,7 @@ def components_to_quaternions(m: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
 def _by_largest_component(m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return quaternions (4, n) of any length, w >= 0, of rotation matrices (3, 3, n)."""
     signs = np.array(((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)))
-    # Row i of the table is 4 q_i q; the row with the largest diagonal divides best.
+    # Row i of the table is 4 q_i q; the row with the largest diagonal element is the most accurate.
     table = np.empty((4, 4, m.shape[2]))
     for i in range(4):
         table[i, i] = 1 + signs[i] @ m[(0, 1, 2), (0, 1, 2)]
@@ -80,7 +80,7 @@ def _by_largest_component(m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
 
 
 def rotated_xyzw(rotations: FloatArray, vector: tuple[float, float, float]) -> FloatArray:
-    """Turn one vector by quaternions (…, 4) stored as (x, y, z, w), unit or not; return (…, 3)."""
+    """Rotate a vector by quaternions (…, 4) stored as (x, y, z, w), not necessarily of unit length; return (…, 3)."""
     length = np.linalg.norm(rotations.astype(np.float64), axis=-1, keepdims=True)
     unit = rotations / np.where(length > 0, length, 1)
     axis, w = unit[..., :3], unit[..., 3:]

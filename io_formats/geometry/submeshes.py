@@ -1,4 +1,4 @@
-"""Parts of a mesh: the points and values that some of its triangles use, in arrays of their own."""
+"""Submeshes: the points and values that some triangles of a mesh use, in separate arrays."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..core.scene import IntArray, Layer, Mesh
 
 @dataclass
 class Pool:
-    """What an index uses of an array, in the array's order."""
+    """The rows of an array that an index uses, in the order of the array."""
 
     chosen: slice | npt.NDArray[np.intp]
-    """Picks the used rows: ``rows[chosen]``; a slice where nothing between the first and the last is unused."""
+    """Selects the used rows: ``rows[chosen]``; a slice if there are no unused rows between the first and the last."""
     index: IntArray
-    """The given index, counted in the rows picked."""
+    """The given index, relative to the selected rows."""
     count: int
-    """How many rows are used."""
+    """Number of used rows."""
 
 
 def pool(index: IntArray) -> Pool:
-    """Find the rows that ``index`` (C,) uses, and the same index into those alone."""
+    """Find the rows that ``index`` (C,) uses, and return the index relative to them."""
     if not len(index):
         return Pool(slice(0, 0), index, 0)
     first, last = int(index.min()), int(index.max())
     span = last + 1 - first
     if span > 8 * len(index):
-        # A few triangles with points all over a large mesh: nothing as long as the mesh is worth making.
+        # For a few triangles of a large mesh, avoid arrays of the size of the mesh.
         used, place = np.unique(index, return_inverse=True)
         return Pool(used.astype(np.intp), place.reshape(-1).astype(np.int32), len(used))
     moved = index - np.int32(first) if first else index
@@ -45,7 +45,7 @@ def pool(index: IntArray) -> Pool:
 
 
 def shared_index(layers: Iterable[Layer]) -> IntArray | None:
-    """Return the index that all the layers share, with as many values each; None where there is none."""
+    """Return the index that all layers share, with equal numbers of values, or None."""
     found: IntArray | None = None
     count = 0
     for layer in layers:
@@ -59,9 +59,9 @@ def shared_index(layers: Iterable[Layer]) -> IntArray | None:
 
 
 def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
-    """Return the triangles of some material slots as a mesh of its own, with those slots in the given order.
+    """Return the triangles of some material slots as a separate mesh, with these slots in the given order.
 
-    Points and shared values that no triangle of the slots uses are left out.
+    Points and shared values that these triangles do not use are removed.
     """
     place = np.full(max(len(mesh.materials), len(mesh.surfaces), 1), -1, np.int32)
     place[slots] = np.arange(len(slots), dtype=np.int32)
@@ -94,9 +94,9 @@ def part_of_slots(mesh: Mesh, slots: list[int]) -> Mesh:
 
 
 def runs(triangles: IntArray, most_vertices: int, most_triangles: int | None = None) -> Iterator[slice]:
-    """Cut triangles (T, 3) into runs in their order, each with no more different vertices, and triangles, than that.
+    """Divide triangles (T, 3) into consecutive runs with at most this many different vertices and triangles.
 
-    As few runs as that order allows; at least one, be it empty.
+    The number of runs is minimal for that order; there is at least one run, which may be empty.
     """
     most = len(triangles) if most_triangles is None else most_triangles
     start = 0

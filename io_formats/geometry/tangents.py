@@ -1,9 +1,10 @@
-"""Tangents of split vertices, for conversions that Blender takes no part in.
+"""Tangents of split vertices, for conversions without Blender.
 
-In Blender, ``Mesh.calc_tangents`` (MikkTSpace) is used instead. Here it is done alike for whole meshes at a time:
-triangles give their corners the direction in which the first UV layer's u grows, laid into the plane of the corner's
-normal, and corners of a vertex count by their angle in that plane. Of triangles that show the UV layer from its front
-and from its back, which MikkTSpace keeps apart, those with the larger angles decide.
+With Blender, ``Mesh.calc_tangents`` (MikkTSpace) is used instead. This module processes whole meshes at a time: the
+tangent of a triangle's corner is the direction of increasing u of the first UV layer, projected into the plane of the
+corner's normal. Corners of a vertex are weighted by their angle in that plane. Triangles with mirrored UVs, which
+MikkTSpace keeps separate from the others, form a second group at each vertex; the group with the larger sum of angles
+is used.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def vertex_tangents(
         angle = _corner_angles(place, normal)
         corner_u = _across(along_u.repeat(3, axis=0), normal)
     angle[winding.repeat(3) == 0] = 0
-    # Triangles that show the layer's back go into a second half; the half with the larger angles is taken.
+    # At each vertex, separate triangles with mirrored UVs from the others; use the group whose corner angles have the
+    # larger sum.
     half = corner_vertex + np.where(winding < 0, count, 0).repeat(3)
     shares = np.bincount(half, weights=angle, minlength=2 * count).reshape(2, count)
     chosen = np.arange(count) + np.where(shares[1] > shares[0], count, 0)
@@ -60,7 +62,7 @@ def vertex_tangents(
 def uv_sides(corner_uv: FloatArray) -> npt.NDArray[np.int8]:
     """Return whether the triangle of each corner shows the front (1) or the back (-1) of the UV layer, (C,) int8.
 
-    0: it has no area there. ``corner_uv`` is (C, 2).
+    The value is 0 if it has no area there. ``corner_uv`` is (C, 2).
     """
     corner = corner_uv.reshape(-1, 3, 2)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -70,9 +72,9 @@ def uv_sides(corner_uv: FloatArray) -> npt.NDArray[np.int8]:
 
 
 def _corner_angles(place: FloatArray, normal: FloatArray) -> FloatArray:
-    """Return the angle at each corner, (C,), as seen along its normal; 0 where there is none.
+    """Return the angle at each corner in the plane of its normal, (C,); 0 if it is undefined.
 
-    ``place`` is (T, 3, 3), a row a corner, and ``normal`` (C, 3).
+    ``place`` (T, 3, 3) are the positions of the corners, ``normal`` is (C, 3).
     """
     one, other = (_across((place[:, order] - place).reshape(-1, 3), normal) for order in ([1, 2, 0], [2, 0, 1]))
     angles: FloatArray = np.nan_to_num(np.arccos(np.clip(np.einsum("ij,ij->i", one, other), -1, 1)))
@@ -80,7 +82,7 @@ def _corner_angles(place: FloatArray, normal: FloatArray) -> FloatArray:
 
 
 def _across(vectors: FloatArray, normal: FloatArray) -> FloatArray:
-    """Return vectors (C, 3) laid into the planes of normals, of unit length; 0 where nothing is left."""
+    """Project vectors (C, 3) into the planes of normals and normalise them; 0 if nothing remains."""
     flat: FloatArray = np.nan_to_num(vectors - normal * np.einsum("ij,ij->i", normal, vectors)[:, None])
     length = np.sqrt(np.einsum("ij,ij->i", flat, flat))
     flat /= np.where((length > 0) & (length < np.inf), length, np.inf)[:, None]
@@ -88,7 +90,7 @@ def _across(vectors: FloatArray, normal: FloatArray) -> FloatArray:
 
 
 def any_perpendicular(normals: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """Return for each unit normal (n, 3) one unit vector perpendicular to it."""
+    """Return a unit vector perpendicular to each unit normal (n, 3)."""
     helper = np.zeros((len(normals), 3))
     smallest = np.abs(normals).argmin(axis=1) if len(normals) else np.empty(0, np.intp)
     helper[np.arange(len(normals)), smallest] = 1.0
@@ -101,7 +103,7 @@ def any_perpendicular(normals: npt.NDArray[np.floating]) -> npt.NDArray[np.float
 def _sum_at(
     index: npt.NDArray[np.integer], per_corner: npt.NDArray[np.floating[Any]], count: int
 ) -> npt.NDArray[np.float64]:
-    """Add vectors of corners, (C, 3), up at what they belong to, (count, 3)."""
+    """Sum vectors of corners, (C, 3), by the given index: (count, 3)."""
     total = np.empty((count, 3))
     for axis in range(3):
         total[:, axis] = np.bincount(index, weights=per_corner[:, axis], minlength=count)

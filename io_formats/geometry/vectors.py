@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 
 def cross(one: npt.NDArray[np.floating[Any]], other: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
-    """Return the cross products of vectors (n, 3), to the bit those of ``numpy.cross``.
+    """Return the cross products of vectors (n, 3), bitwise equal to those of ``numpy.cross``.
 
-    That finds out first which axes hold the vectors, which takes longer than a small mesh's products.
+    ``numpy.cross`` first determines which axes hold the vectors, which takes longer than the products of a small mesh.
     """
     found = np.empty(one.shape, np.result_type(one, other))
     for axis, (second, third) in enumerate(((1, 2), (2, 0), (0, 1))):
@@ -21,7 +21,7 @@ def cross(one: npt.NDArray[np.floating[Any]], other: npt.NDArray[np.floating[Any
 
 
 def cofactors(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the cofactors of a (3, 3) matrix: what turns normals where the matrix turns points, but for the sign."""
+    """Return the cofactors of a (3, 3) matrix, which transform the normals of transformed points, up to the sign."""
     (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
     return np.array(
         (

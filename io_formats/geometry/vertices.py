@@ -1,4 +1,4 @@
-"""Corners <-> unique vertices: split on export, weld on import, and triangles Blender must not see."""
+"""Conversion between corners and unique vertices: split for export, weld for import; removal of invalid triangles."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy.typing as npt
 from ..core.scene import AnyArray, IntArray, Layer, Mesh
 
 _PASSES = 24
-"""Passes of the fast way of splitting; what is left after them (centres of huge fans) is sorted."""
+"""Passes of the fast splitting method; the remaining corners (centres of huge fans) are sorted."""
 _BLOCK = 1 << 14
-"""Corners compared at a time: the rows of both sides stay in the processor's cache."""
+"""Corners compared at a time, few enough that the rows of both sides stay in the processor's cache."""
 
 
 @dataclass
@@ -23,20 +23,23 @@ class Split:
     corner_vertex: IntArray
     """(C,) int32: the vertex of each corner."""
     vertex_corner: npt.NDArray[np.intp]
-    """(V,): one corner of each vertex, whose layer values are the vertex'."""
+    """(V,): a corner of each vertex, which supplies its layer values."""
 
 
 @dataclass
 class SplitKey:
-    """Values a corner, (C, k), that keep corners of a point apart where they differ by more than ``tolerance``."""
+    """Values of corners, (C, k).
+
+    Corners of a point whose values differ by more than ``tolerance`` are kept separate.
+    """
 
     values: AnyArray
     tolerance: float = 0.0
     any_will_do: npt.NDArray[np.bool_] | None = None
-    """(C,) corners whose values mean nothing, so that they agree with all others."""
+    """(C,) wildcard corners, which compare equal to any other."""
 
     def equal(self, one: npt.NDArray[np.intp] | slice, other: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        """Tell for each pair of corners whether their values agree."""
+        """Return whether the values agree for each pair of corners."""
         same = np.empty(len(other), bool)
         for start in range(0, len(other), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -47,8 +50,8 @@ class SplitKey:
         return same
 
     def _agree(self, first: AnyArray, second: AnyArray) -> npt.NDArray[np.bool_]:
-        """Tell which rows agree."""
-        # Of stored values nearly all agree to the bit, which the widest integers tell in the fewest comparisons.
+        """Return which rows agree."""
+        # Nearly all stored values agree exactly; comparing the widest possible integers takes the fewest operations.
         words, others = _as_words(first), _as_words(second)
         same: npt.NDArray[np.bool_] = words[:, 0] == others[:, 0]
         for column in range(1, words.shape[1]):
@@ -74,33 +77,33 @@ class SplitKey:
 
 
 def _as_words(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """View rows as the fewest integers that cover them, (n, w)."""
+    """View rows as the smallest number of integers that covers them, (n, w)."""
     rows = np.ascontiguousarray(values)
     width = rows.shape[1] * rows.dtype.itemsize
     return rows.view(next(f"u{size}" for size in (8, 4, 2, 1) if width % size == 0))
 
 
 def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) -> Split:
-    """Give corners of the same point and (nearly) the same layer values one vertex.
+    """Assign one vertex to all corners of the same point with (nearly) the same layer values.
 
-    Each point's first corner stands for it; corners that differ are compared with the first of
-    those left over, and so on: passes over ever fewer corners instead of a sort of all of them.
-    Vertices follow the order of the points, the further ones of each seam come after all points.
+    The first corner of each point represents it. Corners that differ from it are compared with the first of the
+    remaining ones, and so on: passes over fewer and fewer corners instead of sorting all of them. Vertices are in the
+    order of the points; the additional vertices of seams come after all points.
     """
     corners = len(corner_point)
     corner_vertex = np.empty(corners, np.int32)
-    stands_for = np.full(point_count, -1, np.intp)
-    stands_for[corner_point[::-1]] = np.arange(corners - 1, -1, -1)
+    representative = np.full(point_count, -1, np.intp)
+    representative[corner_point[::-1]] = np.arange(corners - 1, -1, -1)
     for key in keys:
-        if key.any_will_do is not None:  # a corner whose value means something speaks for its point
+        if key.any_will_do is not None:  # a corner that is not a wildcard represents its point
             meant = np.flatnonzero(~key.any_will_do)[::-1]
-            stands_for[corner_point[meant]] = meant
-    used = stands_for >= 0
+            representative[corner_point[meant]] = meant
+    used = representative >= 0
     vertex_of_point = np.cumsum(used, dtype=np.int32) - 1
-    vertex_corner = [stands_for[used]]
+    vertex_corner = [representative[used]]
     vertices = len(vertex_corner[0])
     keys = [key for key in keys if key.values.shape[1]]
-    first = stands_for[corner_point]
+    first = representative[corner_point]
     same = np.ones(corners, bool)
     for key in keys:
         same &= key.equal(slice(None), first)
@@ -116,20 +119,20 @@ def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) ->
             vertex_corner.append(representative)
             vertices += count
             break
-        stands_for[points[::-1]] = pending[::-1]
+        representative[points[::-1]] = pending[::-1]
         for key in keys:
             if key.any_will_do is not None:
                 meant = pending[~key.any_will_do[pending]][::-1]
-                stands_for[corner_point[meant]] = meant
-        leaders = pending[stands_for[points] == pending]
+                representative[corner_point[meant]] = meant
+        leaders = pending[representative[points] == pending]
         vertex_of_point[corner_point[leaders]] = np.arange(vertices, vertices + len(leaders), dtype=np.int32)
         vertices += len(leaders)
         vertex_corner.append(leaders)
         same = np.ones(len(pending), bool)
-        first = stands_for[points]
+        first = representative[points]
         for key in keys:
             same &= key.equal(pending, first)
-        same |= first == pending  # a leader is its own equal even where a value is no number
+        same |= first == pending  # a representative is equal to itself even if a value is NaN
         corner_vertex[pending[same]] = vertex_of_point[points[same]]
         pending = pending[~same]
     return Split(corner_vertex, np.concatenate(vertex_corner))
@@ -138,14 +141,14 @@ def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) ->
 def _sorted_groups(
     pending: npt.NDArray[np.intp], points: IntArray, keys: Sequence[SplitKey]
 ) -> tuple[IntArray, int, npt.NDArray[np.intp]]:
-    """Group corners by point and rounded values; return their group, the number of groups, and a corner of each."""
+    """Group corners by point and rounded values; return their groups, the number of groups, and a corner of each."""
     rows = points.astype(np.float64)[:, None]
     for key in sorted(keys, key=lambda key: key.any_will_do is not None):
         values = key.values[pending].astype(np.float64)
         if key.tolerance:
             values = np.rint(values / key.tolerance)
         if key.any_will_do is not None:
-            # A corner whose values mean nothing takes those of one that agrees with it in everything else.
+            # Wildcard corners get the values of a corner that agrees with them in everything else.
             _, group = np.unique(rows, axis=0, return_inverse=True)
             group = group.reshape(-1)
             wild = key.any_will_do[pending]
@@ -165,14 +168,14 @@ def _sorted_groups(
 
 
 TANGENT_TOLERANCE = 0.5
-"""About 30°: MikkTSpace gives the corners of one smooth vertex nearly the same tangent; other fans, others."""
+"""About 30°: MikkTSpace gives the corners of one smooth vertex nearly the same tangent, but not those of other fans."""
 
 
 def layer_keys(mesh: Mesh, tolerance: float) -> list[SplitKey]:
-    """Return the keys that part the corners of a mesh: its layers with more than a value a point.
+    """Return the keys that separate the corners of a mesh: its layers with more than one value for each point.
 
-    ``tolerance`` is that of normals, which come out of Blender's tangent space with an error; UVs,
-    colours and custom layers are what somebody stored, and are kept to the bit.
+    ``tolerance`` applies to normals, which have small errors after passing through Blender's tangent space; UVs,
+    colours and custom layers must agree exactly.
     """
     keys: list[SplitKey] = []
     for layer in mesh.layers():
@@ -188,7 +191,7 @@ def layer_keys(mesh: Mesh, tolerance: float) -> list[SplitKey]:
 
 
 def split_mesh(mesh: Mesh, tolerance: float) -> tuple[Mesh, Split]:
-    """Return a mesh with a point for each unique vertex, all layers on the points, and how it was split."""
+    """Return a mesh with a point for each unique vertex and all layers on the points, and the split."""
     found = split(mesh.corner_point, len(mesh.points), layer_keys(mesh, tolerance))
     corner = found.vertex_corner
     point = mesh.corner_point[corner]
@@ -211,7 +214,7 @@ def split_mesh(mesh: Mesh, tolerance: float) -> tuple[Mesh, Split]:
 
 
 def points_first(split_vertices: Split, corner_point: IntArray) -> Split:
-    """Reorder vertices by their points, so that those of the first points are the first vertices."""
+    """Reorder vertices by their points, so that the vertices of the first points come first."""
     order = np.argsort(corner_point[split_vertices.vertex_corner], kind="stable")
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
@@ -224,9 +227,9 @@ def weld_map(rows: Sequence[npt.NDArray[np.floating]]) -> tuple[IntArray, npt.ND
     Returns
     -------
     new_point:
-        (P,) int32, the welded point of each point, in order of first appearance.
+        (P,) int32, index of the welded point of each point, in order of first appearance.
     first:
-        (W,) the first point of each welded one.
+        (W,) index of the first point of each welded point.
     """
     count = len(rows[0])
     if not count:
@@ -243,7 +246,7 @@ def weld_map(rows: Sequence[npt.NDArray[np.floating]]) -> tuple[IntArray, npt.ND
     ordered = mixed[order]
     new_group = np.ones(count, bool)
     new_group[1:] = ordered[1:] != ordered[:-1]
-    # Equal hashes are no proof; unequal neighbours in a group part it, at worst leaving points unwelded.
+    # Equal hashes are not sufficient; different neighbours in a group divide it, so at worst points stay separate.
     for column in columns:
         values = column[order]
         new_group[1:] |= values[1:] != values[:-1]
@@ -258,10 +261,10 @@ def weld_map(rows: Sequence[npt.NDArray[np.floating]]) -> tuple[IntArray, npt.ND
 
 
 def weld(mesh: Mesh, tracks: Sequence[npt.NDArray[np.float32]] = ()) -> tuple[Mesh, npt.NDArray[np.intp]]:
-    """Join points at the same place that stay together in all shape keys and ``tracks`` (F, P, 3).
+    """Weld points at the same position that stay together in all shape keys and ``tracks`` (F, P, 3).
 
-    Returns the mesh over the joined points, its layers moved to the corners where joined points
-    differ in them, and for each new point the old one it was made of.
+    Return the welded mesh, with layers moved to the corners where welded points differ in them, and for each new point
+    the index of the original point.
     """
     moving = [track.transpose(1, 0, 2).reshape(len(mesh.points), -1) for track in tracks]
     moving += [key.points for key in mesh.shape_keys]
@@ -292,7 +295,7 @@ def weld(mesh: Mesh, tracks: Sequence[npt.NDArray[np.float32]] = ()) -> tuple[Me
 
 
 def shares_mirrored_vertices(mesh: Mesh) -> bool:
-    """Return whether triangles that the first UV layer mirrors share a point with others that it does not."""
+    """Return whether a triangle with mirrored UVs shares a point with a triangle that is not mirrored."""
     if not mesh.uvs or not len(mesh.corner_point):
         return False
     uv = mesh.uvs[0].at_corners(mesh.corner_point).reshape(-1, 3, 2)
@@ -307,7 +310,7 @@ def shares_mirrored_vertices(mesh: Mesh) -> bool:
 
 
 def drop_repeated_corners(mesh: Mesh) -> tuple[Mesh, int]:
-    """Leave out triangles that use a point twice, which crash Blender; return how many there were."""
+    """Remove triangles that use a point twice, which crash Blender; return their number."""
     triangles = mesh.corner_point.reshape(-1, 3)
     a, b, c = triangles[:, 0], triangles[:, 1], triangles[:, 2]
     repeated = (a == b) | (b == c) | (c == a)
@@ -333,7 +336,7 @@ def drop_repeated_corners(mesh: Mesh) -> tuple[Mesh, int]:
 
 
 def turn_triangles(mesh: Mesh) -> Mesh:
-    """Reverse the corners of every triangle, with the values that belong to them."""
+    """Reverse the corners of every triangle, together with their values."""
     order = np.arange(len(mesh.corner_point)).reshape(-1, 3)[:, ::-1].reshape(-1)
 
     def turn(layer: Layer) -> Layer:

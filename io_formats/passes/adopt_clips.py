@@ -1,4 +1,4 @@
-"""Animations of one scene onto a skeleton of another, by the names of bones."""
+"""Transfer animations of one scene to a skeleton of another, by the names of bones."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ..core.errors import ExportError
 from ..core.scene import Clip, Joint, Scene, Skeleton
 
 _SAME_BIND = 1e-4
-"""Bind transforms that differ by no more are the same."""
+"""Tolerance for comparing bind transforms."""
 _NAMED = 3
-"""Bones that a warning names before it says how many more there are."""
+"""Maximum number of bones named by a warning."""
 
 
 def adopt_clips(scene: Scene, other: Scene) -> list[str]:
-    """Give a scene the animations that another one has for bones; return what to tell the user.
+    """Add the bone animations of another scene to a scene; return the texts for the user.
 
-    Transforms of joints are local to their parents and full, so that they are taken as they are. Tracks of bones
-    that the scene's skeleton lacks are left out, and said; so are names that clips of the scene have already.
+    Transforms of joints are absolute and local to their parents, so they are used unchanged. Tracks of bones that the
+    scene's skeleton lacks are left out with a warning, and so are clips whose names the scene already has.
 
     Raises
     ------
     ExportError
-        The scene has no bones, the other has no animation of bones, or none of its bones is here.
+        The scene has no bones, the other scene has no bone animation, or they have no bones in common.
     """
     clips = [clip for clip in other.clips if clip.transforms or not clip.frame_count]
     if not clips or not other.skeletons:
@@ -45,7 +45,7 @@ def _adopt(scene: Scene, clips: Sequence[Clip], skeleton: Skeleton, number: int,
     if not where:
         raise ExportError(f"'{owner.name}' has no bone of '{skeleton.name}'")
     if skeleton.has_bind and _differ(skeleton, owner, where):
-        said.append(f"{skeleton.name}: its bones rest otherwise than those of '{owner.name}'; frames are as they were")
+        said.append(f"{skeleton.name}: its rest pose differs from that of '{owner.name}'; the frames were not changed")
     taken = {clip.name for clip in scene.clips}
     for clip in clips:
         if clip.name in taken:
@@ -62,9 +62,9 @@ def _adopt(scene: Scene, clips: Sequence[Clip], skeleton: Skeleton, number: int,
 
 
 def joint_map(joints: Sequence[Joint], known: Sequence[Joint]) -> dict[int, int]:
-    """Return for each joint, by index, that of the same name in another table.
+    """Return, by index, the joint with the same name in another table for each joint.
 
-    Names that stand several times meet in their order.
+    Repeated names are matched in order.
     """
     places: dict[str, list[int]] = {}
     for index, joint in enumerate(known):
@@ -81,7 +81,7 @@ def _skeleton_of(clip: Clip) -> int:
 
 
 def _differ(skeleton: Skeleton, owner: Skeleton, where: dict[int, int]) -> bool:
-    """Return whether bind transforms of joints that both have differ by more than rounding."""
+    """Return whether bind transforms of common joints differ by more than rounding."""
     return any(
         not _close(_numbers(skeleton.joints[mine]), _numbers(owner.joints[other])) for mine, other in where.items()
     )

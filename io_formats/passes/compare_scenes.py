@@ -1,4 +1,4 @@
-"""What differs between two scenes, in a few phrases: for the summary after a file was written again."""
+"""Describe the differences of two scenes in a few phrases, for the summary of a repeated export."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..core.scene import AnyArray, Clip, FloatArray, IntArray, Mesh, Node, Scene
 from ..geometry.vertices import weld_map
 
 _NORMAL, _UV, _COLOR, _WEIGHT = 0.05, 2e-3, 6e-3, 6e-3
-"""Largest differences that are taken for rounding: editable normals come back within 0.02, bytes within 1/255."""
+"""Largest differences attributed to rounding: editable normals differ by up to 0.02, bytes by 1/255."""
 
 _MOVED = 2e-5
-"""Distance along an axis, as a share of the mesh's size, up to which a vertex stays: files round to 16-bit steps."""
+"""Largest distance along an axis, as a share of the mesh's size, by which a vertex may move: files use 16-bit steps."""
 
 _MOST_NODES = 3
-"""Changed nodes that are described; the others are counted."""
+"""Maximum number of changed nodes that are described; the others are counted."""
 
 
 def differences(old: Scene, new: Scene) -> list[str]:
@@ -40,7 +40,7 @@ def differences(old: Scene, new: Scene) -> list[str]:
 
 
 def _members(one: str, many: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    """Yield what was added and removed; equal names count as often as they occur."""
+    """Yield the added and removed names; repeated names are counted as often as they occur."""
     added, removed = _without(new, old), _without(old, new)
     if added:
         yield f"{counted(len(added), one, many)} added ({listed(added)})"
@@ -64,7 +64,7 @@ def _joints(scene: Scene) -> list[str]:
 
 
 def _changed_nodes(old: Scene, new: Scene) -> Iterator[str]:
-    """Yield the differences of nodes that both scenes have, with the name where a scene has several nodes."""
+    """Yield the differences of nodes that both scenes have, with their name if a scene has several nodes."""
     before = {node.name: node for node in old.nodes}
     changed = [
         (node.name, texts) for node in new.nodes if node.name in before and (texts := _node(before[node.name], node))
@@ -90,9 +90,9 @@ def _node(old: Node, new: Node) -> list[str]:
 
 
 def _mesh(old: Mesh, new: Mesh) -> list[str]:
-    """Return the differences of two meshes, whatever the order of vertices and triangles in the files.
+    """Return the differences of two meshes, ignoring the order of vertices and triangles.
 
-    Vertices are counted by place, not as seams split them. Moved ones are counted where the triangles are the same.
+    Vertices are counted by position, not as split by seams. Moved vertices are counted if the triangles are the same.
     """
     found = list(_members("surface", "surfaces", _surfaces(old), _surfaces(new)))
     found += _members(
@@ -118,15 +118,15 @@ def _mesh(old: Mesh, new: Mesh) -> list[str]:
 
 @dataclass(frozen=True)
 class _Topology:
-    """Triangles by the places of their corners, numbered as they are first used."""
+    """Triangles by the positions of their corners, numbered by first use."""
 
     corners: IntArray
     points: FloatArray
-    """(n, 3) the places."""
+    """(n, 3) the positions."""
 
 
 def _topology(mesh: Mesh) -> _Topology:
-    points = mesh.points + np.float32(0)  # -0 is 0
+    points = mesh.points + np.float32(0)  # -0 becomes 0
     place, _first = weld_map([points])
     used, first, corners = np.unique(place[mesh.corner_point], return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -136,7 +136,7 @@ def _topology(mesh: Mesh) -> _Topology:
 
 
 def _triangle_changes(old: Mesh, new: Mesh) -> tuple[int, int]:
-    """Return how many triangles were added and removed; those with the same places are the same."""
+    """Return the numbers of added and removed triangles, compared by positions."""
     rows = [_triangle_rows(mesh) for mesh in (old, new)]
     _, number = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
     number = number.reshape(-1)
@@ -146,7 +146,7 @@ def _triangle_changes(old: Mesh, new: Mesh) -> tuple[int, int]:
 
 
 def _triangle_rows(mesh: Mesh) -> FloatArray:
-    """Return the coordinates of each triangle's corners, (T, 9), from its least corner on."""
+    """Return the coordinates of each triangle's corners, (T, 9), starting with its smallest corner."""
     corners = (mesh.points + np.float32(0))[mesh.corner_point].reshape(-1, 3, 3)
     start = np.zeros(len(corners), np.int64)
     rows = np.arange(len(corners))
@@ -161,7 +161,7 @@ def _triangle_rows(mesh: Mesh) -> FloatArray:
 
 
 def _changed_layers(old: Mesh, new: Mesh) -> Iterator[str]:
-    """Yield which layers of two meshes with the same triangles differ by more than a rounding in a file."""
+    """Yield the layers of two meshes with equal triangles that differ by more than rounding."""
     if _surfaces(old) == _surfaces(new) and not np.array_equal(old.material_index, new.material_index):
         yield "triangles assigned to other surfaces"
     for name, before, after, tolerance in (
@@ -183,7 +183,7 @@ def _changed_layers(old: Mesh, new: Mesh) -> Iterator[str]:
 
 
 def _weights(mesh: Mesh) -> FloatArray:
-    """Return the weights of each corner's vertex in falling order; which bones they are of is not compared."""
+    """Return the weights of each corner's vertex in descending order; the bones are not compared."""
     if mesh.joint_weights is None:
         return np.empty((0, 0), np.float32)
     weights: FloatArray = -np.sort(-mesh.joint_weights, axis=1)[mesh.corner_point]

@@ -1,4 +1,4 @@
-"""Node trees for formats without one: every mesh a root, in the space of the scene or with a place of its own."""
+"""Adapt node trees to formats without them: every mesh becomes a root, in scene space or with its own transform."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .lod import separate, without_level
 Matrix = npt.NDArray[np.float64]
 _IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 _ALIGNED = 1e-6
-"""Matrices that differ by less are the same: they come out of divisions."""
+"""Tolerance for comparing matrices that result from divisions."""
 
 
 def fit(scene: Scene, can: Capabilities, came_from: Capabilities | None = None) -> None:
-    """Bring the nodes of a scene into the shape that a format can hold.
+    """Convert the nodes of a scene to a structure that a format can hold.
 
-    Coarser levels of detail and physics shapes go where it holds none. For a format without node trees the rest is
-    flattened, or placed where each of its objects keeps a place. What is lost is said by
-    :func:`.capabilities.losses`, which has to be asked before.
+    Coarser levels of detail and physics shapes are removed if the format cannot hold them. For a format without node
+    trees, the rest is flattened, or placed if each of its objects has a transform. :func:`.capabilities.losses` must be
+    called before, to report what is lost.
 
     Parameters
     ----------
     came_from:
-        What the format of the file holds that the scene was read from; None: it came out of Blender.
+        Capabilities of the format of the imported file; None for a scene read from Blender.
     """
     _leave_out(
         scene,
@@ -39,7 +39,8 @@ def fit(scene: Scene, can: Capabilities, came_from: Capabilities | None = None) 
     )
     if can.placed_models:
         if came_from is not None and not came_from.placed_models:
-            # There, names of surfaces tell levels of detail apart; here, each is an object with the same materials.
+            # In the source format, names of surfaces mark levels of detail; here, each level is an object with the same
+            # materials.
             scene.nodes = _with_slots_of_finest(separate(scene).nodes)
         place(scene)
     elif not can.node_hierarchy:
@@ -47,7 +48,7 @@ def fit(scene: Scene, can: Capabilities, came_from: Capabilities | None = None) 
 
 
 def _with_slots_of_finest(nodes: Sequence[Node]) -> list[Node]:
-    """Name the materials of all levels of a model as those of the finest, without its level, in the same order."""
+    """Name the materials of all levels of a model like those of the finest, without level suffix, in the same order."""
     owners = [node.lod_of for node in nodes]
     named: dict[int, list[str]] = {}
     for owner in owners:
@@ -70,7 +71,7 @@ def _with_slots_of_finest(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _leave_out(scene: Scene, kept: Sequence[bool]) -> None:
-    """Take nodes out of a scene; one on which others hang stays, without its mesh."""
+    """Remove nodes from a scene; a node with remaining children stays, without its mesh."""
     if all(kept):
         return
     parents = {node.parent for node, stays in zip(scene.nodes, kept, strict=True) if stays}
@@ -91,7 +92,7 @@ def _leave_out(scene: Scene, kept: Sequence[bool]) -> None:
 
 
 def _renumbered(node: Node, places: Mapping[int, int]) -> Node:
-    """Return a node that refers to others by their new numbers."""
+    """Return a node with updated indices of other nodes."""
     return replace(node, lod_of=_renumber(node.lod_of, places), shape_of=_renumber(node.shape_of, places))
 
 
@@ -100,11 +101,11 @@ def _renumber(number: int | None, places: Mapping[int, int]) -> int | None:
 
 
 def place(scene: Scene) -> None:
-    """Make every mesh of a scene a root that stands where its node stood, for formats that place each object.
+    """Make every mesh of a scene a root with its world transform, for formats that store a transform for each object.
 
-    What no place, rotation and positive scale can say (shear, a mirroring) goes into the points. Coarser levels of
-    detail and physics shapes get the transform of their finest and are brought into its space. Skinned meshes stay as
-    they are: their transform leads into the space of their skeleton. Nodes without a mesh go, and tracks of nodes.
+    Shear and mirroring, which such a transform cannot represent, are applied to the points. Coarser levels of detail
+    and physics shapes get the transform of their finest node and are converted to its space. Skinned meshes are not
+    changed: their transform leads to the space of their skeleton. Nodes without a mesh and tracks of nodes are removed.
     """
     if any(node.parent >= 0 or min(node.scale) <= 0 for node in scene.nodes):
         scene.nodes = _placed(scene.nodes)
@@ -138,7 +139,7 @@ def _placed(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _frame(node: Node, world: Matrix) -> Node:
-    """Return a bare node with as much of a world matrix as place, rotation and positive scale can say."""
+    """Return a bare node with the part of a world matrix that location, rotation and positive scale can represent."""
     if node.parent < 0 and min(node.scale) > 0:
         return Node(node.name, -1, node.translation, node.rotation, node.scale)
     x, y, z = world[:3, 3].tolist()
@@ -153,11 +154,13 @@ def _frame(node: Node, world: Matrix) -> Node:
 
 
 def flatten(scene: Scene) -> None:
-    """Put the meshes of a scene's nodes where the nodes stand, and make all nodes with a mesh roots without transform.
+    """Apply the world transforms of nodes to their meshes.
 
-    Scenes without a tree stay as they are, to the bit. Nodes without a mesh go. Skinned meshes lie in the space of
-    their skeleton and are not moved, unless their binding says how they get there: then their transform does it.
-    Tracks of nodes go, too: nothing is left that they could move.
+    All nodes with a mesh become roots without transform.
+
+    Scenes without a tree are not changed at all. Nodes without a mesh are removed. Skinned meshes are in the space of
+    their skeleton and are not moved, unless their binding includes a transform into that space. Tracks of nodes are
+    removed too.
     """
     if all(_rests(node) for node in scene.nodes):
         return
@@ -186,7 +189,7 @@ def _rests(node: Node) -> bool:
 
 
 def _worlds(nodes: Sequence[Node]) -> list[Matrix]:
-    """Return the (4, 4) world matrix of every node; parents may stand behind their children."""
+    """Return the (4, 4) world matrix of every node; parents may come after their children."""
     worlds: dict[int, Matrix] = {}
     for start in range(len(nodes)):
         chain = []
@@ -206,10 +209,10 @@ def _local(node: Node) -> Matrix:
 
 
 def moved(mesh: Mesh, world: Matrix) -> Mesh:
-    """Return a mesh after a transform; a mirroring one turns its triangles and its tangents' signs around."""
+    """Apply a transform to a mesh; a mirroring one also reverses triangles and tangent signs."""
     linear = world[:3, :3]
     mirrored = bool(np.linalg.det(linear) < 0)
-    # The adjugate's transpose turns normals as the inverse's does, and exists where a scale is zero.
+    # The adjugate's transpose transforms normals like the inverse's, and also exists if a scale is zero.
     across = cofactors(linear) * (-1.0 if mirrored else 1.0)
     moved = replace(
         mesh,
@@ -231,7 +234,7 @@ def moved(mesh: Mesh, world: Matrix) -> Mesh:
 
 
 def meshes_in_one_space(nodes: Sequence[Node]) -> list[Mesh]:
-    """Return the nodes' meshes in the space of the first that has a skeleton, or else of the first (``world``)."""
+    """Return the nodes' meshes in the space of the first node with a skeleton, or of the first node (``world``)."""
     meshes = []
     first = next((node for node in nodes if node.skeleton is not None), nodes[0])
     origin = np.linalg.pinv(_world(first))
@@ -266,7 +269,7 @@ def _unit(vectors: AnyArray) -> AnyArray:
 
 
 def _turned_around(mesh: Mesh) -> Mesh:
-    """Return a mesh whose triangles run the other way round, each from the same first corner."""
+    """Return a mesh with reversed triangles, each starting at the same corner."""
     order = np.arange(len(mesh.corner_point)).reshape(-1, 3)[:, [0, 2, 1]].ravel()
 
     def change(layer: Layer) -> Layer:

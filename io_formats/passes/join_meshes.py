@@ -1,4 +1,4 @@
-"""Several meshes -> one: points and triangles in a row, materials by name, layers by their place."""
+"""Join several meshes: points and triangles are concatenated, materials merged by name, layers by index."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..geometry.submeshes import shared_index
 
 
 def join(meshes: Sequence[Mesh], *, merge_slots: bool = True) -> Mesh:
-    """Join meshes that lie in one space.
+    """Join meshes that are in one space.
 
-    Materials of the same name become one, unless ``merge_slots`` is off; where there are surfaces, those of the same
-    name become one, and slots of one mesh stay apart. The first UV layer joins the first ones of the others and so
-    on; a mesh that lacks one gets zeros there, white for a colour layer. Where some colours are bytes and others
-    linear floats, all become bytes. Shape keys join by name; a mesh that lacks one rests in it. Weights join as they
-    are: their joints must be those of one skeleton. Layers that share an index in each mesh share one in the result.
+    Materials of the same name become one, unless ``merge_slots`` is off. Surfaces of the same name become one, but
+    slots of one mesh stay separate. UV layers are joined by index; a mesh without one gets zeros, for a colour layer
+    white. If some colours are bytes and others linear floats, all become bytes. Shape keys are joined by name; a mesh
+    without one keeps its rest shape. Weights are concatenated: their joints must belong to one skeleton. Layers that
+    share an index in each mesh share one in the result.
     """
     if len(meshes) == 1:
         return meshes[0]
@@ -59,7 +59,7 @@ def join(meshes: Sequence[Mesh], *, merge_slots: bool = True) -> Mesh:
 
 
 def _join_slots(meshes: Sequence[Mesh], merge: bool) -> tuple[list[list[int]], list[str], list[Surface]]:
-    """Return for each mesh where its slots go, and the materials and surfaces of the joined slots."""
+    """Return the new slots of each mesh, and the materials and surfaces of the joined slots."""
     with_surfaces = any(mesh.surfaces for mesh in meshes)
     places: dict[tuple[str, int], int] = {}
     materials: list[str] = []
@@ -89,7 +89,7 @@ def _join_slots(meshes: Sequence[Mesh], merge: bool) -> tuple[list[list[int]], l
 
 
 def _surface_in(mesh: Mesh, slot: int, material: str, uv_count: int) -> Surface:
-    """Return a slot's surface, saying of the joined mesh's UV and colour layers which of them it holds."""
+    """Return a slot's surface, stating which UV and colour layers of the joined mesh it uses."""
     surface = mesh.surfaces[slot] if slot < len(mesh.surfaces) else Surface(material)
     held = surface.uvs if surface.uvs is not None else (True,) * len(mesh.uvs)
     uvs = tuple(place < len(mesh.uvs) and place < len(held) and held[place] for place in range(uv_count))
@@ -101,7 +101,7 @@ def _surface_in(mesh: Mesh, slot: int, material: str, uv_count: int) -> Surface:
 
 
 def _both(one: Surface, other: Surface) -> Surface:
-    """Return one surface that holds what either does."""
+    """Return a surface that uses the layers of both."""
     uvs = None
     if one.uvs is not None and other.uvs is not None:
         uvs = tuple(a or b for a, b in itertools.zip_longest(one.uvs, other.uvs, fillvalue=False))
@@ -136,7 +136,7 @@ def _all_layers(mesh: Mesh) -> Iterator[Layer]:
 
 
 class _LayerJoin:
-    """How layers of several meshes join: over a shared index where each mesh has one, else by points or corners."""
+    """Joins layers of several meshes: over a shared index if each mesh has one, otherwise by points or corners."""
 
     def __init__(self, meshes: Sequence[Mesh]) -> None:
         self.meshes = meshes
@@ -150,7 +150,7 @@ class _LayerJoin:
             self.index = np.concatenate([index + np.int32(start) for index, start in zip(known, starts, strict=False)])
 
     def join(self, found: Sequence[Layer | None], missing: int = 0) -> Layer | None:
-        """Join one layer of each mesh; ``missing`` where a mesh has none, no layer where no mesh has one."""
+        """Join one layer of each mesh, with ``missing`` for meshes without it. Return None if no mesh has it."""
         model = next((layer for layer in found if layer is not None), None)
         if model is None:
             return None
@@ -175,7 +175,7 @@ class _LayerJoin:
         return np.concatenate(runs)
 
     def join_colors(self, found: Sequence[Layer | None]) -> Layer | None:
-        """Join one colour layer of each mesh; white where there is none."""
+        """Join one colour layer of each mesh, with white for meshes without it."""
         as_bytes = any(layer is not None and layer.values.dtype == np.uint8 for layer in found)
         if as_bytes:
             found = [layer and replace(layer, values=_encoded(layer.values)) for layer in found]
@@ -190,12 +190,12 @@ def _encoded(colors: AnyArray) -> AnyArray:
 
 
 def _join_shape_keys(meshes: Sequence[Mesh], layers: _LayerJoin) -> Iterator[ShapeKey]:
-    """Join shape keys by name; where a mesh has none of the name it rests."""
+    """Join shape keys by name; meshes without a key keep their rest shape."""
     for name in dict.fromkeys(key.name for mesh in meshes for key in mesh.shape_keys):
         found = [next((key for key in mesh.shape_keys if key.name == name), None) for mesh in meshes]
         points = [key.points if key else mesh.points for mesh, key in zip(meshes, found, strict=True)]
         joined = ShapeKey(name, np.concatenate(points))
-        # A key without normals of its own is not given those at rest by another mesh that has some.
+        # If one key has no normals, the joined key has none, instead of rest normals.
         if all(key is None or key.normal is not None for key in found):
             joined.normal = layers.join(
                 [key.normal if key else mesh.normal for mesh, key in zip(meshes, found, strict=True)]
@@ -208,7 +208,7 @@ def _join_shape_keys(meshes: Sequence[Mesh], layers: _LayerJoin) -> Iterator[Sha
 
 
 def _join_weights(meshes: Sequence[Mesh], joined: Mesh) -> None:
-    """Join weights; points of a mesh without any have none."""
+    """Join weights; points of a mesh without weights have none."""
     width = max((mesh.joint_weights.shape[1] for mesh in meshes if mesh.joint_weights is not None), default=0)
     if not width:
         return
@@ -224,12 +224,12 @@ def _join_weights(meshes: Sequence[Mesh], joined: Mesh) -> None:
 
 
 def only_mesh(scene: Scene, kind: str) -> tuple[Node, Mesh]:
-    """Return the one node with a mesh of a scene that becomes a file of one; ``kind`` is what people call that file.
+    """Return the only node with a mesh, for a file of one mesh; ``kind`` is the display name of the file type.
 
     Raises
     ------
     ExportError
-        There is none, or there are several.
+        There is no such node, or there are several.
     """
     found = [(node, node.mesh) for node in scene.nodes if node.mesh is not None]
     if len(found) > 1:

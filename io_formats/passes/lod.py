@@ -1,4 +1,4 @@
-"""Levels of detail in one mesh, told apart by the names of surfaces (``_lod_0``, ``_lod_1`` …), and as nodes.
+"""Levels of detail in one mesh, distinguished by names of surfaces (``_lod_0``, ``_lod_1`` …), and as nodes.
 
 Level 0 is the finest. Surfaces without such a name belong to the finest level.
 """
@@ -19,11 +19,11 @@ _LEVEL = re.compile(r"_lod_(\d{1,4})$", re.IGNORECASE)
 
 
 MOST_LEVELS = 64
-"""Levels that are told apart; more are no levels of detail but names that look alike."""
+"""Maximum number of levels; if there are more, the names have another meaning."""
 
 
 def level_of(name: str) -> int | None:
-    """Return the level that a surface's name says; None where it says none."""
+    """Return the level in a surface's name, or None."""
     found = _LEVEL.search(name)
     return int(found[1]) if found else None
 
@@ -34,11 +34,11 @@ def without_level(name: str) -> str:
 
 
 def separate(scene: Scene) -> Scene:
-    """Give each level of detail a node of its own.
+    """Create a node for each level of detail.
 
-    The finest stays in its node; the coarser follow at the end with their ``lod`` (1, 2 …, without gaps) and
-    ``lod_of``, the number of the finest one's node. Surfaces keep their names and their ``order``, so that
-    ``join_levels`` makes the same mesh again.
+    The finest level stays in its node. The coarser ones are appended with their ``lod`` (1, 2 …, without gaps) and
+    ``lod_of``, the index of the finest node. Surfaces keep their names and ``order``, so that ``join_levels`` restores
+    the mesh.
     """
     moving = {track.target for clip in scene.clips for track in clip.vertices}
     nodes = list(scene.nodes)
@@ -47,7 +47,7 @@ def separate(scene: Scene) -> Scene:
             continue
         levels = _slots_of_levels(node.mesh)
         if len(levels) > MOST_LEVELS:
-            scene.warnings.append(f"{node.name}: {len(levels):,} levels of detail are too many; left together")
+            scene.warnings.append(f"{node.name}: {len(levels):,} levels of detail are too many; not separated")
         if not 1 < len(levels) <= MOST_LEVELS:
             continue
         ordered = replace(
@@ -66,7 +66,7 @@ def separate(scene: Scene) -> Scene:
 
 
 def _slots_of_levels(mesh: Mesh) -> list[list[int]]:
-    """Return the material slots of each level that occurs, the finest first."""
+    """Return the material slots of each existing level, the finest first."""
     found: dict[int, list[int]] = {}
     for slot, surface in enumerate(mesh.surfaces):
         level = level_of(surface.name)
@@ -85,11 +85,11 @@ def coarser_nodes(scene: Scene, number: int) -> list[Node]:
 
 
 def join_levels(finest: Node, coarser: Sequence[Node]) -> Node:
-    """Return the finest node with all levels in its mesh, their surfaces apart and named after their levels.
+    """Return the finest node with all levels in its mesh, with separate surfaces named after their levels.
 
-    A coarser surface whose name says no level, or is also that of a finer one, is named anew after its node's
-    ``lod``; then finer surfaces of that name that say no level become ``_lod_0``. Surfaces that remember their place
-    in the file (``order``) come in that order.
+    A coarser surface whose name has no level, or is also that of a finer surface, is named after its node's ``lod``;
+    finer surfaces of that name without a level then become ``_lod_0``. Surfaces with a known position in the file
+    (``order``) are sorted by it.
     """
     if finest.mesh is None or not coarser:
         return finest
@@ -115,7 +115,7 @@ def join_levels(finest: Node, coarser: Sequence[Node]) -> Node:
 
 
 def _in_order(mesh: Mesh) -> Mesh:
-    """Put surfaces where they stood in their file; those that do not know stay behind all others."""
+    """Sort surfaces by their position in the file; those without one come last."""
     places = [surface.order for surface in mesh.surfaces]
     order = sorted(range(len(places)), key=lambda slot: (places[slot] is None, places[slot] or 0, slot))
     if order == list(range(len(places))):

@@ -1,4 +1,4 @@
-"""Names that say which level of detail or physics shape of what something is: ``chair_LOD1``, ``chair_PHYS``."""
+"""Names of levels of detail and physics shapes: ``chair_LOD1``, ``chair_PHYS``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 LEVEL_SUFFIXES = ("", "_LOD2", "_LOD1", "_LOD0")
-"""What stands behind the names of the levels of an object, the finest first; that may also be called ``_LOD3``."""
+"""Suffixes of the levels of an object, the finest first; the finest may also have the suffix ``_LOD3``."""
 
 PHYSICS_SUFFIX = "_PHYS"
 
@@ -16,24 +16,24 @@ _NAME = re.compile(r"(?P<stem>.+?)(?:_(?:LOD(?P<digit>[0-3])|(?P<physics>PHYS)))
 
 @dataclass(frozen=True)
 class PartName:
-    """What the name of an object says."""
+    """The parts of an object's name."""
 
     stem: str
     """The name without suffix and number."""
     number: str
-    """Blender's ending such as ``.001``; empty: none."""
+    """Blender's number suffix such as ``.001``, or empty."""
     level: int | None
-    """0: the finest, to 3; None: the name has no suffix of a level."""
+    """0 (finest) to 3; None if the name has no level suffix."""
     is_physics: bool
 
     @property
     def is_part(self) -> bool:
-        """Whether the name is that of something that belongs to a finer object."""
+        """Whether the name is that of a level or shape of a finer object."""
         return self.is_physics or bool(self.level)
 
 
 def parse(name: str) -> PartName:
-    """Take a name apart; capitals do not count in suffixes."""
+    """Split a name into its parts; case is ignored in suffixes."""
     found = _NAME.fullmatch(name)
     if found is None:  # an empty name, or one with line breaks
         return PartName(name, "", None, False)
@@ -43,11 +43,11 @@ def parse(name: str) -> PartName:
 
 
 def without_suffix(name: str) -> str:
-    """Return a name without the suffix of a level or of a physics shape; any number behind it stays."""
+    """Return a name without the suffix of a level or physics shape; a number after it is kept."""
     found = parse(name)
     return found.stem + found.number if found.level is not None or found.is_physics else name
 
 
 def of_level(name: str, level: int) -> str:
-    """Return what a level of an object is called."""
+    """Return the name of a level of an object."""
     return without_suffix(name) + LEVEL_SUFFIXES[level]

@@ -291,7 +291,7 @@ def test_given_values_win() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"speed": 1}, "There is no option 'speed'; known are kind, level, use_it"),
+        ({"speed": 1}, "There is no option 'speed'; the options are kind, level, use_it"),
         ({"kind": "C"}, "Option 'kind' cannot be 'C'; it is one of A, B"),
         ({"kind": None}, "Option 'kind' cannot be 'None'"),
         ({"kind": ["A"]}, "Option 'kind' cannot be"),

@@ -176,7 +176,7 @@ def test_what_cannot_be_taken_back_is_named(tmp_path: Path, monkeypatch: pytest.
         real(one, other)
 
     monkeypatch.setattr(os, "replace", twice)
-    with pytest.raises(ExportError, match=r"hut\.dae: .*Permission denied; .* new already: hut_LOD2\.dae$"):
+    with pytest.raises(ExportError, match=r"hut\.dae: .*Permission denied; .* files of the set that are already replaced: hut_LOD2\.dae$"):
         file_sets.write_outputs(tmp_path / "hut.dae", outputs(b"new"))
     assert contents(tmp_path) == {"hut_LOD2.dae": b"new hut_LOD2.dae"}
 
@@ -193,13 +193,13 @@ def test_an_interruption_leaves_all_old_files(tmp_path: Path, monkeypatch: pytes
 def test_a_folder_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "hut_PHYS.dae").mkdir()
     (tmp_path / "hut.dae").write_bytes(b"old")
-    with pytest.raises(ExportError, match=r"hut_PHYS\.dae: the file cannot be written: a folder has its name"):
+    with pytest.raises(ExportError, match=r"hut_PHYS\.dae: the file cannot be written: a folder has this name"):
         file_sets.write_outputs(tmp_path / "hut.dae", outputs(b"new"))
     assert contents(tmp_path) == {"hut.dae": b"old"}
 
 
 def test_two_outputs_of_one_name(tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="two of them would be this one"):
+    with pytest.raises(ExportError, match="two of them have this name"):
         file_sets.write_outputs(tmp_path / "hut.dae", [OutputFile("HUT.dae", b"1"), OutputFile("hut.dae", b"2")])
     assert not list(tmp_path.iterdir())
 

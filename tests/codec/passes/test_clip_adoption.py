@@ -50,7 +50,7 @@ def test_another_rest_and_a_name_that_is_taken_are_said() -> None:
     scene = rig("robot", ["Root"], ["walk"])
     said = adopt_clips(scene, rig("walk", ["Root"], ["walk"], height=0.5))
     assert [text.split(":")[0] for text in said] == ["walk", "walk"]
-    assert "rest otherwise" in said[0]
+    assert "rest pose differs" in said[0]
     assert "another animation of this name" in said[1]
     assert not adopt_clips(rig("robot", ["Root"]), rig("walk", ["Root"], ["walk"], height=5e-5))
 

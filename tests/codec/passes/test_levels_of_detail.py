@@ -186,4 +186,4 @@ def test_crowds_of_levels_stay_together() -> None:
     document = made.mesh_file(*(made.fan(f"a_lod_{number}", 1) for number in range(65)))
     scene = UNIGINE_MESH.to_scene(document, "x", {"use_lod_objects": True})
     assert [node.name for node in scene.nodes] == ["x"]
-    assert scene.warnings == ["x: 65 levels of detail are too many; left together"]
+    assert scene.warnings == ["x: 65 levels of detail are too many; not separated"]
