@@ -159,7 +159,7 @@ def test_a_failure_at_any_step_leaves_all_old_files(
     with pytest.raises(ExportError, match="No space left on device") as caught:
         file_sets.write_outputs(tmp_path / "hut.dae", outputs(b"new"))
     assert str(tmp_path) in str(caught.value)
-    assert "new already" not in str(caught.value)
+    assert "already replaced" not in str(caught.value)
     assert contents(tmp_path) == before
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -176,7 +176,7 @@ def test_what_cannot_be_taken_back_is_named(tmp_path: Path, monkeypatch: pytest.
         real(one, other)
 
     monkeypatch.setattr(os, "replace", twice)
-    with pytest.raises(ExportError, match=r"hut\.dae: .*Permission denied; .* files of the set that are already replaced: hut_LOD2\.dae$"):
+    with pytest.raises(ExportError, match=r"hut\.dae: .*Permission denied; .* already replaced: hut_LOD2\.dae$"):
         file_sets.write_outputs(tmp_path / "hut.dae", outputs(b"new"))
     assert contents(tmp_path) == {"hut_LOD2.dae": b"new hut_LOD2.dae"}
 
