@@ -1,1 +1,1 @@
-"""Second Life and OpenSim: mesh assets, model bundles, uploads; everything that only they know."""
+"""Second Life and OpenSim: mesh assets, model bundles, uploads, and the rules of the uploader."""

@@ -1,7 +1,7 @@
-"""The avatar's space and Blender's: a quarter turn about Z (formats page, section 6).
+"""Conversion between the avatar's space and Blender's: a rotation by 90° about Z (formats page, section 6).
 
-Second Life's avatar faces +X with its left to +Y, Blender's front view sees -Y. Axes change places and signs, nothing
-else, so that the way there and back gives the very bits again. Static meshes are not turned.
+Second Life's avatar faces +X with its left at +Y; Blender's front view looks along +Y. Only signs and the order of axes
+change, so converting and converting back gives exactly the same values. Static meshes are not rotated.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ for _turn in (TO_BLENDER, TO_AVATAR):
 
 
 def to_blender(matrices: Matrix) -> Matrix:
-    """Return matrices (…, 4, 4) that do in Blender's space what they do in the avatar's; exact."""
+    """Convert transforms (…, 4, 4) from the avatar's space to Blender's; exact."""
     turned: Matrix = TO_BLENDER @ matrices @ TO_AVATAR
     return turned
 
 
 def to_avatar(matrices: Matrix) -> Matrix:
-    """Return matrices (…, 4, 4) that do in the avatar's space what they do in Blender's; exact."""
+    """Convert transforms (…, 4, 4) from Blender's space to the avatar's; exact."""
     turned: Matrix = TO_AVATAR @ matrices @ TO_BLENDER
     return turned
 
 
 def turned_mesh(mesh: Mesh, *, back: bool = False) -> Mesh:
-    """Return a mesh of avatar space in Blender's, or ``back``: points, normals, ranges of surfaces."""
+    """Convert a mesh from avatar space to Blender's, or ``back``: points, normals, ranges of surfaces."""
     basis = BASIS.inverse if back else BASIS
 
     def turned_layer(layer: Layer | None) -> Layer | None:
@@ -63,7 +63,7 @@ def turned_mesh(mesh: Mesh, *, back: bool = False) -> Mesh:
 
 
 def turned_node(node: Node, *, back: bool = False) -> Node:
-    """Return a node with its mesh turned; its transform stays."""
+    """Return a node with its mesh converted; its transform stays unchanged."""
     return replace(node, mesh=turned_mesh(node.mesh, back=back)) if node.mesh is not None else node
 
 

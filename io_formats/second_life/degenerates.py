@@ -1,4 +1,4 @@
-"""The uploader's test for triangles that physics cannot use (formats page, section 5.2)."""
+"""The uploader's test for degenerate triangles in physics meshes (formats page, section 5.2)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ..core.scene import FloatArray, IntArray
 
 _LEAST = np.float32(1e-7)
 _LEAST_OF_EVEN = np.float32(1e-11)
-"""Of triangles none of whose other edges is ten times as long or as short as their first."""
+"""For triangles whose other edges are between a tenth and ten times as long as the first one."""
 _UNEVEN = np.float32(100)
 
 
 def degenerate_triangles(points: FloatArray, corner_point: IntArray) -> npt.NDArray[np.bool_]:
-    """Tell which triangles have so little area that the uploader refuses the physics mesh, (T,).
+    """Return which triangles have so little area that the uploader rejects the physics mesh, (T,).
 
     Parameters
     ----------
     points:
-        (P, 3) in the unit cube (±0.5); numbers are of single precision, as the uploader's are.
+        (P, 3) in the unit cube (±0.5); computed in single precision, like the uploader.
     corner_point:
-        (3 T,). A triangle of three equal corners is a placeholder, which does not count.
+        (3 T,). A triangle with three equal corners is a placeholder and does not count.
     """
     triangles = corner_point.reshape(-1, 3)
     with np.errstate(over="ignore", invalid="ignore"):

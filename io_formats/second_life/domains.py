@@ -1,4 +1,4 @@
-"""Ranges over which values are quantised: ``{Min, Max}`` of a block <-> arrays (formats page, sections 3 and 5.1)."""
+"""Ranges of quantised values: ``{Min, Max}`` of a block <-> arrays (formats page, sections 3 and 5.1)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Reals = npt.NDArray[np.float64]
 
 
 class NoNumber(ValueError):
-    """A range with an end that is no number of single precision."""
+    """A range with a bound that is not finite in single precision."""
 
 
 def domain_of(value: Any, axes: int) -> Reals | None:
-    """Return a range (2, axes), least then most, in numbers of single precision; None: there is none.
+    """Return a range (2, axes), minimum and maximum, in single precision, or None if there is none.
 
     Raises
     ------
     NoNumber
-        An end, or the length, is no finite number of single precision.
+        A bound, or the length, is not finite in single precision.
     """
     if not isinstance(value, dict):
         return None
@@ -38,13 +38,13 @@ def domain_of(value: Any, axes: int) -> Reals | None:
 
 
 def domain_map(domain: npt.ArrayLike) -> dict[str, list[float]]:
-    """Return ``{Max, Min}`` of a range (2, axes)."""
+    """Encode a range (2, axes) as ``{Max, Min}``."""
     least, most = singles(domain)
     return {"Max": most, "Min": least}
 
 
 def bounds(points: npt.ArrayLike) -> Reals:
-    """Return the range of points (n, axes), (2, axes), in numbers of single precision; of none: zeros."""
+    """Return the range (2, axes) of points (n, axes) in single precision; zeros without points."""
     values = np.asarray(points, np.float32)
     if not len(values):
         return np.zeros((2, values.shape[1]))

@@ -1,4 +1,4 @@
-"""A scene's mesh -> faces, one a material slot, each with vertices of its own (formats page, sections 3 and 4.1)."""
+"""Split a mesh into faces, one for each material slot, with separate vertices (formats page, sections 3 and 4.1)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..geometry.submeshes import pool, runs
 from ..geometry.vertices import Split, drop_repeated_corners, layer_keys, split
 
 MOST_FACES = 8
-"""Faces that a mesh may have."""
+"""Most faces of a mesh."""
 MOST_VERTICES = 65_500
-"""Vertices that a face may have (section 12)."""
+"""Most vertices of a face (section 12)."""
 MOST_INFLUENCES = 4
 NORMAL_TOLERANCE = 5e-4
-"""Corners of a point whose normals differ by no more are one vertex, if nothing else says how much."""
+"""Default tolerance of normals: corners of a point whose normals differ by no more are one vertex."""
 
 OFF_ONE = 5 / 65535
-"""Sums of weights that miss 1 by no more are those of files, where each of four weights is truncated."""
+"""Sums of weights this close to 1 are those of files, in which each of four weights is truncated."""
 
 Places = npt.NDArray[np.intp]
 
@@ -33,9 +33,9 @@ class FaceArrays:
     """One face: V vertices, T triangles, in the axes and units of the mesh."""
 
     slot: int
-    """Place among the material slots."""
+    """Index of the material slot."""
     part: int
-    """0; of a slot with more vertices than a face may have, the number of the further face."""
+    """0, or the number of the further face of a slot with more vertices than a face may have."""
     material: str
     """Name of the slot's material; may be empty."""
     positions: FloatArray
@@ -43,17 +43,17 @@ class FaceArrays:
     normals: FloatArray
     """(V, 3) float32, of unit length."""
     uvs: FloatArray | None
-    """(V, 2) float32, v upwards; None: the slot has no UVs."""
+    """(V, 2) float32, v upwards; None if the slot has no UVs."""
     triangles: IntArray
-    """(T, 3) int32 into the V vertices, counter-clockwise, no two corners the same."""
+    """(T, 3) int32 into the V vertices, counter-clockwise, with three different corners."""
     points: IntArray
     """(V,) int32: the point in ``Mesh.points`` of each vertex."""
     source_triangles: Places
-    """(T,): the triangle in the mesh of each triangle."""
+    """(T,): index of each triangle in the mesh."""
     joint_indices: IntArray | None = None
-    """(V, 4) int32 into the joints of the scene's skeleton, the strongest first; None: the mesh has no weights."""
+    """(V, 4) int32 into the joints of the scene's skeleton, the strongest first; None if the mesh has no weights."""
     joint_weights: FloatArray | None = None
-    """(V, 4) float32, 0 behind the last; a row adds up to 1 (as near as a file's do), or to 0 without any."""
+    """(V, 4) float32, unused entries 0; each row sums to 1 (as exactly as in a file), or to 0 without weights."""
     surface: Surface | None = None
 
     @property
@@ -79,31 +79,31 @@ def empty_face(slot: int, part: int, material: str) -> FaceArrays:
 def faces_of(
     mesh: Mesh, *, tolerance: float = NORMAL_TOLERANCE, name: str = "", warn: Warn = unheard
 ) -> list[FaceArrays]:
-    """Return the faces of a mesh in the order of its slots, one for each slot, also for those without triangles.
+    """Return the faces of a mesh, one for each slot in order, including slots without triangles.
 
-    A mesh in which every point has one normal and one UV keeps its vertices in their order, even those that are
-    equal; points of others are split along seams and sorted by their first use. Points without triangles go.
+    If every point of the mesh has one normal and one UV, vertices keep their order, even if some are equal. Otherwise
+    points are split along seams, and vertices are sorted by their first use. Points without triangles are dropped.
 
     Parameters
     ----------
     tolerance:
-        How far the normals of one vertex' corners may be apart.
+        Largest difference of the normals of one vertex's corners.
     name:
-        Of the object, for errors.
+        Name of the object, for errors.
     warn:
-        Is told what was mended or left out, without the object's name.
+        Called with each warning, without the object's name.
 
     Raises
     ------
     ExportError
-        Points or UVs that are no numbers.
+        NaN or infinite points or UVs.
     """
     mesh = replace(mesh, tangent=None, uvs=mesh.uvs[:1], colors=[], custom=[], shape_keys=[])
     source = _sound_triangles(mesh)
     mesh, dropped = drop_repeated_corners(mesh)
     if dropped:
         warn(f"{counted(dropped, 'triangle uses', 'triangles use')} a vertex twice; left out")
-    _refuse_what_is_no_number(mesh, name)
+    _refuse_nonfinite(mesh, name)
     found = split(mesh.corner_point, len(mesh.points), layer_keys(mesh, tolerance))
     vertices = _Vertices(mesh, found, warn)
     names = mesh.materials or [""]
@@ -123,13 +123,13 @@ def faces_of(
 
 
 def _sound_triangles(mesh: Mesh) -> Places:
-    """Return the triangles with three different corners."""
+    """Return the indices of triangles with three different corners."""
     a, b, c = mesh.corner_point.reshape(-1, 3).T
     return np.flatnonzero((a != b) & (b != c) & (c != a))
 
 
-def _refuse_what_is_no_number(mesh: Mesh, name: str) -> None:
-    """Refuse NaN and infinity where they reach the file (section 12)."""
+def _refuse_nonfinite(mesh: Mesh, name: str) -> None:
+    """Raise ExportError for NaN and infinite values that would be written (section 12)."""
     owner = f"{name}: " if name else ""
     finite = np.isfinite(mesh.points)
     broken = 0 if finite.all() else int(np.count_nonzero(~finite[mesh.corner_point].all(axis=1)))
@@ -148,7 +148,7 @@ def _refuse_what_is_no_number(mesh: Mesh, name: str) -> None:
 
 
 class _Vertices:
-    """The vertices of a whole mesh, of which each face takes some."""
+    """The vertices of a whole mesh, from which each face takes its own."""
 
     def __init__(self, mesh: Mesh, found: Split, warn: Warn) -> None:
         self.mesh = mesh
@@ -162,7 +162,7 @@ class _Vertices:
         self.weights = strongest(mesh.joint_indices, mesh.joint_weights, warn)
 
     def _normals(self, corner: Places, warn: Warn) -> FloatArray:
-        """Return unit normals of all vertices; those that are missing or without direction, of the triangles."""
+        """Return unit normals of all vertices; undefined ones are computed from the triangles."""
         mesh = self.mesh
         if mesh.normal is None:
             return vertex_normals(mesh.points, mesh.corner_point)[self.point]
@@ -183,7 +183,7 @@ class _Vertices:
     def face(
         self, slot: int, part: int, material: str, surface: Surface | None, corners: IntArray, source: Places
     ) -> FaceArrays:
-        """Return the face of some triangles, (T, 3) of the mesh's vertices."""
+        """Return the face of the given triangles, (T, 3) into the mesh's vertices."""
         mesh = self.mesh
         used = pool(np.ascontiguousarray(corners).reshape(-1))
         chosen, index = np.arange(len(self.point))[used.chosen], used.index
@@ -209,9 +209,9 @@ class _Vertices:
 
 
 def _by_first_use(chosen: Places, index: IntArray) -> tuple[Places, IntArray]:
-    """Sort vertices by the first triangle that uses them: neighbours in the list are neighbours in the mesh.
+    """Sort vertices by the first triangle that uses them, so that neighbours in the list are neighbours in the mesh.
 
-    Processors' caches and zlib both like that.
+    This improves the use of processor caches and the compression by zlib.
     """
     first = np.empty(len(chosen), np.intp)
     first[index[::-1]] = np.arange(len(index) - 1, -1, -1)
@@ -224,18 +224,18 @@ def _by_first_use(chosen: Places, index: IntArray) -> tuple[Places, IntArray]:
 def strongest(
     indices: IntArray | None, weights: FloatArray | None, warn: Warn = unheard
 ) -> tuple[IntArray, FloatArray] | None:
-    """Return the four strongest weights of each point, the strongest first, adding up to 1; None: there are none.
+    """Return the four strongest weights of each point, the strongest first, with the sum 1, or None without weights.
 
     Parameters
     ----------
     indices, weights:
         (P, k) int32 and float32.
     warn:
-        Is told how many points had more, or weights that are none.
+        Called with warnings about points with more weights or invalid weights.
 
     Returns
     -------
-    (P, 4) int32 and (P, 4) float32; what has no weight names joint 0.
+    (P, 4) int32 and (P, 4) float32; entries without weight refer to joint 0.
     """
     if indices is None or weights is None:
         return None
@@ -249,7 +249,10 @@ def strongest(
         indices, weights = np.pad(indices, missing), np.pad(weights, missing)
     over = int(np.count_nonzero((weights > 0).sum(axis=1) > MOST_INFLUENCES))
     if over:
-        warn(f"{counted(over, 'vertex has', 'vertices have')} more than {MOST_INFLUENCES} weights; the strongest stay")
+        warn(
+            f"{counted(over, 'vertex has', 'vertices have')} more than {MOST_INFLUENCES} weights; the strongest are "
+            "kept"
+        )
     if np.any(weights[:, :-1] < weights[:, 1:]):
         order = np.argsort(-weights, axis=1, kind="stable")[:, :MOST_INFLUENCES]
         indices, weights = np.take_along_axis(indices, order, axis=1), np.take_along_axis(weights, order, axis=1)

@@ -1,4 +1,4 @@
-"""What ``meshferry inspect`` says of mesh assets, alone or in a bundle."""
+"""What ``meshferry inspect`` prints about mesh assets, alone or in a bundle."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ PHYSICS_MESH = "physics_mesh"
 
 @dataclass
 class DecodedAsset:
-    """All that an asset says, in arrays."""
+    """The content of an asset as arrays."""
 
     levels: dict[str, list[Face]]
-    """Of the levels that there are, the finest first."""
+    """The faces of the existing levels, the finest first."""
     physics: list[Face]
     hulls: int
     has_base_hull: bool
     skin: SkinBlock | None
     sizes: dict[str, int]
-    """Compressed bytes of each block."""
+    """Compressed size of each block in bytes."""
     warnings: list[str] = field(default_factory=list)
 
     @property
     def faces(self) -> list[Face]:
-        """The faces of the finest level that there is."""
+        """The faces of the finest existing level."""
         return next(iter(self.levels.values()), [])
 
     @property
     def size(self) -> Size | None:
-        """How long the object is along each axis, in metres, where the asset says it."""
+        """The lengths of the object along its axes in metres, or None if the asset does not state them."""
         if self.skin is not None:
             axes = np.linalg.norm(self.skin.bind_shape.reshape(4, 4)[:3, :3], axis=1)
             return (float(axes[0]), float(axes[1]), float(axes[2]))
         return next((face.normalized_scale for face in self.faces if face.normalized_scale is not None), None)
 
     def download_weight(self, size: Size | None = None) -> float:
-        """Return the download weight at a size, else at that of the asset, else at one metre."""
+        """Return the download weight at the given size, by default that of the asset or one metre."""
         return download_weight(self.sizes, size or self.size or (1.0, 1.0, 1.0))
 
 
 def decode(asset: Asset) -> DecodedAsset:
-    """Decode all blocks of an asset; what is odd about them is in the warnings, with those of its reading."""
+    """Decode all blocks of an asset; ``warnings`` includes those of its reader."""
     warnings = list(asset.warnings)
 
     def faces(block: str) -> list[Face]:
@@ -69,7 +69,7 @@ def decode(asset: Asset) -> DecodedAsset:
 
 
 def level_facts(decoded: DecodedAsset) -> dict[str, dict[str, int]]:
-    """Return triangles, vertices and compressed bytes of each level that there is, the finest first."""
+    """Return triangles, vertices and compressed bytes of each existing level, the finest first."""
     return {
         level: {
             "triangles": sum(len(face.triangles) for face in faces),
@@ -81,7 +81,7 @@ def level_facts(decoded: DecodedAsset) -> dict[str, dict[str, int]]:
 
 
 def counts(decoded: DecodedAsset) -> dict[str, int]:
-    """Return what is counted of every kind of file, of the finest level; objects are those that an import makes."""
+    """Return the counts common to all formats, for the finest level; nodes are the objects that an import creates."""
     faces = decoded.faces
     shapes = bool(decoded.physics) + decoded.hulls + decoded.has_base_hull
     return {

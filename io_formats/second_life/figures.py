@@ -1,4 +1,4 @@
-"""What models weigh in world, known before the upload (formats page, section 11)."""
+"""Land impact and weights of models, computed before the upload (formats page, section 11)."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from .mesh.physics_block import hulls_of
 from .models import LEVELS, models_of
 
 _SAME = 1e-6
-"""By which ranges may differ that come from one file."""
+"""Tolerance for comparing ranges that come from the same file."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one object in world."""
+    """Cost of one object in world."""
 
     name: str
     triangles: tuple[int, ...]
-    """Of each of the four levels, the finest first; 0: it is missing."""
+    """Triangles of each of the four levels, the finest first; 0 for a missing level."""
     sizes: tuple[int, ...]
-    """Compressed bytes of each level; 0: it is missing."""
+    """Compressed size of each level in bytes; 0 for a missing level."""
     joints: int
-    """Joints that it is bound to; 0: it is not rigged."""
+    """Number of joints that it is bound to; 0 if it is not rigged."""
     download: float
     """Download weight at its size."""
     physics: float
-    """An estimate: the simulator's rule is secret."""
+    """An estimate, since the simulator's rule is not published."""
     animesh: float
-    """What it adds to the weight of an animated object that it is part of."""
+    """Its contribution to the weight of an animated object."""
     is_exact: bool = False
-    """Whether these are the figures of a file, rather than of what is yet to be packed by another program."""
+    """Whether the values are those of a file. Otherwise another program will encode the model once more."""
 
 
 @dataclass(frozen=True)
 class Total:
-    """Of several objects that are linked."""
+    """Cost of several linked objects."""
 
     download: float
     server: float
     physics: float
     animesh: float
-    """Download weight as one animated object; 0: none of them is rigged."""
+    """Download weight as one animated object; 0 if none of them is rigged."""
     land_impact: int
 
 
 def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Figures]:
-    """Return the figures of a scene's models, with what an export leaves to be made: their own encoding decides.
+    """Return the figures of a scene's models from their encoded assets, with the parts that an export generates.
 
     Raises
     ------
@@ -72,14 +72,14 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
 
 
 def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | None = None) -> Figures | None:
-    """Return the figures of a file at the size that its model has in a scene; None: the model is no more as it came.
+    """Return the figures of a file at the size of its model in a scene, or None if the model has been modified.
 
     Parameters
     ----------
     asset:
-        As it was read from the file.
+        The asset as read from the file.
     scene:
-        With the one model that came from it, read to be kept as imported.
+        A scene with the one model of the file, read with the option to keep it as imported.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | Non
 def figures_of_asset(
     name: str, asset: Asset, decoded: DecodedAsset, size: Sequence[float], *, is_exact: bool = False
 ) -> Figures:
-    """Return the figures of an asset at a size in metres, (3,); ``decoded`` is what it decodes to."""
+    """Return the figures of an asset at a size in metres, (3,); ``decoded`` is the decoded asset."""
     x, y, z = size
     levels = {level: decoded.sizes[level] for level in LEVELS if level in decoded.levels}
     download = costs.download_weight(levels, (x, y, z))
@@ -131,7 +131,7 @@ def total_of(figures: Iterable[Figures]) -> Total:
 
 
 def _same_geometry(one: DecodedAsset, other: DecodedAsset) -> bool:
-    """Return whether two assets have equal levels of detail, ignoring the order of vertices. The rest is small."""
+    """Return whether two assets have equal levels of detail, ignoring the order of vertices, and equal joints."""
     if one.levels.keys() != other.levels.keys():
         return False
     for level, faces in one.levels.items():
@@ -144,17 +144,17 @@ def _same_geometry(one: DecodedAsset, other: DecodedAsset) -> bool:
 def _same_face(one: Face, other: Face) -> bool:
     if len(one.triangles) != len(other.triangles) or (one.uvs is None) != (other.uvs is None):
         return False
-    if not np.array_equal(_places(one.positions, one.triangles), _places(other.positions, other.triangles)):
+    if not np.array_equal(_used_rows(one.positions, one.triangles), _used_rows(other.positions, other.triangles)):
         return False
     if not np.allclose(one.position_domain, other.position_domain, atol=_SAME):
         return False
     if one.uvs is None or other.uvs is None:
         return True
-    if not np.array_equal(_places(one.uvs, one.triangles), _places(other.uvs, other.triangles)):
+    if not np.array_equal(_used_rows(one.uvs, one.triangles), _used_rows(other.uvs, other.triangles)):
         return False
     return one.uv_domain is None or other.uv_domain is None or np.allclose(one.uv_domain, other.uv_domain, atol=_SAME)
 
 
-def _places(values: npt.NDArray[np.uint16], triangles: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
-    """Return the different rows of values (V, k) that triangles use, in a fixed order."""
+def _used_rows(values: npt.NDArray[np.uint16], triangles: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
+    """Return the unique rows of values (V, k) that triangles use, sorted."""
     return np.unique(values[np.unique(triangles)], axis=0)

@@ -1,6 +1,6 @@
-"""Few points that say where a convex hull is: the outermost ones in directions all around (formats page, section 5.1).
+"""Reduce a convex hull to few points: the outermost ones in many directions (formats page, section 5.1).
 
-All of them are corners of the hull, so that it lies within the exact one and touches it in every direction asked for.
+All of them are corners of the exact hull, so the reduced hull is inside it and touches it in each direction used.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import numpy.typing as npt
 from ..core.scene import FloatArray
 
 MOST_POINTS = 256
-"""Points of one hull: their number is a byte."""
+"""Most points of one hull: their number is stored in a byte."""
 BASE_POINTS = 64
-"""Points of the hull around everything that is made here; the most in real files are 48."""
+"""Most points of generated base hulls; real files have at most 48."""
 
 
 def outermost(points: FloatArray, most: int = MOST_POINTS) -> FloatArray:
-    """Return at most ``most`` of the given points (n, 3), in their order, each once.
+    """Return at most ``most`` unique points of (n, 3), in their original order.
 
-    All different points, where they are no more than ``most`` and ``most`` is that of a hull; else the outermost ones
-    along the axes and in directions spread evenly.
+    All unique points are returned if they are no more than ``most`` and ``most`` is the limit of a hull. Otherwise the
+    result is the outermost points along the axes and in evenly distributed directions.
     """
     different, first = np.unique(points + np.float32(0), axis=0, return_index=True)
     if len(different) <= 4 or (len(different) <= most == MOST_POINTS):
@@ -30,7 +30,8 @@ def outermost(points: FloatArray, most: int = MOST_POINTS) -> FloatArray:
         return all_of_them
     least, most_of = different.min(axis=0), different.max(axis=0)
     extent = most_of - least
-    # Directions are spread over the box as a cube: a thin plate has as many points around its edge as a ball.
+    # Directions are distributed relative to the box as a cube, so that a thin plate has as many points around its edge
+    # as a ball.
     unit = (different - (least + most_of) / 2) / np.where(extent > 0, extent, 1)
     reached = (unit @ _directions(most).T).argmax(axis=0)
     chosen: FloatArray = points[np.sort(first[np.unique(reached)])]
@@ -39,7 +40,7 @@ def outermost(points: FloatArray, most: int = MOST_POINTS) -> FloatArray:
 
 @functools.cache
 def _directions(count: int) -> npt.NDArray[np.float32]:
-    """Return unit vectors (count, 3): both ways along each axis, the corners of a cube, the others on a spiral."""
+    """Return unit vectors (count, 3): both directions of each axis, the corners of a cube, then points of a spiral."""
     axes = np.concatenate((np.identity(3), -np.identity(3)))
     corners = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) / np.sqrt(3)
     rest = np.arange(max(count - 14, 0)) + 0.5

@@ -1,11 +1,10 @@
-"""Binary LLSD, the value tree in which Second Life keeps everything (formats page, section 1).
+"""Binary LLSD, the value tree of all Second Life data (formats page, section 1).
 
-A codec of our own rather than a library's: strings may be raw bytes (model bundles keep whole assets in them), the
-header of an asset needs to know where it ends, and counts and lengths of hostile files have to be refused before
-anything is allocated for them.
+This codec replaces a library because strings may be raw bytes (model bundles store whole assets in them), the end of an
+asset's header must be known, and counts and lengths of hostile files must be rejected before memory is allocated.
 
-Values are Python's: None, bool, int, float, str, bytes (binary), ``uuid.UUID``, list and dict with its order, and
-:class:`RawString`, :class:`URI`, :class:`Date`. Integers and reals stay apart. Of keys given twice the last counts.
+Values are Python's: None, bool, int, float, str, bytes (binary), ``uuid.UUID``, list and dict in its order, and
+:class:`RawString`, :class:`URI`, :class:`Date`. Integers and reals are distinguished. The last of equal keys is used.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ import numpy.typing as npt
 from ..core.errors import ExportError, FormatError
 
 DEEPEST = 96
-"""Levels of arrays and maps within each other; the viewer takes no more."""
+"""Maximum nesting depth of arrays and maps; the viewer accepts no more."""
 
 MOST_VALUES = 100_000
-"""Values of one block: the largest real ones, skins, have some thousand. More would only take time."""
+"""Maximum number of values of one block. The largest real ones, skins, have some thousand."""
 
 _INTEGER, _REAL, _LENGTH, _DATE = struct.Struct(">i"), struct.Struct(">d"), struct.Struct(">I"), struct.Struct("<d")
 _MARKED_REAL = 9
-"""Bytes of a real with its marker."""
+"""Size of a real with its marker."""
 _QUOTES = b"'\""
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
 
 class RawString(bytes):
-    """A string whose bytes are no UTF-8: whole assets lie so in model bundles."""
+    """A string whose bytes are not UTF-8; model bundles store whole assets in such strings."""
 
 
 class URI(str):
@@ -43,12 +42,12 @@ class URI(str):
 
 
 class Date(float):
-    """Seconds since the beginning of 1970."""
+    """Seconds since 1970-01-01."""
 
 
 @dataclass
 class Allowance:
-    """What reading may still take; shared by all blocks of a file."""
+    """Number of values that may still be read, shared by all blocks of a file."""
 
     values: int = MOST_VALUES
 
@@ -59,33 +58,33 @@ def read(data: bytes, *, start: int = 0, allowance: Allowance | None = None, ite
     Parameters
     ----------
     data, start:
-        Bytes, and where in them the value begins; what follows it is not looked at.
+        The bytes, and the offset of the value; what follows the value is ignored.
     allowance:
         Counted down by each value; default: :data:`MOST_VALUES`.
     item:
-        What the value is, for errors.
+        Description of the value, for errors.
 
     Returns
     -------
     value, end:
-        The value, and the position behind it.
+        The value, and the offset after it.
 
     Raises
     ------
     FormatError
-        The bytes end too early, a marker is unknown, or there are too many values or too many levels of them.
+        The bytes end too early, a marker is unknown, or there are too many values or nesting levels.
     """
     reader = _Reader(data, start, allowance or Allowance(), item)
     return reader.value(1), reader.position
 
 
 def first_pairs(data: bytes) -> tuple[dict[str, Any], tuple[str, str] | None]:
-    """Decode as much of a map as the beginning of a file shows.
+    """Decode as much of a map as the beginning of a file contains.
 
     Returns
     -------
     pairs, cut:
-        The pairs that are whole, and the key and marker of the first value that is not, None if there is no such.
+        The complete pairs, and the key and marker of the first incomplete value (None if there is none).
     """
     reader = _Reader(data, 0, Allowance(), "")
     pairs: dict[str, Any] = {}
@@ -131,7 +130,7 @@ class _Reader:
         start = self.position
         if size > len(self.data) - start:
             raise self.error(
-                f"The data is cut off or damaged: {size:,} bytes are due, {len(self.data) - start:,} are left", start
+                f"The data is cut off or damaged: {size:,} bytes expected, {len(self.data) - start:,} left", start
             )
         self.position = start + size
         return self.data[start : self.position]
@@ -140,7 +139,7 @@ class _Reader:
         return kind.unpack(self.take(kind.size))[0]
 
     def length(self) -> int:
-        """Read how much follows; what cannot be there is refused by whoever takes it, or here for counts."""
+        """Read a length. The caller checks that it fits."""
         found: int = _LENGTH.unpack(self.take(4))[0]
         return found
 
@@ -148,10 +147,10 @@ class _Reader:
         start = self.position
         found = self.take(1)
         if found != wanted:
-            raise self.error(f"The data is damaged: '{wanted.decode()}' is due, not byte {found[0]}", start)
+            raise self.error(f"The data is damaged: expected '{wanted.decode()}', found byte {found[0]}", start)
 
     def spend(self, place: int) -> None:
-        """Count one value down."""
+        """Count down one value; raise FormatError if there are too many."""
         self.allowance.values -= 1
         if self.allowance.values < 0:
             raise self.error("The data has too many values; it is damaged or hostile", place)
@@ -168,11 +167,11 @@ class _Reader:
         if marker not in b"[{":
             raise self.error(f"The data is damaged: no value starts with byte {marker}", start)
         if depth > DEEPEST:
-            raise self.error(f"The data is damaged: values lie more than {DEEPEST} levels within each other", start)
+            raise self.error(f"The data is damaged: values are nested more than {DEEPEST} levels deep", start)
         return self.array(depth) if marker == ord("[") else self.map(depth)
 
     def count(self, least: int) -> int:
-        """Read a number of values, each of at least so many bytes."""
+        """Read a number of values of at least ``least`` bytes each."""
         start = self.position
         found = self.length()
         if found * least > len(self.data) - self.position:
@@ -187,7 +186,7 @@ class _Reader:
         return values
 
     def reals(self, count: int) -> list[Any]:
-        """Read so many values at once if all of them are numbers, as in ranges and matrices; else read nothing."""
+        """Read this many values at once if all of them are reals, as in ranges and matrices; otherwise read nothing."""
         start, end = self.position, self.position + _MARKED_REAL * count
         if count > self.allowance.values or self.data[start : start + 1] != b"r" or end > len(self.data):
             return []
@@ -213,11 +212,11 @@ class _Reader:
         elif marker in _QUOTES:
             content = self.quoted(marker)
         else:
-            raise self.error(f"The data is damaged: a key is due, not byte {marker}", start)
+            raise self.error(f"The data is damaged: expected a key, found byte {marker}", start)
         return content.decode("utf-8", "surrogateescape")
 
     def quoted(self, quote: int) -> bytes:
-        """Read a string in the style of old servers, up to its closing quote; backslashes escape."""
+        """Read a string in the notation of old servers, up to its closing quote; a backslash starts an escape."""
         start = at = self.position
         pieces: list[bytes] = []
         end = self.data.find(quote, at)
@@ -235,7 +234,7 @@ class _Reader:
         raise self.error("The data is cut off or damaged: a string does not end", start)
 
     def _escaped(self, at: int) -> tuple[bytes, int]:
-        """Return what an escape means, and where it ends: a letter of C, ``x`` and two digits, or the next byte."""
+        """Decode an escape (a letter as in C, ``x`` and two digits, or the next byte); return it and its end."""
         letter = self.data[at : at + 1]
         if letter != b"x":
             return _ESCAPES.get(letter, letter), at + 1
@@ -253,12 +252,12 @@ def _text(content: bytes) -> str | RawString:
 
 
 def write(value: Any) -> bytes:
-    """Encode one value; maps in the order given (see :func:`sorted_map`), numbers of NumPy as Python's.
+    """Encode one value. Maps keep their order (see :func:`sorted_map`); NumPy numbers are encoded like Python's.
 
     Raises
     ------
     ExportError
-        LLSD has no such value, an integer does not fit into 32 bits, or the levels are too many.
+        LLSD has no such value, an integer does not fit into 32 bits, or the nesting is too deep.
     """
     parts: list[bytes] = []
     _write(value, parts, 1)
@@ -293,7 +292,7 @@ def _write(value: Any, parts: list[bytes], depth: int) -> None:
 
 def _write_many(value: Any, parts: list[bytes], depth: int) -> None:
     if depth > DEEPEST:
-        raise ExportError(f"Values lie more than {DEEPEST} levels within each other")
+        raise ExportError(f"Values are nested more than {DEEPEST} levels deep")
     if isinstance(value, dict):
         parts.append(b"{" + _LENGTH.pack(len(value)))
         for key, inner in value.items():
@@ -309,7 +308,7 @@ def _write_many(value: Any, parts: list[bytes], depth: int) -> None:
 
 
 def encoded(text: str) -> bytes:
-    """Return a text as UTF-8; bytes that were none when it was read as they were, half characters as ``?``."""
+    """Encode a text as UTF-8. Undecodable bytes of the file are restored, other lone surrogates become ``?``."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -317,31 +316,31 @@ def encoded(text: str) -> bytes:
 
 
 def sorted_map(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a map with its keys in the order in which the viewer writes them: that of their bytes."""
+    """Return a map with its keys in the viewer's order: sorted by their bytes."""
     return {key: values[key] for key in sorted(values, key=encoded)}
 
 
 def singles(values: npt.ArrayLike) -> list[Any]:
-    """Return numbers as the viewer writes them: rounded to single precision, then widened."""
+    """Round numbers to single precision, as the viewer does, and return them as Python floats."""
     with np.errstate(over="ignore"):
         widened: list[Any] = np.asarray(values, np.float32).astype(np.float64).tolist()
     return widened
 
 
 def as_real(value: Any) -> float | None:
-    """Return a number where an integer or a real stands, as the viewer does; None: it is neither."""
+    """Return an integer or real as float, as the viewer does, or None for any other value."""
     return float(value) if isinstance(value, int | float) else None
 
 
 def as_integer(value: Any) -> int | None:
-    """Return a whole number where an integer or a real stands, as the viewer does; None: it is neither."""
-    if isinstance(value, float) and not abs(value) < 2**31:  # no number, or beyond what an integer holds
+    """Return an integer or real as int, as the viewer does, or None for any other value."""
+    if isinstance(value, float) and not abs(value) < 2**31:  # NaN, or outside the range of integers
         return None
     return int(value) if isinstance(value, int | float) else None
 
 
 def as_reals(value: Any, count: int) -> npt.NDArray[np.float64] | None:
-    """Return an array of ``count`` numbers, (count,) float64; None: it is something else. Any number may be NaN."""
+    """Return an array of ``count`` numbers, (count,) float64, or None for any other value. Numbers may be NaN."""
     if not isinstance(value, list) or len(value) != count:
         return None
     numbers = [as_real(number) for number in value]
@@ -351,5 +350,5 @@ def as_reals(value: Any, count: int) -> npt.NDArray[np.float64] | None:
 
 
 def as_bytes(value: Any) -> bytes | None:
-    """Return binary data; None: it is something else."""
+    """Return binary data, or None for any other value."""
     return value if isinstance(value, bytes) and not isinstance(value, RawString) else None

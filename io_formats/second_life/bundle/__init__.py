@@ -1,1 +1,1 @@
-"""The model bundle (.slm) that the uploader saves: several assets with their places and materials."""
+"""The model bundle (.slm) that the uploader saves: several assets with their transforms and materials."""

@@ -1,4 +1,4 @@
-"""What the uploader says of a model bundle (formats page, section 8)."""
+"""Check a model bundle against the rules of the uploader (formats page, section 8)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["check", "check_scene"]
 
 
 def check(document: Bundle) -> list[Finding]:
-    """Check the meshes of a bundle and their places; of one that was read from a file, also the models in it.
+    """Check the meshes of a bundle and their transforms; for a bundle read from a file, also its models.
 
-    The models of a bundle that is made of a scene are checked as they are in that (``check_scene``).
+    The models of a bundle that was built from a scene are checked with the scene (``check_scene``).
     """
     findings = list(_bundle_findings(document))
     if any(asset.stored_sizes for asset in document.meshes):
@@ -31,7 +31,7 @@ def check(document: Bundle) -> list[Finding]:
 def _bundle_findings(bundle: Bundle) -> Iterator[Finding]:
     instances = instances_of(bundle, [])
     if not instances:
-        yield error("", "no object in the bundle has a mesh and a place; the uploader shows nothing")
+        yield error("", "no object in the bundle has both a mesh and a transform; the uploader shows nothing")
     labels = {instance.mesh: instance.label for instance in reversed(instances)}
     for number, asset in enumerate(bundle.meshes):
         item = f"Object '{labels[number]}'" if number in labels else f"Mesh {number + 1}"
@@ -52,7 +52,7 @@ def _bundle_findings(bundle: Bundle) -> Iterator[Finding]:
 
 
 def _is_split(bundle: Bundle, number: int, labels: dict[int, str]) -> bool:
-    """Return whether parts of the mesh follow, whose joints the uploader does not read."""
+    """Return whether the mesh was split into parts, of which the uploader reads no joints."""
     return any(
         (as_integer(asset.header.get("submodel_id")) or 0) >= 1
         and labels.get(other, "").startswith(labels.get(number, "\0"))

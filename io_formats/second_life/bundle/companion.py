@@ -1,7 +1,7 @@
-"""The Collada file beside a bundle: what is picked in the viewer, which then opens the bundle in its stead.
+"""The Collada file beside a bundle: the viewer's file picker selects it, and the viewer opens the bundle instead.
 
-Formats page, section 8: the viewer's file picker does not show bundles. It looks for one beside the picked file,
-newer than that. Should it not be set to, it uploads what was picked: the models in their finest level.
+Formats page, section 8: the file picker does not show bundles. The viewer looks for a newer bundle beside the selected
+file. If its setting is off, it uploads the selected file: the models at their finest level.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from .scene_mapping import to_scene
 
 
 def companion_of(bundle: Bundle) -> bytes:
-    """Return the models of a bundle in their finest level, as Collada without textures.
+    """Encode the models of a bundle at their finest level, as Collada without textures.
 
     Raises
     ------
     ExportError
-        A model cannot be written so.
+        A model cannot be written as Collada.
     """
     scene = to_scene(bundle, "")
     for material in scene.materials:
-        material.texture = None  # their files lie elsewhere, and the bundle says where
+        material.texture = None  # the bundle refers to the texture files
     return upload_set_writer.write(upload_set_mapping.from_scene(scene))

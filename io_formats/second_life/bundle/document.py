@@ -1,4 +1,4 @@
-"""A model bundle, one to one: an LLSD map, and the assets in it (formats page, section 8)."""
+"""A model bundle: an LLSD map and the assets in it (formats page, section 8)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ..mesh.document import Asset
 
 VERSION = 3
-"""The only one that the viewer takes."""
+"""The only version that the viewer reads."""
 
 MESHES = "mesh"
 INSTANCES = "instance"
@@ -16,15 +16,15 @@ INSTANCES = "instance"
 
 @dataclass
 class Bundle:
-    """A model bundle. ``instances.instances_of`` makes objects of its instances, and back."""
+    """A model bundle. ``instances.instances_of`` decodes its instances, ``bundle_of`` encodes them."""
 
     values: dict[str, Any] = field(default_factory=dict)
-    """The map as it is, with its order; what ``mesh`` holds is in ``meshes`` and written from there."""
+    """The map in its original order; the content of ``mesh`` is stored in ``meshes`` and written from there."""
     meshes: list[Asset] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """Name of the first model; empty: none."""
+        """Name of the first model, or empty."""
         name = self.values.get("name", "")
         return name if isinstance(name, str) else ""

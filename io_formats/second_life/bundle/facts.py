@@ -1,4 +1,4 @@
-"""What ``meshferry inspect`` says of a model bundle."""
+"""What ``meshferry inspect`` prints about a model bundle."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from .instances import instances_of
 
 
 def facts(bundle: Bundle) -> dict[str, Any]:
-    """Count what is stored, once for each instance of a mesh; ``lods`` are sums, ``download_weight`` of them all."""
+    """Count what is stored, once for each instance of a mesh. ``lods`` and ``download_weight`` are sums."""
     warnings = list(bundle.warnings)
     instances = instances_of(bundle, warnings)
     decoded = [shared.decode(asset) for asset in bundle.meshes]
     for number, mesh in enumerate(decoded, 1):
-        said = mesh.warnings[len(bundle.meshes[number - 1].warnings) :]  # those of its reading are in the bundle's
+        # the warnings of the asset's reader are among those of the bundle
+        said = mesh.warnings[len(bundle.meshes[number - 1].warnings) :]
         warnings += [f"Mesh {number}: {text}" for text in said]
     total: dict[str, int] = {}
     lods: dict[str, dict[str, int]] = {}

@@ -1,4 +1,4 @@
-"""The instances of a bundle <-> objects: which mesh stands where, in which materials (formats page, section 8)."""
+"""The instances of a bundle <-> objects: mesh, transform and materials (formats page, section 8)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..llsd_binary import as_integer, as_reals, encoded, singles, sorted_map
 from .document import INSTANCES, VERSION, Bundle
 
 _MOST = 512
-"""Instances that are read: a linkset has no more objects."""
+"""Maximum number of instances that are read: a linkset has no more objects."""
 
 
 @dataclass
@@ -20,29 +20,29 @@ class BundleMaterial:
     """A material of an instance."""
 
     binding: str
-    """The name in the ``material_list`` of the mesh."""
+    """Its name in the ``material_list`` of the mesh."""
     color: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
-    """RGB and alpha as the viewer has them, 0 to 1, sRGB-encoded."""
+    """RGBA as in the viewer, 0 to 1, sRGB-encoded."""
     filename: str = ""
-    """Path of the texture as the uploader is to open it; empty: none."""
+    """Path of the texture that the uploader opens, or empty."""
     label: str = ""
     fullbright: bool = False
 
 
 @dataclass
 class Instance:
-    """A mesh in its place."""
+    """A mesh with its transform."""
 
     mesh: int
-    """Number of the mesh."""
+    """Index of the mesh."""
     label: str
     transform: npt.NDArray[np.float64]
-    """(4, 4) for column vectors: from the unit cube into the world, in metres, Z up."""
+    """(4, 4) for column vectors: from the unit cube to the world, in metres, Z up."""
     materials: list[BundleMaterial] = field(default_factory=list)
 
 
 def instances_of(bundle: Bundle, warnings: list[str]) -> list[Instance]:
-    """Decode the instances; those that cannot be shown are left out and said in ``warnings``."""
+    """Decode the instances; invalid ones are left out and reported in ``warnings``."""
     found: list[Instance] = []
     values = bundle.values.get(INSTANCES)
     for number, value in enumerate(values if isinstance(values, list) else [], 1):
@@ -56,7 +56,7 @@ def instances_of(bundle: Bundle, warnings: list[str]) -> list[Instance]:
         mesh = as_integer(value.get("mesh_id"))
         matrix = as_reals(value.get("transform"), 16)
         if mesh is None or not 0 <= mesh < len(bundle.meshes):
-            warnings.append(f"'{label}' is left out: it names a mesh that is not in the file")
+            warnings.append(f"'{label}' is left out: it refers to a mesh that is not in the file")
             continue
         if matrix is None or not _is_place(matrix):
             warnings.append(f"'{label}' is left out: its transform is not a matrix of numbers")
@@ -93,7 +93,7 @@ def _text(value: Any) -> str:
 
 
 def bundle_of(name: str, meshes: list[Any], instances: list[Instance]) -> Bundle:
-    """Return a bundle of assets and their places as the viewer saves it: keys sorted, materials by their binding."""
+    """Build a bundle of assets and instances as the viewer saves it: keys sorted, materials by their binding."""
     values: dict[str, Any] = {
         "instance": [_value(instance) for instance in instances],
         "mesh": None,

@@ -22,7 +22,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bundle:
     data:
         The file.
     inflated_limit:
-        Most bytes that all blocks of all meshes may inflate to (default: the larger of 64 MiB and 64 times the file).
+        Maximum inflated size of all blocks of all meshes (default: the larger of 64 MiB and 64 times the file size).
 
     Raises
     ------
@@ -33,7 +33,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bundle:
     version = as_integer(values.get("version"))
     if version != VERSION:
         said = "no version" if version is None else f"version {version:,}"
-        raise UnsupportedFormatError(f"The model bundle is of {said}; viewers take version {VERSION} alone")
+        raise UnsupportedFormatError(f"The model bundle is of {said}; viewers only read version {VERSION}")
     if not isinstance(values.get(INSTANCES), list):
         raise FormatError("The model bundle is damaged: it has no list of instances")
     bundle = Bundle({**values, MESHES: None})
@@ -42,7 +42,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bundle:
     inflating = inflater(len(data), inflated_limit)
     for number, asset in enumerate(_assets(values), 1):
         if not isinstance(asset, RawString | str):
-            bundle.warnings.append(f"Mesh {number} is stored as binary data, which viewers take for nothing")
+            bundle.warnings.append(f"Mesh {number} is stored as binary data, which viewers ignore")
         item = f"mesh {number}"
         mesh = read_within(_raw(asset, item), inflating, item=item)
         bundle.warnings += [f"Mesh {number}: {text}" for text in mesh.warnings]
@@ -75,7 +75,7 @@ def _raw(asset: Any, item: str) -> bytes:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Return whether two bundles hold the same: the same keys and values in the same order, the same assets inside."""
+    """Return whether two bundles have the same keys and values in the same order, and the same assets."""
     return one == other or _contents_of(one) == _contents_of(other)
 
 

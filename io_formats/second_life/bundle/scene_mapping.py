@@ -1,4 +1,4 @@
-"""Bundle <-> Scene (formats page, section 8): several models in their places, with what their materials look like."""
+"""Bundle <-> Scene (formats page, section 8): several models with their transforms and materials."""
 
 from __future__ import annotations
 
@@ -23,59 +23,59 @@ from .document import Bundle
 from .instances import BundleMaterial, Instance, bundle_of, instances_of
 
 FULL_BRIGHT = 0.25
-"""Emission above which the viewer takes a material for full bright."""
+"""Emission above which a material is written as full bright."""
 _PHYSICS = "physics_mesh"
 _MOST_PLACED = 64 << 20
-"""Bytes of arrays of all objects together, unless the file itself is larger."""
+"""Limit for the arrays of all objects in bytes, unless the file itself is larger."""
 
 
 def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a bundle to Blender's space with the options of ``options.IMPORT_OPTIONS``.
 
-    One model for each instance, in its place (see ``mesh.scene_mapping.to_scene``); parts of a split model are models
-    of their own. What is known of the materials is in ``scene.materials``.
+    There is one model for each instance, with its transform (see ``mesh.scene_mapping.to_scene``); the parts of a split
+    model are separate models. ``scene.materials`` holds the known properties of materials.
 
     Raises
     ------
     FormatError
-        There is no instance of a mesh in it.
+        The bundle has no instance of a mesh.
     """
     builder = SceneBuilder(document.name or name, options)
     scene = builder.scene
     scene.warnings += document.warnings
     instances = instances_of(document, scene.warnings)
     if not instances:
-        raise FormatError("There is no geometry in the file: it places no mesh anywhere")
+        raise FormatError("There is no geometry in the file: no object uses a mesh")
     _refuse_crowds(document, instances)
-    looks: dict[str, BundleMaterial] = {}
+    materials_by_name: dict[str, BundleMaterial] = {}
     differing: list[str] = []
     for instance in instances:
-        # What was odd about the reading of the assets is among the bundle's warnings.
+        # The warnings of the assets' readers are among those of the bundle.
         asset = replace(document.meshes[instance.mesh], warnings=[])
         builder.add(asset, instance.label, transform=instance.transform)
         for material in instance.materials:
-            before = looks.setdefault(material.binding, material)
+            before = materials_by_name.setdefault(material.binding, material)
             if before != material and material.binding not in differing:
                 differing.append(material.binding)
     if differing:
         number = counted(len(differing), "material looks", "materials look")
-        scene.warnings.append(f"{number} different on different objects; as on the first: {listed(differing)}")
-    scene.materials = [_material(look) for name, look in looks.items() if name]
+        scene.warnings.append(f"{number} different on different objects; the first one is used: {listed(differing)}")
+    scene.materials = [_material(look) for name, look in materials_by_name.items() if name]
     return scene
 
 
 def _refuse_crowds(document: Bundle, instances: Sequence[Instance]) -> None:
-    """Refuse a few meshes placed so often that nobody has the memory for them."""
+    """Raise FormatError if a few meshes are instanced so often that they would exhaust memory."""
     sizes = [_array_bytes(asset) for asset in document.meshes]
     placed = sum(sizes[instance.mesh] for instance in instances)
     if placed > max(_MOST_PLACED, 2 * sum(sizes)):
         raise FormatError(
-            f"Its {len(instances):,} objects would take {placed >> 20:,} MiB of vertices and triangles; place fewer"
+            f"Its {len(instances):,} objects would take {placed >> 20:,} MiB of vertices and triangles; use fewer"
         )
 
 
 def _array_bytes(asset: Asset) -> int:
-    """Return how many bytes positions and triangles of an asset take."""
+    """Return the size of positions and triangles of an asset in bytes."""
     return sum(
         len(value)
         for level in (*LEVELS, _PHYSICS)
@@ -96,19 +96,19 @@ def _material(look: BundleMaterial) -> Material:
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the whole scene as the one bundle that it becomes; none without a mesh."""
+    """Return the whole scene, which becomes one bundle, or an empty list if it has no mesh."""
     return [replace(scene, warnings=[])] if models_of(scene) else []
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bundle:
     """Map a scene to a bundle of all its models with the options of ``options.EXPORT_OPTIONS``.
 
-    What is left out, mended or filled in is added to ``scene.warnings``.
+    ``scene.warnings`` reports what is left out, repaired or filled in.
 
     Raises
     ------
     ExportError
-        There is no model, or one that no file can hold, with the way out.
+        There is no model, or a file cannot hold one; the message says what to do.
     """
     models = models_of(scene)
     if not models:
@@ -117,11 +117,11 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bundle
 
 
 class _BundleBuilder:
-    """One mapping of models to a bundle."""
+    """Map models to a bundle."""
 
     def __init__(self, scene: Scene, models: Sequence[Model], options: Mapping[str, Any] | None) -> None:
         self.scene = scene
-        self.looks = {material.name: material for material in scene.materials}
+        self.materials_by_name = {material.name: material for material in scene.materials}
         self.packed: list[str] = []
         assets: list[Asset] = []
         instances: list[Instance] = []
@@ -130,8 +130,8 @@ class _BundleBuilder:
                 label = model.name + (submodel_suffix(built.submodel) if built.submodel else "")
                 names = material_list(built, model.name)
                 built.asset.header["material_list"] = names
-                looks = [self.look(name) for name in dict.fromkeys(names)]
-                instances.append(Instance(len(assets), label, built.placement.transform, looks))
+                materials_by_name = [self.look(name) for name in dict.fromkeys(names)]
+                instances.append(Instance(len(assets), label, built.placement.transform, materials_by_name))
                 assets.append(built.asset)
         if not scene.as_imported:
             self.fill_physics(assets, instances)
@@ -149,11 +149,13 @@ class _BundleBuilder:
         prepared = prepare(model, self.scene, options)
         found = [build(prepared, number, warn, keeps_physics=True) for number in range(len(prepared.submodels))]
         if len(found) > 1 and prepared.rig is not None:
-            warn("a rigged model of more than 8 faces loses its joints on its further parts; use the upload set for it")
+            warn(
+                "only the first part of a rigged model of more than 8 faces keeps its joints; use the upload set for it"
+            )
         for built in found:
             blocks = built.asset.blocks
             if built.submodel or ("submodel_id" in built.asset.header and "physics_convex" not in blocks):
-                # The viewer saves "nothing" for further parts.
+                # The viewer saves further parts with an undefined physics shape.
                 built.asset.blocks = {
                     name: None if name == "physics_convex" else blocks[name]
                     for name in BLOCKS
@@ -162,7 +164,7 @@ class _BundleBuilder:
         return found
 
     def fill_physics(self, assets: Sequence[Asset], instances: Sequence[Instance]) -> None:
-        """Give all meshes a physics mesh where any has one: the uploader counts them instead of looking them up."""
+        """Give all meshes a physics mesh if any has one: the uploader matches physics meshes by their order."""
         if not any(_PHYSICS in asset.blocks for asset in assets):
             return
         filled = []
@@ -177,8 +179,8 @@ class _BundleBuilder:
             )
 
     def look(self, name: str) -> BundleMaterial:
-        """Return what the bundle says of a material; plain white where nothing is known of it."""
-        known = self.looks.get(name)
+        """Return the bundle's record of a material; plain white if nothing is known about it."""
+        known = self.materials_by_name.get(name)
         if known is None:
             return BundleMaterial(name)
         color = linear_to_srgb(np.array((known.color,), np.float32))[0]
@@ -193,7 +195,7 @@ class _BundleBuilder:
 
 
 def _bare(face: dict[str, Any]) -> dict[str, Any]:
-    """Return a level's face as a physics mesh has it."""
+    """Return a level's face with only the keys of a physics mesh."""
     return {
         key: value for key, value in face.items() if key not in {"Normal", "TexCoord0", "TexCoord0Domain", "Weights"}
     }

@@ -1,4 +1,4 @@
-"""Recognise a model bundle by content: an LLSD map without a prefix that lists meshes or their instances."""
+"""Recognise a model bundle by its content: an LLSD map without prefix that lists meshes or their instances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .document import INSTANCES, MESHES
 
 
 def sniff(head: bytes, size: int) -> Match:
-    """Return whether the file starts as a model bundle. Keys are sorted, so one of two comes first."""
+    """Return whether the file starts like a model bundle. Keys are sorted, so one of the two comes first."""
     if not head.startswith(b"{\0\0"):
         return Match.NONE
     pairs, cut = first_pairs(head)

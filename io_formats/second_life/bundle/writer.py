@@ -9,13 +9,14 @@ from ..mesh.writer import write as write_asset
 from .document import MESHES, Bundle
 
 _LONGEST_HEADER = 1 << 20
-"""Bytes of the header of an asset inside: it is not fetched in pieces, and holds names of materials."""
+"""Maximum header size of an asset in the bundle; it can be large, as it holds material names and is not downloaded."""
 _DELAY = 2.0
-"""Seconds by which a bundle has to be newer than the file beside it, to the viewer; one would do."""
+"""Seconds by which the bundle is written after the Collada file, since the viewer requires it to be newer. One would
+do."""
 
 
 def write(bundle: Bundle) -> bytes:
-    """Encode a bundle (formats page, section 8); keys in their order, or sorted where ``mesh`` is not among them.
+    """Encode a bundle (formats page, section 8). Keys keep their order, or are sorted if ``mesh`` is not among them.
 
     Raises
     ------

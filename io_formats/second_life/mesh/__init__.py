@@ -1,1 +1,1 @@
-"""The native mesh asset, as region archives and caches hold it."""
+"""The native mesh asset, as stored in region archives and caches."""

@@ -1,4 +1,4 @@
-"""A prepared model -> assets (formats page, sections 2 to 6): levels, rig, physics, quantised."""
+"""Prepared model -> assets (formats page, sections 2 to 6): levels, rig and physics, quantised."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ from .physics_block import MOST_HULLS, Hulls
 
 _FULL = 65535
 _UNNAMED = re.compile(r"_face_\d+$|^$")
-"""Names of materials that come from no file."""
+"""Material names that do not come from a file."""
 _ROUNDING = 0.51 / _FULL
-"""Share of a range by which what was rounded to it may lie outside."""
+"""Share of a range by which values rounded to it may be outside of it."""
 
 
 @dataclass
 class BuiltAsset:
-    """An asset of a model: the whole of it, or one of its parts."""
+    """An asset of a model or of one of its parts."""
 
     asset: Asset
     placement: Placement
     materials: list[str]
-    """Name of the material of each face; may be empty."""
+    """Material name of each face; may be empty."""
     submodel: int
-    """0; of the further parts of a model of more than 8 faces 1, 2 …"""
+    """0, or 1, 2 … for the further parts of a model with more than 8 faces."""
 
 
 def build(prepared: Prepared, number: int, warn: Warn, *, keeps_physics: bool = False) -> BuiltAsset:
     """Return one of a model's assets.
 
-    Blocks are those of a native asset, in the viewer's order. Missing levels are the next finer one again, the hull
-    around everything is made, ``physics_mesh`` is left out beside hulls; models as imported get nothing of that.
+    Blocks are those of a native asset, in the viewer's order. Missing levels repeat the next finer one, the base hull
+    is generated, and ``physics_mesh`` is left out if there are hulls. Models exported as imported are not completed.
 
     Parameters
     ----------
     number:
-        Place in ``prepared.submodels``; parts beyond the first have no hulls.
+        Index in ``prepared.submodels``; parts beyond the first have no hulls.
     warn:
-        Is told what is left out, without the model's name.
+        Called with each warning, without the model's name.
     keeps_physics:
-        Write the physics mesh beside hulls, too.
+        Write the physics mesh also if there are hulls.
 
     Raises
     ------
     ExportError
-        A value that no number of the file can hold.
+        A value cannot be stored.
     """
     return _Builder(prepared, number, warn, keeps_physics).built
 
@@ -105,14 +105,15 @@ class _Builder:
             header["submodel_id"] = kept.number
         materials = [prepared.materials[number] for number in self.faces]
         if self.as_imported and not all(_UNNAMED.search(material) for material in materials):
-            header["material_list"] = materials  # its file named them; others get names made of the face's number
+            # names from the imported file; otherwise names are derived from the face's number
+            header["material_list"] = materials
         asset = Asset(header, {name: blocks[name] for name in BLOCKS if name in blocks})
         self.built = BuiltAsset(asset, self.placement, materials, number)
 
     # -- levels ---------------------------------------------------------------------------------
 
     def level(self, faces: Sequence[FaceArrays], *, is_physics: bool = False) -> list[Face]:
-        """Quantise the faces of a level, all positions over one range, or those that they came with."""
+        """Quantise the faces of a level: all positions over one range, or over their imported ranges."""
         points = [self.placement.normalised(face.positions) for face in faces]
         held = [some for some in points if len(some)]
         shared = domains.bounds(np.concatenate(held)) if held else np.zeros((2, 3))
@@ -132,7 +133,7 @@ class _Builder:
                 stored.uv_domain = domains.bounds(face.uvs) if uv_range is None else uv_range
                 with np.errstate(over="ignore"):
                     if not np.isfinite(np.diff(stored.uv_domain.astype(np.float32), axis=0)).all():
-                        raise ExportError(f"{self.name}: its UVs reach further than numbers of the file do")
+                        raise ExportError(f"{self.name}: its UVs are beyond the numbers that the file can hold")
                 stored.uvs = quantise(face.uvs, stored.uv_domain)
         if self.prepared.rig is not None and not is_physics:
             self.weights(stored, face, self.prepared.rig)
@@ -142,7 +143,7 @@ class _Builder:
         return stored
 
     def kept_range(self, stored: tuple[float, ...] | None, values: FloatArray) -> Matrix | None:
-        """Return the range that the file had of a face, where it still holds all values."""
+        """Return the imported range of a face, or None if it no longer contains all values."""
         if not self.as_imported or stored is None:
             return None
         domain = np.array(stored, np.float32).astype(np.float64).reshape(2, -1)
@@ -152,7 +153,7 @@ class _Builder:
         return domain
 
     def weights(self, stored: Face, face: FaceArrays, rig: Rig) -> None:
-        """Add weights in 65535ths, the strongest first; what no joint moves, the first one does."""
+        """Add weights in 65535ths, the strongest first; vertices without weights follow the first joint."""
         count = len(face.positions)
         indices, values = np.zeros((count, 4), np.uint8), np.zeros((count, 4), np.uint16)
         if face.joint_indices is not None and face.joint_weights is not None:
@@ -185,10 +186,10 @@ class _Builder:
     # -- physics --------------------------------------------------------------------------------
 
     def hulls(self) -> Hulls:
-        """Return the hulls that there are, quantised over one range."""
+        """Return the hulls of the model, quantised over one range."""
         nodes = self.model.hulls
         if len(nodes) > MOST_HULLS:
-            self.warn(f"{len(nodes)} hulls, at most {MOST_HULLS} are possible; the others were left out")
+            self.warn(f"{len(nodes)} hulls, but at most {MOST_HULLS} are possible; the others were left out")
             nodes = nodes[:MOST_HULLS]
         points = [self.hull_points(node) for node in nodes]
         base = self.model.base_hull
@@ -219,7 +220,7 @@ class _Builder:
         return few
 
     def hull_range(self, nodes: Sequence[Node], points: FloatArray) -> Matrix:
-        """Return the range of all hull points: the one they came with, where it still holds them."""
+        """Return the range of all hull points: the imported one if it still contains them."""
         for node in nodes if self.as_imported else ():
             for surface in node.mesh.surfaces if node.mesh is not None else ():
                 if surface.position_domain is not None:
@@ -230,7 +231,7 @@ class _Builder:
         return domains.bounds(points)
 
     def add_base(self, hulls: Hulls, levels: Sequence[list[FaceArrays] | None]) -> None:
-        """Make the hull around everything: of the hulls, else of the physics mesh, low, medium, high, in this order."""
+        """Generate the base hull from the hulls, or else from the first of physics mesh, low, medium, high level."""
         if hulls.hulls:
             source = np.concatenate([self.hull_points(node) for node in self.model.hulls[:MOST_HULLS]])
         else:
@@ -250,5 +251,5 @@ class _Builder:
 
 
 def material_list(built: BuiltAsset, name: str) -> list[str]:
-    """Return a name for each face of an asset, also for those without a material."""
+    """Return a name for each face of an asset, including faces without a material."""
     return [material or f"{name}_face_{number}" for number, material in enumerate(built.materials, 1)]

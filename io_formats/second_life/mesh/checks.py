@@ -1,4 +1,4 @@
-"""What uploader and simulator say of a mesh asset (formats page, sections 2.1, 5.1 and 12)."""
+"""Check a mesh asset against the rules of uploader and simulator (formats page, sections 2.1, 5.1 and 12)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .physics_block import hulls_of
 __all__ = ["asset_findings", "check", "check_scene"]
 
 MOST_HEADER = 4096
-"""Bytes in which the header has to fit: the viewer fetches that much first."""
+"""Maximum header size: the viewer downloads this many bytes first."""
 
 
 def check(document: Asset) -> list[Finding]:
-    """Check the blocks of an asset; of one that was read from a file, also the models in it.
+    """Check the blocks of an asset; for an asset read from a file, also its models.
 
-    The models of an asset that is made of a scene are checked as they are in that (``check_scene``).
+    The models of an asset that was built from a scene are checked with the scene (``check_scene``).
     """
     findings = list(asset_findings(document))
     if document.stored_sizes:
@@ -32,7 +32,7 @@ def check(document: Asset) -> list[Finding]:
 
 
 def asset_findings(asset: Asset, item: str = "", *, with_missing: bool = True) -> Iterator[Finding]:
-    """Look at header and blocks: do they fit each other and, with ``with_missing``, are all levels there."""
+    """Check that header and blocks match and, with ``with_missing``, that all levels exist."""
     if asset.header_size > MOST_HEADER:
         text = f"the header has {asset.header_size:,} bytes; viewers read {MOST_HEADER:,}"
         yield error(item, text)
@@ -52,12 +52,12 @@ def asset_findings(asset: Asset, item: str = "", *, with_missing: bool = True) -
 
 def _missing_levels(present: list[str], item: str) -> Iterator[Finding]:
     if LEVELS[0] not in present:
-        yield error(item, "there is no high level of detail, which uploads need")
+        yield error(item, "the high level of detail is missing, but uploads need it")
     for level, label in zip(LEVELS[1:-1], LEVEL_LABELS[1:-1], strict=True):
         if level not in present:
             yield warning(item, f"there is no {label.lower()} level of detail; the viewer shows another in its place")
     if LEVELS[-1] not in present:
-        yield warning(item, "there is no lowest level of detail; the viewer cannot tell the download weight")
+        yield warning(item, "there is no lowest level of detail; the viewer cannot compute the download weight")
 
 
 def _is_list(asset: Asset, block: str) -> bool:
@@ -65,10 +65,10 @@ def _is_list(asset: Asset, block: str) -> bool:
 
 
 def _hull_findings(asset: Asset, item: str) -> Iterator[Finding]:
-    """Look for the hull around everything, which uploads need; only parts of a split model may lack it."""
+    """Check for the base hull, which uploads need; only further parts of a split model may lack it."""
     if (as_integer(asset.header.get("submodel_id")) or 0) >= 1:
         return
     if asset.blocks.get("physics_convex") is None:
         yield error(item, "there is no convex physics shape (physics_convex), which uploads need")
     elif hulls_of(asset.blocks["physics_convex"]).base is None:
-        yield error(item, "its convex physics shape has no hull around everything (BoundingVerts), which uploads need")
+        yield error(item, "its convex physics shape has no base hull (BoundingVerts), which uploads need")

@@ -1,4 +1,4 @@
-"""The file around the blocks: where each lies, and what it inflates to (formats page, section 2)."""
+"""The container of the blocks: their offsets, sizes and inflation (formats page, section 2)."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ DEFAULT_INFLATED_RATIO = 64
 
 _LONGEST_HEADER = 1 << 20
 _NEWEST_VERSION = 999
-"""The viewer refuses what is above."""
+"""The viewer rejects higher versions."""
 _SPACE = b" \t\r\n\v\f"
 
 
 @dataclass
 class Parts:
-    """A file taken apart, nothing in it decoded but the header."""
+    """A file split into blocks; only the header is decoded."""
 
     header: dict[str, Any]
     header_size: int
     prefix_size: int
     stored: dict[str, bytes] = field(default_factory=dict)
-    """The compressed bytes of each block by its key in the header, in their order on disk; opaque ones among them."""
+    """The compressed bytes of each block by its key in the header, in their order on disk, including opaque blocks."""
     trailing: bytes = b""
     warnings: list[str] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
-    """Keys of blocks that reach beyond the end of the file."""
+    """Keys of blocks that extend beyond the end of the file."""
 
     def block_of(self, key: str) -> str:
-        """Return the block that a key stands for, as :func:`block_of_key`; an old name if the new one is cut off."""
+        """Return the block of a key, like :func:`block_of_key`; or for an old name if the new one's is cut off."""
         return block_of_key(self.header.keys() - self.missing, key)
 
 
 def take_apart(data: bytes, *, item: str = "") -> Parts:
-    """Read the header and cut out the blocks that it names; one that sticks out of the file is missing.
+    """Read the header and cut out the blocks that it names; blocks that extend beyond the file are marked as missing.
 
     Raises
     ------
     FormatError
-        There is no header, it is over 1 MiB, or it says that there is no mesh.
+        There is no header, it is over 1 MiB, or it states that there is no mesh.
     """
     prefix = prefix_size(data)
     try:
@@ -59,19 +59,21 @@ def take_apart(data: bytes, *, item: str = "") -> Parts:
     if not isinstance(header, dict):
         raise FormatError("The file is not a Second Life mesh: it does not start with a map", offset=prefix, item=item)
     if "404" in header:
-        raise FormatError("There is no mesh in the file: it says that the server had none (404)", item=item)
+        raise FormatError("There is no mesh in the file: it states that the server found none (404)", item=item)
     version = as_integer(header.get("version", 1))
     if version is not None and version > _NEWEST_VERSION:
         raise UnsupportedFormatError(f"The mesh is of version {version:,}, which is not supported", item=item)
     parts = Parts(header, end - prefix, prefix)
     if prefix:
-        parts.warnings.append("The old text in front of the header is not written again: no viewer takes it now")
+        parts.warnings.append(
+            "The old text in front of the header is not written again: current viewers do not read it"
+        )
     _cut(data, end, parts)
     return parts
 
 
 def prefix_size(data: bytes) -> int:
-    """Return how many bytes the old text in front of LLSD takes, with the white space behind it; 0: none is there."""
+    """Return the size of the old text in front of the LLSD data, including the white space after it, or 0."""
     if not data.startswith(PREFIX):
         return 0
     end = len(PREFIX)
@@ -88,7 +90,7 @@ def _cut(data: bytes, start: int, parts: Parts) -> None:
         if offset < 0 or size <= 0:
             continue
         if start + offset + size > len(data):
-            parts.warnings.append(f"The file is cut off: block '{key}' is missing, it reaches beyond the end")
+            parts.warnings.append(f"The file is cut off: block '{key}' is missing, since it extends beyond the end")
             parts.missing.add(key)
             continue
         places.append((offset, key, size))
@@ -108,7 +110,7 @@ def block_entries(header: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
 
 
 def block_of_key(header: Collection[str], key: str) -> str:
-    """Return which block a key of the header stands for: ``physics_mesh`` had another name; empty: none we know."""
+    """Return the block of a header key, which for ``physics_mesh`` may be its old name, or empty if it is unknown."""
     if key == OLD_PHYSICS_MESH and BLOCKS[-1] not in header:
         return BLOCKS[-1]
     return key if key in BLOCKS else ""
@@ -116,18 +118,18 @@ def block_of_key(header: Collection[str], key: str) -> str:
 
 @dataclass
 class Inflater:
-    """Inflates the blocks of a file, all of them together to a bounded size and number of values."""
+    """Inflate the blocks of a file; their total size and number of values is limited."""
 
     remaining: int
     allowance: Allowance = field(default_factory=lambda: Allowance(4 * Allowance().values))
 
     def inflate(self, stored: bytes, item: str) -> bytes:
-        """Return the content of a zlib stream, without the old prefix; what follows the stream is ignored.
+        """Return the content of a zlib stream, without the old prefix; bytes after the stream are ignored.
 
         Raises
         ------
         FormatError
-            No zlib stream, a damaged one, one without an end, or more bytes than may be.
+            Not a zlib stream, damaged, incomplete, or larger than allowed.
         """
         stream = zlib.decompressobj()
         try:
@@ -144,7 +146,7 @@ class Inflater:
         return content[size:] if size else content
 
     def value(self, stored: bytes, item: str) -> Any:
-        """Return the value in a block."""
+        """Decode the value in a block."""
         return read_value(self.inflate(stored, item), item=item, allowance=self.allowance)[0]
 
 

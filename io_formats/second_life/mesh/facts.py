@@ -1,4 +1,4 @@
-"""What ``meshferry inspect`` says of a mesh asset."""
+"""What ``meshferry inspect`` prints about a mesh asset."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .document import Asset
 
 
 def facts(asset: Asset) -> dict[str, Any]:
-    """Count what is stored. Vertices and triangles are those of the finest level, ``lods`` has them all.
+    """Count what is stored. Vertices and triangles are those of the finest level; ``lods`` has those of all levels.
 
-    ``hulls`` are convex hulls beside the one around everything; ``download_weight`` is that of section 11.1, at the
-    size that the asset says, else at one metre.
+    ``hulls`` does not include the base hull; ``download_weight`` is that of section 11.1, at the size stated by the
+    asset or at one metre.
     """
     decoded = shared.decode(asset)
     version = as_integer(asset.header.get("version"))

@@ -25,7 +25,7 @@ class Face:
     positions: Integers
     """(V, 3)."""
     position_domain: Reals
-    """(2, 3): least, most; numbers of single precision."""
+    """(2, 3): minimum and maximum, in single precision."""
     triangles: Integers
     """(T, 3), counter-clockwise, all below V."""
     normals: Integers | None = None
@@ -35,20 +35,20 @@ class Face:
     uv_domain: Reals | None = None
     """(2, 2)."""
     joint_indices: npt.NDArray[np.uint8] | None = None
-    """(V, 4) into the skin's joint names; the first ``influences`` count."""
+    """(V, 4) into the skin's joint names; only the first ``influences`` are used."""
     joint_weights: Integers | None = None
-    """(V, 4); slots that do not count are 0."""
+    """(V, 4); unused entries are 0."""
     influences: npt.NDArray[np.uint8] | None = None
     """(V,) 0 to 4."""
     normalized_scale: tuple[float, float, float] | None = None
     no_geometry: bool = False
-    """The face has nothing in this level; all arrays are empty."""
+    """Whether the face is empty in this level; all arrays are empty."""
     extra: dict[str, Any] = field(default_factory=dict)
-    """Keys that nobody knows."""
+    """Unknown keys."""
 
 
 MOST_FACES = 8
-"""Faces of a mesh that Second Life takes."""
+"""Most faces of a mesh that Second Life accepts."""
 _MOST_FACES_READ = 64
 
 _UNIT = np.array(((-0.5, -0.5, -0.5), (0.5, 0.5, 0.5)))
@@ -66,28 +66,28 @@ _KNOWN = {
 
 
 def empty_face() -> Face:
-    """Return a face that has nothing in its level."""
+    """Return an empty face."""
     return Face(np.empty((0, 3), np.uint16), np.zeros((2, 3)), np.empty((0, 3), np.uint16), no_geometry=True)
 
 
 def faces_of(value: Any, *, where: str, warnings: list[str]) -> list[Face]:
     """Decode a block of triangles (formats page, sections 3 and 4.1).
 
-    What is wrong with a face is mended or left out and said in ``warnings``, after ``where``, the block's name for
-    people. Triangles that name a vertex which is not there, and placeholders (0, 0, 0), are dropped. A face whose
-    positions are no numbers, or that has fewer than three vertices, is empty: faces keep their numbers.
+    Errors in a face are repaired or left out, and reported in ``warnings`` after ``where``, the block's display name.
+    Triangles with vertices that do not exist and placeholders (0, 0, 0) are dropped. Faces with NaN or infinite
+    positions or fewer than three vertices become empty, so that faces keep their numbers.
 
     Raises
     ------
     FormatError
-        The block is no list of faces, or has far more than any mesh can.
+        The block is not a list of faces, or has far more than a mesh can have.
     """
     if not isinstance(value, list):
         raise FormatError("The data is damaged: it is not a list of faces", item=where)
     if len(value) > _MOST_FACES_READ:
         raise FormatError(f"The data is damaged: it has {len(value):,} faces; a mesh has at most 8", item=where)
     if len(value) > MOST_FACES:
-        warnings.append(f"{where}: {len(value)} faces; Second Life takes at most {MOST_FACES}")
+        warnings.append(f"{where}: {len(value)} faces; Second Life accepts at most {MOST_FACES}")
     return [_face(face, f"{where}, face {number}", warnings) for number, face in enumerate(value, 1)]
 
 
@@ -98,7 +98,7 @@ def _face(value: Any, where: str, warnings: list[str]) -> Face:
         return empty_face()
 
     if not isinstance(value, dict):
-        return empty("it is no map")
+        return empty("it is not a map")
     if "NoGeometry" in value:
         return empty("")
     positions = _rows(value.get("Position"), 3)
@@ -110,7 +110,7 @@ def _face(value: Any, where: str, warnings: list[str]) -> Face:
         return empty("the range of its positions is NaN or infinite")
     if domain is None:
         domain = _UNIT
-        warnings.append(f"{where}: the range of its positions is missing, taken as -0.5 to 0.5")
+        warnings.append(f"{where}: the range of its positions is missing; -0.5 to 0.5 is used")
     face = Face(positions, domain, _triangles(value.get("TriangleList"), len(positions), where, warnings))
     face.normals = _layer(value, "Normal", 3, len(positions), where, warnings)
     face.uvs = _layer(value, "TexCoord0", 2, len(positions), where, warnings)
@@ -127,7 +127,7 @@ def _face(value: Any, where: str, warnings: list[str]) -> Face:
 
 
 def _rows(value: Any, width: int) -> Integers | None:
-    """Return 16-bit numbers in rows, (n, width); a part of a row at the end is left out. None: no binary data."""
+    """Return 16-bit numbers in rows, (n, width), without an incomplete last row, or None if it is not binary data."""
     data = as_bytes(value)
     if data is None:
         return None
@@ -141,7 +141,7 @@ def _layer(value: dict[str, Any], key: str, width: int, count: int, where: str, 
         return rows
     what = {"Normal": "normals", "TexCoord0": "UV coordinates"}[key]
     if len(rows) > count:
-        warnings.append(f"{where}: {len(rows):,} {what} for {count:,} vertices; those left over are ignored")
+        warnings.append(f"{where}: {len(rows):,} {what} for {count:,} vertices; the surplus is ignored")
         return rows[:count]
     warnings.append(f"{where}: {len(rows):,} {what} for {count:,} vertices; they are left out")
     return None
@@ -156,7 +156,7 @@ def _set_uv_domain(face: Face, value: Any, where: str, warnings: list[str]) -> N
         return
     if face.uv_domain is None:
         face.uv_domain = np.array(((0.0, 0.0), (1.0, 1.0)))
-        warnings.append(f"{where}: the range of its UV coordinates is missing, taken as 0 to 1")
+        warnings.append(f"{where}: the range of its UV coordinates is missing; 0 to 1 is used")
 
 
 def _set_size(face: Face, value: Any, where: str, warnings: list[str]) -> None:
@@ -179,14 +179,14 @@ def _triangles(value: Any, vertices: int, where: str, warnings: list[str]) -> In
     beyond = (triangles >= vertices).any(axis=1) if vertices <= 0xFFFF else np.zeros(len(triangles), bool)
     if beyond.any():
         count = np.count_nonzero(beyond)
-        names = "triangle names a vertex" if count == 1 else "triangles name vertices"
+        names = "triangle uses a vertex" if count == 1 else "triangles use vertices"
         warnings.append(f"{where}: {count:,} {names} beyond the last one, left out")
-    dropped = beyond | ~triangles.any(axis=1)  # (0, 0, 0) stands for "nothing"
+    dropped = beyond | ~triangles.any(axis=1)  # (0, 0, 0) is a placeholder
     return triangles[~dropped] if dropped.any() else triangles
 
 
 def block_of(faces: list[Face]) -> list[Any]:
-    """Encode faces as a block: keys sorted, ranges in numbers of single precision.
+    """Encode faces as a block: keys sorted, ranges in single precision.
 
     A face without triangles is written as ``NoGeometry``.
     """

@@ -1,4 +1,4 @@
-"""The convex physics shape <-> arrays: hulls, and the one around everything (formats page, section 5.1)."""
+"""The convex physics shape <-> arrays: hulls and the base hull (formats page, section 5.1)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Hulls:
     hulls: list[Integers] = field(default_factory=list)
     """(k, 3) each, k from 1 to 256."""
     base: Integers | None = None
-    """(k, 3) points of the hull around everything."""
+    """(k, 3) points of the base hull, which encloses the whole model."""
     domain: Reals = field(default_factory=_UNIT.copy)
-    """(2, 3): least, most; numbers of single precision."""
+    """(2, 3): minimum and maximum, in single precision."""
 
 
 def hulls_of(value: Any, warnings: list[str] | None = None) -> Hulls:
-    """Decode a block; what is wrong is left out and said in ``warnings``. Parts of split models have undef: none."""
+    """Decode a block; errors are left out and reported in ``warnings``. In parts of split models it is undefined."""
     said = [] if warnings is None else warnings
     found = Hulls()
     if value is None:
@@ -50,14 +50,14 @@ def hulls_of(value: Any, warnings: list[str] | None = None) -> Hulls:
     base = _points(value.get("BoundingVerts"))
     found.base = base if len(base) else None
     counts = np.frombuffer(as_bytes(value.get("HullList")) or b"", np.uint8).astype(np.intp)
-    counts[counts == 0] = MOST_POINTS  # a byte cannot say 256
+    counts[counts == 0] = MOST_POINTS  # a byte cannot hold 256
     points = _points(value.get("Positions"))
     ends = np.cumsum(counts)
     whole = int(np.searchsorted(ends, len(points), side="right"))
     if whole < len(counts):
-        said.append(f"Physics hulls: points are missing, {len(counts) - whole:,} of {len(counts):,} hulls are left out")
+        said.append(f"Physics hulls: points are missing; {len(counts) - whole:,} of {len(counts):,} hulls are left out")
     elif len(points) > (ends[-1] if len(ends) else 0):
-        said.append("Physics hulls: there are more points than the hulls have, which are ignored")
+        said.append("Physics hulls: there are more points than the hulls need; the surplus is ignored")
     if whole > _MOST_HULLS_READ:
         said.append(f"Physics hulls: {whole - _MOST_HULLS_READ:,} of {whole:,} are left out")
         whole = _MOST_HULLS_READ
@@ -71,9 +71,9 @@ def _points(value: Any) -> Integers:
 
 
 def block_of(hulls: Hulls) -> dict[str, Any]:
-    """Encode hulls: keys sorted, the range in numbers of single precision.
+    """Encode hulls: keys sorted, the range in single precision.
 
-    At most 256 hulls of 1 to 256 points each; the caller sees to that.
+    The caller ensures that there are at most 256 hulls of 1 to 256 points each.
     """
     values: dict[str, Any] = domain_map(hulls.domain)
     if hulls.base is not None:

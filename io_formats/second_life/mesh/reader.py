@@ -18,7 +18,7 @@ BLOCK_LABELS = {
     "high_lod": "high level of detail",
     "physics_mesh": "physics mesh",
 }
-"""What people call the blocks."""
+"""Display names of the blocks."""
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Asset:
@@ -29,7 +29,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Asset:
     data:
         The file.
     inflated_limit:
-        Most bytes that all blocks may inflate to (default: the larger of 64 MiB and 64 times the file).
+        Maximum inflated size of all blocks in bytes (default: the larger of 64 MiB and 64 times the file size).
 
     Raises
     ------
@@ -40,7 +40,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Asset:
 
 
 def read_within(data: bytes, inflating: Inflater, *, item: str = "") -> Asset:
-    """Decode a mesh asset that is a part of a file, ``item``; ``inflating`` bounds the file as a whole."""
+    """Decode a mesh asset that is a part, ``item``, of a file; ``inflating`` holds the limits of the whole file."""
     parts = take_apart(data, item=item)
     asset = Asset(
         parts.header,
@@ -63,7 +63,7 @@ def read_within(data: bytes, inflating: Inflater, *, item: str = "") -> Asset:
 
 
 def _has_triangles(block: Any) -> bool:
-    """Return whether a face of a level has a triangle and the vertices for it."""
+    """Return whether a face of a level has at least one triangle and its vertices."""
     return isinstance(block, list) and any(
         isinstance(face, dict)
         and "NoGeometry" not in face
@@ -75,15 +75,15 @@ def _has_triangles(block: Any) -> bool:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Return whether two assets hold the same: keys of the header in the same order, each block the same inflated.
+    """Return whether two assets have the same header keys in the same order and the same inflated blocks.
 
-    Places and compressed sizes of blocks, the order of the blocks on disk, and the old prefix do not count.
+    Offsets and compressed sizes of blocks, their order on disk, and the old prefix are ignored.
     """
     return one == other or contents_of(one) == contents_of(other)
 
 
 def contents_of(data: bytes) -> tuple[Any, ...]:
-    """Return what of an asset has to survive: to be compared."""
+    """Return the content of an asset that a rewrite must keep, for comparison."""
     parts = take_apart(data)
     inflating = inflater(len(data), None)
     contents = {key: _content(parts, key, inflating) for key in parts.stored}

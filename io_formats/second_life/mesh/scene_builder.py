@@ -1,6 +1,6 @@
-"""Asset -> Scene (formats page, sections 3 to 7): one model, all of whose nodes have one transform.
+"""Asset -> Scene (formats page, sections 3 to 7): one model, whose nodes share one transform.
 
-Points are those of the file, squeezed into a unit cube; how large and where that is, the node's transform says.
+Points are those of the file, normalised to a unit cube; the node's transform holds size and location.
 """
 
 from __future__ import annotations
@@ -38,43 +38,43 @@ from .skin_block import skin_of
 
 UV_NAME = "UVMap"
 _OWN_KEYS = {*BLOCKS, OLD_PHYSICS_MESH, "material_list", "submodel_id"}
-"""Keys of a header that are written anew from what Blender holds."""
+"""Header keys that are written anew from Blender's data."""
 _STRAIGHT = 1e-6
-"""Share of its size by which a matrix may miss being rotation and scale."""
+"""Relative tolerance for decomposing a matrix into rotation and scale."""
 
 
 @dataclass
 class Place:
-    """Where a model stands."""
+    """The transform of a model."""
 
     translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
     baked: Matrix | None = None
-    """(4, 4) what the three cannot say, which goes into the points."""
+    """(4, 4) the rest of the matrix, which is applied to the points."""
 
 
 @dataclass
 class Rig:
-    """What a skin block became."""
+    """The decoded rig of a skin block."""
 
     binding: Binding
     skeleton: int
-    """Its number in the scene."""
+    """Its index in the scene."""
     joints: sc.AnyArray
-    """(n,) int32 the joint of the skeleton that each of the file's is."""
+    """(n,) int32: index in the skeleton of each joint of the file."""
     usable: sc.AnyArray
-    """(n,) bool whether its matrices can be used."""
+    """(n,) bool: whether the matrices of each joint are usable."""
 
 
 class SceneBuilder:
-    """One mapping of assets to a scene, with what was odd on the way."""
+    """Map assets to a scene and collect warnings."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None) -> None:
         self.options = resolve(IMPORT_OPTIONS, options)
         self.scene = sc.Scene(name, level_names=LEVEL_LABELS)
         self.rigs: dict[bytes, Rig] = {}
-        """By the encoded skin block: models that are bound alike share a skeleton."""
+        """By the encoded skin block: models with equal binding share a skeleton."""
 
     def add(
         self, asset: Asset, name: str, *, transform: Matrix | None = None, materials: Sequence[str] = ()
@@ -84,14 +84,14 @@ class SceneBuilder:
         Parameters
         ----------
         transform:
-            (4, 4) from the unit cube into the world; None: what the asset says of its size.
+            (4, 4) from the unit cube to the world; None to use the size stated by the asset.
         materials:
-            Names of the faces' materials, instead of those that the asset has.
+            Names of the faces' materials, instead of those of the asset.
 
         Raises
         ------
         FormatError
-            There is no triangle in it.
+            The asset has no triangles.
         """
         return _Model(self, asset, name, transform, materials).finest
 
@@ -143,7 +143,7 @@ class _Model:
         return self.scene.nodes[self.number]
 
     def say_lost(self) -> None:
-        """Tell what of the file is not in the scene: keys that a server adds, and what follows the blocks."""
+        """Warn about file content that is not in the scene: keys added by servers, and bytes after the blocks."""
         header = self.asset.header
         lost = [key for key in header if key not in _OWN_KEYS]
         inner = {key for name in _OWN_KEYS & set(header) if isinstance(header[name], dict) for key in header[name]}
@@ -152,10 +152,10 @@ class _Model:
             self.warn(f"not carried over, since servers fill them in: {listed(lost, 10)}")
         if self.asset.trailing:
             number = counted(len(self.asset.trailing), "byte", "bytes")
-            self.warn(f"{number} behind the last block not carried over")
+            self.warn(f"{number} after the last block not carried over")
 
     def material_names(self, levels: Sequence[tuple[int, list[Face]]], given: Sequence[str]) -> list[str]:
-        """Return the name of each face's material: given, or the file's, or the model's name and the face's number."""
+        """Return the material name of each face: the given one, that of the file, or model name and face number."""
         stored = self.asset.header.get("material_list")
         names = list(given)
         if not names and isinstance(stored, list):
@@ -169,7 +169,7 @@ class _Model:
     # -- rig ------------------------------------------------------------------------------------
 
     def rig(self, block: Any, said: list[str]) -> Rig | None:
-        """Return what a skin block means, with its skeleton in the scene; None: the rig is left out."""
+        """Decode a skin block and add its skeleton to the scene; return None if the rig is left out."""
         key = llsd_binary.write(block)
         if key not in self.builder.rigs:
             skin = skin_of(block, said)
@@ -189,7 +189,7 @@ class _Model:
         return self.builder.rigs[key]
 
     def place_of(self, levels: Sequence[tuple[int, list[Face]]], transform: Matrix | None) -> Place:
-        """Return where the unit cube goes: by the binding, the object, the size in the file, or the assumed one."""
+        """Return the transform of the unit cube: that of the binding or object, or the size in the file or option."""
         if self.binding is not None:
             matrix = avatar_space.to_blender(self.binding.mesh_place)
         elif transform is not None:
@@ -204,23 +204,25 @@ class _Model:
             return Place(scale=(size, size, size))
         place = placed(matrix)
         if place.baked is not None:
-            self.warn("its place mirrors or shears it, which went into the points; an export squeezes it anew")
+            self.warn(
+                "its transform mirrors or shears it and was applied to the points; an export normalises them again"
+            )
         return place
 
     # -- nodes ----------------------------------------------------------------------------------
 
     def say_degenerates(self, physics: sc.Mesh) -> None:
-        """Tell of triangles with which the physics mesh, in the unit cube, could not be uploaded again."""
+        """Warn about triangles because of which the uploader would reject the physics mesh."""
         convex = self.asset.blocks.get("physics_convex")
         if isinstance(convex, Mapping) and convex.get("HullList"):
-            return  # an upload has the hulls in its place
+            return  # an upload uses the hulls instead
         bad = int(degenerate_triangles(physics.points, physics.corner_point).sum())
         if bad:
             number = counted(bad, "triangle of its physics mesh is", "triangles of its physics mesh are")
             self.warn(f"{number} too thin or too small; an upload would be refused")
 
     def add_node(self, name: str, mesh: sc.Mesh, role: sc.Role = sc.Role.RENDER) -> sc.Node:
-        """Add a node at the model's place; a shape unless it is a level."""
+        """Add a node with the model's transform; a shape unless it is a level."""
         node = sc.Node(
             name,
             translation=self.place.translation,
@@ -235,7 +237,7 @@ class _Model:
         return node
 
     def in_place(self, mesh: sc.Mesh) -> sc.Mesh:
-        """Return a mesh turned to Blender's front where it is rigged, with what no transform can say."""
+        """Return a mesh with the baked part of its transform; a rigged one is rotated to Blender's front view."""
         if self.binding is not None:
             mesh = avatar_space.turned_mesh(mesh)
         if self.place.baked is None:
@@ -245,11 +247,11 @@ class _Model:
         return moved(mesh, self.place.baked)
 
     def add_levels(self, levels: Sequence[tuple[int, list[Face]]]) -> None:
-        """Add a node for each level; the finest that there is stands for the highest."""
+        """Add a node for each level; the finest existing level is used as the highest."""
         if levels[0][0]:
-            self.warn(f"it has no high level; its {LEVEL_LABELS[levels[0][0]].lower()} one stands for it")
+            self.warn(f"it has no high level; its {LEVEL_LABELS[levels[0][0]].lower()} level is used instead")
         elif not any(len(face.triangles) for face in levels[0][1]):
-            self.warn("its high level has no triangles, only coarser ones do; from near nothing of it shows")
+            self.warn("its high level has no triangles, only coarser ones do; it is invisible from near")
         for place, (lod, faces) in enumerate(levels):
             name = self.name if not place else self.name + LEVEL_SUFFIXES[lod]
             node = self.add_node(name, self.mesh(faces))
@@ -262,7 +264,7 @@ class _Model:
                 node.skeleton, node.skin = self.skeleton, self.binding.skin
 
     def add_hulls(self) -> None:
-        """Add a node for each hull and for the one around everything; their points alone, in the order of the file."""
+        """Add a node for each hull and for the base hull, with their points only, in the order of the file."""
         if "physics_convex" not in self.asset.blocks:
             return
         said: list[str] = []
@@ -279,7 +281,7 @@ class _Model:
     # -- meshes ---------------------------------------------------------------------------------
 
     def mesh(self, faces: Sequence[Face], *, is_physics: bool = False) -> sc.Mesh:
-        """Put all faces in a row: their vertices one after the other, a material slot each."""
+        """Combine all faces into one mesh with one material slot for each; their vertices follow one another."""
         counts = [len(face.positions) for face in faces]
         starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
         triangles = [face.triangles.astype(np.int32) + start for face, start in zip(faces, starts, strict=False)]
@@ -310,7 +312,7 @@ class _Model:
         return mesh
 
     def normals(self, faces: Sequence[Face], mesh: sc.Mesh) -> sc.FloatArray:
-        """Return unit normals of all vertices; those without direction, or missing, of the triangles."""
+        """Return unit normals of all vertices; undefined ones are computed from the triangles."""
         stored = _rows(
             [
                 np.zeros((len(face.positions), 3), np.float32)
@@ -320,7 +322,7 @@ class _Model:
             ],
             3,
         )
-        # Zero is stored as 32767, which is a little less than nothing.
+        # Zero is stored as 32767, which is slightly below zero.
         stored[np.abs(stored).max(axis=1, initial=0) < 1e-3] = 0
         normals, broken = repair(stored, mesh.points, mesh.corner_point)
         missing = sum(len(face.positions) for face in faces if face.normals is None)
@@ -330,7 +332,7 @@ class _Model:
         return normals
 
     def weights(self, faces: Sequence[Face], mesh: sc.Mesh) -> None:
-        """Add joint indices and weights, (P, 4); those of joints that are not there are left out."""
+        """Add joint indices and weights, (P, 4), without those of invalid joints."""
         indices = np.zeros((len(mesh.points), 4), np.int32)
         weights = np.zeros((len(mesh.points), 4), np.float32)
         start = 0
@@ -346,7 +348,7 @@ class _Model:
         weights[lost] = 0
         count = int(np.count_nonzero(lost))
         if count:
-            number = counted(count, "weight names a joint", "weights name joints")
+            number = counted(count, "weight refers to a joint", "weights refer to joints")
             self.warn(f"{number} that cannot be used; left out")
         total = weights.sum(axis=1, dtype=np.float64)
         off = (np.abs(total - 1) > OFF_ONE) & (total > 0)
@@ -362,7 +364,7 @@ class _Model:
 
 
 def placed(matrix: Matrix) -> Place:
-    """Return a (4, 4) matrix as a place; what is no rotation and positive scale is left to be baked."""
+    """Decompose a (4, 4) matrix into translation, rotation and positive scale; the rest is to be baked."""
     x, y, z = matrix[:3, 3].tolist()
     linear = matrix[:3, :3]
     scale = np.linalg.norm(linear, axis=0)
@@ -388,7 +390,7 @@ def _surface(face: Face, name: str) -> sc.Surface:
 
 
 def _points_only(points: sc.AnyArray, domain: tuple[float, ...]) -> sc.Mesh:
-    """Return the points of a hull as a mesh; whoever shows it spans it."""
+    """Return the points of a hull as a mesh without triangles; `blender_data` builds the hull from them."""
     return sc.Mesh(
         points=dequantise(points, np.array(domain).reshape(2, 3)),
         corner_point=np.empty(0, np.int32),
@@ -399,7 +401,7 @@ def _points_only(points: sc.AnyArray, domain: tuple[float, ...]) -> sc.Mesh:
 
 
 def _rows(parts: Sequence[sc.FloatArray], width: int) -> sc.FloatArray:
-    """Return rows of all parts in one array."""
+    """Concatenate rows into one array."""
     if len(parts) == 1:
         return parts[0]
     return np.concatenate([*parts, np.empty((0, width), np.float32)])

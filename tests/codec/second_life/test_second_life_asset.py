@@ -329,7 +329,7 @@ def test_triangles_that_cannot_be() -> None:
     listed = sl.shorts(0, 1, 2, 0, 2, 4, 0, 0, 0, 65535, 1, 2, 3, 2, 1) + b"12"
     (face,), warnings = faces(sl.square(TriangleList=listed))
     assert face.triangles.tolist() == [[0, 1, 2], [3, 2, 1]]
-    assert ["2 triangles name vertices beyond" in text for text in warnings] == [False, True]
+    assert ["2 triangles use vertices beyond" in text for text in warnings] == [False, True]
     assert "middle" in warnings[0]
 
 

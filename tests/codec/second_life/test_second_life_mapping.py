@@ -623,7 +623,7 @@ def test_a_high_level_without_triangles_is_told(samples: Path) -> None:
     scene = SECOND_LIFE_MESH.to_scene(asset, "thing")
     assert [node.lod for node in scene.nodes if node.mesh is not None and node.mesh.triangle_count] == [1, 2, 3]
     (said,) = scene.warnings
-    assert said == "thing: its high level has no triangles, only coarser ones do; from near nothing of it shows"
+    assert said == "thing: its high level has no triangles, only coarser ones do; it is invisible from near"
 
 
 def test_triangles_that_physics_refuses_are_told_and_kept(samples: Path) -> None:

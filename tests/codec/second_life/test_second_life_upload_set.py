@@ -531,7 +531,7 @@ def test_weights_are_the_four_strongest_of_each_position() -> None:
             joint = scene.skeletons[0].joints[mesh.joint_indices[point, slot]].name
             wanted[point, skin.joints.index(joint)] = mesh.joint_weights[point, slot] / total
     assert np.allclose(skin.weights, wanted, atol=8e-5)  # sums as near to 1 as a file's stay as they are
-    assert "more than 4 weights; the strongest stay" in shown(scene)
+    assert "more than 4 weights; the strongest are kept" in shown(scene)
 
 
 def test_collision_volumes_bring_rotation_and_scale() -> None:
