@@ -83,7 +83,7 @@ def format_of(path: str | Path) -> Format | None:
 def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | None = None) -> LoadedFile:
     """Read a file of any known format into its document; the content decides which.
 
-    ``data`` is the file's content where somebody has it already, out of an archive say; ``path`` then only names it.
+    ``data`` is the file's content if it was read already, for example from an archive; ``path`` is then only its name.
 
     Raises
     ------

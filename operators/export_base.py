@@ -132,7 +132,7 @@ class ExportScene(LongWork, ExportHelper):
         return {"RUNNING_MODAL"}
 
     def check(self, context: Any) -> bool:
-        """Keep the file's extension, and its name after what is exported as long as nobody typed another."""
+        """Keep the file's extension, and name the file after the exported objects until the user types a name."""
         before = self.filepath
         path = Path(before)
         if self.suggested_name and path.name == self.suggested_name:

@@ -19,7 +19,7 @@ from .sidebar import draw_wrapped
 from .translations import iface_, rpt_
 
 MOST_NAMES = 20
-"""Names of files that are listed; of the rest, the number is told."""
+"""Maximum number of listed file names; the rest is counted."""
 
 
 class ExportFiles(ExportScene):

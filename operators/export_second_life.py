@@ -68,7 +68,7 @@ def known_folder(context: Any) -> Path | None:
 
 
 class ExportSecondLife(ExportFiles):
-    """What the exports have in common: which objects become models, and what is told at the end.
+    """The common part of the exports: the objects that become models, and the summary.
 
     Of the selection, an object stands for the model that it is a level or the physics of, and an armature for all
     that it deforms.
@@ -194,7 +194,7 @@ class EXPORT_SCENE_OT_second_life_upload(ExportSet, bpy.types.Operator):
 
     is_confirmed: BoolProperty(
         name="Replacing Confirmed",
-        description="Whoever pressed the button was asked about files that are there already",
+        description="The user already confirmed that existing files are replaced",
         options={"HIDDEN", "SKIP_SAVE"},
     )
     use_last_folder: BoolProperty(

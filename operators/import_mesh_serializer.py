@@ -32,7 +32,7 @@ class IMPORT_SCENE_OT_mesh_serializer(ImportAnyName, bpy.types.Operator):
     filter_glob: StringProperty(default=USUAL_NAMES, options={"HIDDEN", "SKIP_SAVE"})
 
     def invoke(self, context: Any, event: Any) -> set[str]:
-        """Refuse at once what is no model at all: most files of these extensions are not, and have no options."""
+        """Fail immediately for files that are not models, as most files with these extensions are not."""
         if are_all_of(self.paths(), (None,)):
             return self.execute(context)
         return ImportAnyName.invoke(self, context, event)

@@ -149,7 +149,7 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
         return
     row = split_row(layout, label)
     picked = row.row(align=True)
-    # What was picked and is not the level was deleted; Blender keeps it, and nobody could tell that from its name.
+    # A picked object that is not the level was deleted, but Blender still has it under its name.
     picked.alert = getattr(finest.meshferry, PICKERS[key]) is not None
     makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
     if makes and options is not None:

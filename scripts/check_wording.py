@@ -15,22 +15,18 @@ ROOT = Path(__file__).resolve().parent.parent
 
 RULES = {
     re.compile(r"\b(whoever|nobody|somebody|told)\b", re.IGNORECASE): "name the component or the user",
-    re.compile(r"(?<!there )\b(is|are) no\b", re.IGNORECASE): "write 'is not a' or 'has no'",
+    re.compile(r"(?<!there )\b(is|are) no\b(?! longer| more)", re.IGNORECASE): "write 'is not a' or 'has no'",
     re.compile(r"\blies\b", re.IGNORECASE): "write 'is'",
 }
 
 # Files and folders that do not follow the rules yet. Remove a line when its files are clean.
 PENDING = (
-    "README.md",
     "blender_data",
     "cli",
-    "docs",
+    "docs/batch.md",
+    "docs/formats",
     "examples",
-    "io_formats",
-    "operators",
     "tests",
-    "pyproject.toml",
-    "Makefile",
 )
 
 # Lines that may break a rule: path, part of the line, reason. At most ten.

@@ -56,7 +56,7 @@ SPACE = Option(
     name="space",
     default="TURNED_AND_SCALED",
     label="Origin",
-    description="What lies at the origin of the file",
+    description="What is at the origin of the file",
     section="Objects",
     choices=(
         Choice(

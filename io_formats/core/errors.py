@@ -36,7 +36,7 @@ class FormatError(MeshferryError):
     item:
         The thing it concerns, e.g. ``node 'Roof'``.
     file:
-        Name of the file; added by whoever knows it (see :meth:`in_file`).
+        Name of the file; added by the caller that knows it (see :meth:`in_file`).
     """
 
     def __init__(self, message: str, *, offset: int | None = None, item: str = "", file: str = "") -> None:

@@ -21,7 +21,7 @@ BASE_POINTS = 64
 def outermost(points: FloatArray, most: int = MOST_POINTS) -> FloatArray:
     """Return at most ``most`` unique points of (n, 3), in their original order.
 
-    All unique points are returned if they are no more than ``most`` and ``most`` is the limit of a hull. Otherwise the
+    All unique points are returned if there are at most ``most`` and ``most`` is the limit of a hull. Otherwise the
     result is the outermost points along the axes and in evenly distributed directions.
     """
     different, first = np.unique(points + np.float32(0), axis=0, return_index=True)

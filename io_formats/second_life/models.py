@@ -1,4 +1,4 @@
-"""A scene as models: each with its levels of detail, physics and skeleton, as all four kinds of file hold them."""
+"""A scene as models with levels of detail, physics and skeleton, the structure of all four file formats."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class SubmodelId(PassThrough):
 
 @dataclass
 class Model:
-    """One object to be: nodes of a scene that belong together. All share the transform of the finest."""
+    """One object: nodes of a scene that belong together and share the transform of the finest one."""
 
     name: str
     levels: list[Node | None]
-    """Four; the finest is always there."""
+    """Four entries; the finest always exists."""
     physics: Node | None = None
     hulls: list[Node] = field(default_factory=list)
     base_hull: Node | None = None
     skeleton: Skeleton | None = None
-    """That of a rigged model."""
+    """The skeleton of a rigged model."""
 
     @property
     def finest(self) -> Node:
@@ -43,9 +43,9 @@ class Model:
 
 
 def models_of(scene: Scene) -> list[Model]:
-    """Return the models of a scene in the order of their nodes: the first is the root of the linkset.
+    """Return the models of a scene in the order of their nodes; the first is the root of the linkset.
 
-    Levels beyond the fourth, and levels and shapes of nodes that have no mesh, are left to the caller's checks.
+    Levels beyond the fourth, and levels and shapes of nodes without a mesh, are left to the checks.
     """
     found: dict[int, Model] = {}
     for number, node in enumerate(scene.nodes):

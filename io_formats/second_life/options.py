@@ -1,4 +1,4 @@
-"""Options of reading and writing Second Life files, whatever their kind."""
+"""Options of reading and writing Second Life files of any format."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ JOINT_POSITIONS = Option(
     description="Whether the file moves the avatar's joints to where the armature has them",
     section="Armature",
     choices=(
-        Choice("AUTO", "Where They Differ", "If a joint that is used lies more than 0.1 mm off the standard avatar's"),
+        Choice(
+            "AUTO", "Where They Differ", "If a used joint is more than 0.1 mm away from that of the standard avatar"
+        ),
         Choice("NEVER", "Never", "The mesh is bound to the joints of the armature, the avatar keeps its own"),
         Choice("ALWAYS", "Always", "All joints that are used"),
     ),

@@ -1,4 +1,4 @@
-"""Where a model stands: the box that its unit cube fills, and its way into the world (formats page, section 6)."""
+"""The placement of a model: the box that its unit cube fills, and its world transform (formats page, section 6)."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from .models import LEVEL_LABELS, Model
 Matrix = npt.NDArray[np.float64]
 
 FLAT = 1e-5
-"""Metres: along an axis where a model extends no more, it is as long as 1 metre."""
+"""Extent in metres below which an axis counts as flat and gets the size 1 metre."""
 _INSIDE = 1e-6
-"""Share of the box by which points may lie outside it: rounding."""
+"""Tolerance for points outside the box due to rounding, as a share of the box."""
 _WORTH_SAYING = 1e-3
-"""Share of the highest level's box by which others may stick out before it is told."""
+"""Share of the highest level's box by which other parts may exceed it without a warning."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The box of a model, in the space of its points, and where its unit cube comes to lie."""
+    """The box of a model in the space of its points, and the transform of its unit cube."""
 
     centre: Matrix
     """(3,) float64."""
     size: Matrix
     """(3,) float64, all above 0."""
     transform: Matrix
-    """(4, 4) float64, for column vectors, from the unit cube (±0.5) into the world in metres; of a rigged model, into
-    the avatar's space (Z up, X forward): its bind shape matrix, without rotation."""
+    """(4, 4) float64 for column vectors, from the unit cube (±0.5) to the world in metres. For a rigged model, to the
+    avatar's space (Z up, X forward): its bind shape matrix, without rotation."""
 
     def normalised(self, points: npt.NDArray[np.floating]) -> FloatArray:
-        """Return points (n, 3) in the unit cube, ±0.5, float32."""
+        """Return points (n, 3) normalised to the unit cube, ±0.5, float32."""
         return ((points - self.centre) / self.size).astype(np.float32)
 
     def normals(self, normals: npt.NDArray[np.floating]) -> FloatArray:
-        """Return unit normals (n, 3) as they are in the unit cube, float32."""
+        """Return unit normals (n, 3) in the space of the unit cube, float32."""
         turned = normals * self.size
         length = np.linalg.norm(turned, axis=1, keepdims=True)
         unit: FloatArray = (turned / np.where(length > 0, length, 1)).astype(np.float32)
@@ -51,13 +51,13 @@ class Placement:
 
     @property
     def metres(self) -> Matrix:
-        """(3,): the size of the object that the unit cube becomes."""
+        """(3,): the size of the object."""
         lengths: Matrix = np.linalg.norm(self.transform[:3, :3], axis=0)
         return lengths
 
     @property
     def position(self) -> Matrix:
-        """(3,): the place of the box's centre."""
+        """(3,): the centre of the box."""
         place: Matrix = self.transform[:3, 3]
         return place
 
@@ -79,19 +79,19 @@ def nodes_of(model: Model) -> Iterator[Node]:
 
 
 def settled(model: Model, turn: Matrix | None = None) -> Model:
-    """Return a model as a file can hold it, its meshes changed where its transform cannot stay.
+    """Return a model in a form that a file can hold; its meshes are changed if its transform cannot be stored.
 
     Parameters
     ----------
     turn:
-        (4, 4): of a rigged model, from the space of its skeleton into the avatar's. Then all of the transform goes
-        into the points, and the nodes have none; points are metres in avatar space.
-        None: a static model. Mirroring scales go into the points, since nothing there can be mirrored.
+        (4, 4): for a rigged model, from the space of its skeleton to the avatar's. The whole transform is applied to
+        the points, which are then in metres in avatar space. None for a static model: only mirroring scales are
+        applied, since files cannot store them.
 
     Raises
     ------
     ExportError
-        A scale is 0 or no number.
+        A scale is 0, or a value is NaN or infinite.
     """
     finest = model.finest
     world = matrix_of(finest)
@@ -114,7 +114,7 @@ def settled(model: Model, turn: Matrix | None = None) -> Model:
 
 
 def _changed(model: Model, change: Matrix, **transform: tuple[float, ...]) -> Model:
-    """Return a model whose points went through ``change`` and whose nodes have the given transform."""
+    """Return a model with ``change`` applied to its points and the given transform for its nodes."""
 
     def change_node(node: Node | None) -> Node | None:
         if node is None or node.mesh is None:
@@ -132,7 +132,7 @@ def _changed(model: Model, change: Matrix, **transform: tuple[float, ...]) -> Mo
 
 
 def _moved(mesh: Mesh, change: Matrix) -> Mesh:
-    """Return a mesh after a transform; where that only swaps axes, its numbers stay as they are."""
+    """Apply a transform to a mesh; if it only permutes axes, the values stay exact."""
     linear = change[:3, :3]
     order = np.abs(linear).argmax(axis=1)
     signs = np.sign(linear[range(3), order])
@@ -151,21 +151,21 @@ def _moved(mesh: Mesh, change: Matrix) -> Mesh:
 
 
 def is_as_imported(model: Model) -> bool:
-    """Return whether a model's points still lie in the unit cube of the file that it came from."""
+    """Return whether a model's points are still in the unit cube of the imported file."""
     return any(surface.position_domain is not None for surface in model.mesh.surfaces)
 
 
 def placement_of(model: Model, *, as_imported: bool = False, warn: Warn = unheard) -> Placement:
-    """Return where a model's unit cube is: the box of its highest level, enlarged where others stick out of it.
+    """Return the placement of a model's unit cube: the box of its highest level, enlarged if other parts exceed it.
 
     Parameters
     ----------
     model:
-        As :func:`settled` returns it.
+        As returned by :func:`settled`.
     as_imported:
-        The points of a model that came from a file are in the unit cube as they are.
+        Whether the points of an imported model are already in the unit cube.
     warn:
-        Is told what sticks out, without the model's name.
+        Called with a warning about parts that exceed the box, without the model's name.
     """
     world = matrix_of(model.finest)
     if as_imported and is_as_imported(model):
@@ -201,7 +201,7 @@ def _part_name(model: Model, node: Node) -> str:
 
 
 def _box(mesh: Mesh) -> Matrix:
-    """Return the bounds (2, 3) of the points that triangles use; of all points where there are no triangles."""
+    """Return the bounds (2, 3) of the points used by triangles, or of all points without triangles."""
     points = mesh.points
     if len(mesh.corner_point):
         used = np.zeros(len(points), bool)

@@ -1,6 +1,6 @@
-"""A model made ready for any kind of file: its place, its faces level by level, its rig (formats page, 3 to 6, 12).
+"""A model prepared for any file format: its placement, faces of each level, and rig (formats page, 3 to 6, 12).
 
-Files differ in how they write these; what is in them is the same.
+The formats differ only in how they encode these.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from .placement import Matrix, Placement, is_as_imported, nodes_of, placement_of
 from .rigging import Rig, facing, rig_as_imported, rig_of, used_joints
 
 _IMPORTED_TOLERANCE = 0.02
-"""Normals that came through Blender's tangent space differ by about as much at corners that were one vertex."""
+"""Normals that passed through Blender's tangent space differ by about this much at corners of one vertex."""
 
 Column = tuple[int, int]
-"""A face: the slot of the highest level, and the part of it where it has too many vertices for one."""
+"""A face: the slot of the highest level, and the number of its part if the slot has too many vertices for one face."""
 
 
 @dataclass
 class Prepared:
-    """A model ready to be written."""
+    """A model that is ready to be written."""
 
     model: Model
-    """Settled: static models without mirroring; rigged ones in avatar space, X forward, without any transform."""
+    """The converted model: without mirroring if static; in avatar space, X forward, without transform if rigged."""
     placement: Placement
     levels: list[list[FaceArrays] | None]
-    """Four; for each face of the model the one of the level, maybe empty; None: the level is missing."""
+    """Four levels with one entry for each face of the model, possibly empty; None for a missing level."""
     physics: list[FaceArrays] | None
     rig: Rig | None
     as_imported: bool
-    """The model is written as it came from a file: nothing is filled in."""
+    """Whether the model is written as imported, without generated parts."""
     unweighted: int = 0
-    """Vertices that no joint moves."""
+    """Number of vertices without weights."""
     submodels: list[list[int]] = field(default_factory=list)
-    """Numbers of the faces of each part of the model: one part, but of models of more than 8 faces."""
+    """Numbers of the faces of each part of the model; several parts only for models with more than 8 faces."""
 
     @property
     def materials(self) -> list[str]:
@@ -53,7 +53,7 @@ class Prepared:
         return [face.material for face in self.levels[0] or []]
 
     def filled_levels(self) -> list[list[FaceArrays]]:
-        """Return four levels, the next finer one in place of each that is missing."""
+        """Return four levels; missing ones repeat the next finer one."""
         filled: list[list[FaceArrays]] = []
         for level in self.levels:
             filled.append(level if level is not None else filled[-1])
@@ -61,21 +61,21 @@ class Prepared:
 
 
 def prepare(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> Prepared:
-    """Make a model ready to be written; what is left out or mended is added to ``scene.warnings``.
+    """Prepare a model for writing; ``scene.warnings`` reports what is left out or repaired.
 
     Parameters
     ----------
     model:
-        Of :func:`.models.models_of` of the scene.
+        A model of the scene, from :func:`.models.models_of`.
     scene:
-        ``Scene.as_imported``: models that came from a file are written as they came.
+        If ``as_imported`` is set, imported models are written unchanged.
     options:
-        Of ``options.EXPORT_OPTIONS``; others are somebody else's.
+        Values of ``options.EXPORT_OPTIONS``; other options are ignored.
 
     Raises
     ------
     ExportError
-        What no file can hold, with the object and the way out.
+        Data that no file can hold; the message names the object and says what to do.
     """
     return _Preparation(model, scene, options).result
 
@@ -126,7 +126,7 @@ class _Preparation:
     def faces(
         self, model: Model
     ) -> tuple[list[Column], list[dict[Column, FaceArrays] | None], dict[Column, FaceArrays] | None]:
-        """Return the faces that there are, and those of each level and of the physics mesh."""
+        """Return the existing faces, and those of each level and of the physics mesh."""
         slots = model.mesh.materials or [""]
         levels = [
             None if node is None or node.mesh is None else self.level(node, node.mesh, model.finest, slots)
@@ -154,14 +154,14 @@ class _Preparation:
         return {(face.slot, face.part): face for face in found}
 
     def with_slots(self, node: Node, mesh: Mesh, finest: Node, slots: Sequence[str], *, is_physics: bool) -> Mesh:
-        """Return a mesh with the slots of the highest level; they belong together by name.
+        """Return a mesh with the slots of the highest level, matched by name.
 
-        Where physics uses other materials its triangles go to the first face, since they show nowhere.
+        Physics triangles of other materials are assigned to the first face, since they are not shown.
 
         Raises
         ------
         ExportError
-            A level uses a material that the highest does not have.
+            A level uses a material that the highest level lacks.
         """
         own = mesh.materials or [""]
         if list(own) == list(slots):
@@ -187,14 +187,14 @@ class _Preparation:
     # -- rig ------------------------------------------------------------------------------------
 
     def rig(self, model: Model, skeleton: Skeleton, faces: Sequence[FaceArrays], turn: Matrix) -> tuple[Rig, int]:
-        """Return the binding, and how many vertices no joint moves."""
+        """Return the binding, and the number of vertices without weights."""
         used, unweighted = used_joints(faces, len(skeleton.joints), self.name)
         skin = model.finest.skin
         if self.as_imported and skin is not None:
             rig = rig_as_imported(skeleton, skin, used)
             if rig is not None:
                 return rig, unweighted
-            self.warn("it hangs on bones that its file does not list; its binding was made anew")
+            self.warn("it uses bones that its file does not list; its binding was computed again")
         rig = rig_of(skeleton, used, turn, self.options, skin=skin, warn=self.warn)
         if unweighted and not self.as_imported:
             number = counted(unweighted, "vertex has", "vertices have")
@@ -204,12 +204,12 @@ class _Preparation:
     # -- parts ----------------------------------------------------------------------------------
 
     def submodels(self, materials: Sequence[str]) -> list[list[int]]:
-        """Return the faces of each part: the viewer sorts them by their materials' names and takes 8 at a time.
+        """Return the faces of each part: like the viewer, sort them by material names and divide them into groups of 8.
 
         Raises
         ------
         ExportError
-            More than 8 faces where the option says so.
+            There are more than 8 faces, and the option rejects that.
         """
         faces = list(range(len(materials)))
         if len(faces) <= MOST_FACES or self.as_imported:
@@ -224,13 +224,13 @@ class _Preparation:
 
 
 def known_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the value of every option of all kinds of files."""
+    """Return the value of every option shared by all formats."""
     known = {option.name for option in EXPORT_OPTIONS}
     return resolve(EXPORT_OPTIONS, {name: value for name, value in (options or {}).items() if name in known})
 
 
 def submodel_count(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> int:
-    """Return how many parts a model is split into; quick where that is plain."""
+    """Return the number of parts of a model; fast if this follows from the numbers of corners."""
     corners: dict[tuple[str, int], int] = {}
     for node in nodes_of(model):
         if node.mesh is None or not node.mesh.triangle_count:
@@ -240,20 +240,20 @@ def submodel_count(model: Model, scene: Scene, options: Mapping[str, Any] | None
             slots, np.bincount(node.mesh.material_index, minlength=len(slots)).tolist(), strict=False
         ):
             corners[slot] = max(corners.get(slot, 0), 3 * count)
-    # A face that is full has as many corners as vertices, at least.
+    # A full face has at least as many corners as vertices.
     if sum(1 + count // (MOST_VERTICES - 2) for count in corners.values()) <= MOST_FACES:
         return 1
     return len(prepare(model, replace(scene, warnings=[]), options).submodels)
 
 
 def _keeps(model: Model, is_rigged: bool) -> bool:
-    """Return whether a model still is what came from a file."""
+    """Return whether a model is unchanged since its import."""
     finest = model.finest
     return is_as_imported(model) and min(finest.scale) > 0 and (not is_rigged or finest.skin is not None)
 
 
 def _turned_back(model: Model) -> Model:
-    """Return an imported model in the axes of its file."""
+    """Convert an imported model to the axes of its file."""
     return replace(
         model,
         levels=[None if node is None else avatar_space.turned_node(node, back=True) for node in model.levels],
@@ -264,7 +264,7 @@ def _turned_back(model: Model) -> Model:
 
 
 def _by_occurrence(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Tell slots of one name apart by their order."""
+    """Return a key for each slot: its name, and its number among slots of that name."""
     seen: dict[str, int] = {}
     keys = []
     for name in names:
@@ -274,7 +274,7 @@ def _by_occurrence(names: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def _face(level: Mapping[Column, FaceArrays], column: Column, finest: Mapping[Column, FaceArrays] | None) -> FaceArrays:
-    """Return a level's face; an empty one where it has none."""
+    """Return a level's face, or an empty face if the level lacks it."""
     found = level.get(column)
     if found is not None:
         return found

@@ -1,8 +1,8 @@
-"""A scene's skeleton -> the binding that a file holds (formats page, sections 4.3 to 4.5).
+"""A scene's skeleton -> the binding of a file (formats page, sections 4.3 to 4.5).
 
-Of the armature only the heads of its bones count: all bones of the avatar have no rotation at rest, so that neither
-direction nor roll of a Blender bone may get in. Collision volumes and attachment points have those of the table.
-Which way the avatar faces is read from its left and right joints.
+Only the heads of bones are used: the bones of the avatar have no rotation at rest, so direction and roll of Blender's
+bones must be ignored. Collision volumes and attachment points have those of the avatar table. The facing direction of
+the avatar is derived from its left and right joints.
 """
 
 from __future__ import annotations
@@ -25,38 +25,37 @@ from .skeleton_table import MOST_JOINTS
 Matrix = npt.NDArray[np.float64]
 
 MOST_INDICES = 255
-"""Joints that weights of a file can name: a byte, of which 255 ends a list."""
+"""Number of joints that the weights of a file can refer to: a byte, of which 255 ends a list."""
 MOVED = 1e-4
-"""Metres by which a joint has to lie elsewhere for the viewer to move it."""
+"""Distance in metres by which a joint must differ for the viewer to move it."""
 _QUARTER = np.radians(1.0)
-"""A rig that is turned by a quarter, and this much, is turned by a quarter."""
+"""Tolerance for snapping a rig to multiples of 90°, in radians."""
 
 
 @dataclass
 class Rig:
-    """A binding as a file holds it: n joints; matrices for column vectors, in avatar space."""
+    """The binding of a file to n joints; matrices for column vectors, in avatar space."""
 
     joint_names: list[str]
-    """In the order that weights count. Known ones as the table spells them (with ``_`` for spaces), others as they
-    are."""
+    """In the order of the weights' indices. Known names are spelt as in the table (with ``_`` for spaces)."""
     rest: Matrix
-    """(n, 4, 4) float64: of bones pure translations to their heads."""
+    """(n, 4, 4) float64: for bones, translations to their heads."""
     inverse_bind: Matrix
     """(n, 4, 4) float64: inverse of ``rest``."""
     index: npt.NDArray[np.int32]
-    """(J,) the place in ``joint_names`` of each joint of the scene's skeleton, -1 of those that are not used."""
+    """(J,) index in ``joint_names`` of each joint of the scene's skeleton; -1 for unused joints."""
     joint_positions: Matrix | None = None
-    """(n, 3) positions of the joints relative to their parents in the table, in metres; None: the avatar's own."""
+    """(n, 3) positions of the joints relative to their parents in the table, in metres; None for the avatar's own."""
     pelvis_offset: float = 0.0
     lock_scale: bool = False
     bind_shape: Matrix | None = None
-    """(4, 4) that a mesh came with; None: where its unit cube is placed."""
+    """(4, 4) the imported matrix; None to use the placement of the unit cube."""
     given_alternative: Matrix | None = None
-    """(n, 4, 4) that a mesh came with."""
+    """(n, 4, 4) the imported matrices."""
 
     @property
     def alt_inverse_bind(self) -> Matrix | None:
-        """(n, 4, 4): the inverse bind matrices with the joint positions as translations; None: there are none."""
+        """(n, 4, 4): the inverse bind matrices with the joint positions as translations, or None."""
         if self.given_alternative is not None:
             return self.given_alternative
         if self.joint_positions is None:
@@ -67,7 +66,7 @@ class Rig:
 
     @property
     def unknown(self) -> list[str]:
-        """Names that the viewer does not know."""
+        """Joint names that the viewer does not know."""
         return [name for name in self.joint_names if skeleton_table.canonical(name) is None]
 
 
@@ -88,10 +87,10 @@ def world_matrices(skeleton: Skeleton) -> Matrix:
 
 
 def facing(skeleton: Skeleton) -> Matrix:
-    """Return the rotation about Z, (4, 4), from a skeleton's space into the avatar's, in which it faces +X.
+    """Return the rotation about Z, (4, 4), from a skeleton's space to the avatar's, in which it faces +X.
 
-    Its left joints have to come to +Y. Within 1° of a quarter turn it is that, so that numbers stay as they are.
-    A skeleton without a pair of joints is taken to face -Y, as avatars do in Blender.
+    Its left joints are rotated to +Y. Rotations within 1° of a multiple of 90° are snapped to it, so that values stay
+    exact. A skeleton without a pair of joints is assumed to face -Y, as avatars do in Blender.
     """
     worlds = world_matrices(skeleton)
     heads: dict[str, Matrix] = {}
@@ -114,12 +113,12 @@ def facing(skeleton: Skeleton) -> Matrix:
 
 
 def used_joints(faces: Iterable[FaceArrays], joint_count: int, name: str = "") -> tuple[list[int], int]:
-    """Return the joints that move something, in their order, and how many vertices no joint moves.
+    """Return the joints with weights, in order, and the number of vertices without weights.
 
     Raises
     ------
     ExportError
-        A weight of a joint that the skeleton does not have.
+        A weight refers to a joint that the skeleton does not have.
     """
     used = np.zeros(joint_count, bool)
     unweighted = 0
@@ -146,25 +145,25 @@ def rig_of(
     skin: Skin | None = None,
     warn: Warn = unheard,
 ) -> Rig:
-    """Return the binding to the joints that are used.
+    """Return the binding to the used joints.
 
     Parameters
     ----------
     skeleton:
-        In the space of the mesh's points before ``turn``, which is :func:`facing` of it.
+        In the space of the mesh's points before ``turn``, the result of :func:`facing` for it.
     used:
-        Joints by number, of :func:`used_joints`. None at all: the first of the table's that there is.
+        Indices of joints, from :func:`used_joints`. If empty, the first known joint is used.
     options:
         ``joint_positions`` and ``use_lock_scale`` of ``options.EXPORT_OPTIONS``.
     skin:
-        The binding that the mesh came with, of which the height of the pelvis is kept.
+        The imported binding of the mesh, whose pelvis offset is kept.
     warn:
-        Is told what the file moves, without the object's name.
+        Called with a warning about joints that the file moves, without the object's name.
 
     Raises
     ------
     ExportError
-        More joints than weights can name.
+        More joints than weights can refer to.
     """
     heads = (turn @ world_matrices(skeleton))[:, :3, 3]
     names = [_written(joint) for joint in skeleton.joints]
@@ -182,13 +181,13 @@ def rig_of(
         found = [name for name in moved if name in above]
         writes = bool(found)
         if writes:
-            # The avatar's own joints above those that are used have to lie where the mesh was bound, too.
+            # The avatar's joints above the used ones must also be where the mesh was bound.
             listed = {known[number] for number in chosen}
             more = [known.index(name) for name in found if name not in listed]
             if len(chosen) + len(more) <= MOST_JOINTS:
                 chosen = sorted({*chosen, *more})
-            joints = counted(len(found), "joint lies", "joints lie")
-            warn(f"{joints} elsewhere than on the standard avatar; the file says where (joint positions)")
+            joints = counted(len(found), "joint is", "joints are")
+            warn(f"{joints} not where the standard avatar has them; the file stores their positions (joint positions)")
     index = np.full(len(skeleton.joints), -1, np.int32)
     joint_names: list[str] = []
     rests: list[Matrix] = []
@@ -219,7 +218,7 @@ def rig_of(
 
 
 def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig | None:
-    """Return the binding that a mesh came with, to the digit; None: the mesh now hangs on other joints, too."""
+    """Return the imported binding of a mesh unchanged, or None if the mesh now uses other joints too."""
     place: dict[str, int] = {}
     for number, name in enumerate(skin.joint_names):
         place.setdefault(name, number)
@@ -264,9 +263,10 @@ def _rest(known: str | None, head: Matrix) -> Matrix:
 
 
 def _relative(known: str | None, head: Matrix, place_of: Mapping[str, Matrix]) -> Matrix:
-    """Return where a joint lies relative to its parent in the table.
+    """Return a joint's position relative to its parent in the table.
 
-    Armatures may leave out joints in between, which then lie where the avatar has them, relative to the next above.
+    Missing joints of the armature in between are assumed to be where the avatar has them, relative to the next one
+    above.
     """
     if known is None:
         return head - place_of.get(skeleton_table.ROOT, np.zeros(3))
@@ -280,7 +280,7 @@ def _relative(known: str | None, head: Matrix, place_of: Mapping[str, Matrix]) -
 
 
 def _moved(place_of: Mapping[str, Matrix]) -> list[str]:
-    """Return the joints whose position relative to their parent is not the table's, in its order."""
+    """Return the joints whose position relative to their parent differs from the table, in the table's order."""
     table = skeleton_table.table()
     return [
         name

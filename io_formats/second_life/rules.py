@@ -1,4 +1,4 @@
-"""What the viewer's uploader and the simulator say of models (formats page, sections 4.4, 5, 10 and 12)."""
+"""Check models against the rules of uploader and simulator (formats page, sections 4.4, 5, 10 and 12)."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from .models import LEVEL_LABELS, LEVELS, Model, models_of
 from .placement import is_as_imported, nodes_of, placement_of
 
 MOST_TRIANGLES = 8 * 21_844
-"""Triangles of the eight faces of an object: 16-bit indices number the corners of 21,844. Larger models are split, but
-an upload of them takes minutes and fails most times."""
+"""Triangles of the eight faces of an object: 16-bit indices can address the corners of 21,844. Larger models are split,
+but uploading them takes minutes and usually fails."""
 MOST_HULLS = 256
 MOST_HULL_POINTS = 256
 LEAST_SIZE, MOST_SIZE = 0.01, 64.0
-"""Metres along each axis that an object may have in Second Life."""
+"""Size of an object along each axis in Second Life, in metres."""
 OPEN_LEAST_SIZE, OPEN_MOST_SIZE = 0.001, 256.0
-"""And in OpenSim."""
+"""The same for OpenSim."""
 MOST_UV = 1000.0
 
 _RESERVED = re.compile(r"_(?:LOD|PHYS)")
 _FLAT_AXIS = 1e-5
-"""Metres below which an axis is flat, and gets the size 1."""
+"""Extent in metres below which an axis is flat, and gets the size 1."""
 _HULL_THICKNESS = 1e-4
 """Share of a hull's extent below which it is flat."""
 _WEIGHT_STEP = 2 / 65535
 _TURNED = 0.01
 _HEAVIER = 1.05
-"""Times the bytes of the finer level; the same triangles take a few bytes more or less."""
+"""Ratio to the size of the finer level; equal triangles can take a few bytes more or less."""
 _UNEVEN_SCALE = 1e-3
 
 _Flags = npt.NDArray[np.bool_]
 
 
 def check_scene(scene: Scene) -> list[Finding]:
-    """Apply :func:`check_models` to all models of a scene, and name what belongs to none of them."""
+    """Apply :func:`check_models` to all models of a scene, and report nodes that belong to no model."""
     models = models_of(scene)
     return [*check_models(models, scene), *_left_over(models, scene)]
 
@@ -84,7 +84,7 @@ def check_models(
 
 
 def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:
-    """Name levels and shapes that no model has a place for."""
+    """Report levels and shapes that no model can hold."""
     taken = {id(node) for model in models for node in nodes_of(model)}
     for node in scene.nodes:
         if node.mesh is None or id(node) in taken:
@@ -92,7 +92,7 @@ def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:
         number = -1 if node.model is None else node.model
         owner = scene.nodes[number].name if 0 <= number < len(scene.nodes) else ""
         what = f"level {node.lod}" if node.role is Role.RENDER else "another physics shape"
-        text = f"it is {what} of '{owner}', which has no place for it; left out"
+        text = f"it is {what} of '{owner}', which cannot hold it; left out"
         yield warning(f"Object '{node.name}'", text if owner else "nothing that it belongs to is exported; left out")
 
 
@@ -105,7 +105,7 @@ class _Rules:
         self.stored = stored
 
     def check(self) -> list[Finding]:
-        """Apply all of them; the rest where the finest level has triangles, and all numbers are numbers."""
+        """Apply all rules; some only if the finest level has triangles and all values are finite."""
         findings = list(self.names())
         if not self.model.mesh.triangle_count:
             return [*findings, error(self.item(), "its highest level has no triangles; there is nothing to show")]
@@ -126,7 +126,7 @@ class _Rules:
             )
 
     def item(self, node: Node | None = None) -> str:
-        """Name what a finding is about: the object; where there is none of its own, its part of another."""
+        """Return the name of the object concerned, or for a part without an object, the part and its model."""
         name = self.model.name
         if node is None or node is self.model.finest:
             return f"Object '{name}'" if name else ""
@@ -136,38 +136,38 @@ class _Rules:
         return f"Object '{name}', {part}" if name else part[:1].upper() + part[1:]
 
     def part(self, node: Node) -> str:
-        """Say which part of the model a node is."""
+        """Return the name of the part of the model that a node is."""
         for label, level in zip(LEVEL_LABELS, self.model.levels, strict=True):
             if level is node:
                 return f"{label.lower()} level"
         return "physics mesh" if node is self.model.physics else "hull"
 
     def elements(self, kind: str, node: Node, members: _Flags) -> Elements | None:
-        """Point at triangles or vertices of a node, if it is an object."""
+        """Return triangles or vertices of a node as elements, if it is an object in Blender."""
         if node.generated_from:
             return None
         return Elements(kind, node.name, tuple(np.flatnonzero(members).tolist()))
 
     def fixable(self, message: str, fix: Fix, node: Node | None = None) -> Finding:
-        """Return a warning about a node, the finest by default, that has a fix."""
+        """Return a warning with a fix about a node, by default the finest."""
         names = ((node or self.model.finest).name,)
         return Finding(Severity.WARNING, self.item(node), message, fix=fix, names=names)
 
     def level_nodes(self, *, made: bool = True) -> Iterator[tuple[int, Node, Mesh]]:
-        """Yield the levels that are there, the finest first; those that were made of finer ones only with ``made``."""
+        """Yield the existing levels, the finest first; levels generated from finer ones only with ``made``."""
         for number, node in enumerate(self.model.levels):
             if node is not None and node.mesh is not None and (made or not node.generated_from):
                 yield number, node, node.mesh
 
     def names(self) -> Iterator[Finding]:
-        """Look for what the uploader takes for the mark of a level (section 10.1)."""
+        """Check for names that the uploader confuses with level suffixes (section 10.1)."""
         found = _RESERVED.search(self.model.name)
         if found and not self.stored:
             text = f"its name contains '{found.group()}', behind which the uploader cuts names off; rename it"
             yield warning(self.item(), text)
 
     def numbers(self) -> Iterator[Finding]:
-        """Look for what is no number."""
+        """Check for NaN and infinite values."""
         finest = self.model.finest
         if not np.isfinite([*finest.translation, *finest.rotation, *finest.scale]).all():
             yield error(self.item(), "its location, rotation or scale is NaN or infinite")
@@ -177,7 +177,7 @@ class _Rules:
         for node in nodes_of(self.model):
             mesh = node.mesh
             if mesh is None or (node is not finest and node.generated_from):
-                continue  # what was made of the finest has what that has
+                continue  # a part generated from the finest level has the same values
             for what, layer in (
                 ("a position", Layer("", mesh.points)),
                 ("a normal", mesh.normal),
@@ -190,7 +190,7 @@ class _Rules:
                     yield error(self.item(node), text, self.elements("vertices", node, broken))
 
     def extents(self) -> Iterator[Finding]:
-        """Look at the size in metres, and at scales that were not applied (section 12)."""
+        """Check the size in metres, and scales that were not applied (section 12)."""
         finest, points = self.model.finest, _used_points(self.model.mesh)
         extent = np.ptp(points, axis=0).astype(np.float64)
         scale = np.array(finest.scale, np.float64)
@@ -198,10 +198,10 @@ class _Rules:
         metres = np.where(metres < _FLAT_AXIS, 1.0, metres)
         size = " × ".join(f"{length:.4g}" for length in metres)
         if metres.max() > OPEN_MOST_SIZE:
-            text = f"it is {size} m; nothing can be longer than {MOST_SIZE:g} m (in OpenSim {OPEN_MOST_SIZE:g} m)"
+            text = f"it is {size} m; the maximum is {MOST_SIZE:g} m (in OpenSim {OPEN_MOST_SIZE:g} m)"
             yield error(self.item(), text)
         elif metres.max() > MOST_SIZE:
-            text = f"it is {size} m; in Second Life nothing can be longer than {MOST_SIZE:g} m"
+            text = f"it is {size} m; the maximum in Second Life is {MOST_SIZE:g} m"
             yield warning(self.item(), text)
         if metres.min() < OPEN_LEAST_SIZE:
             text = f"it is {size} m; what is thinner than {OPEN_LEAST_SIZE * 1000:g} mm may be left out"
@@ -219,7 +219,7 @@ class _Rules:
             yield self.fixable(text, Fix.APPLY_SCALE)
 
     def levels(self) -> Iterator[Finding]:
-        """Look for levels that are heavier than the finer ones (section 12)."""
+        """Check for levels that are heavier than finer ones (section 12)."""
         finer = ""
         finer_count = finer_bytes = 0
         for number, node, mesh in self.level_nodes():
@@ -233,7 +233,7 @@ class _Rules:
             finer, finer_count, finer_bytes = LEVEL_LABELS[number].lower(), mesh.triangle_count, size
 
     def materials(self) -> Iterator[Finding]:
-        """Compare the materials of the levels (section 10), and count them and their vertices (section 12)."""
+        """Compare the materials of the levels (section 10), and check their number and their vertices (section 12)."""
         finest = self.model.mesh
         known = dict.fromkeys(finest.materials[slot] for slot in _used_slots(finest))
         slots = max(len(finest.materials), 1) if self.stored else len(known)
@@ -250,7 +250,7 @@ class _Rules:
                 continue
             yield from self.crowded_faces(node, mesh)
             if node is self.model.finest or (node is self.model.physics and not self.stored):
-                continue  # materials of physics show nowhere: a file gets those of the highest level
+                continue  # materials of physics are not shown: a file gets those of the highest level
             used = _used_slots(mesh)
             strange = [slot for slot in used if mesh.materials[slot] not in known]
             if strange and not node.generated_from:  # a made level has it from the next finer one
@@ -268,14 +268,14 @@ class _Rules:
                 yield warning(self.item(node), text)
 
     def material_names(self, names: Iterable[str]) -> str:
-        """Name materials; those of a file without names are its faces."""
+        """Return the names of materials; unnamed ones of a file are given as faces."""
         named = [name or "no material" for name in names]
         return listed(named if self.model.name else [name.replace("_", " ").strip() for name in named])
 
     def crowded_faces(self, node: Node, mesh: Mesh) -> Iterator[Finding]:
-        """Look for faces with more vertices than 16 bits count; each point is one vertex at least.
+        """Check for faces with more vertices than 16-bit indices allow; each point is at least one vertex.
 
-        What will be split in all levels alike is told of the finest.
+        Faces that are split in all levels alike are reported only for the finest.
         """
         if len(mesh.points) <= MOST_VERTICES or not (self.stored or node is self.model.finest):
             return
@@ -288,7 +288,7 @@ class _Rules:
                 yield warning(self.item(node), text if self.stored else f"{text}, so it becomes several")
 
     def uvs(self) -> Iterator[Finding]:
-        """Look for missing UVs, and for UVs that are too far off to be stored well (section 12)."""
+        """Check for missing UVs, and for UVs with too large values (section 12)."""
         for _number, node, mesh in self.level_nodes(made=False):
             if not mesh.uvs:
                 if not self.stored:
@@ -308,7 +308,7 @@ class _Rules:
                 yield warning(self.item(node), text, self.elements("vertices", node, points))
 
     def physics(self) -> Iterator[Finding]:
-        """Look for shapes that the uploader or the simulator refuses (section 5)."""
+        """Check for shapes that the uploader or the simulator rejects (section 5)."""
         hulls = [(node, node.mesh) for node in self.model.hulls if node.mesh is not None]
         if len(hulls) > MOST_HULLS:
             text = f"{len(hulls):,} hulls; {MOST_HULLS} at most: join parts, or choose another physics shape"
@@ -320,7 +320,7 @@ class _Rules:
                 yield error(self.item(node), text)
         flat = [node for node, mesh in hulls if _is_flat(mesh)]
         for node in flat[:10]:
-            text = "the hull is flat; one needs 4 vertices that do not lie in a plane"
+            text = "the hull is flat; it needs 4 vertices that are not in one plane"
             everything = np.ones(len(node.mesh.points) if node.mesh is not None else 0, bool)
             yield warning(self.item(node), text, self.elements("vertices", node, everything))
         if len(flat) > 10:
@@ -339,7 +339,7 @@ class _Rules:
             yield error(self.item(shape), text, self.elements("triangles", shape, bad))
 
     def joints(self) -> Iterator[Finding]:
-        """Look at the joints that move the mesh, and how it is bound to them (sections 4.3 and 4.4)."""
+        """Check the joints of the mesh and its binding to them (sections 4.3 and 4.4)."""
         skeleton, skin = self.model.skeleton, self.model.finest.skin
         if skeleton is None:
             return
@@ -368,7 +368,7 @@ class _Rules:
                 yield warning(self.item(), text)
 
     def weights(self) -> Iterator[Finding]:
-        """Look for vertices that no joint moves, and places with two answers (section 4.1)."""
+        """Check for vertices without weights, and for points at one position with different weights (section 4.1)."""
         if self.model.skeleton is None:
             return
         for _number, node, mesh in self.level_nodes(made=False):
@@ -394,7 +394,7 @@ class _Rules:
 
 
 def _broken_points(mesh: Mesh, layer: Layer | None) -> _Flags:
-    """Tell of each point that triangles use whether a value there is no number, (P,)."""
+    """Return which points used by triangles have a NaN or infinite value, (P,)."""
     if layer is None or np.isfinite(layer.values.sum(dtype=np.float64)):
         return np.zeros(len(mesh.points), bool)
     broken: _Flags = np.any(~np.isfinite(layer.values), axis=1)
@@ -402,7 +402,7 @@ def _broken_points(mesh: Mesh, layer: Layer | None) -> _Flags:
 
 
 def _points_with(mesh: Mesh, layer: Layer, values: _Flags) -> _Flags:
-    """Tell which points, of those in triangles, have one of the layer's marked values."""
+    """Return which points used by triangles have one of the layer's marked values."""
     found = np.zeros(len(mesh.points), bool)
     if layer.index is not None:
         found[mesh.corner_point[values[layer.index]]] = True
@@ -420,14 +420,14 @@ def _used_points(mesh: Mesh) -> npt.NDArray[np.float32]:
 
 
 def _used_slots(mesh: Mesh) -> list[int]:
-    """Return the slots that have triangles."""
+    """Return the slots with triangles."""
     counts = np.bincount(mesh.material_index, minlength=len(mesh.materials))
     slots: list[int] = np.flatnonzero(counts[: len(mesh.materials)]).tolist()
     return slots
 
 
 def _used_joints(mesh: Mesh) -> npt.NDArray[np.int32]:
-    """Return the joints that have a weight somewhere."""
+    """Return the joints with weights."""
     if mesh.joint_indices is None or mesh.joint_weights is None:
         return np.empty(0, np.int32)
     joints: npt.NDArray[np.int32] = np.unique(mesh.joint_indices[mesh.joint_weights > 0])
@@ -435,7 +435,7 @@ def _used_joints(mesh: Mesh) -> npt.NDArray[np.int32]:
 
 
 def _is_flat(mesh: Mesh) -> bool:
-    """Return whether all points lie in a plane, or are fewer than four."""
+    """Return whether all points are in one plane, or fewer than four."""
     points = np.unique(mesh.points.astype(np.float64), axis=0)
     if len(points) < 4:
         return True
@@ -446,7 +446,7 @@ def _is_flat(mesh: Mesh) -> bool:
 
 
 def _is_turned(matrix: npt.NDArray[np.float64]) -> bool:
-    """Return whether a matrix rotates by more than the uploader lets pass: a quaternion farther than 0.01 from none."""
+    """Return whether a matrix rotates more than the uploader accepts: a quaternion over 0.01 from the identity."""
     linear = matrix[:3, :3]
     length = np.linalg.norm(linear, axis=0)
     if not np.isfinite(linear).all() or not (length > 0).all():
@@ -457,7 +457,7 @@ def _is_turned(matrix: npt.NDArray[np.float64]) -> bool:
 
 
 def _disagreeing(mesh: Mesh) -> _Flags:
-    """Tell which points stand where another point does that has other weights, (P,)."""
+    """Return which points are at the same position as another point with different weights, (P,)."""
     none = np.zeros(len(mesh.points), bool)
     if mesh.joint_indices is None or mesh.joint_weights is None:
         return none
@@ -467,7 +467,7 @@ def _disagreeing(mesh: Mesh) -> _Flags:
         return none
     weights = np.maximum(mesh.joint_weights[shared], 0).astype(np.float64)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
-    # Sums with two sets of odd factors tell weights apart whatever their order and however many are empty.
+    # Sums with two sets of odd factors distinguish weights regardless of their order and of unused entries.
     joints = mesh.joint_indices[shared].astype(np.float64)
     print_of = np.column_stack([(weights * np.sin(joints * factor + factor)).sum(axis=1) for factor in (1.37, 2.91)])
     order = np.argsort(place[shared], kind="stable")

@@ -1,6 +1,6 @@
-"""The avatar's skeleton: names, rest places and axes of its joints (formats page, sections 4.3, 4.4 and 7).
+"""The avatar's skeleton: names, rest positions and axes of its joints (formats page, sections 4.3, 4.4 and 7).
 
-Space of this module: the avatar's own, metres, Z up, X forward, Y to the left, origin on the ground between the feet.
+Everything is in the avatar's space: metres, Z up, X forward, Y to the left, origin on the ground between the feet.
 Matrices are for column vectors.
 """
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float64]
 
 MOST_JOINTS = 110
-"""Joints that one mesh may be bound to."""
+"""Maximum number of joints that one mesh may be bound to."""
 
 ROOT = "mPelvis"
 
@@ -39,11 +39,11 @@ class TableJoint:
     """Rotation about x, then y, then z; bones have none."""
     scale: tuple[float, float, float]
     end: tuple[float, float, float]
-    """Where the joint ends, from its place."""
+    """End of the joint, relative to its head."""
     aliases: tuple[str, ...]
     group: str
     is_base: bool
-    """Whether avatars had the joint from the beginning, rather than since 2016."""
+    """Whether the joint is one of the original ones, not of those added in 2016."""
 
     @property
     def is_bone(self) -> bool:
@@ -55,7 +55,10 @@ class TableJoint:
 
     @functools.cached_property
     def local(self) -> Matrix:
-        """(4, 4): scale, then turn, then move; children take over the move of a bone alone, having no other."""
+        """(4, 4): scale, then rotation, then translation.
+
+        Children inherit only the translation, since bones have nothing else.
+        """
         matrix = np.identity(4)
         matrix[:3, 3] = self.position
         if self.is_bone:
@@ -72,12 +75,12 @@ class TableJoint:
 
 @functools.cache
 def table() -> dict[str, TableJoint]:
-    """Return all joints by name, parents before children; without attachments to the screen."""
+    """Return all joints by name, parents before children, without attachments to the screen."""
     text = resources.files(__package__).joinpath("skeleton.csv").read_text("utf-8")
     found: dict[str, TableJoint] = {}
     for row in csv.DictReader(text.splitlines()):
         if row["kind"] == "attachment_hud":
-            continue  # places on the screen, which no mesh can be bound to
+            continue  # positions on the screen, to which no mesh can be bound
 
         def three(key: str, default: float = 0.0, row: dict[str, str] = row) -> tuple[float, float, float]:
             x, y, z = (float(row[f"{key}_{axis}"] or default) for axis in "xyz")
@@ -101,7 +104,7 @@ def table() -> dict[str, TableJoint]:
 
 @functools.cache
 def _names() -> dict[str, str]:
-    """Return the joint of each name that stands for one: its own, its aliases, ``_`` for a space."""
+    """Return the joint for each accepted name: its own, its aliases, and with ``_`` for spaces."""
     found: dict[str, str] = {}
     for joint in table().values():
         for name in (*joint.aliases, joint.name.replace(" ", "_")):
@@ -111,16 +114,16 @@ def _names() -> dict[str, str]:
 
 
 def canonical(name: str) -> str | None:
-    """Return the table's name of a joint, given that or an alias; None: the viewer does not know it."""
+    """Return the table's name of a joint from its name or alias, or None if the viewer does not know it."""
     return _names().get(name)
 
 
 @functools.cache
 def rest_matrices() -> dict[str, Matrix]:
-    """Return each joint's rest matrix in avatar space, (4, 4): of bones a pure translation."""
+    """Return each joint's rest matrix in avatar space, (4, 4); for bones a translation."""
     found: dict[str, Matrix] = {}
     for joint in table().values():
-        above = found.get(joint.parent, np.identity(4))  # attachments to mRoot hang on the avatar as a whole
+        above = found.get(joint.parent, np.identity(4))  # attachments to mRoot belong to the avatar as a whole
         matrix = above @ joint.local
         matrix.setflags(write=False)
         found[joint.name] = matrix
@@ -128,7 +131,7 @@ def rest_matrices() -> dict[str, Matrix]:
 
 
 def ancestors(name: str) -> list[str]:
-    """Return a joint and those above it, the root last."""
+    """Return a joint and its ancestors, the root last."""
     chain = [name]
     while (parent := table()[chain[-1]].parent) in table():
         chain.append(parent)
@@ -136,7 +139,7 @@ def ancestors(name: str) -> list[str]:
 
 
 def other_side(name: str) -> str | None:
-    """Return the joint on the other side of the body; None: it is in the middle, or unknown."""
+    """Return the joint on the other side of the body, or None if it is in the middle or unknown."""
     for left, right in (("Left", "Right"), ("LEFT", "RIGHT"), ("L_", "R_")):
         for one, other in ((left, right), (right, left)):
             swapped = name.replace(one, other, 1) if one not in {"L_", "R_"} else _swapped_start(name, one, other)
@@ -150,15 +153,17 @@ def _swapped_start(name: str, one: str, other: str) -> str:
 
 
 def is_left(name: str) -> bool:
-    """Return whether a joint is one of a pair, on the avatar's left."""
+    """Return whether a joint is the left one of a pair."""
     return other_side(name) is not None and ("Left" in name or "LEFT" in name or name.startswith("L_"))
 
 
 def left_of(heads: Mapping[str, Matrix]) -> Matrix | None:
-    """Return which way the avatar's left is: the mean of left joints minus their right ones, (3,); None: no pair.
+    """Return the direction to the avatar's left: the mean of left joints minus their right ones, (3,).
 
-    ``heads`` are the places of joints by canonical name, in any space. In avatar space the answer is +Y, whatever
-    the lengths of the limbs.
+    Return None without a pair.
+
+    ``heads`` are the positions of joints by canonical name, in any space. In avatar space the result is +Y for any limb
+    lengths.
     """
     pairs = [
         heads[name] - heads[other]

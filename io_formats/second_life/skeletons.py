@@ -1,7 +1,7 @@
-"""The avatar's skeleton, as the table has it or a file binds it -> ``Skeleton`` (formats page, sections 4 and 7).
+"""The avatar's skeleton, from the table or the binding of a file -> ``Skeleton`` (formats page, sections 4 and 7).
 
-In Blender's space the avatar faces -Y, its left is +X. Bones have neither rotation nor scale; collision volumes and
-attachment points have those of the table, or of the file.
+In Blender's space the avatar faces -Y with its left at +X. Bones have neither rotation nor scale; collision volumes and
+attachment points have those of the table or of the file.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ UNKNOWN_GROUP = "Unknown"
 NAME = "Avatar"
 
 _TOUCHING = 1e-6
-"""Metres between the end of a bone and the place of the next up to which they are connected."""
+"""Largest distance in metres between the end of a bone and the head of the next for which they are connected."""
 
 
 @dataclass
 class BoundJoint:
-    """A joint that a file lists."""
+    """A joint listed by a file."""
 
     name: str
     rest: Matrix
-    """(4, 4) where the file binds it, in avatar space."""
+    """(4, 4) its bind transform in the file, in avatar space."""
 
 
 def avatar_skeleton(*, with_collision_volumes: bool = True, with_attachments: bool = False) -> Skeleton:
-    """Return the standard avatar: 133 bones, 26 collision volumes, attachment points (47) where asked for.
+    """Return the standard avatar: 133 bones, 26 collision volumes, and on request 47 attachment points.
 
-    Joints stand behind their parents, places are those of the table to the last digit.
+    Joints follow their parents; positions are exactly those of the table.
     """
     kinds = {"bone"}
     if with_collision_volumes:
@@ -55,18 +55,18 @@ def avatar_skeleton(*, with_collision_volumes: bool = True, with_attachments: bo
 def bound_skeleton(
     name: str, bound: Sequence[BoundJoint], *, whole_avatar: bool, rest_of_file: bool
 ) -> tuple[Skeleton, list[int]]:
-    """Return the skeleton of a rigged mesh, and the joint of it that each of the file's is.
+    """Return the skeleton of a rigged mesh, and the index in it of each of the file's joints.
 
     Parameters
     ----------
     bound:
-        The joints that the file lists, in its order. Names that the viewer does not know hang on the root, as there.
+        The joints listed by the file, in its order. Unknown joints become children of the root, as in the viewer.
     whole_avatar:
-        All bones; otherwise those that the file lists, and those they hang on. Of collision volumes and attachment
-        points always only those that are listed.
+        Include all bones; otherwise those listed by the file and their ancestors. Collision volumes and attachment
+        points are only included if they are listed.
     rest_of_file:
-        Joints rest where the file binds them, and others follow those they hang on; otherwise all where the standard
-        avatar has them, but those that it does not know.
+        Joints rest where the file binds them, and others follow their parents; otherwise known joints rest where the
+        standard avatar has them.
     """
     table = skeleton_table.table()
     listed: dict[str, BoundJoint] = {}
@@ -104,12 +104,12 @@ def skeleton_of(
     Parameters
     ----------
     names:
-        The table's, in its order; a joint whose parent is not among them is a root.
+        Names in the table, in its order; a joint whose parent is not included is a root.
     rests:
-        (4, 4) rest matrices in avatar space of joints that lie elsewhere than in the table; others keep their place
-        relative to their parent.
+        (4, 4) rest matrices in avatar space of joints that differ from the table; others keep their position relative
+        to their parent.
     given_names:
-        What joints are called, where not as in the table.
+        Names of joints that differ from the table.
     """
     table = skeleton_table.table()
     worlds = rest_worlds(rests)
@@ -120,7 +120,7 @@ def skeleton_of(
         parent = place.get(joint.parent, -1)
         above = worlds[joint.parent] if parent >= 0 else np.identity(4)
         local = worlds[known].copy()
-        local[:3, 3] -= above[:3, 3]  # what joints hang on has neither rotation nor scale
+        local[:3, 3] -= above[:3, 3]  # ancestors have neither rotation nor scale
         if known not in rests and parent >= 0:
             local[:3, 3] = joint.position
         rotation, scale = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
@@ -144,7 +144,7 @@ def skeleton_of(
 def rest_worlds(rests: Mapping[str, Matrix]) -> dict[str, Matrix]:
     """Return the rest matrix of every joint of the table in avatar space, (4, 4).
 
-    ``rests`` are those of joints that lie elsewhere; of bones only their place counts. Other joints keep their place
+    ``rests`` are those of joints that differ; for bones only the position is used. Other joints keep their position
     relative to their parent.
     """
     worlds: dict[str, Matrix] = {}
@@ -162,7 +162,7 @@ def rest_worlds(rests: Mapping[str, Matrix]) -> dict[str, Matrix]:
 
 
 def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, int]) -> Matrix:
-    """Return where a joint ends, from its place: where the one begins that is connected to it, else the table's."""
+    """Return the end of a joint relative to its head: the head of the connected joint, or else that of the table."""
     for name in _connected(joint.name) if joint.is_bone else ():
         if name in place:
             between: Matrix = worlds[name][:3, 3] - worlds[joint.name][:3, 3]
@@ -172,7 +172,7 @@ def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, in
 
 @functools.cache
 def _connected(parent: str) -> tuple[str, ...]:
-    """Return the bones of the table that begin where another ends."""
+    """Return the bones of the table that start where another one ends."""
     table = skeleton_table.table()
     return tuple(
         name
@@ -191,7 +191,7 @@ def _group(joint: TableJoint) -> str:
 
 
 def _world_of(joint: Joint) -> Matrix:
-    """Return the place of a root as a matrix."""
+    """Return the position of a root as a matrix."""
     world = np.identity(4)
     world[:3, 3] = joint.translation
     return world

@@ -1,8 +1,8 @@
-"""A file's binding -> where its joints rest, and what becomes of the mesh there (formats page, sections 4.2 to 4.6).
+"""A file's binding -> the rest pose of its joints, and the transform of the mesh (formats page, sections 4.2 to 4.6).
 
-What the viewer shows at rest is ``joint rest * inverse bind * bind shape * v``. In a plain file the first two cancel
-out. Rigs made elsewhere or in another unit leave something common to all joints, which here goes into the place of
-the mesh, so that both mesh and joints lie where the viewer shows them.
+At rest the viewer shows ``joint rest * inverse bind * bind shape * v``. In a plain file the first two cancel out. Rigs
+from other programs or in another unit leave a factor common to all joints, which is applied to the transform of the
+mesh here, so that mesh and joints are where the viewer shows them.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from .skeletons import BoundJoint, rest_worlds
 Matrix = npt.NDArray[np.float64]
 
 MOST_LISTED = 1024
-"""Joints that a file may list: a few more than weights can name do no harm."""
+"""Maximum number of joints listed by a file; a few more than weights can refer to are accepted."""
 _FURTHEST = 1e9
-"""Metres: further away, nothing can be told apart in single precision."""
+"""Limit of coordinates in metres; beyond it, single precision is useless."""
 _AWAY = 0.005
-"""Metres by which joints of real rigs may lie off the table without meaning it."""
+"""Distance in metres by which joints of real rigs may differ unintentionally from the table."""
 _UNTURNED = 1e-3
-"""Largest element of a rotation or scale that is taken for rounding."""
+"""Largest element of a rotation or scale that is attributed to rounding."""
 _BENT = 1e-2
 
 
 @dataclass
 class Binding:
-    """What a skin block means; matrices for column vectors, in avatar space."""
+    """A decoded skin block; matrices for column vectors, in avatar space."""
 
     joints: list[BoundJoint]
-    """In the order of the file, with their rest."""
+    """In the order of the file, with their rest matrices."""
     mesh_place: Matrix
-    """(4, 4): from the unit cube to where the mesh is at rest, in metres."""
+    """(4, 4): from the unit cube to the mesh at rest, in metres."""
     skin: Skin
     """The file's own matrices, in Blender's space."""
 
 
 def matrices_of(rows: Matrix) -> Matrix:
-    """Return matrices (…, 4, 4) for column vectors of a file's (…, 16)."""
+    """Convert a file's matrices (…, 16) to matrices (…, 4, 4) for column vectors."""
     turned: Matrix = np.swapaxes(np.asarray(rows, np.float64).reshape(*rows.shape[:-1], 4, 4), -1, -2)
     return turned
 
 
 def rows_of(matrices: Matrix) -> Matrix:
-    """Return (…, 16) as files have it of matrices (…, 4, 4) for column vectors."""
+    """Convert matrices (…, 4, 4) for column vectors to (…, 16) as in files."""
     turned: Matrix = np.swapaxes(matrices, -1, -2).reshape(*matrices.shape[:-2], 16)
     return turned
 
 
 def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
-    """Return what a skin block means; what is odd about it is told.
+    """Decode a skin block; oddities are reported with ``warn``.
 
-    None: it lists more joints than weights could ever name, or joints further away than any place.
+    Return None if it lists more joints than weights can refer to, or joints with extreme coordinates.
     """
     if len(block.joint_names) > MOST_LISTED:
         warn(f"the rig is left out: it lists {len(block.joint_names):,} joints, {MOST_JOINTS} are possible")
@@ -98,9 +98,11 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
     return Binding(joints, place, skin)
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is no place is refused afterwards
+# Singular matrices give NaN or infinity here; `binding_of` replaces those marked unusable and leaves out the rig for
+# any other.
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _inverse(matrices: Matrix) -> Matrix:
-    """Invert affine matrices (n, 4, 4): LAPACK wakes a thread for each processor, which takes far longer than this."""
+    """Invert affine matrices (n, 4, 4). LAPACK would start a thread for each processor, which takes far longer."""
     x, y, z = (matrices[:, :3, column] for column in range(3))
     rows = np.stack((np.cross(y, z), np.cross(z, x), np.cross(x, y)), axis=1)
     inverted = np.zeros_like(matrices)
@@ -111,7 +113,7 @@ def _inverse(matrices: Matrix) -> Matrix:
 
 
 def _overridden(known: Sequence[str | None], positions: Matrix | None) -> Mapping[str, Matrix]:
-    """Return the rest of joints that the file moves, with the positions that it gives relative to their parents."""
+    """Return the rest matrices of joints that the file moves, from their positions relative to their parents."""
     if positions is None:
         return {}
     table = skeleton_table.table()
@@ -132,7 +134,7 @@ def _common(
     expected: Mapping[str, Matrix],
     warn: Warn,
 ) -> Matrix:
-    """Return what rest and inverse bind of (nearly) all joints leave, (4, 4); the identity where they do not agree."""
+    """Return the product of rest and inverse bind that (nearly) all joints share, (4, 4), or the identity."""
     table = skeleton_table.table()
     common = np.identity(4)
     bones = [place for place, name in enumerate(known) if name and table[name].is_bone and usable[place]]
@@ -153,7 +155,7 @@ def _common(
         if np.count_nonzero(np.linalg.norm(shift - middle, axis=1) <= _AWAY) * 2 >= len(chosen):
             common[:3, 3] = middle
             away = float(np.linalg.norm(middle))
-            warn(f"its rig lies {away:.3g} m off the avatar; moved onto it, as the viewer shows it")
+            warn(f"its rig is {away:.3g} m away from the avatar; moved to it, as in the viewer")
     return common
 
 

@@ -1,4 +1,4 @@
-"""Asset <-> Scene: the door to ``scene_builder`` (in), ``prepared`` and ``asset_builder`` (out)."""
+"""Asset <-> Scene: the interface of ``scene_builder`` (import), ``prepared`` and ``asset_builder`` (export)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .scene_builder import SceneBuilder
 def to_scene(document: Asset, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map an asset to Blender's space with the options of ``options.IMPORT_OPTIONS``.
 
-    One model: the finest level, coarser ones (``lod_of``), physics mesh, hulls and the hull around everything
-    (``shape_of``), all with one transform. Points are those of the file (±0.5), in its order, each face a material
-    slot; what quantised them is kept with each ``Surface``. What was mended is told in ``scene.warnings``.
+    The scene has one model: the finest level, coarser ones, physics mesh, hulls and base hull, all with one transform.
+    Points are those of the file (±0.5), in its order, and each face is a material slot. Repairs are reported in
+    ``scene.warnings``.
 
     Raises
     ------
@@ -35,14 +35,14 @@ def to_scene(document: Asset, name: str, options: Mapping[str, Any] | None = Non
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the scenes that each become an asset: one for each model, or for each part of one of over 8 materials.
+    """Return the scenes that each become an asset: one for each model, or for each part of a model of over 8 materials.
 
-    Parts are named ``_b``, ``_c`` … behind the first, as the viewer does.
+    Parts are named ``_b``, ``_c`` … after the first, as in the viewer.
 
     Raises
     ------
     ExportError
-        Over 8 materials where the option refuses them.
+        A model has over 8 materials, and the option rejects that.
     """
     files: list[Scene] = []
     for model in models_of(scene):
@@ -57,14 +57,14 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
 
 
 def submodel_suffix(number: int) -> str:
-    """Return what the viewer puts behind the name of a model's further parts: ``b`` for 1, ``c`` for 2 and so on."""
+    """Return the viewer's suffix for the further parts of a model: ``b`` for 1, ``c`` for 2 and so on."""
     return chr(ord("a") + number) if number < 26 else str(number + 1)
 
 
 def scene_of(model: Model, scene: Scene) -> Scene:
-    """Return a model as a scene of its own, without the warnings of the whole.
+    """Return a model as a separate scene, without the warnings of the whole scene.
 
-    Levels and shapes that the model has no place for stay behind the others, for the checks to name.
+    Levels and shapes that the model cannot hold are appended, so that the checks can name them.
     """
     number = next((place for place, node in enumerate(scene.nodes) if node is model.finest), -1)
     own = {id(node) for node in nodes_of(model)}
@@ -90,12 +90,12 @@ def scene_of(model: Model, scene: Scene) -> Scene:
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Asset:
     """Map a scene with one model to an asset with the options of ``options.EXPORT_OPTIONS``.
 
-    What is left out or mended is added to ``scene.warnings``.
+    ``scene.warnings`` reports what is left out or repaired.
 
     Raises
     ------
     ExportError
-        None or several models, or what no asset can hold, with the way out.
+        No model or several, or data that no asset can hold; the message says what to do.
     """
     models = models_of(scene)
     if not models:
@@ -109,28 +109,28 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Asset:
 
 
 def asset_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> tuple[Asset, Placement]:
-    """Return a model's asset (the first, where it has several) and where its unit cube is.
+    """Return a model's asset (the first if it has several) and the placement of its unit cube.
 
-    What is left out or mended is added to ``scene.warnings``.
+    ``scene.warnings`` reports what is left out or repaired.
 
     Raises
     ------
     ExportError
-        What no asset can hold, with the way out.
+        Data that no asset can hold; the message says what to do.
     """
     built = _built(model, scene, options, 0)
     return built.asset, built.placement
 
 
 def assets_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> list[BuiltAsset]:
-    """Return all assets of a model, the further parts of one of more than 8 faces behind the first.
+    """Return all assets of a model; further parts of a model with more than 8 faces follow the first.
 
-    What is left out or mended is added to ``scene.warnings``.
+    ``scene.warnings`` reports what is left out or repaired.
 
     Raises
     ------
     ExportError
-        What no asset can hold, with the way out.
+        Data that no asset can hold; the message says what to do.
     """
     prepared = prepare(model, scene, options)
     return [

@@ -17,33 +17,33 @@ _IDENTITY = np.identity(4).reshape(16)
 
 @dataclass
 class SkinBlock:
-    """How a mesh is bound to joints; n joints. Matrices as in the file: 16 numbers, rows of a matrix for row vectors.
+    """The binding of a mesh to n joints. Matrices are as in the file: 16 numbers, rows of a matrix for row vectors.
 
-    ``reshape(-1, 4, 4).transpose(0, 2, 1)`` are those for column vectors.
+    ``reshape(-1, 4, 4).transpose(0, 2, 1)`` gives matrices for column vectors.
     """
 
     joint_names: list[str]
-    """In the order that the weights' indices count."""
+    """In the order of the weights' indices."""
     inverse_bind: Reals
-    """(n, 16); of joints that are not usable the identity."""
+    """(n, 16); the identity for unusable joints."""
     bind_shape: Reals
     """(16,)."""
     alt_inverse_bind: Reals | None = None
-    """(n, 16): its translation is the wanted position of a joint relative to its parent, in metres."""
+    """(n, 16): the translation is the position of a joint relative to its parent, in metres."""
     pelvis_offset: float = 0.0
     lock_scale: bool = False
     usable: npt.NDArray[np.bool_] | None = None
-    """(n,) whether a joint's matrix can be used; weights to others are to be left out. None: all."""
+    """(n,) whether a joint's matrix is usable; weights of other joints are left out. None for all."""
 
 
 def skin_of(value: Any, warnings: list[str]) -> SkinBlock | None:
-    """Decode a skin block; what is wrong is said in ``warnings``.
+    """Decode a skin block; errors are reported in ``warnings``.
 
-    None: the binding is useless as a whole (numbers of matrices and joints differ, the bind shape is no matrix that
-    can be inverted, or no joint's is); the mesh is then to be shown without a rig.
+    Return None if the whole binding is unusable: the numbers of matrices and joints differ, the bind shape matrix is
+    singular, or all joints' matrices are. The mesh is then imported without a rig.
     """
     if not isinstance(value, dict):
-        warnings.append(_useless("it is no map"))
+        warnings.append(_useless("it is not a map"))
         return None
     names = value.get("joint_names")
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
@@ -96,7 +96,7 @@ def _set_overrides(block: SkinBlock, value: dict[str, Any], warnings: list[str])
 
 
 def _matrices(value: Any) -> Reals | None:
-    """Return (n, 16) numbers, any of which may be no number; None: the value is no list of matrices."""
+    """Return (n, 16) numbers, possibly NaN, or None if the value is not a list of matrices."""
     if not isinstance(value, list):
         return None
     rows = [as_reals(matrix, 16) for matrix in value]
@@ -105,14 +105,14 @@ def _matrices(value: Any) -> Reals | None:
 
 
 def _usable(matrices: Reals) -> npt.NDArray[np.bool_]:
-    """Tell of each matrix (n, 16) whether it is finite, in single precision too, affine, and can be inverted."""
+    """Return whether each matrix (n, 16) is affine, invertible, and finite in single precision."""
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.asarray(np.isfinite(matrices.astype(np.float32)).all(axis=1))
     square = np.where(finite[:, None], matrices, _IDENTITY).reshape(-1, 4, 4)
     axes = square[:, :3, :3]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         lengths = np.linalg.norm(axes, axis=2)
-        # Of the directions alone: a rig in another unit has small axes, which is no reason to refuse it.
+        # Test only the directions: a rig in another unit has small axes, but is valid.
         directions = axes / np.where(lengths > 0, lengths, 1)[:, :, None]
         triple = np.cross(directions[:, 0], directions[:, 1]) * directions[:, 2]
         flat = np.abs(triple.sum(axis=1)) < 1e-6
@@ -122,7 +122,7 @@ def _usable(matrices: Reals) -> npt.NDArray[np.bool_]:
 
 
 def block_of(skin: SkinBlock) -> dict[str, Any]:
-    """Encode a skin block: keys sorted, numbers of single precision."""
+    """Encode a skin block: keys sorted, numbers in single precision."""
     values: dict[str, Any] = {
         "joint_names": list(skin.joint_names),
         "inverse_bind_matrix": singles(skin.inverse_bind),

@@ -1,4 +1,4 @@
-"""Recognise a mesh asset by content: an LLSD map, maybe after the old prefix, that says where its levels lie."""
+"""Recognise a mesh asset by its content: an LLSD map, possibly after the old prefix, with the offsets of its levels."""
 
 from __future__ import annotations
 

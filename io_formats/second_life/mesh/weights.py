@@ -1,6 +1,6 @@
 """Weights of a face <-> arrays (formats page, section 4.1).
 
-For each vertex up to four influences of three bytes, a joint and a weight; fewer than four are ended by a byte of 255.
+Each vertex has up to four influences of three bytes, a joint and a weight; fewer than four end with a byte of 255.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...binary.records import record_starts
 
 MOST = 4
-"""Influences of a vertex."""
+"""Maximum number of influences of a vertex."""
 _END = 0xFF
 _SIZES = np.zeros(256, np.intp)
 _SIZES[[1, 4, 7, 10, 12]] = (1, 4, 7, 10, 12)
@@ -28,21 +28,20 @@ def decode(data: bytes, count: int) -> tuple[Bytes, Integers, Bytes, str]:
     -------
     joint_indices, joint_weights, influences:
         (count, 4) uint8, (count, 4) uint16 and (count,) uint8, as in :class:`~.lod_block.Face`; weights of zero are
-        left out, slots that do not count are 0.
+        dropped, unused entries are 0.
     oddity:
-        What is wrong with the bytes, without a full stop; empty: nothing. Vertices that they do not reach have no
-        influence.
+        Description of an error without a full stop, or empty. Vertices after the end of the data have no influence.
     """
     reach = data[: _LONGEST * count]
     size = len(reach)
-    # Behind the end stand records without influences: what is cut off is found there, and refused below.
+    # After the end, pad with records without influences; missing data is detected and reported below.
     padded = np.full(size + count + 2 * _LONGEST, _END, np.uint8)
     padded[:size] = np.frombuffer(reach, np.uint8)
     lengths = np.full(size + count + _LONGEST, _LONGEST, np.uint8)
     for slot in reversed(range(MOST)):
         lengths[padded[3 * slot : 3 * slot + len(lengths)] == _END] = 3 * slot + 1
     starts, end = record_starts(lengths, count, _SIZES, what="vertices with weights")
-    records = np.minimum(lengths[starts].astype(np.intp), size - starts)  # bytes of each that are there
+    records = np.minimum(lengths[starts].astype(np.intp), size - starts)  # available bytes of each record
     whole = records == lengths[starts]
     held = np.where(whole, records // 3, 0)
     held[records == _LONGEST] = MOST
@@ -62,12 +61,12 @@ def decode(data: bytes, count: int) -> tuple[Bytes, Integers, Bytes, str]:
     if not whole.all():
         oddity = f"the weights end early, {np.count_nonzero(~whole):,} of {count:,} vertices have none"
     elif end < len(data):
-        oddity = f"{len(data) - end:,} bytes are left over behind the weights"
+        oddity = f"{len(data) - end:,} bytes are left over after the weights"
     return joints, weights, influences, oddity
 
 
 def encode(joints: Bytes, weights: Integers, influences: Bytes) -> bytes:
-    """Encode the first ``influences`` slots of each vertex; shapes as :func:`decode` returns them."""
+    """Encode the first ``influences`` entries of each vertex; shapes as returned by :func:`decode`."""
     held = influences.astype(np.intp)
     lengths = np.where(held == MOST, _LONGEST, 3 * held + 1)
     ends = np.cumsum(lengths)

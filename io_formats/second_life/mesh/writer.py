@@ -12,22 +12,22 @@ from .container import block_entries, block_of_key
 from .document import BLOCKS, Asset
 
 LONGEST_HEADER = 4096
-"""Bytes of a header that the viewer fetches."""
+"""Number of header bytes that the viewer downloads."""
 
 _LEVEL = 9
 _IN_PARALLEL = 1 << 18
 
 
 def write(asset: Asset, *, longest_header: int = LONGEST_HEADER) -> bytes:
-    """Encode an asset: blocks in its order, opaque ones behind them, offsets and sizes anew (formats page, section 2).
+    """Encode an asset: blocks in its order, then opaque blocks, with new offsets and sizes (formats page, section 2).
 
-    Keys of the header stay in their order; where blocks are missing in it, it is sorted as the viewer does. The old
-    prefix is never written.
+    Keys of the header keep their order; if it lacks blocks, it is sorted like in the viewer. The old prefix is never
+    written.
 
     Raises
     ------
     ExportError
-        The header is longer than the viewer fetches, or a value cannot be stored.
+        The header is longer than the viewer downloads, or a value cannot be stored.
     """
     stored = _stored_blocks(asset)
     header = dict(asset.header)
@@ -53,15 +53,15 @@ def write(asset: Asset, *, longest_header: int = LONGEST_HEADER) -> bytes:
 
 
 def block_sizes(asset: Asset) -> dict[str, int]:
-    """Return the compressed bytes of each block as :func:`write` stores it, whatever file the asset comes from."""
+    """Return the size of each block as :func:`write` stores it, whatever the asset's source."""
     return {name: len(content) for name, content in _stored_blocks(asset).items() if name in BLOCKS}
 
 
 def _stored_blocks(asset: Asset) -> dict[str, bytes]:
-    """Return the compressed bytes of each block, then those of opaque blocks as they are."""
+    """Return the compressed bytes of each block, then the opaque blocks unchanged."""
     contents = [write_value(value) for value in asset.blocks.values()]
     if sum(map(len, contents)) > _IN_PARALLEL:
-        with ThreadPoolExecutor() as pool:  # zlib works outside of Python's lock
+        with ThreadPoolExecutor() as pool:  # zlib releases the GIL
             packed = list(pool.map(_deflated, contents))
     else:
         packed = list(map(_deflated, contents))

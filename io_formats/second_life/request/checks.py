@@ -1,4 +1,4 @@
-"""What viewer and grid say of an upload request (formats page, sections 9 and 12)."""
+"""Check an upload request against the rules of viewer and grid (formats page, sections 9 and 12)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .document import UploadRequest
 __all__ = ["check", "check_scene"]
 
 MOST_INSTANCES = 512
-"""Objects in a linkset, in OpenSim."""
+"""Maximum number of objects of a linkset, in OpenSim."""
 _MOST_SCALE = 256.0
 _LEAST_SCALE = 0.001
 
 
 def check(document: UploadRequest) -> list[Finding]:
-    """Apply what the grid looks at before it takes a request."""
+    """Apply the rules that the grid checks before it accepts a request."""
     findings: list[Finding] = []
     if not document.instances:
         findings.append(error("", "there is no object to upload"))
@@ -33,5 +33,5 @@ def check(document: UploadRequest) -> list[Finding]:
             tiny += 1
             findings.append(warning(item, f"it is thinner than {_LEAST_SCALE * 1000:g} mm; OpenSim leaves it out"))
     if tiny * 2 > len(document.instances):
-        findings.append(error("", "more than half of the objects are thinner than 1 mm; OpenSim takes none then"))
+        findings.append(error("", "more than half of the objects are thinner than 1 mm; OpenSim rejects all of them"))
     return list(dict.fromkeys(findings))

@@ -1,4 +1,4 @@
-"""An upload, one to one: the fee request and the body that follows it hold the same (formats page, section 9)."""
+"""The content of an upload, which fee request and upload body share (formats page, section 9)."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass, field
 from ..mesh.document import Asset
 
 PRIM_SHAPE = 0
-"""Physics by the model that came with the mesh: triangles or hulls."""
+"""Physics by the triangles or hulls of the mesh."""
 NO_SHAPE = 1
 CONVEX_SHAPE = 2
-"""Physics by the hull around everything."""
+"""Physics by the base hull."""
 
 
 @dataclass
 class RequestFace:
-    """How a face of an object looks."""
+    """The appearance of a face of an object."""
 
     color: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
     """RGB, sRGB-encoded, and alpha, 0 to 1."""
     fullbright: bool = False
     texture: int | None = None
-    """Number among the request's textures."""
+    """Index among the request's textures."""
 
 
 @dataclass
 class RequestInstance:
-    """An object: a mesh in its place. The first of a request becomes the root."""
+    """An object: a mesh with a transform. The first one of a request becomes the root."""
 
     name: str
     mesh: int
-    """Number among the request's meshes."""
+    """Index among the request's meshes."""
     position: tuple[float, float, float]
     rotation: tuple[float, float, float, float]
     """(x, y, z, w), unlike everywhere else in Meshferry."""
@@ -54,7 +54,7 @@ class RequestTexture:
 
 @dataclass
 class UploadRequest:
-    """What is uploaded: meshes, textures and the objects made of them."""
+    """Meshes, textures and objects of an upload."""
 
     name: str
     meshes: list[Asset] = field(default_factory=list)

@@ -8,7 +8,7 @@ _MOST_BOXES = 100
 
 
 def codestream(data: bytes) -> bytes | None:
-    """Return the codestream of a file, taken out of its container; None: it is no JPEG 2000."""
+    """Return the codestream of a file without its container, or None if it is not JPEG 2000."""
     if data.startswith(_CODESTREAM):
         return data
     place = 0
@@ -29,7 +29,7 @@ def codestream(data: bytes) -> bytes | None:
 
 
 def size_of(stream: bytes) -> tuple[int, int]:
-    """Return width and height in pixels that a codestream states; zeros where it is cut short."""
+    """Return width and height in pixels from a codestream; zeros if it is cut off."""
     if len(stream) < 24:
         return 0, 0
     right, bottom, left, top = (int.from_bytes(stream[start : start + 4], "big") for start in (8, 12, 16, 20))

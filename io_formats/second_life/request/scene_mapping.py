@@ -34,20 +34,20 @@ FULL_BRIGHT = 0.25
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the scene whole: all its models are one upload, the first of its nodes the root of the linkset."""
+    """Return the whole scene: all its models are one upload, and the first node is the root of the linkset."""
     return [scene] if models_of(scene) else []
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> UploadRequest:
     """Map a scene to an upload request with the options of ``options.EXPORT_OPTIONS``.
 
-    Further parts of models of more than 8 faces come behind all models. What is left out or mended, textures that
-    are no JPEG 2000 among it, is added to ``scene.warnings``.
+    Further parts of models of more than 8 faces follow all models. ``scene.warnings`` reports what is left out or
+    repaired, for example textures that are not JPEG 2000.
 
     Raises
     ------
     ExportError
-        What no asset can hold, with the object's name and the way out.
+        Data that no asset can hold; the message names the object and says what to do.
     """
     models = models_of(scene)
     built = [(model.name, part) for model in models for part in assets_of(model, scene, options)]
@@ -80,7 +80,7 @@ def _shape(asset: Asset) -> int:
 
 
 class _Looks:
-    """How materials look, and their textures, each once."""
+    """Appearance and textures of materials, without duplicates."""
 
     def __init__(self, scene: Scene) -> None:
         self.textures: list[RequestTexture] = []
@@ -91,7 +91,7 @@ class _Looks:
         self._other_kinds: list[str] = []
 
     def face(self, name: str) -> RequestFace:
-        """Return the look of a material by its name; white where nothing is known."""
+        """Return the appearance of a material by its name; white if the material is unknown."""
         if name not in self._faces:
             material = self._known.get(name)
             self._faces[name] = RequestFace() if material is None else self._face(material)
@@ -131,7 +131,7 @@ class _Looks:
         return len(self.textures) - 1
 
     def say_left_out(self) -> None:
-        """Tell which textures a request cannot hold."""
+        """Warn about textures that a request cannot hold."""
         if self._other_kinds:
             names = listed(list(dict.fromkeys(self._other_kinds)))
             self._scene.warnings.append(

@@ -1,4 +1,4 @@
-"""Document -> files: the bodies of both requests as LLSD XML (formats page, section 9), by Linden Lab's own library."""
+"""Document -> files: the bodies of both requests as LLSD XML (formats page, section 9), by Linden Lab's library."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .document import RequestFace, RequestInstance, UploadRequest
 
 EXTENSION = ".llsd"
 FEE = ".fee"
-"""Stands before the extension in the name of the fee request."""
+"""Precedes the extension in the name of the fee request."""
 
 MOVE_COPY_MODIFY_TRANSFER = 0x0008E000
-"""What the next owner may do; who sends the request may put other numbers there."""
+"""Permissions of the next owner; the sender of the request can change them."""
 _WOOD = 3
-_NOBODY = uuid.UUID(int=0)
-"""Stands for folders of the inventory, which the sender knows."""
+_NULL_ID = uuid.UUID(int=0)
+"""Placeholder for inventory folders, which the sender replaces."""
 
 
 def write_files(document: UploadRequest, stem: str) -> list[OutputFile]:
-    """Return ``stem.fee.llsd``, which asks for the price, and ``stem.llsd``, what the address in the answer gets.
+    """Encode ``stem.fee.llsd``, which requests the price, and ``stem.llsd`` for the address in the answer.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def write_files(document: UploadRequest, stem: str) -> list[OutputFile]:
 
 
 def write(document: UploadRequest) -> bytes:
-    """Return the body of the upload alone."""
+    """Encode only the body of the upload."""
     return write_files(document, "")[-1].data
 
 
@@ -57,13 +57,13 @@ def _library() -> Callable[[Any], bytes]:
 
 
 def fee_request(document: UploadRequest, meshes: list[bytes]) -> dict[str, Any]:
-    """Return the map that asks for the price; textures are told by their sizes."""
+    """Return the map that requests the price; textures are given by their sizes."""
     body = resources(document, meshes)
     body["texture_list"] = [b"" for _texture in document.textures]
     body["texture_info"] = [{"width": texture.width, "height": texture.height} for texture in document.textures]
     return {
-        "folder_id": _NOBODY,
-        "texture_folder_id": _NOBODY,
+        "folder_id": _NULL_ID,
+        "texture_folder_id": _NULL_ID,
         "asset_type": "mesh",
         "inventory_type": "object",
         "name": document.name,
@@ -76,7 +76,7 @@ def fee_request(document: UploadRequest, meshes: list[bytes]) -> dict[str, Any]:
 
 
 def resources(document: UploadRequest, meshes: list[bytes]) -> dict[str, Any]:
-    """Return the map of all that is uploaded."""
+    """Return the map of the upload."""
     return {
         "mesh_list": meshes,
         "texture_list": [texture.data for texture in document.textures],
@@ -87,7 +87,7 @@ def resources(document: UploadRequest, meshes: list[bytes]) -> dict[str, Any]:
 
 def _instance(instance: RequestInstance) -> dict[str, Any]:
     return {
-        # Whole numbers, too, must go as reals: OpenSim takes nothing else for a size.
+        # Whole numbers must be reals too, since OpenSim accepts only reals for a size.
         "position": [float(value) for value in instance.position],
         "rotation": [float(value) for value in instance.rotation],
         "scale": [float(value) for value in instance.scale],

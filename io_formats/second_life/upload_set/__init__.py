@@ -1,1 +1,1 @@
-"""What the upload window takes: Collada files of each level of detail and physics, with textures."""
+"""Files for the viewer's upload window: Collada files of each level of detail and physics, with textures."""

@@ -1,4 +1,4 @@
-"""What the uploader says of a scene that becomes an upload set (formats page, sections 6, 10 and 12)."""
+"""Check a scene against the rules of the uploader for upload sets (formats page, sections 6, 10 and 12)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ..models import LEVEL_LABELS, Model, models_of
 from .document import UploadSet
 
 _STRETCHED = 0.01
-"""Share of an object's size by which a level's box may differ from the finest one's before it is told."""
+"""Share of an object's size by which a level's box may differ from the finest one's without a warning."""
 
 
 def check_scene(scene: Scene) -> list[Finding]:
-    """Say what the uploader refuses and what surprises: the rules of all models, and what only this way in has."""
+    """Return the findings of the rules for all models, and of those that only concern upload sets."""
     models = models_of(scene)
     own = [*(finding for model in models for finding in _stretched(model)), *_bare(models, scene)]
     return [*rules.check_scene(scene), *own]
 
 
 def check(_document: UploadSet) -> list[Finding]:
-    """Check a set that was made of a scene: :func:`check_scene` has seen to all there is."""
+    """Return no findings: :func:`check_scene` covers sets built from a scene."""
     return []
 
 
 def _stretched(model: Model) -> Iterator[Finding]:
-    """Look for levels with another box than the finest: the uploader brings each file's to the same (section 6)."""
+    """Check for levels with another box than the finest: the uploader scales each file to the same box (section 6)."""
     wanted = _box(model.mesh)
     if wanted is None or not np.isfinite(wanted).all():
         return
@@ -58,7 +58,7 @@ def _box(mesh: Mesh) -> npt.NDArray[np.float32] | None:
 
 
 def _bare(models: list[Model], scene: Scene) -> Iterator[Finding]:
-    """Tell of looks that the uploader does not take from rigged objects (section 10.1)."""
+    """Warn about materials that the uploader ignores for rigged objects (section 10.1)."""
     textured = {material.name for material in scene.materials if material.texture is not None}
     bare = [
         f"'{model.name}'"

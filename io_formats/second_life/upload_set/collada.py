@@ -1,4 +1,4 @@
-"""One Collada file as XML: the tree by the standard library, its long rows of numbers as text."""
+"""Encode a Collada file as XML: the tree with the standard library, arrays of numbers as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .numbers import integers, reals
 
 _SCHEMA = "http://www.collada.org/2005/11/COLLADASchema"
 _WHEN = "2000-01-01T00:00:00Z"
-"""The schema asks for a time; the same content is to give the same bytes."""
+"""The schema requires a time; it is constant so that the same content gives the same bytes."""
 
 _UV_SET = "UVMap"
 
@@ -29,7 +29,7 @@ def _add(parent: Element, tag: str, text: str | None = None, **attributes: objec
 
 
 class Collada:
-    """Writes the files of a set. Materials and textures are the same in all, and so are geometries that repeat."""
+    """Write the files of a set. Materials, textures and repeated geometries are encoded once."""
 
     def __init__(self, document: UploadSet, textures: Sequence[str]) -> None:
         self.materials = document.materials
@@ -41,7 +41,7 @@ class Collada:
         self._geometries: dict[int, Element] = {}
 
     def encode(self, file: ColladaFile) -> bytes:
-        """Return a file's bytes."""
+        """Encode a file."""
         root = Element("COLLADA", xmlns=_SCHEMA, version="1.4.1")
         _asset(root)
         used = {face.symbol for instance in file.instances for face in instance.geometry.faces}
@@ -109,7 +109,7 @@ class Collada:
             _add(diffuse, "texture", texture=f"{self._image_ids[image]}-sampler", texcoord=_UV_SET)
         else:
             _add(diffuse, "color", reals(np.array(material.color), 6), sid="diffuse")
-        refraction = _add(shading, "index_of_refraction")  # Blender's reader grumbles at files without
+        refraction = _add(shading, "index_of_refraction")  # Blender's reader warns about files without it
         _add(refraction, "float", "1.45", sid="ior")
 
     # -- geometry -------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Collada:
 
 
 def _identifiers(wanted: Sequence[str]) -> list[str]:
-    """Return an id for each name, in its order."""
+    """Return an id for each name, in order."""
     taken: set[str] = set()
     found: list[str] = []
     for name in wanted:
@@ -161,7 +161,7 @@ def _asset(root: Element) -> None:
 
 
 def _address(image: Image, name: str) -> str:
-    """Return where an image lies, seen from the files."""
+    """Return the address of an image relative to the files."""
     if image.is_copied or image.path is None:
         return name
     return image.path.as_uri() if image.path.is_absolute() else image.path.as_posix()
@@ -192,7 +192,7 @@ def _geometry_element(geometry: Geometry, geometry_id: str) -> Element:
 
 
 def _add_source(parent: Element, source_id: str, values: npt.NDArray[np.floating], params: Sequence[str]) -> None:
-    """Add rows of numbers (n, k), k named parameters each."""
+    """Add rows of numbers (n, k) with k named parameters."""
     source = _add(parent, "source", id=source_id)
     array_id = f"{source_id}-array"
     _add(source, "float_array", reals(values), id=array_id, count=values.size)
@@ -213,7 +213,7 @@ def _add_controller(controllers: Element, skin: Skin, geometry_id: str) -> None:
     _add(element, "bind_shape_matrix", _matrix(np.identity(4)))
     joints_id = f"{skin_id}-joints"
     source = _add(element, "source", id=joints_id)
-    # Joints are bones of the table: their names have no spaces by the time they come here.
+    # Joints are bones of the table: their names contain no spaces here.
     _add(source, "Name_array", " ".join(skin.joint_names), id=f"{joints_id}-array", count=len(skin.joint_names))
     accessor = _add(
         _add(source, "technique_common"),
@@ -251,7 +251,10 @@ def _add_matrices(parent: Element, source_id: str, matrices: Matrix) -> None:
 
 
 def _add_tree(scene: Element, tree: JointTree, number: int, trees: int) -> list[str]:
-    """Add the joints of an armature; return the ids of its roots. Ids differ between armatures, sids are the names."""
+    """Add the joints of an armature; return the ids of its roots.
+
+    Ids differ between armatures, sids are the joint names.
+    """
     before = f"tree{number + 1}_" if trees > 1 else ""
     ids = [before + found for found in _identifiers([joint.name for joint in tree.joints])]
     holder_id = f"{before}armature-node"

@@ -1,7 +1,7 @@
-"""An upload set, one to one: the Collada files of each level and of physics, as the viewer reads them.
+"""An upload set: the Collada files of each level and of physics, in the form that the viewer reads.
 
-Formats page, section 10.1. Static geometry is in the space of its instance; rigged geometry is in the avatar's own
-(metres, Z up, X forward, origin between the feet), for which its bind shape is the identity. Matrices are for column
+Formats page, section 10.1. Static geometry is in the space of its instance; rigged geometry is in the avatar's space
+(metres, Z up, X forward, origin between the feet), in which its bind shape is the identity. Matrices are for column
 vectors, (4, 4) float64.
 """
 
@@ -17,7 +17,7 @@ from ...core.scene import FloatArray, IntArray
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 
 SUFFIXES = (*LEVEL_SUFFIXES, PHYSICS_SUFFIX)
-"""What stands behind the chosen name in the name of each file, the finest level first."""
+"""Suffixes of the file names, the finest level first."""
 
 Matrix = npt.NDArray[np.float64]
 
@@ -27,14 +27,14 @@ class Triangles:
     """The triangles of one material, which become one face."""
 
     symbol: str
-    """Of the material."""
+    """Symbol of the material."""
     corners: IntArray
-    """(C, 2) or (C, 3) int32: numbers of position, normal and, where the geometry has them, UV."""
+    """(C, 2) or (C, 3) int32: indices of position, normal and, if the geometry has UVs, UV."""
 
 
 @dataclass
 class Geometry:
-    """A mesh. ``name`` is what the viewer pairs the levels by."""
+    """A mesh. The viewer matches levels by ``name``."""
 
     name: str
     positions: FloatArray
@@ -44,7 +44,7 @@ class Geometry:
     uvs: FloatArray | None
     """(U, 2) float32, v upwards."""
     faces: list[Triangles]
-    """No two of one symbol, none without triangles."""
+    """No two with the same symbol, none without triangles."""
 
 
 @dataclass
@@ -57,25 +57,25 @@ class Skin:
     joint_indices: IntArray
     """(P, 4) int32 into ``joint_names``."""
     joint_weights: FloatArray
-    """(P, 4) float32, adding up to 1; 0: the slot does not count."""
+    """(P, 4) float32 with the sum 1; 0 for unused entries."""
     tree: int
-    """Which of the file's trees of joints moves it."""
+    """Index of the file's joint tree that moves it."""
 
 
 @dataclass
 class JointNode:
-    """A joint in the tree that the viewer looks up joint positions in."""
+    """A joint in the tree in which the viewer looks up joint positions."""
 
     name: str
     parent: int
-    """-1: a root."""
+    """-1 for a root."""
     local: Matrix
-    """Relative to the parent; of a bone a pure translation."""
+    """Relative to the parent; for a bone a translation."""
 
 
 @dataclass
 class JointTree:
-    """The joints of one armature: those that meshes are bound to and all above them, parents before children."""
+    """The joints of one armature: those that meshes are bound to and their ancestors, parents before children."""
 
     name: str
     joints: list[JointNode]
@@ -83,7 +83,7 @@ class JointTree:
 
 @dataclass
 class Instance:
-    """An object. Rigged ones have no place of their own: the joints have."""
+    """An object. Rigged objects have no transform of their own."""
 
     geometry: Geometry
     matrix: Matrix
@@ -92,39 +92,39 @@ class Instance:
 
 @dataclass
 class ColladaFile:
-    """One file: all objects in one level of detail, or as physics."""
+    """One file: all objects at one level of detail, or their physics."""
 
     suffix: str
     """One of :data:`SUFFIXES`."""
     instances: list[Instance] = field(default_factory=list)
-    """As many in each file, paired by the names of their geometries; the first becomes the root."""
+    """The same number in each file, matched by the names of their geometries; the first becomes the root."""
     trees: list[JointTree] = field(default_factory=list)
 
 
 @dataclass
 class Image:
-    """A texture that goes beside the files, or that they point to."""
+    """A texture that is copied beside the files or referenced by them."""
 
     name: str
-    """A file name with its extension, in plain letters; the set's own name is put before it."""
+    """A file name with extension, in ASCII letters; the name of the set is added in front."""
     path: Path | None = None
-    """What it is copied from, or what the files point to; None: ``data``."""
+    """The source of the copy, or the referenced file; None to use ``data``."""
     data: bytes = b""
     is_copied: bool = True
 
 
 @dataclass
 class Material:
-    """A material; the symbol of its faces is the name that the viewer knows."""
+    """A material; the symbol of its faces is the name that the viewer shows."""
 
     symbol: str
     name: str
     color: tuple[float, float, float, float] = (0.8, 0.8, 0.8, 1.0)
-    """sRGB-encoded, as the viewer's own pickers show it, and alpha; 0 to 1."""
+    """sRGB-encoded as in the viewer's colour pickers, with alpha; 0 to 1."""
     emission: float = 0.0
     """Grey, 0 to 1; above 0.25 the viewer makes the face full bright."""
     image: int | None = None
-    """Its texture among the set's images, which takes the colour's place."""
+    """Index of its texture among the set's images; the texture replaces the colour."""
 
 
 @dataclass

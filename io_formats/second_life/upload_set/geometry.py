@@ -1,4 +1,4 @@
-"""A mesh -> Collada geometry: positions that faces share, normals and UVs with numbers of their own a corner."""
+"""Convert a mesh to Collada geometry: shared positions, and separately indexed normals and UVs of corners."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Points = npt.NDArray[np.intp]
 def geometry_of(
     mesh: Mesh, name: str, symbols: Sequence[str], warn: Warn, *, has_uvs: bool = True
 ) -> tuple[Geometry, Points]:
-    """Return a mesh as geometry, and the point of the mesh that each of its positions is, (P,).
+    """Return a mesh as geometry, and the index in the mesh of each of its positions, (P,).
 
-    Points that no triangle uses are left out, and so are triangles that use a point twice.
+    Unused points and triangles that use a point twice are left out.
 
     Parameters
     ----------
     name:
-        Of the geometry.
+        Name of the geometry.
     symbols:
-        Of the materials, one for each of the mesh's slots. Slots of one symbol become one face.
+        Symbols of the materials, one for each of the mesh's slots. Slots with the same symbol become one face.
     warn:
-        Is told what was mended or left out, without the object's name.
+        Called with each warning, without the object's name.
 
     Raises
     ------
     ExportError
-        Coordinates or UVs that are no numbers.
+        NaN or infinite coordinates or UVs.
     """
     mesh, dropped = drop_repeated_corners(mesh)
     if dropped:
@@ -45,14 +45,14 @@ def geometry_of(
     used = pool(mesh.corner_point)
     points = np.arange(len(mesh.points))[used.chosen]
     positions = np.ascontiguousarray(mesh.points[used.chosen], np.float32)
-    _refuse_what_is_no_number(positions, name, "vertex has", "vertices have", "coordinates")
+    _refuse_nonfinite(positions, name, "vertex has", "vertices have", "coordinates")
     normals, normal_index = _normals(mesh, points, used.index, warn)
     columns = [used.index, normal_index]
     uvs: FloatArray | None = None
     if mesh.uvs and has_uvs:
         values, uv_index = _shared(mesh.uvs[0], points, used.index)
         uvs = np.ascontiguousarray(values, np.float32)
-        _refuse_what_is_no_number(uvs, name, "UV has", "UVs have", "coordinates")
+        _refuse_nonfinite(uvs, name, "UV has", "UVs have", "coordinates")
         columns.append(uv_index)
     corners = np.stack(columns, axis=1).astype(np.int32, copy=False)
     slot = np.clip(mesh.material_index, 0, len(symbols) - 1)
@@ -69,12 +69,12 @@ def geometry_of(
 
 
 def box_of(least: FloatArray, most: FloatArray) -> Mesh:
-    """Return a box, its triangles outward; between planes that are one, a sheet of two sides; all of float32 (3,)."""
+    """Return a box with outward triangles, or a two-sided sheet if the box is flat; arguments are float32 (3,)."""
     extent = most - least
     flat = extent <= 1e-5 * max(float(extent.max()), 1e-30)
     unit_cube = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float32)
     points = (least + unit_cube * extent).astype(np.float32)
-    # Each side by the numbers of its points, counter-clockwise from outside: -x, +x, -y, +y, -z, +z.
+    # Each side by the indices of its points, counter-clockwise from outside: -x, +x, -y, +y, -z, +z.
     sides = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
     kept = [side for number, side in enumerate(sides) if not np.delete(flat, number // 2).any()]
     triangles = [corner for a, b, c, d in kept for corner in (a, b, c, a, c, d)]
@@ -83,7 +83,7 @@ def box_of(least: FloatArray, most: FloatArray) -> Mesh:
     return Mesh(points, corner_point, np.zeros(len(corner_point) // 3, np.int32), normal=normal)
 
 
-def _refuse_what_is_no_number(values: FloatArray, name: str, one: str, many: str, what: str) -> None:
+def _refuse_nonfinite(values: FloatArray, name: str, one: str, many: str, what: str) -> None:
     broken = int(np.count_nonzero(~np.isfinite(values).all(axis=1)))
     if broken:
         raise ExportError(
@@ -92,9 +92,9 @@ def _refuse_what_is_no_number(values: FloatArray, name: str, one: str, many: str
 
 
 def _shared(layer: Layer, points: Points, corner_position: IntArray) -> tuple[AnyArray, IntArray]:
-    """Return the values that corners have, most of them once, and which one each corner has.
+    """Return the values of corners without most duplicates, and the index of each corner's value.
 
-    Corners of a point mostly agree: only those that differ from their point's first are sorted for equals.
+    Corners of a point usually agree: only those that differ from their point's first corner are sorted.
     """
     if layer.index is not None:
         used = pool(layer.index)
@@ -106,7 +106,7 @@ def _shared(layer: Layer, points: Points, corner_position: IntArray) -> tuple[An
     first[corner_position[::-1]] = np.arange(count - 1, -1, -1)
     values = layer.values[first]
     differs = (layer.values != values[corner_position]).any(axis=1)
-    differs[first] = False  # what is no number is not even like itself
+    differs[first] = False  # NaN is not even equal to itself
     differing = np.flatnonzero(differs)
     if not len(differing):
         return values, corner_position
@@ -117,7 +117,7 @@ def _shared(layer: Layer, points: Points, corner_position: IntArray) -> tuple[An
 
 
 def _normals(mesh: Mesh, points: Points, corner_position: IntArray, warn: Warn) -> tuple[FloatArray, IntArray]:
-    """Return unit normals and the one of each corner; those that are missing or without direction, of triangles."""
+    """Return unit normals and the index for each corner; undefined ones are computed from the triangles."""
     if mesh.normal is None:
         return vertex_normals(mesh.points, mesh.corner_point)[points], corner_position
     values, index = _shared(mesh.normal, points, corner_position)

@@ -1,4 +1,4 @@
-"""Bindings -> the joints of an armature as a tree in which the viewer looks up their positions (section 10.1)."""
+"""Build the tree of an armature's joints, in which the viewer looks up joint positions (section 10.1)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .document import JointNode, JointTree, Matrix
 
 
 def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
-    """Return the joints of bindings to one armature, and all above them up to the avatar's root, parents first.
+    """Return the joints of bindings to one armature and their ancestors up to the avatar's root, parents first.
 
-    Bones are pure translations from their parents: where a binding moves the avatar's joints its own, else the
-    table's. Collision volumes and attachment points bring the table's rotation and scale.
+    Bones are translations relative to their parents: those of the binding if it moves joints, otherwise those of the
+    table. Collision volumes and attachment points have the table's rotation and scale.
     """
     table = skeleton_table.table()
     positions: dict[str, Matrix] = {}

@@ -1,4 +1,4 @@
-"""Names as the viewer's Collada reader takes them (formats page, sections 10 and 10.1)."""
+"""Convert names to the form required by the viewer's Collada reader (formats page, sections 10 and 10.1)."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from collections.abc import Container
 
 _SUFFIX = re.compile(r"_(?:LOD[0-9]*|PHYS)\Z")
 _CUTS = re.compile(r"_(?=LOD|PHYS)")
-"""The viewer cuts a name off at these, wherever they stand."""
+"""The viewer truncates names at these, wherever they occur."""
 
 
 def model_name(name: str, taken: Container[str]) -> str:
-    """Return the name of an object's geometry: without spaces, ``_LOD`` and ``_PHYS``, and another than those taken.
+    """Return a unique name for an object's geometry, without spaces, ``_LOD`` and ``_PHYS``.
 
-    Names are compared with case ignored: ``taken`` holds them folded.
+    Names are compared ignoring case: ``taken`` holds casefolded names.
     """
     plain = _CUTS.sub("-", _SUFFIX.sub("", re.sub(r"\s", "_", printable(name)))) or "object"
     return unique(plain, taken)
 
 
 def symbol(name: str, taken: Container[str]) -> str:
-    """Return the name of a material in the files: letters, digits and ``_ - .``, as XML wants it."""
+    """Return the name of a material in the files: letters, digits and ``_ - .``, as required by XML."""
     plain = re.sub(r"[^\w.-]", "_", printable(name)) or "material"
     return unique(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
 
 
 def joint(name: str) -> str:
-    """Return the name of a joint as it stands in a row of names: without spaces."""
+    """Return the name of a joint for a list of names: without spaces."""
     return re.sub(r"\s", "_", printable(name)) or "_"
 
 
 def identifier(name: str, taken: Container[str]) -> str:
-    """Return an id: what can stand in an address without being encoded."""
+    """Return an id of characters that need no encoding in an address."""
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
     return unique(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
 
 
 def unique(plain: str, taken: Container[str]) -> str:
-    """Return a name that is not taken, numbered where it would be."""
+    """Return a unique name, numbered if necessary."""
     name, number = plain, 2
     while name.casefold() in taken:
         name = f"{plain}_{number}"
@@ -47,13 +47,13 @@ def unique(plain: str, taken: Container[str]) -> str:
 
 
 def texture_name(name: str, extension: str) -> str:
-    """Return the name of a texture file in letters that every reader of addresses takes as they are."""
+    """Return the name of a texture file in characters that need no encoding in an address."""
     stem = name[: -len(extension)] if name.lower().endswith(extension) else name
     return plain_file_name(stem) + extension
 
 
 def plain_file_name(name: str) -> str:
-    """Return a file name's stem in plain letters; what is lost of another alphabet is made up for by a number."""
+    """Return a file name's stem in ASCII letters; a hash replaces lost letters of other alphabets."""
     spaced = re.sub(r"\s", "_", name)
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", spaced)[:100].strip(".")
     if plain != spaced:
@@ -62,5 +62,5 @@ def plain_file_name(name: str) -> str:
 
 
 def printable(name: str) -> str:
-    """Return a name without what XML cannot hold."""
+    """Return a name without characters that XML cannot hold."""
     return "".join(letter if letter.isprintable() else "_" for letter in name)

@@ -1,4 +1,4 @@
-"""Arrays -> text, fast: a body of 60,000 triangles is half a million numbers."""
+"""Fast conversion of arrays to text: a body of 60,000 triangles has half a million numbers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 _AT_ONCE = 1 << 16
-"""Numbers put through one format string; longer strings cost memory and win nothing."""
+"""Numbers for each format string; longer strings need more memory without being faster."""
 
 
 def reals(values: npt.NDArray[np.floating], digits: int = 9) -> str:
-    """Return numbers in the array's order, separated by spaces; 9 digits give back every float32 to the bit."""
-    flat = (np.asarray(values).reshape(-1) + 0.0).tolist()  # + 0.0: no minus before a nought
+    """Return numbers in the array's order, separated by spaces; 9 digits restore every float32 exactly."""
+    flat = (np.asarray(values).reshape(-1) + 0.0).tolist()  # + 0.0 replaces -0
     form = f"%.{digits}g"
     parts = []
     for start in range(0, len(flat), _AT_ONCE):
@@ -33,6 +33,6 @@ def integers(values: npt.NDArray[np.integer]) -> str:
         tens = rest // 10
         digits[:, column] = rest - tens * 10 + ord("0")
         if column < width - 1:
-            kept[:, column] = rest > 0  # nothing before the first digit
+            kept[:, column] = rest > 0  # no digits before the first
         rest = tens
     return digits[kept].tobytes()[:-1].decode("ascii")

@@ -9,7 +9,7 @@ TEXTURES = Option(
     name="use_textures",
     default=True,
     label="Copy Textures",
-    description="Put the textures of the materials beside the files; packed ones are written out",
+    description="Copy the textures of the materials beside the files; packed ones are saved",
     section="File",
 )
 

@@ -1,4 +1,4 @@
-"""Scene -> upload set: the door to ``set_builder``. Upload sets are only written."""
+"""Scene -> upload set: the interface of ``set_builder``. Upload sets are only written."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from .set_builder import SetBuilder
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the scene whole: all its models are one upload, the first of its nodes the root of the linkset."""
+    """Return the whole scene: all its models are one upload, and the first node is the root of the linkset."""
     return [scene] if models_of(scene) else []
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> UploadSet:
     """Map a scene to an upload set with the options of ``options.EXPORT_OPTIONS``.
 
-    Every file holds every model, for an object without a partner is an error in the viewer: a missing level is the
-    next finer one again, missing physics is a box. What is left out or mended is added to ``scene.warnings``.
+    Every file holds every model, since the viewer requires each object in each file: a missing level repeats the next
+    finer one, missing physics is a box. ``scene.warnings`` reports what is left out or repaired.
 
     Raises
     ------
     ExportError
-        What the files cannot hold, with the object's name and the way out.
+        Data that the files cannot hold; the message names the object and says what to do.
     """
     return SetBuilder(scene, options).document

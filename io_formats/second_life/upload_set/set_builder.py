@@ -33,22 +33,22 @@ from .textures import Materials
 
 @dataclass
 class _Planned:
-    """A model on its way into the files."""
+    """A model prepared for the files."""
 
     model: Model
-    """As it is written: with the points where the files have them."""
+    """With its points in the space of the files."""
     name: str
     skeleton: int | None = None
-    """Number of its skeleton in the scene, of a rigged one."""
+    """Index of its skeleton in the scene if it is rigged."""
     rig: Rig | None = None
     tree: int = 0
-    """Number of that skeleton among those of the files."""
+    """Index of that skeleton in the files."""
     symbols: set[str] = field(default_factory=set)
-    """Of the materials of its finest level."""
+    """Symbols of the materials of its finest level."""
 
 
 class SetBuilder:
-    """Makes the set; the result is ``document``."""
+    """Build the set; the result is ``document``."""
 
     def __init__(self, scene: Scene, options: Mapping[str, Any] | None = None) -> None:
         self.scene = scene
@@ -74,7 +74,7 @@ class SetBuilder:
     # -- models ---------------------------------------------------------------------------------
 
     def _planned(self) -> list[_Planned]:
-        """Return the models as they are written, their names made to differ."""
+        """Return the prepared models with unique names."""
         taken: set[str] = set()
         found: list[_Planned] = []
         for model in models_of(self.scene):
@@ -127,7 +127,7 @@ class SetBuilder:
     # -- files ----------------------------------------------------------------------------------
 
     def _levels(self, plan: _Planned) -> list[Instance]:
-        """Return the four levels; one that is missing or empty is the next finer one again."""
+        """Return the four levels; missing or empty ones repeat the next finer one."""
         found: list[Instance] = []
         for node, label in zip(plan.model.levels, LEVEL_LABELS, strict=True):
             if node is None or node.mesh is None or not node.mesh.triangle_count:
@@ -143,10 +143,11 @@ class SetBuilder:
         return found
 
     def _with_all_materials(self, plan: _Planned, mesh: Mesh, label: str) -> Mesh:
-        """Return a level to which the viewer gives the same faces as to the finest.
+        """Return a level for which the viewer creates the same faces as for the finest.
 
-        It splits what has more than 8 materials in each file by itself, by what is there: a level that lacks one would
-        fall apart elsewhere. Such a level gets the largest triangle that the finest has of each.
+        The viewer splits files with more than 8 materials by the materials that they use, so a level that lacks a
+        material would be split differently. Such a level gets the largest triangle of the finest level for each missing
+        material.
         """
         if len(plan.symbols) <= MOST_FACES:
             return mesh
@@ -180,10 +181,11 @@ class SetBuilder:
         return Instance(geometry, np.identity(4), self._skin(plan, plan.rig, mesh, points, warn))
 
     def _symbols(self, plan: _Planned, mesh: Mesh) -> list[str]:
-        """Return the symbols of a mesh's slots; empty ones get none that nobody uses."""
+        """Return the symbols of a mesh's slots; unused slots have an empty one."""
         slots = mesh.materials or [""]
         used = set(np.clip(np.unique(mesh.material_index), 0, len(slots) - 1).tolist())
-        unnamed = list(itertools.accumulate(not name for name in slots))  # pair levels' slots without a material, too
+        # match slots without a material between levels too
+        unnamed = list(itertools.accumulate(not name for name in slots))
         fallbacks = [f"{plan.name}_plain" + (f"_{count}" if count > 1 else "") for count in unnamed]
         return [
             self.materials.symbol(name, fallback) if number in used else ""
@@ -200,12 +202,12 @@ class SetBuilder:
         bare = ~weights.any(axis=1)
         if bare.any():
             weights = weights.copy()
-            weights[bare, 0] = 1.0  # as the viewer would; the rules tell it
+            weights[bare, 0] = 1.0  # as the viewer does; the rules report it
         joint_names = [names.joint(name) for name in rig.joint_names]
         return Skin(joint_names, rig.inverse_bind, indices, weights, plan.tree)
 
     def _physics(self, plan: _Planned) -> Instance:
-        """Return the physics: its mesh, else all hulls as one mesh, else a box around the finest level."""
+        """Return the physics: its mesh, or else all hulls as one mesh, or else a box around the finest level."""
         model = plan.model
         warn = self._warner(f"{model.name} (physics)")
         mesh = _triangles_of(model.physics) or self._hulls(model.hulls, warn)
@@ -218,7 +220,7 @@ class SetBuilder:
         return Instance(geometry, np.identity(4) if plan.rig is not None else _place(model))
 
     def _hulls(self, nodes: Sequence[Node], warn: Warn) -> Mesh | None:
-        """Return hulls as one mesh; those that a file knows by their points alone, without Blender, as boxes."""
+        """Return hulls as one mesh; without Blender, hulls that are only stored as points become boxes."""
         meshes: list[Mesh] = []
         boxes = 0
         for node in nodes:
@@ -237,7 +239,7 @@ class SetBuilder:
         return join(meshes)
 
     def _physics_symbols(self, plan: _Planned, mesh: Mesh) -> list[str]:
-        """Return the symbols of a physics mesh: its own where the finest level has them all, else one of that."""
+        """Return the symbols of a physics mesh: its own if the finest level has them all, otherwise one of those."""
         slots = mesh.materials or [""]
         used = set(np.clip(np.unique(mesh.material_index), 0, len(slots) - 1).tolist())
         finest = plan.model.mesh.materials or [""]
@@ -251,12 +253,12 @@ class SetBuilder:
 
 
 def _is_rigged(model: Model) -> bool:
-    """Return whether joints move a model: where its armature has joints and a vertex has a weight."""
+    """Return whether a model is rigged: its armature has joints, and a vertex has weights."""
     return model.skeleton is not None and bool(model.skeleton.joints) and model.mesh.joint_weights is not None
 
 
 def _used_joints(mesh: Mesh, joint_count: int, name: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which joints move a vertex that a triangle uses, (J,)."""
+    """Return which joints have weights at vertices used by triangles, (J,)."""
     used = np.zeros(joint_count, bool)
     if mesh.joint_indices is None or mesh.joint_weights is None or not len(mesh.corner_point):
         return used

@@ -15,7 +15,7 @@ from . import names
 from .document import Image, Material
 
 MOST_PIXELS = 2048
-"""Width and height to which the viewer scales textures down."""
+"""Maximum width and height of textures; the viewer scales larger ones down."""
 
 _READABLE = (".png", ".jpg", ".jpeg", ".tga", ".bmp")
 _SIGNATURES = (
@@ -32,7 +32,7 @@ _SIGNATURES = (
 
 
 class Materials:
-    """The materials of a set, one for each name; what is wrong with textures is told once."""
+    """The materials of a set, one for each name; problems with textures are reported once."""
 
     def __init__(self, scene: Scene, *, is_copied: bool) -> None:
         self.materials: list[Material] = []
@@ -45,7 +45,7 @@ class Materials:
         self._image_of: dict[object, int | None] = {}
 
     def symbol(self, name: str, fallback: str) -> str:
-        """Return the symbol of a material by its name; slots without one are called ``fallback``, a name as well."""
+        """Return the symbol of a material by its name; slots without one use ``fallback`` as the name."""
         known = name or fallback
         if known not in self._symbols:
             symbol = names.symbol(known, self._taken)
@@ -105,12 +105,12 @@ class Materials:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a path that no system takes
+    except (OSError, ValueError):  # a path that no operating system accepts
         return False
 
 
 def _extension(texture: Texture) -> str:
-    """Return a texture's extension with its dot, of its content where that is known; empty: nothing says."""
+    """Return a texture's extension with its dot, preferably from its content, or empty if it is unknown."""
     for signature, extension in _SIGNATURES:
         if texture.data is not None and texture.data.startswith(signature):
             return extension

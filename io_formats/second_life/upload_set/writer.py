@@ -9,7 +9,7 @@ from .document import Image, UploadSet
 
 
 def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
-    """Return ``stem_LOD2.dae`` and the other levels, ``stem_PHYS.dae``, the textures, and ``stem.dae`` last."""
+    """Encode ``stem_LOD2.dae`` and the other levels, ``stem_PHYS.dae``, the textures, and ``stem.dae`` last."""
     textures = texture_names(document.images, stem)
     collada = Collada(document, textures)
     outputs = [OutputFile(f"{stem}{file.suffix}.dae", collada.encode(file)) for file in document.files]
@@ -22,14 +22,14 @@ def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
 
 
 def write(document: UploadSet) -> bytes:
-    """Return the file of the finest level alone."""
+    """Encode only the file of the finest level."""
     return Collada(document, texture_names(document.images, "")).encode(document.files[0])
 
 
 def texture_names(images: list[Image], stem: str) -> list[str]:
-    """Return what textures are called beside the files.
+    """Return the names of textures beside the files.
 
-    The set's own name goes before theirs: two sets in a folder may have different textures of one name.
+    The set's name is put in front, since two sets in a folder may have different textures of the same name.
     """
     before = f"{names.plain_file_name(stem)}_" if stem else ""
     taken: set[str] = set()

@@ -455,7 +455,7 @@ def test_weights_are_written_as_they_were(vertices: list[list[tuple[int, int]]])
 
 def test_bytes_left_over_behind_the_weights_are_said() -> None:
     (_,), warnings = faces(sl.square(Weights=sl.influences(*[[(0, 65535)]] * 4) + b"abc"))
-    assert warnings == ["High, face 1: 3 bytes are left over behind the weights"]
+    assert warnings == ["High, face 1: 3 bytes are left over after the weights"]
     (face,), warnings = faces(sl.square(Weights=sl.influences([(0, 65535)], [(1, 65535)])))
     assert warnings == ["High, face 1: the weights end early, 2 of 4 vertices have none"]
     assert face.influences is not None and face.influences.tolist() == [1, 1, 0, 0]
