@@ -110,6 +110,6 @@ def refuse_too_large(mesh: Mesh, name: str) -> None:
 def refusal_of_size(name: str, counts: str) -> str:
     """Return the error message for a mesh that a file cannot hold."""
     return (
-        f"'{name}' has {counts}; a file holds {MOST:,} of each. Choose to split it into numbered files, or reduce the "
-        "number of faces"
+        f"'{name}' has {counts}; a file holds {MOST:,} vertices and {MOST:,} triangles. "
+        "Choose to split it into numbered files, or reduce the number of faces"
     )

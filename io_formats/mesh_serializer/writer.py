@@ -33,7 +33,8 @@ def _quantised(document: Document) -> Iterator[bytes]:
     vertices, triangles = len(document.positions), len(document.triangles)
     if max(vertices, triangles if counts is None else max(counts, default=0)) > MOST:
         raise ExportError(
-            f"The mesh has {vertices:,} vertices and {triangles:,} triangles; a file holds {MOST:,} of each"
+            f"The mesh has {vertices:,} vertices and {triangles:,} triangles; a file holds {MOST:,} vertices and "
+            f"{MOST:,} triangles"
         )
     if document.variant is Variant.CACHED:
         yield _dotnet_string(document.name)

@@ -241,7 +241,9 @@ def test_what_no_file_can_hold_is_refused_before_it_is_read(clean_blender, tmp_p
     path, reads = str(tmp_path / "grid.data"), []
     with monkeypatch.context() as patch:
         patch.setattr(exporter, "export_steps", lambda *_: reads.append(1))
-        with pytest.raises(RuntimeError, match=r"'Grid' has 3,200 triangles; a file holds 65,535 of each"):
+        with pytest.raises(
+            RuntimeError, match=r"'Grid' has 3,200 triangles; a file holds 65,535 vertices and 65,535 triangles"
+        ):
             bpy.ops.export_scene.mesh_serializer(filepath=path)
     assert not reads
     assert bpy.ops.export_scene.mesh_serializer(filepath=path, use_modifiers=False) == {"FINISHED"}

@@ -129,7 +129,7 @@ def test_too_many_vertices_are_refused_with_the_numbers() -> None:
     with pytest.raises(ExportError) as refusal:
         written(scene_of(grid(257, 256)))
     assert "'Part1' has 65,792 vertices" in str(refusal.value)
-    assert "130,560 triangles; a file holds 65,535 of each" in str(refusal.value)
+    assert "130,560 triangles; a file holds 65,535 vertices and 65,535 triangles" in str(refusal.value)
     many = grid(200, 200)
     with pytest.raises(ExportError, match=r"40,000 vertices, .* and 79,202 triangles"):
         written(scene_of(many))
