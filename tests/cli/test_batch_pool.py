@@ -114,8 +114,8 @@ def late_when_hanging(monkeypatch, tmp_path):
 
     def deadline(worker, time_limit):
         names = [queued.loaded.task.path for queued in worker.tasks]
-        mark = tmp_path / "hang"
-        hangs = worker.is_ready and names[:1] == ["hang"] and mark.exists() and " " in mark.read_text()
+        mark = tmp_path / names[0] if worker.is_ready and names and names[0].startswith("hang") else None
+        hangs = mark is not None and mark.exists() and " " in mark.read_text()
         return time.monotonic() - 1 if hangs else None
 
     monkeypatch.setattr(module._Worker, "deadline", deadline)
@@ -181,7 +181,7 @@ def test_processes_that_have_grown_are_replaced(make_pool, monkeypatch):
     monkeypatch.setattr(module, "_GROWTH", -1)
     with make_pool(1, recycle_after=4) as pool:
         results = list(pool.run(tasks_of(*["fine"] * 10)))
-        assert pool.started <= 4, "three processes do it, a fourth may have been started ahead"
+        assert pool.started == 3
     counts = Counter(result.facts["pid"] for result in results)
     assert sorted(counts.values()) == [2, 4, 4]
     assert sorted(result.task.number for result in results) == list(range(10))
@@ -218,7 +218,7 @@ def test_content_arrives(make_pool):
 @pytest.mark.usefixtures("late_when_hanging")
 def test_the_driver_never_waits_for_a_worker_to_read(make_pool):
     with make_pool(1) as pool:
-        results = list(pool.run([task_of(0, "hang"), task_of(1, "fine", bytes(5_000_000))]))
+        results = list(pool.run([task_of(0, "hang locked"), task_of(1, "fine", bytes(5_000_000))]))
     assert results[0].status.is_quarantined and results[1].facts["size"] == 5_000_000
 
 

@@ -42,8 +42,6 @@ _STARTS = 3
 """Starts in a row that may fail: a system short of memory may kill a process without a fault of its own."""
 _AHEAD = 2
 """Tasks that a worker has: its present one, and one that it finds as soon as that is done."""
-_LOOK_AHEAD = 64
-"""Tasks before the end of a process at which its replacement is started."""
 _GROWTH = 128 * 2**20
 """Bytes by which a process may grow and still be as good as a fresh one."""
 _LIVES = 10
@@ -80,8 +78,6 @@ class _Worker:
     is_ready: bool = False
     is_alone: bool = False
     """Whether its present task may crash it, so that it gets no other one meanwhile."""
-    is_spare: bool = False
-    """Whether it waits to replace another one."""
     versions: str = ""
     """Versions of Meshferry, Python and Blender."""
     done: int = 0
@@ -97,17 +93,12 @@ class _Worker:
 
     @property
     def has_room(self) -> bool:
-        return len(self.tasks) < (1 if self.is_alone else _AHEAD) and not self.is_worn and not self.is_spare
+        return len(self.tasks) < (1 if self.is_alone else _AHEAD) and not self.is_worn
 
     @property
     def is_worn(self) -> bool:
         """Whether it gets no further tasks."""
         return 0 < self.lifetime <= self.done + len(self.tasks)
-
-    def is_worn_within(self, tasks: int) -> bool:
-        """Return whether its replacement should be started once it has been given this many more tasks."""
-        ahead = min(_LOOK_AHEAD, self.span // 4) + tasks
-        return 0 < self.lifetime <= self.done + len(self.tasks) + ahead
 
     @property
     def seconds(self) -> float:
@@ -142,7 +133,7 @@ class _Worker:
         self.done += 1
         self.is_alone = False
         has_grown = not self.memory or memory > self.memory + _GROWTH
-        if not has_grown and self.is_worn_within(_AHEAD) and self.lifetime < _LIVES * self.span:
+        if not has_grown and self.lifetime <= self.done + _AHEAD and self.lifetime < _LIVES * self.span:
             self.lifetime += self.span
         self.since = time.monotonic()
         self._send()
@@ -258,7 +249,7 @@ class Pool:
                 return
             if queued.attempts:  # a task that has ended a process is done alone in a fresh one
                 if not self._lacks_workers:
-                    idle = next((other for other in self._workers if not other.tasks and not other.is_spare), None)
+                    idle = next((other for other in self._workers if not other.tasks), None)
                     if idle is None:
                         self._again.appendleft(queued)
                         return
@@ -266,12 +257,11 @@ class Pool:
                 worker = self._start()
                 worker.is_alone = True
             (worker or self._start()).give(queued)
-            self._start_spares()
 
     @property
     def _lacks_workers(self) -> bool:
         """Whether another process is to be started; those with their last tasks do not count."""
-        return sum(not (worker.is_worn or worker.is_spare) for worker in self._workers) < self._jobs
+        return sum(not worker.is_worn for worker in self._workers) < self._jobs
 
     def _free_worker(self) -> _Worker | None:
         """Return the worker with the fewest tasks; None if all have enough or another one is to be started."""
@@ -285,19 +275,7 @@ class Pool:
         loaded = next(waiting, None)
         return _QueuedTask(loaded) if loaded is not None else None
 
-    def _start_spares(self) -> None:
-        """Start a process for each that will be replaced soon, so that no task waits for it."""
-        worn = sum(worker.is_worn_within(0) and not worker.is_worn for worker in self._workers)
-        for _ in range(worn - sum(worker.is_spare for worker in self._workers)):
-            self._new().is_spare = True
-
     def _start(self) -> _Worker:
-        """Return a worker that has not done any task so far."""
-        worker = next((worker for worker in self._workers if worker.is_spare), None) or self._new()
-        worker.is_spare = False
-        return worker
-
-    def _new(self) -> _Worker:
         early = self._started_early
         process = early.pop() if early else WorkerProcess(self._command, self._threads)
         worker = _Worker(process, self._recycle_after)
