@@ -1,11 +1,11 @@
-"""Meshes inside the archives of OpenSim regions (.oar) and inventories (.iar), read without anything being unpacked.
+"""Meshes inside the archives of OpenSim regions (.oar) and inventories (.iar), read without unpacking to disk.
 
 Such an archive is a gzipped tar file. Its assets are called ``assets/<uuid>_<type>.<extension>``, a mesh
-``assets/<uuid>_mesh.llmesh`` (``OpenSim/Framework/Serialization/ArchiveConstants.cs``), in tar's first layout, with one
-and the same date for everything (``TarArchiveWriter.cs``). What else is inside is passed over.
+``assets/<uuid>_mesh.llmesh`` (``OpenSim/Framework/Serialization/ArchiveConstants.cs``), in the oldest tar layout, all
+with the same date (``TarArchiveWriter.cs``). Other members are ignored.
 
-An archive is read once from its start to its end, with bounds: what it inflates to, how many things are inside, how
-large a mesh or a name is. Links and sparse files are never followed, and nothing is written to disk.
+An archive is read once from its start to its end, with limits for its inflated size, the number of members and the
+size of a mesh or a name. Links and sparse files are not followed.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from ....io_formats.disk.atomic_write import refusal
 from ...reporting import printable
 
 EXTENSIONS = (".oar", ".iar")
-"""What counts as an archive in a folder."""
+"""Extensions of archives in a searched folder."""
 _BY_NAME = (*EXTENSIONS, ".tar.gz", ".tgz", ".tar")
-"""What counts as one where it is named: people pack them anew."""
+"""Extensions of archives that are named one by one: users also repack them."""
 MESH = ".llmesh"
-"""Extension of the members that count."""
+"""Extension of the members that are read."""
 
 LARGEST_MEMBER = 256 * 2**20
-"""Bytes of a mesh; those that can be uploaded have a hundredth of that."""
+"""Bytes of a mesh; meshes that can be uploaded have a hundredth of that."""
 MOST_MEMBERS = 1_000_000
 LEAST_INFLATED_LIMIT = 2**30
 INFLATED_RATIO = 100
-"""An archive may inflate to so many times its size, or to the limit above: textures hardly shrink, texts to a tenth."""
+"""An archive may inflate to this multiple of its size, or to the limit above. Text shrinks to a tenth."""
 _LONGEST_HEADERS = 2**18
-"""Bytes that stand in front of a member: names too long for tar's own header, and the like."""
+"""Bytes of the headers of a member, such as names too long for the standard header."""
 _BLOCK = 2**16
 _MANY_DIGITS = re.compile(rb"[0-9]{400}")
 _LONGEST_SHOWN = 200
@@ -53,22 +53,22 @@ class Member:
     """A mesh inside an archive."""
 
     name: str
-    """As the archive has it."""
+    """The name in the archive."""
     size: int
     modified: int
-    """The archive's, in nanoseconds since 1970: OpenSim gives what is inside no date of its own."""
+    """Time of the archive in nanoseconds since 1970: OpenSim does not store dates of members."""
     content: bytes
 
 
 def is_archive(path: str | Path) -> bool:
-    """Tell from a path's extension whether it is that of an archive."""
+    """Return whether a path has the extension of an archive."""
     return str(path).lower().endswith(_BY_NAME)
 
 
 def place_of(archive: str, member: str) -> str:
-    """Return where a member belongs: ``land.oar`` and ``assets/x.llmesh`` give ``land/assets/x.llmesh``.
+    """Return the output path of a member: ``land.oar`` and ``assets/x.llmesh`` give ``land/assets/x.llmesh``.
 
-    Every part of the member's name becomes one that systems take for a file, so it stays below the archive's folder.
+    Every part of the member's name is made a valid file name, so the path stays below the archive's folder.
     """
     stem = next((archive[: -len(end)] for end in _BY_NAME if archive.lower().endswith(end)), archive)
     parts = [part for part in member.replace("\\", "/").split("/") if part not in {"", ".", ".."}]
@@ -78,19 +78,19 @@ def place_of(archive: str, member: str) -> str:
 
 
 def members(path: str | Path, told: Callable[[str], None] | None = None) -> Generator[Member, None, None]:
-    """Yield the meshes in an archive, in its order; each name once.
+    """Yield the meshes in an archive in their order, each name once.
 
-    Of several with one name the first counts, as in OpenSim, where what is stored under a UUID never changes.
+    Of several members with the same name the first is used, as in OpenSim, where the asset of a UUID never changes.
 
     Parameters
     ----------
     told:
-        Gets a sentence for whatever is left out: what is too large, links, names that come again.
+        Called with a sentence for each skipped mesh: too large, a link, or a repeated name.
 
     Raises
     ------
     FormatError
-        The archive cannot be read, or not from some place on; what was yielded before is good.
+        The archive is unreadable from some offset on; members yielded before are valid.
     """
     path = Path(path)
     seen: set[int] = set()
@@ -115,9 +115,9 @@ def members(path: str | Path, told: Callable[[str], None] | None = None) -> Gene
 
 
 class ArchiveReader:
-    """An archive whose members are asked for by name, in its order: the content for tasks.
+    """Reads members of an archive by name, in the order of the archive.
 
-    A context manager. Asking out of order is right, too, and slow: the archive is read again from its start.
+    A context manager. Another order works, too, but is slow: the archive is then read again from its start.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -128,7 +128,7 @@ class ArchiveReader:
         self._rest = members(self._path)
         self._passed: set[str] = set()
         self._ended: FormatError | None = None
-        """What is said of members that are not among those passed, once there are no more."""
+        """The error for all members that were not found before the end of the archive."""
 
     def __enter__(self) -> ArchiveReader:
         return self
@@ -137,12 +137,12 @@ class ArchiveReader:
         self._rest.close()
 
     def content(self, name: str) -> bytes:
-        """Return what is in a member.
+        """Return the content of a member.
 
         Raises
         ------
         FormatError
-            It is not there (any more), or the archive cannot be read up to it.
+            The member is missing, or the archive cannot be read up to it.
         """
         if name in self._passed:
             self._rest.close()
@@ -160,25 +160,25 @@ class ArchiveReader:
 
 
 class _Forward:
-    """A stream for ``tarfile`` that only goes on, by no more bytes than were agreed on, whatever the headers say."""
+    """A forward-only stream for ``tarfile`` that limits the bytes it reads, whatever the headers claim."""
 
     def __init__(self, stream: BinaryIO, limit: int) -> None:
         self._stream = stream
         self._limit = limit
         self._place = 0
         self.last = b""
-        """What was read last of what stands in front of files."""
+        """The last header bytes that were read."""
         self.start()
 
     def start(self) -> None:
-        """Begin with the headers of the next file."""
+        """Allow the headers of the next member."""
         self._allowed = _LONGEST_HEADERS
 
     def tell(self) -> int:
         return self._place
 
     def seek(self, place: int) -> int:
-        """Go on to a place, or to the end where it lies behind that."""
+        """Skip to an offset, or to the end if the stream is shorter."""
         if place < self._place:
             raise tarfile.StreamError
         while self._place < place and self._passed(self._stream.read(min(place - self._place, _BLOCK))):
@@ -186,17 +186,17 @@ class _Forward:
         return self._place
 
     def read(self, size: int) -> bytes:
-        """Read what stands in front of a file."""
+        """Read header bytes."""
         self._allowed -= size
         if self._allowed < 0:
-            raise FormatError("What stands in front of a file in the archive is too long")
+            raise FormatError("The headers of a file in the archive are too long")
         self.last = data = self._passed(self._stream.read(size))
-        if _MANY_DIGITS.search(data):  # Python 3.11.9 and older take hours to see that these are no number
+        if _MANY_DIGITS.search(data):  # Python 3.11.9 and older take hours to reject these as a number
             raise tarfile.ReadError
         return data
 
     def read_content(self, place: int, size: int) -> bytes:
-        """Read a file."""
+        """Read the content of a member."""
         self.seek(place)
         data = self._passed(self._stream.read(size))
         if len(data) < size:
@@ -212,7 +212,7 @@ class _Forward:
 
 @contextmanager
 def _in_words(place: int) -> Iterator[None]:
-    """Say in one way all that ``tarfile`` and ``gzip`` raise at a place in the inflated archive."""
+    """Turn all exceptions of ``tarfile`` and ``gzip`` into a FormatError with this offset in the inflated archive."""
     try:
         yield
     except FormatError as problem:
@@ -226,7 +226,7 @@ def _in_words(place: int) -> Iterator[None]:
 
 
 def _open(path: Path, opened: ExitStack) -> tuple[tarfile.TarFile, _Forward, int]:
-    """Open an archive for one passage; return it with its stream and the time of its change."""
+    """Open an archive for reading once; return it with its stream and its modification time."""
     kind = path.stat()
     if not stat.S_ISREG(kind.st_mode):
         raise FormatError("This is not a file")
@@ -241,24 +241,24 @@ def _open(path: Path, opened: ExitStack) -> tuple[tarfile.TarFile, _Forward, int
 
 
 def _headers(archive: tarfile.TarFile, stream: _Forward) -> Iterator[tarfile.TarInfo]:
-    """Yield what the members are, of all kinds."""
+    """Yield the headers of all members."""
     for _ in range(MOST_MEMBERS):
         place = archive.offset
         stream.start()
         with _in_words(place):
             info = archive.next()
             if info is None and stream.last.strip(b"\0"):
-                raise tarfile.ReadError  # a broken header passes for the end
+                raise tarfile.ReadError  # tarfile takes a broken header for the end
             if info is None:
-                stream.seek(sys.maxsize)  # to the end, where gzip keeps a checksum
+                stream.seek(sys.maxsize)  # to the end, where gzip stores a checksum
                 return
-        archive.members = []  # type: ignore[attr-defined]  # or all would be kept
+        archive.members = []  # type: ignore[attr-defined]  # otherwise all would be stored
         yield info
     raise FormatError(f"There are more than {MOST_MEMBERS:,} files in the archive")
 
 
 def _why_not(info: tarfile.TarInfo, seen: set[int]) -> str:
-    """Say why a member with the name of a mesh does not count; nothing where it does."""
+    """Return why a member with the name of a mesh is skipped; an empty string if it is not."""
     if info.issym() or info.islnk():
         return "it is a link"
     if not info.isreg() or info.issparse():
@@ -269,6 +269,6 @@ def _why_not(info: tarfile.TarInfo, seen: set[int]) -> str:
 
 
 def _shown(name: str) -> str:
-    """Return a name out of an archive as a line can show it."""
+    """Return the name of a member in a printable form of limited length."""
     plain = printable(name)
     return plain if len(plain) <= _LONGEST_SHOWN else plain[:_LONGEST_SHOWN] + "…"

@@ -1,4 +1,4 @@
-"""What people name on the command line -> the files of a batch, found one after the other and never all at once."""
+"""Search for the source files of a batch. They are yielded one by one, so never all in memory."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from . import archives
 from .choice import compile_pattern, read_list
 
 Told = Callable[[str, str], None]
-"""Gets a path and what is wrong there: a folder that cannot be read, a pattern that nothing matches, a broken archive.
-The search goes on; the run has failed in part."""
+"""Called with a path and a problem: unreadable folder, pattern without matches, broken archive. The search continues;
+the run counts as partly failed."""
 
 _PACKED = (".zip", ".7z", ".rar")
 _JUNCTION = 0xA0000003
-"""How Windows marks a folder that stands for another one."""
+"""Windows' tag of a folder that is a link to another one."""
 
 
 def find(
@@ -41,33 +41,33 @@ def find(
     told: Told | None = None,
     warn: inputs.Warn | None = None,
 ) -> Iterator[Source]:
-    """Yield the files that paths and lists mean, in a steady order.
+    """Yield the files of all paths and lists, in a reproducible order.
 
-    A file that is named twice comes twice; :func:`..plan.planning.make_plan` takes it once.
+    A file that is named twice is yielded twice; :func:`..planning.make_plan` uses it once.
 
     Parameters
     ----------
     paths:
-        Files, folders (searched to the bottom; links to folders are not followed), patterns that the shell left
-        alone, and archives. A file that is not there counts, with size -1: its reading says so.
+        Files, folders (searched recursively; links to folders are not followed), patterns that the shell did not
+        expand, and archives. A missing file is yielded with size -1; reading it will fail.
     extensions:
-        What counts in a folder, as for :func:`...inputs.expand`; archives count where their meshes do.
+        Extensions of files in folders, as for :func:`...inputs.expand`; archives if meshes are among them.
     lists:
-        Files with one path a line; ``-`` is the standard input. Folders and archives may be among them, no patterns.
+        Files with one path a line; ``-`` is the standard input. They may name folders and archives, but no patterns.
     base:
-        Folder in which the paths of lists start, and below which files that are named one by one keep their
-        subfolders. Default: the working folder for lists; files of the command line belong directly into the
-        output folder. What lies elsewhere keeps its whole path.
+        Folder that the paths of lists are relative to, and below which files that are named one by one keep their
+        subfolders. Default: the working folder for lists; files of the command line go directly into the output
+        folder. Files outside of it keep their whole path.
     match, skip:
-        Patterns (:func:`.choice.compile_pattern`) for the path below the folder that was searched.
+        Patterns (:func:`.choice.compile_pattern`) for the path below the searched folder.
     newer:
-        Only files changed after this time, in nanoseconds since 1970, and those that are not there.
+        Only files changed after this time, in nanoseconds since 1970, and missing ones.
     leave_out:
-        The output folder, in which nothing counts unless it, or a folder in it, is the one searched.
+        The output folder; it is skipped unless it, or a folder in it, is the searched one.
     written:
-        Extension of the files to write: in a search inside the output folder such files never count.
+        Extension of the files to write; such files are ignored in a search inside the output folder.
     told:
-        What could not be looked at; default: it is raised.
+        Called for each problem; default: it is raised.
     warn:
         Called for each FIFO, device or socket that a search skips.
 
@@ -91,7 +91,7 @@ def _raise(path: str, what: str) -> None:
 
 
 class _Search:
-    """What counts, and what is told of the rest."""
+    """The filters of a search, and its reports."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class _Search:
         self._takes_archives = archives.MESH in self._extensions
 
     def named(self, text: str, base: str | None, *, is_pattern: bool) -> Iterator[Source]:
-        """Yield what a path stands for that somebody wrote down."""
+        """Yield the files of a path from the command line or a list."""
         try:
             mode = os.stat(text).st_mode
         except (OSError, ValueError):
@@ -147,7 +147,7 @@ class _Search:
             self._told(text, f"There are no {' or '.join(self._extensions)} files in this folder")
 
     def _pattern(self, text: str) -> Iterator[Source]:
-        """Yield what a pattern of the command line stands for: the folder before its first wildcard is searched."""
+        """Yield the files that match a pattern. The folder before its first wildcard is searched."""
         parts = text.replace(os.sep, "/").split("/")
         fixed = next(index for index, part in enumerate(parts) if glob.has_magic(part))
         start = "/".join([*parts[:fixed], ""])
@@ -167,16 +167,16 @@ class _Search:
             self._told(text, "No file matches this pattern")
 
     def _found(self, root: str, path: str) -> Iterator[Source]:
-        """Yield what a file of a search stands for."""
+        """Yield a found file, or the members of a found archive."""
         if archives.is_archive(path):
             yield from self._archive(root, path, path, is_named=False)
         else:
             yield from self._file(root, path, path)
 
     def _below(self, root: str, shown: str, *, depth: int | None = None, every: bool = False) -> Iterator[str]:
-        """Yield the paths of files below a folder: those in it by name, then those of its folders.
+        """Yield the paths of files below a folder: its own files by name, then those of its subfolders.
 
-        Only the names in one folder are held at a time, and of those only the ones that count.
+        Only the matching names of one folder are in memory at a time.
         """
         own = inputs.file_key(Path(root))
         inside = bool(self._output) and (own == self._output or own.startswith(self._output.rstrip(os.sep) + os.sep))
@@ -203,19 +203,19 @@ class _Search:
                 waiting += (f"{below}{name}/" for name in sorted(folders, reverse=True))
 
     def _is_left_out(self, entry: os.DirEntry[str]) -> bool:
-        """Tell whether a folder is not to be searched."""
+        """Return whether to skip a folder."""
         if entry.name == STATE_FOLDER or (sys.platform == "win32" and _is_junction(entry)):
             return True
         name = os.path.basename(self._output)
         return entry.name.casefold() == name.casefold() and inputs.file_key(Path(entry.path)) == self._output
 
     def _counts(self, entry: os.DirEntry[str], *, inside: bool, every: bool) -> bool:
-        """Tell whether an entry of a folder is a file to work on."""
+        """Return whether an entry of a folder is a source file."""
         name = entry.name.lower()
         if inside and self._written and name.endswith(self._written):
             return False
         if entry.is_symlink() and not os.path.exists(entry.path):
-            return every or name.endswith(self._extensions)  # it leads nowhere, which its reading will say
+            return every or name.endswith(self._extensions)  # a broken link; reading it will fail
         if not entry.is_file():
             if every or inputs.may_count(name, self._extensions):
                 inputs.skips(entry.path, self._warn)
@@ -252,7 +252,7 @@ class _Search:
         try:
             if self._newer is not None and os.stat(full).st_mtime_ns <= self._newer:
                 return
-        except OSError:  # what the reading says
+        except OSError:  # reported by reading it
             pass
         count = 0
         try:
@@ -273,7 +273,7 @@ def _is_junction(entry: os.DirEntry[str]) -> bool:
 
 
 def _split(full: str, base: str | None) -> tuple[str, str, str]:
-    """Return the root of a file that somebody named, its path below that, and where it belongs."""
+    """Return the root of a named file, its path below that, and its path in the output folder."""
     if base is None:
         root, path = os.path.split(full)
         return root, path, path
