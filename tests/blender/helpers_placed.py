@@ -17,11 +17,6 @@ def placed(source: Any = None, **options: Any) -> Any:
     return scene_of("SECOND_LIFE_MESH", source, **{"missing_levels": "COPY", **options})
 
 
-def node_of(scene: Any, name: str) -> Any:
-    (found,) = [node for node in scene.nodes if node.name == name]
-    return found
-
-
 def world_of(node: Any) -> Array:
     return local_matrix(node.translation, node.rotation, node.scale)
 

@@ -67,6 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         info.size = len(content)
         archive.addfile(info, io.BytesIO(content))
     monkeypatch.chdir(tmp_path)
+    (tmp_path / ".temporary").mkdir()
     return tmp_path
 
 
@@ -84,6 +85,7 @@ def run(line: str) -> int:
         os.mkdir(line.removeprefix("mkdir "))
         return 0
     environment = os.environ | {"PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]}
+    environment["TMPDIR"] = os.path.abspath(".temporary")  # the openjd command leaves a folder there
     return subprocess.run(["bash", "-c", line], check=False, timeout=300, env=environment).returncode
 
 

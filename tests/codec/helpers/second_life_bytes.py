@@ -106,11 +106,6 @@ def asset(
     return prefix + binary({key: entries[key] for key in sorted(entries)}) + area + trailing
 
 
-def raw_string(data: bytes) -> bytes:
-    """Return a string of LLSD that need not be text."""
-    return b"s" + struct.pack(">I", len(data)) + data
-
-
 def bundle(
     assets: Sequence[bytes], instances: Sequence[Mapping[str, Any]], *, version: Any = 3, marker: bytes = b"s"
 ) -> bytes:

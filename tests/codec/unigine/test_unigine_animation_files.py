@@ -182,17 +182,6 @@ def test_refused_with_the_reason(case: str) -> None:
     assert caught.value.offset is not None
 
 
-def read_or_refuse(data: bytes) -> None:
-    """Read, map and describe; a FormatError is as good."""
-    try:
-        document = UNIGINE_ANIMATION.read(data)
-        UNIGINE_ANIMATION.to_scene(document, "x")
-        UNIGINE_ANIMATION.facts(document)
-        UNIGINE_ANIMATION.check(document)
-    except FormatError:
-        pass
-
-
 def test_oddities_are_said() -> None:
     data = changed(made.FLAGGED, made.string("tip"), made.string("base"))
     data = changed(data, made.floats(0, 1, 0, 0), made.floats(0, 2, 0, 0))
