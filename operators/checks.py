@@ -5,11 +5,11 @@ from typing import Any
 from ..blender_data.exporting import exporter
 from ..io_formats.core.findings import Finding, Severity, error, warning, with_allowed
 from ..io_formats.core.import_choices import with_import_choices
-from ..io_formats.core.options import Option, resolve
+from ..io_formats.core.options import Option
 from ..io_formats.registry import Format
-from .export_base import parts_of, read_blender_scene
+from .export_base import parts_of, read_blender_scene, without_needless_clips
 from .finding_list import keep_findings
-from .option_properties import option_values, values_for
+from .option_properties import last_values, values_for
 from .reporting import Messages, counted, report_lines
 from .translations import rpt_
 
@@ -89,10 +89,7 @@ class CheckScene:
 
     def last_values(self, context: Any) -> dict[str, Any]:
         """Return the options of the last export, or the defaults of the export dialog."""
-        last = context.window_manager.operator_properties_last(self.export_operator)
-        if last is None:
-            return resolve(self.option_table, headless=False)
-        return option_values(last, self.option_table)
+        return without_needless_clips(last_values(context, self.export_operator, self.option_table))
 
 
 class CheckObject(CheckScene):

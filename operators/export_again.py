@@ -19,11 +19,8 @@ from ..io_formats.core.options import resolve
 from ..io_formats.core.output_file import OutputFile
 from ..io_formats.passes.compare_scenes import differences
 from ..io_formats.registry import Format
-from .export_base import encode_steps, part_steps
-from .export_mesh_serializer import EXPORT_SCENE_OT_mesh_serializer
-from .export_second_life import EXPORTERS as SECOND_LIFE_EXPORTERS
-from .export_timbermesh import EXPORT_SCENE_OT_timbermesh
-from .export_unigine import EXPORT_SCENE_OT_unigine_anim, EXPORT_SCENE_OT_unigine_mesh
+from .export_base import encode_steps, part_steps, without_needless_clips
+from .format_operators import EXPORTERS
 from .menus import MenuEntry, registration
 from .preferences import is_format_used
 from .progress import DIALOG_WIDTH, LongWork
@@ -31,16 +28,6 @@ from .reporting import Messages, conclude
 from .sidebar import Sidebar, draw_wrapped, homes_of
 from .translations import iface_, rpt_
 
-EXPORTERS: dict[str, Any] = {
-    cls.format.name: cls
-    for cls in (
-        EXPORT_SCENE_OT_timbermesh,
-        EXPORT_SCENE_OT_unigine_mesh,
-        EXPORT_SCENE_OT_unigine_anim,
-        *SECOND_LIFE_EXPORTERS,
-        EXPORT_SCENE_OT_mesh_serializer,
-    )
-}
 BACKUP = ".bak"
 """Added to the name of the file that is replaced."""
 
@@ -148,7 +135,7 @@ def values_of(record: FileRecord) -> dict[str, Any]:
     cls = EXPORTERS[record.format]
     if record.options is not None:
         return dict(record.options)
-    values: dict[str, Any] = cls.adjusted(resolve(cls.option_table, headless=False))
+    values: dict[str, Any] = without_needless_clips(resolve(cls.option_table, headless=False))
     return values
 
 

@@ -14,7 +14,7 @@ from bpy_extras.io_utils import ExportHelper
 from ..blender_data import file_records, import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.exporting import exporter
-from ..blender_data.exporting.export_options import HIDDEN
+from ..blender_data.exporting.export_options import CLIPS, HIDDEN
 from ..blender_data.exporting.object_selection import (
     automatic_source,
     candidates_of,
@@ -31,6 +31,7 @@ from ..io_formats.core.capabilities import losses
 from ..io_formats.core.errors import ExportError, MeshferryError
 from ..io_formats.core.findings import Finding, warning
 from ..io_formats.core.import_choices import imported_texts, with_import_choices
+from ..io_formats.core.option_rules import embeds_animation
 from ..io_formats.core.options import Option
 from ..io_formats.core.output_file import OutputFile
 from ..io_formats.core.scene import Scene
@@ -89,8 +90,7 @@ class Parts:
 class ExportScene(LongWork, ExportHelper):
     """Mixin of export operators.
 
-    A subclass is decorated with ``with_options`` of its ``option_table``, and sets ``format``, ``filename_ext``,
-    ``panel_prefix`` and, where its files are named so by custom, ``name_suffix``.
+    :mod:`.format_operators` makes an operator of it for each format.
     """
 
     bl_options = {"PRESET"}
@@ -99,6 +99,8 @@ class ExportScene(LongWork, ExportHelper):
     option_table: tuple[Option, ...] = ()
     """The general options that mean something for the format, and its own."""
     section_order = SECTIONS
+    entry_text = ""
+    """Text of the entry in File > Export."""
     panel_prefix = ""
     """Name of the format in the names of its panels."""
     name_suffix = ""
@@ -315,13 +317,8 @@ class ExportScene(LongWork, ExportHelper):
         ]
 
     def values(self) -> dict[str, Any]:
-        """Return the values of the options."""
-        return option_values(self, self.option_table)
-
-    @staticmethod
-    def adjusted(values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values of options as the export uses them."""
-        return values
+        """Return the values of the options as the export uses them."""
+        return without_needless_clips(option_values(self, self.option_table))
 
     def remember(
         self, context: Any, source: exporter.Source, written: Sequence[tuple[Path, Scene]], values: dict[str, Any]
@@ -405,6 +402,11 @@ class ExportScene(LongWork, ExportHelper):
             text = rpt_("'{}' exists already; give the name with its extension to replace it")
             raise ExportError(text.format(Path(path).name))
         return path
+
+
+def without_needless_clips(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of options without animation if the file gets none, so that none is sampled."""
+    return values if embeds_animation(values) else {**values, CLIPS.name: "NONE"}
 
 
 def scope_text(source: Any, count: int) -> str:

@@ -1,17 +1,19 @@
 """What export operators do that may write several files at once: name them beforehand, and keep what is there."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bpy.props import BoolProperty
+from bpy.props import BoolProperty, EnumProperty
 
 from ..blender_data.exporting.export_options import HIDDEN, INSTANCES
 from ..blender_data.exporting.object_selection import MESHABLE, select
 from ..blender_data.names import file_name as name_of
 from ..io_formats.core.errors import ExportError, MeshferryError
+from ..io_formats.core.scene import Scene
 from ..io_formats.core.shared_options import MESH_FILES
 from ..io_formats.disk.file_names import distinct_file_names
-from .export_base import ExportScene
+from .export_base import OBJECT_SCOPES, ExportScene
 from .file_names import file_name
 from .option_properties import section_body
 from .reporting import counted
@@ -73,6 +75,34 @@ class ExportFiles(ExportScene):
             files = [name + self.filename_ext for name in distinct_file_names(names)]
             draw_file_names(body, context, files)
             body.prop(self, "use_replace")
+
+
+class ExportObjects(ExportFiles):
+    """Mixin of export operators that write a file for each object, or one with all objects joined."""
+
+    scope: EnumProperty(name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="AUTO")
+
+    def names(self, context: Any, source: Any) -> list[str]:
+        """Return the names of the objects that become files; coarser levels of detail go with the finest."""
+        return object_names(self, context, source)
+
+    def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
+        """Return the phrases of the summary."""
+        written = tuple(written)
+        bones = joint_count(written)
+        clips = sum(len(scene.clips) for scene in written)
+        return (
+            counted(sum(len(scene.nodes) for scene in written), "{} object", "{} objects"),
+            counted(sum(scene.triangle_count for scene in written), "{} triangle", "{} triangles"),
+            counted(bones, "{} bone", "{} bones") if bones else "",
+            counted(clips, "{} animation", "{} animations") if clips else "",
+        )
+
+
+def joint_count(scenes: Iterable[Scene]) -> int:
+    """Return the number of joints of all skeletons; that of several files counts once."""
+    different = {id(skeleton): skeleton for scene in scenes for skeleton in scene.skeletons}
+    return sum(len(skeleton.joints) for skeleton in different.values())
 
 
 def object_names(owner: Any, context: Any, source: Any) -> list[str]:

@@ -12,12 +12,12 @@ from ..blender_data import vertex_weights
 from ..blender_data.exporting.model_objects import named_levels
 from ..blender_data.exporting.object_selection import armature_of
 from ..blender_data.names import file_name
+from ..blender_data.node_marks import MARK, set_own_node
 from ..io_formats.core.findings import Fix
 from ..io_formats.registry import Format, by_name
 from ..io_formats.timbermesh.checks import without_suffix
 from .import_base import leave_edit_mode
 from .reporting import report
-from .timbermesh_objects import MARK, set_own_node
 from .translations import classes_factory, rpt_
 
 DESCRIPTIONS = {

@@ -1,6 +1,6 @@
 """What every import operator does: several files, options, progress, and a bad file that never stops the rest."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,7 @@ from .reporting import Messages, conclude, counted
 class ImportFiles(LongWork, ImportHelper):
     """Mixin of import operators; the content of each file, not the operator, decides what format it is.
 
-    A subclass is decorated with ``with_options`` of its ``option_table``, sets ``panel_prefix`` and declares
-    its ``filter_glob``.
+    :mod:`.format_operators` makes an operator of it for each family of formats.
     """
 
     bl_options = {"UNDO", "PRESET"}
@@ -38,6 +37,10 @@ class ImportFiles(LongWork, ImportHelper):
     """Options that the dialog shows; a file of another operator's format takes the defaults of the rest."""
     panel_prefix = ""
     """Name of the format in the names of its panels."""
+    entry_text = ""
+    """Text of the entry in File > Import."""
+    other_importers: Mapping[str, tuple[Format, ...]] = {}
+    """Formats, by importer, whose files may have extensions that this operator's file handlers take."""
     closed_sections: tuple[str, ...] = ()
     """Sections of the dialog that are folded at first, so that it fits small screens."""
 
@@ -68,7 +71,16 @@ class ImportFiles(LongWork, ImportHelper):
     )
 
     def invoke(self, context: Any, event: Any) -> set[str]:
-        """Ask for options where files were dropped, for files otherwise."""
+        """Ask for options where files were dropped, for files otherwise.
+
+        Files of other families go to the operator that has options for them.
+        """
+        paths = self.paths()
+        for name, formats in self.other_importers.items():
+            if are_all_of(paths, formats):
+                folder, files = str(Path(paths[0]).parent), [{"name": Path(path).name} for path in paths]
+                getattr(bpy.ops.import_scene, name)("INVOKE_DEFAULT", filepath=paths[0], directory=folder, files=files)
+                return {"CANCELLED"}
         return self.invoke_popup(context)
 
     def draw(self, context: Any) -> None:
@@ -116,7 +128,7 @@ class ImportFiles(LongWork, ImportHelper):
 class ImportAnyName(ImportFiles):
     """Mixin of importers of files that are called in all kinds of ways: on request the dialog lists every file.
 
-    A subclass sets ``usual_names``, which its ``filter_glob`` has for a default.
+    A subclass sets ``usual_names``, which becomes the default of its ``filter_glob``.
     """
 
     usual_names = ""

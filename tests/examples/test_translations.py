@@ -59,7 +59,7 @@ def test_names_of_classes_and_properties_have_their_own_context() -> None:
 
 def test_texts_in_layouts_have_their_own_context() -> None:
     """Without it Blender translates common words in the default context, whatever the rest of the dialog is in."""
-    for path in sorted((ROOT / "operators").glob("*.py")):
+    for path in sorted((ROOT / "operators").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LAYOUT_CALLS:
                 given = {keyword.arg: keyword.value for keyword in node.keywords}

@@ -30,7 +30,7 @@ def template() -> dict[str, str]:
 
 
 def _texts_of_code() -> Iterator[str]:
-    for path in sorted((ROOT / "operators").glob("*.py")):
+    for path in sorted((ROOT / "operators").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
@@ -85,7 +85,7 @@ def _texts_of_class(cls: Any) -> Iterator[str]:
 def _texts_of_tables() -> Iterator[str]:
     """Yield what the code passes on from tables: sections and notes of options, buttons of fixes, guides."""
     from meshferry.io_formats import registry
-    from meshferry.operators import finding_fixes, option_properties, preferences
+    from meshferry.operators import finding_fixes, format_operators, option_properties, preferences
 
     yield from option_properties.SECTIONS
     for known in registry.FORMATS:
@@ -93,6 +93,10 @@ def _texts_of_tables() -> Iterator[str]:
         yield from (option.note for table in tables for option in table)
     yield from finding_fixes.DESCRIPTIONS.values()
     yield from preferences.OTHER_GUIDES
+    for family, built in zip(registry.FAMILIES, format_operators.FAMILY_OPERATORS.values(), strict=True):
+        first = next(iter(built.exporters.values()))
+        yield format_operators.collection_text(family, first.format)
+        yield from (cls.entry_text for cls in (built.importer, *built.exporters.values()))
 
 
 def main() -> None:

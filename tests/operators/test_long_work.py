@@ -233,7 +233,7 @@ def dense_grid(bpy: Any, side: int) -> Any:
 
 def test_what_no_file_can_hold_is_refused_before_it_is_read(clean_blender, tmp_path, monkeypatch):
     from meshferry.blender_data.exporting import exporter
-    from meshferry.operators import export_mesh_serializer
+    from meshferry.operators.families import mesh_serializer as export_mesh_serializer
 
     bpy = clean_blender
     monkeypatch.setattr(export_mesh_serializer, "MOST", 100)
@@ -255,8 +255,8 @@ def test_a_huge_model_for_second_life_is_asked_about_in_a_window_and_warned_of_e
 ):
     from meshferry.blender_data.exporting import exporter
     from meshferry.io_formats.second_life import rules
-    from meshferry.operators import export_second_life
-    from meshferry.operators.export_second_life import ExportSecondLife
+    from meshferry.operators.families.second_life import exporters as export_second_life
+    from meshferry.operators.families.second_life.exporters import ExportSecondLife
 
     bpy = clean_blender
     for module in (rules, export_second_life):

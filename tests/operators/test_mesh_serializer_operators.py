@@ -102,8 +102,8 @@ def test_what_is_no_model_is_refused_in_one_line(clean_blender: Any, tmp_path: P
 
 def test_options_are_asked_for_where_there_is_a_model(clean_blender: Any, tmp_path: Path) -> None:
     """A drop of what is no model is refused before the options; one of a ``.mesh`` gets those of its own family."""
-    from meshferry.operators.import_mesh_serializer import IMPORT_SCENE_OT_mesh_serializer as own
-    from meshferry.operators.import_unigine import IMPORT_SCENE_OT_unigine as shared
+    from bpy.types import IMPORT_SCENE_OT_mesh_serializer as own
+    from bpy.types import IMPORT_SCENE_OT_unigine as shared
 
     (tmp_path / "buffer.bin").write_bytes(bytes(range(256)) * 40)
     for name in ("crate.bin", "crate.mesh"):
@@ -112,7 +112,10 @@ def test_options_are_asked_for_where_there_is_a_model(clean_blender: Any, tmp_pa
     def drop(operator: Any, *names: str) -> str:
         paths = [str(tmp_path / name) for name in names]
         asked = SimpleNamespace(
-            paths=lambda: paths, invoke_popup=lambda _context: "asked", execute=lambda _context: "executed"
+            paths=lambda: paths,
+            invoke_popup=lambda _context: "asked",
+            execute=lambda _context: "executed",
+            other_importers=operator.other_importers,
         )
         answer: str = operator.invoke(asked, clean_blender.context, None)
         return answer
@@ -137,7 +140,7 @@ def test_a_broken_file_does_not_stop_the_rest(clean_blender: Any, tmp_path: Path
 
 
 def test_every_file_can_be_listed() -> None:
-    from meshferry.operators.import_mesh_serializer import IMPORT_SCENE_OT_mesh_serializer as operator
+    from bpy.types import IMPORT_SCENE_OT_mesh_serializer as operator
 
     parameters = SimpleNamespace(filter_glob=operator.usual_names, use_filter=True)
     dialog = SimpleNamespace(usual_names=operator.usual_names, use_all_files=True)
@@ -195,7 +198,7 @@ def test_the_name_says_the_extension(
 
 
 def test_path_and_chosen_extension_agree_in_the_dialog() -> None:
-    from meshferry.operators.export_mesh_serializer import agreed
+    from meshferry.operators.families.mesh_serializer import agreed
 
     assert agreed("/a/box.data", ".data", ".data") == ("/a/box.data", ".data")
     assert agreed("/a/box.data", ".bytes", ".data") == ("/a/box.bytes", ".bytes"), "chosen"
@@ -261,10 +264,10 @@ def test_a_mesh_too_large_is_refused_with_its_numbers_or_split(clean_blender: An
 
 
 def test_the_names_shown_are_those_that_are_written(clean_blender: Any, crates: list[Any], out: Path) -> None:
+    from bpy.types import EXPORT_SCENE_OT_mesh_serializer as operator
     from meshferry.io_formats.api import file_names
     from meshferry.io_formats.core.scene import Scene
     from meshferry.operators.export_files import object_names
-    from meshferry.operators.export_mesh_serializer import EXPORT_SCENE_OT_mesh_serializer as operator
 
     bpy = clean_blender
     crates[0].name = "Crate:1"
@@ -318,7 +321,7 @@ def test_the_check_finds_what_an_export_would_say(clean_blender: Any, crates: li
 
 
 def test_the_ranges_of_a_file_can_be_seen_and_put_away(clean_blender: Any, crates: list[Any], out: Path) -> None:
-    from meshferry.operators.mesh_serializer_panel import kept_of
+    from meshferry.operators.families.mesh_serializer import kept_of
 
     bpy = clean_blender
     _select(bpy, crates[0])

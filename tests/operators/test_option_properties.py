@@ -26,16 +26,10 @@ TIMBERMESH_OPTIONS = {
 
 
 def _table(operator):
-    from meshferry.operators import export_timbermesh, export_unigine, import_timbermesh, import_unigine
+    import bpy
 
-    return {
-        "import_scene.timbermesh": import_timbermesh.OPTIONS,
-        "export_scene.timbermesh": export_timbermesh.OPTIONS,
-        "export_scene.timbermesh_batch": export_timbermesh.OPTIONS,
-        "import_scene.unigine": import_unigine.OPTIONS,
-        "export_scene.unigine_mesh": export_unigine.MESH_OPTIONS,
-        "export_scene.unigine_anim": export_unigine.ANIMATION_OPTIONS,
-    }[operator]
+    kind, _, name = operator.partition(".")
+    return getattr(bpy.types, f"{kind.upper()}_OT_{name}").option_table
 
 
 @pytest.mark.parametrize("kind", ["import", "export"])

@@ -172,7 +172,7 @@ def test_an_error_stops_the_set_a_warning_does_not(clean_blender, box, tmp_path)
 
 
 def test_a_folder_is_known_while_it_exists(clean_blender, box, tmp_path):
-    from meshferry.operators.export_second_life import known_folder
+    from meshferry.operators.families.second_life.exporters import known_folder
 
     bpy = clean_blender
     last = bpy.context.window_manager.operator_properties_last("export_scene.second_life_upload")
@@ -230,9 +230,9 @@ def test_a_request_is_two_bodies(clean_blender, box, tmp_path):
 
 @pytest.mark.parametrize("kind", ["upload", "bundle", "request"])
 def test_the_dialog_names_the_files_that_are_written(clean_blender, box, tmp_path, kind):
-    from meshferry.operators import export_second_life
+    from meshferry.operators.format_operators import EXPORTERS
 
-    exporter = getattr(export_second_life, f"EXPORT_SCENE_OT_second_life_{kind}")
+    exporter = EXPORTERS[f"second_life_{kind}"]
     extension = exporter.filename_ext
     getattr(clean_blender.ops.export_scene, f"second_life_{kind}")(
         filepath=str(tmp_path / f"any{extension}"), scope="SELECTION"

@@ -42,7 +42,7 @@ def _shown(bpy):
 
 
 def _draw(bpy):
-    from meshferry.operators.second_life_panel import SECOND_LIFE_PT_sidebar
+    from meshferry.operators.families.second_life.panel import SECOND_LIFE_PT_sidebar
 
     context = panel_context(bpy)
     if not SECOND_LIFE_PT_sidebar.poll(context):
@@ -97,8 +97,8 @@ def test_joints_and_animesh_are_counted(clean_blender, samples):
 
 
 def test_a_change_makes_the_figures_about_and_is_noticed(crate, clean_blender):
-    from meshferry.operators.second_life_objects import chosen_models
-    from meshferry.operators.second_life_weights import stamp_of
+    from meshferry.operators.families.second_life.objects import chosen_models
+    from meshferry.operators.families.second_life.weights import stamp_of
 
     bpy = clean_blender
     bpy.ops.object.second_life_weigh()
@@ -321,11 +321,13 @@ def test_missing_levels_are_offered_and_found_ones_named(ball, clean_blender):
 
 @pytest.mark.usefixtures("crate")
 def test_the_tab_is_for_what_may_go_to_second_life(clean_blender):
-    from meshferry.operators.unigine_panel import UNIGINE_PT_sidebar
+    from meshferry.operators.format_operators import FAMILY_OPERATORS
+
+    panels = [panel for panel in FAMILY_OPERATORS["unigine"].panels if panel.bl_label == "UNIGINE"]
 
     bpy = clean_blender
     assert _draw(bpy) is not None
-    assert not UNIGINE_PT_sidebar.poll(panel_context(bpy))
+    assert not any(panel.poll(panel_context(bpy)) for panel in panels)
     empty = bpy.data.objects.new("Empty", None)
     bpy.context.scene.collection.objects.link(empty)
     bpy.context.view_layer.objects.active = empty
@@ -335,7 +337,7 @@ def test_the_tab_is_for_what_may_go_to_second_life(clean_blender):
     layer = bpy.context.view_layer
     layer.active_layer_collection = layer.layer_collection
     bpy.ops.mesh.primitive_cube_add()
-    assert UNIGINE_PT_sidebar.poll(panel_context(bpy))
+    assert any(panel.poll(panel_context(bpy)) for panel in panels)
     assert _draw(bpy) is not None
 
 

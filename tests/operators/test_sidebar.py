@@ -195,7 +195,8 @@ def test_editable_normals_are_offered_only_where_there_are_exact_ones(lodge, cle
 
 def test_panels_draw_without_trouble(lodge, clean_blender):
     bpy = clean_blender
-    from meshferry.operators import timbermesh_panel
+    from meshferry.operators.families.timbermesh import panel as timbermesh_panel
+    from meshferry.operators.format_operators import FAMILY_OPERATORS
 
     roof = bpy.data.objects["Roof"]
     roof.animation_data_create().action = bpy.data.actions.new("Turn")
@@ -214,7 +215,7 @@ def test_panels_draw_without_trouble(lodge, clean_blender):
         preferences=bpy.context.preferences,
         region=SimpleNamespace(width=240, type="UI"),
     )
-    shown = [panel for panel in timbermesh_panel.CLASSES if panel.poll(context)]
+    shown = [panel for panel in FAMILY_OPERATORS["timbermesh"].panels if panel.poll(context)]
     assert [panel.bl_label for panel in shown] == ["Timbermesh", "Object", "File Data", "Clip", "Collection"]
     for panel in shown:
         panel.draw(SimpleNamespace(layout=MagicMock()), context)
@@ -222,7 +223,7 @@ def test_panels_draw_without_trouble(lodge, clean_blender):
 
 
 def test_the_outliner_offers_batches_for_several_collections(lodge, clean_blender):
-    from meshferry.operators.export_timbermesh import draw_collection_entries
+    from meshferry.operators.families.timbermesh.exporters import draw_collection_entries
 
     def drawn(selected):
         layout = MagicMock()

@@ -232,9 +232,9 @@ def test_names_that_differ_in_case_only_become_different_files(clean_blender, fl
 def test_the_names_shown_are_those_that_are_written(clean_blender, flags, tmp_path):
     from types import SimpleNamespace
 
+    from bpy.types import EXPORT_SCENE_OT_unigine_mesh as operator
     from meshferry.io_formats.api import file_names
     from meshferry.io_formats.core.scene import Scene
-    from meshferry.operators.export_unigine import EXPORT_SCENE_OT_unigine_mesh as operator
 
     bpy = clean_blender
     flags[0].name = "Flag:1"
@@ -269,7 +269,7 @@ def test_the_exporter_of_a_collection_names_the_files_of_that_collection(clean_b
     from types import SimpleNamespace
     from unittest.mock import MagicMock
 
-    from meshferry.operators.export_unigine import EXPORT_SCENE_OT_unigine_mesh as operator
+    from bpy.types import EXPORT_SCENE_OT_unigine_mesh as operator
 
     bpy = clean_blender
     both = bpy.data.collections.new("Both")

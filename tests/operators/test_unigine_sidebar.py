@@ -152,7 +152,7 @@ def _no_slots_one_surface(lamp):
 
 def _drawn_list(lamp, context):
     """Return the names that the panel shows, and the settings that it says are not exported."""
-    from meshferry.operators import unigine_panel
+    from meshferry.operators.families.unigine import panel as unigine_panel
 
     names = []
 
@@ -282,7 +282,7 @@ def test_a_finding_about_a_surface_leads_to_it(lamp, clean_blender):
 
 def test_panels_draw_without_trouble_and_only_where_they_apply(lamp, clean_blender):
     bpy = clean_blender
-    from meshferry.operators import unigine_panel
+    from meshferry.operators.format_operators import FAMILY_OPERATORS
 
     bpy.ops.object.meshferry_surfaces_match()
     lamp.meshferry.surfaces[0].shapes.add().name = "Bent"
@@ -298,8 +298,7 @@ def test_panels_draw_without_trouble_and_only_where_they_apply(lamp, clean_blend
             preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
             region=SimpleNamespace(width=240),
         )
-        panels = [panel for panel in unigine_panel.CLASSES if issubclass(panel, bpy.types.Panel)]
-        shown = [panel for panel in panels if panel.poll(context)]
+        shown = [panel for panel in FAMILY_OPERATORS["unigine"].panels if panel.poll(context)]
         for panel in shown:
             panel.draw(SimpleNamespace(layout=MagicMock()), context)
         return [panel.bl_label for panel in shown]

@@ -1,52 +1,56 @@
-"""File > Export > MeshSerializer2, and the Outliner's entry for collections."""
+"""MeshSerializer2 in the user interface: extensions of files, limits of size, ranges of stored values."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import bpy
 from bpy.props import EnumProperty, StringProperty
 
-from ..blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, MODIFIERS
-from ..blender_data.exporting.object_selection import MESHABLE, select
-from ..blender_data.exporting.triangle_counts import triangle_count
-from ..io_formats.core.errors import ExportError
-from ..io_formats.core.scene import Scene
-from ..io_formats.mesh_serializer.document import MOST
-from ..io_formats.mesh_serializer.vertex_arrays import refusal_of_size
-from ..io_formats.registry import MESH_SERIALIZER
-from .export_base import OBJECT_SCOPES
-from .export_files import ExportFiles, object_names
-from .file_names import with_extension
-from .menus import MenuEntry, collection_under_pointer, registration
-from .option_properties import export_table, values_for, with_options
-from .preferences import FAMILIES, drawn_for
-from .reporting import counted
-from .translations import CONTEXT
+from ...blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, MODIFIERS
+from ...blender_data.exporting.object_selection import MESHABLE, select
+from ...blender_data.exporting.triangle_counts import triangle_count
+from ...io_formats.core.errors import ExportError
+from ...io_formats.mesh_serializer.document import MOST
+from ...io_formats.mesh_serializer.vertex_arrays import refusal_of_size
+from ...io_formats.registry import MESH_SERIALIZER
+from ..checks import CheckObject
+from ..export_files import ExportObjects
+from ..file_names import with_extension
+from ..hooks import Hooks
+from ..import_base import ImportAnyName, are_all_of
+from ..option_properties import export_table, values_for
+from ..sidebar import Sidebar
+from ..translations import CONTEXT
 
 OPTIONS = tuple(sorted(export_table(MESH_SERIALIZER), key=lambda option: option not in MESH_SERIALIZER.export_options))
 """What a file holds is asked more often than how objects are read."""
-SECTION_ORDER = ("File", "Geometry", "Objects")
 
 EXTENSIONS = MESH_SERIALIZER.written_extensions
 
 
-@with_options(OPTIONS)
-class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
-    """Write MeshSerializer2 files, one for each object or one of all."""
+class ImportMeshSerializer(ImportAnyName):
+    """Import of MeshSerializer2 files and their variants."""
 
-    bl_idname = "export_scene.mesh_serializer"
+    bl_label = "Import Unity Mesh"
+    bl_description = "Import meshes that Unity projects keep in files of MeshSerializer2 and its relatives"
+    usual_names = ";".join(f"*{extension}" for extension in MESH_SERIALIZER.extensions)
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Fail immediately for files that are not models, as most files with these extensions are not."""
+        if are_all_of(self.paths(), (None,)):
+            return self.execute(context)
+        return ImportAnyName.invoke(self, context, event)
+
+
+class ExportMeshSerializer(ExportObjects):
+    """Export to MeshSerializer2 files, one for each object or one of all."""
+
     bl_label = "Export Unity Mesh"
     bl_description = "Export objects to files that scripts of Unity projects load with MeshSerializer2"
-
-    format = MESH_SERIALIZER
     option_table = OPTIONS
-    section_order = SECTION_ORDER
-    panel_prefix = "MESH_SERIALIZER"
+    section_order = ("File", "Geometry", "Objects")
 
     filter_glob: StringProperty(default=";".join(f"*{known}" for known in EXTENSIONS), options={"HIDDEN", "SKIP_SAVE"})
-    scope: EnumProperty(name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="AUTO")
-
     file_extension: EnumProperty(
         name="Extension",
         description="How the names of the files end; what is in them is the same",
@@ -84,10 +88,6 @@ class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
             column.prop(self, "file_extension")
         super().draw(context)
 
-    def names(self, context: Any, source: Any) -> list[str]:
-        """Return the names of the objects that become files."""
-        return object_names(self, context, source)
-
     def refuse_too_large(self, context: Any, source: Any) -> None:
         """Refuse objects that are at least twice as large as a file can be; closer to that, reading them tells."""
         if self.large_meshes == "SPLIT":
@@ -102,14 +102,6 @@ class EXPORT_SCENE_OT_mesh_serializer(ExportFiles, bpy.types.Operator):
         if counts and min(counts.values()) > 2 * MOST:
             name, count = max(counts.items(), key=lambda item: item[1])
             raise ExportError(refusal_of_size(name, f"{count:,} triangles"))
-
-    def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
-        """Return the phrases of the summary."""
-        written = tuple(written)
-        return (
-            counted(sum(len(scene.nodes) for scene in written), "{} object", "{} objects"),
-            counted(sum(scene.triangle_count for scene in written), "{} triangle", "{} triangles"),
-        )
 
 
 def extension_of(path: str) -> str:
@@ -128,29 +120,49 @@ def agreed(path: str, chosen: str, shown: str) -> tuple[str, str]:
     return with_extension(path, MESH_SERIALIZER, chosen), chosen
 
 
-@drawn_for("mesh_serializer")
-def draw_export_entry(self: Any, _context: Any) -> None:
-    """Draw the entry in File > Export."""
-    text = f"{FAMILIES['mesh_serializer'].label} ({MESH_SERIALIZER.extensions[0]})"
-    self.layout.operator(EXPORT_SCENE_OT_mesh_serializer.bl_idname, text=text, text_ctxt=CONTEXT)
+class CheckMeshSerializer(CheckObject):
+    """Check for an export to MeshSerializer2 files."""
+
+    bl_description = (
+        "Check which data of the active object a file would lose, and what the export would reject, "
+        "without writing a file"
+    )
 
 
-@drawn_for("mesh_serializer")
-def draw_collection_entry(self: Any, context: Any) -> None:
-    """Draw the entry in the context menu of collections."""
-    collection = collection_under_pointer(context)
-    if collection is not None:
-        self.layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
-        entry = self.layout.operator(
-            EXPORT_SCENE_OT_mesh_serializer.bl_idname, text="Export Unity MeshSerializer2…", text_ctxt=CONTEXT
-        )
-        entry.collection = collection.name
+class MESH_SERIALIZER_PT_kept(Sidebar, bpy.types.Panel):
+    """The ranges that the file stored positions and UVs between."""
+
+    bl_parent_id = "MESH_SERIALIZER_PT_sidebar"
+    bl_label = "File Data"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need an object that keeps some."""
+        return kept_of(context.object) is not None
+
+    def draw(self, context: Any) -> None:
+        """Draw the ranges; an export uses them while all values lie on their steps."""
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        kept = kept_of(context.object)
+        layout.prop(kept, "has_domains", text="Use Ranges", text_ctxt=CONTEXT)
+        column = layout.column()
+        column.active = kept.has_domains
+        column.prop(kept, "position_domain")
+        column.prop(kept, "uv_domain")
 
 
-CLASSES = (EXPORT_SCENE_OT_mesh_serializer,)
-ENTRIES = (
-    MenuEntry("TOPBAR_MT_file_export", draw_export_entry),
-    MenuEntry("OUTLINER_MT_collection", draw_collection_entry),
+def kept_of(item: Any) -> Any | None:
+    """Return what an object keeps of its file's ranges, switched off or not; None: it came from no such file."""
+    surfaces = item.meshferry.surfaces if item is not None else ()
+    return next((kept for kept in surfaces if kept.has_domains or any(kept.position_domain)), None)
+
+
+HOOKS = Hooks(
+    importer=ImportMeshSerializer,
+    exporters={MESH_SERIALIZER.name: ExportMeshSerializer},
+    check=CheckMeshSerializer,
+    panels=(MESH_SERIALIZER_PT_kept,),
 )
-
-register, unregister = registration(CLASSES, ENTRIES)

@@ -6,12 +6,10 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 from mathutils import Matrix
 
-from ..io_formats.timbermesh.known_names import SLOT_KEYWORDS
-from .import_base import select_only
-from .translations import classes_factory, rpt_
-
-MARK = "#"
-"""Prefix of names of objects that become separate nodes; the game deletes empties without it."""
+from ....blender_data.node_marks import MARK, set_own_node
+from ....io_formats.timbermesh.known_names import SLOT_KEYWORDS
+from ...import_base import select_only
+from ...translations import classes_factory, rpt_
 
 EMPTY_SIZE = 0.25
 """Metres; a tile of the game is 1 m wide."""
@@ -150,20 +148,6 @@ class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
             {"INFO"}, text.format(", ".join(item.name for item in changed[:5]) + (" …" if len(changed) > 5 else ""))
         )
         return {"FINISHED"}
-
-
-def set_own_node(item: Any, is_own: bool) -> None:
-    """Add # to an object's name or remove it, in Blender and in the file."""
-    kept = item.meshferry.given_name == item.name and item.meshferry.source_name
-    item.name = _marked(item.name, is_own)
-    if kept:
-        item.meshferry.source_name = _marked(kept, is_own)
-        item.meshferry.given_name = item.name
-
-
-def _marked(name: str, is_own: bool) -> str:
-    plain = name.lstrip(MARK)
-    return MARK + plain if is_own else plain or name
 
 
 def free_slot_name(keyword: str, taken: set[str]) -> str:

@@ -1,41 +1,39 @@
-"""File > Export > Second Life: upload set, mesh asset, model bundle, upload request; the Outliner's entry."""
+"""Export of Second Life upload sets, mesh assets, model bundles and upload requests."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty
 
-from ..blender_data.exporting import exporter
-from ..blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
-from ..blender_data.exporting.model_objects import find_models
-from ..blender_data.exporting.triangle_counts import triangle_count
-from ..blender_data.names import file_name as name_of
-from ..io_formats.api import scene_name
-from ..io_formats.core.errors import ExportError, MeshferryError
-from ..io_formats.core.options import Option
-from ..io_formats.core.scene import Scene
-from ..io_formats.passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
-from ..io_formats.registry import (
+from ....blender_data.exporting import exporter
+from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
+from ....blender_data.exporting.model_objects import find_models
+from ....blender_data.exporting.triangle_counts import triangle_count
+from ....blender_data.names import file_name as name_of
+from ....io_formats.api import scene_name
+from ....io_formats.core.errors import ExportError, MeshferryError
+from ....io_formats.core.options import Option
+from ....io_formats.core.scene import Scene
+from ....io_formats.passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
+from ....io_formats.registry import (
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_MESH,
     SECOND_LIFE_REQUEST,
     SECOND_LIFE_UPLOAD,
     Format,
 )
-from ..io_formats.second_life.models import models_of
-from ..io_formats.second_life.rules import MOST_TRIANGLES
-from .export_base import OBJECT_SCOPES
-from .export_files import ExportFiles, draw_file_names
-from .file_names import file_name
-from .menus import MenuEntry, collection_under_pointer, registration
-from .option_properties import export_table, last_values, section_body, to_export_options, with_options
-from .preferences import drawn_for
-from .reporting import counted
-from .second_life_objects import chosen_models
-from .sidebar import draw_wrapped
-from .translations import CONTEXT, iface_, rpt_
+from ....io_formats.second_life.models import models_of
+from ....io_formats.second_life.rules import MOST_TRIANGLES
+from ...export_base import OBJECT_SCOPES
+from ...export_files import ExportFiles, draw_file_names
+from ...file_names import file_name
+from ...option_properties import export_table, last_values, section_body, to_export_options
+from ...reporting import counted
+from ...sidebar import draw_wrapped
+from ...translations import CONTEXT, iface_, rpt_
+from .objects import chosen_models
 
 SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "File")
 """What decides about the weight of an object in the world comes first."""
@@ -47,19 +45,17 @@ def options_of(target: Format) -> tuple[Option, ...]:
 
 
 UPLOAD_OPTIONS = options_of(SECOND_LIFE_UPLOAD)
-MESH_OPTIONS = options_of(SECOND_LIFE_MESH)
-BUNDLE_OPTIONS = options_of(SECOND_LIFE_BUNDLE)
-REQUEST_OPTIONS = options_of(SECOND_LIFE_REQUEST)
+UPLOAD_OPERATOR = "export_scene.second_life_upload"
 
 
 def last_upload_values(context: Any) -> dict[str, Any]:
     """Return the options of the last export of an upload set, or their defaults in the window."""
-    return last_values(context, EXPORT_SCENE_OT_second_life_upload.bl_idname, UPLOAD_OPTIONS)
+    return last_values(context, UPLOAD_OPERATOR, UPLOAD_OPTIONS)
 
 
 def known_folder(context: Any) -> Path | None:
     """Return the folder that an upload set goes to without asking: the last one's, or the .blend file's."""
-    last = context.window_manager.operator_properties_last(EXPORT_SCENE_OT_second_life_upload.bl_idname)
+    last = context.window_manager.operator_properties_last(UPLOAD_OPERATOR)
     for path in (last.filepath if last is not None else "", context.blend_data.filepath):
         folder = Path(bpy.path.abspath(path)).parent if path else None
         if folder is not None and folder.is_dir():
@@ -173,23 +169,17 @@ class ExportSet(ExportSecondLife):
         return bool(self.use_replace)
 
 
-@with_options(UPLOAD_OPTIONS)
-class EXPORT_SCENE_OT_second_life_upload(ExportSet, bpy.types.Operator):
+class ExportUploadSet(ExportSet):
     """Write the files that the viewer's upload window takes."""
 
-    bl_idname = "export_scene.second_life_upload"
     bl_label = "Export SL Upload"
     bl_description = (
         "Export objects to what the viewer's upload window takes: a Collada file for each level of detail and for "
         "the physics, with the textures beside them"
     )
 
-    format = SECOND_LIFE_UPLOAD
     option_table = UPLOAD_OPTIONS
-    filename_ext = SECOND_LIFE_UPLOAD.extensions[0]
-    panel_prefix = "SECOND_LIFE_upload"
 
-    filter_glob: StringProperty(default=f"*{SECOND_LIFE_UPLOAD.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
     scope: EnumProperty(name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="AUTO")
 
     is_confirmed: BoolProperty(
@@ -232,42 +222,28 @@ class EXPORT_SCENE_OT_second_life_upload(ExportSet, bpy.types.Operator):
             layout.label(text="and the textures", text_ctxt=CONTEXT, icon="TEXTURE")
 
 
-@with_options(MESH_OPTIONS)
-class EXPORT_SCENE_OT_second_life_mesh(ExportSecondLife, bpy.types.Operator):
+class ExportAsset(ExportSecondLife):
     """Write mesh assets, one for each object."""
 
-    bl_idname = "export_scene.second_life_mesh"
     bl_label = "Export SL Mesh"
     bl_description = (
         "Export each object, with levels of detail, physics and rig, to a mesh asset as the grid stores it: for "
         "OpenSim archives and tools. The viewer's upload window does not take it"
     )
 
-    format = SECOND_LIFE_MESH
-    option_table = MESH_OPTIONS
-    filename_ext = SECOND_LIFE_MESH.extensions[0]
-    panel_prefix = "SECOND_LIFE_mesh"
-
-    filter_glob: StringProperty(default=f"*{SECOND_LIFE_MESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
+    option_table = options_of(SECOND_LIFE_MESH)
 
 
-@with_options(BUNDLE_OPTIONS)
-class EXPORT_SCENE_OT_second_life_bundle(ExportSet, bpy.types.Operator):
+class ExportBundle(ExportSet):
     """Write a model bundle with its companion."""
 
-    bl_idname = "export_scene.second_life_bundle"
     bl_label = "Export SL Bundle"
     bl_description = (
         "For experts: export to a model as the viewer's upload window saves it. Set MeshImportUseSLM to TRUE in the "
         "viewer's debug settings, then choose the .dae beside it: the viewer opens the bundle in its place"
     )
 
-    format = SECOND_LIFE_BUNDLE
-    option_table = BUNDLE_OPTIONS
-    filename_ext = SECOND_LIFE_BUNDLE.extensions[0]
-    panel_prefix = "SECOND_LIFE_bundle"
-
-    filter_glob: StringProperty(default=f"*{SECOND_LIFE_BUNDLE.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
+    option_table = options_of(SECOND_LIFE_BUNDLE)
 
     def set_names(self, stem: str) -> list[str]:
         """Return the names of the bundle and of the file that is chosen in the viewer."""
@@ -279,79 +255,25 @@ class EXPORT_SCENE_OT_second_life_bundle(ExportSet, bpy.types.Operator):
         draw_wrapped(layout.column(align=True), context, text, "INFO")
 
 
-@with_options(REQUEST_OPTIONS)
-class EXPORT_SCENE_OT_second_life_request(ExportSet, bpy.types.Operator):
+class ExportRequest(ExportSet):
     """Write the bodies of an upload request."""
 
-    bl_idname = "export_scene.second_life_request"
     bl_label = "Export SL Request"
     bl_description = (
         "Export objects to what a tool posts to the NewFileAgentInventory capability of a grid: the question for the "
         "fee, and the upload itself"
     )
 
-    format = SECOND_LIFE_REQUEST
-    option_table = REQUEST_OPTIONS
-    filename_ext = SECOND_LIFE_REQUEST.extensions[0]
-    panel_prefix = "SECOND_LIFE_request"
-
-    filter_glob: StringProperty(default=f"*{SECOND_LIFE_REQUEST.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
+    option_table = options_of(SECOND_LIFE_REQUEST)
 
     def set_names(self, stem: str) -> list[str]:
         """Return the names of both bodies."""
         return [stem + self.filename_ext, f"{stem}.fee{self.filename_ext}"]
 
 
-class IO_FH_second_life_upload(bpy.types.FileHandler):
-    """The exporter of collections; such files are not read."""
-
-    bl_idname = "IO_FH_second_life_upload"
-    bl_label = SECOND_LIFE_UPLOAD.label
-    bl_export_operator = "export_scene.second_life_upload"
-    bl_file_extensions = SECOND_LIFE_UPLOAD.extensions[0]
-
-
-class IO_FH_second_life_request(bpy.types.FileHandler):
-    """The exporter of collections; such files are not read."""
-
-    bl_idname = "IO_FH_second_life_request"
-    bl_label = SECOND_LIFE_REQUEST.label
-    bl_export_operator = "export_scene.second_life_request"
-    bl_file_extensions = SECOND_LIFE_REQUEST.extensions[0]
-
-
-EXPORTERS = (
-    EXPORT_SCENE_OT_second_life_upload,
-    EXPORT_SCENE_OT_second_life_mesh,
-    EXPORT_SCENE_OT_second_life_bundle,
-    EXPORT_SCENE_OT_second_life_request,
-)
-
-
-@drawn_for("second_life")
-def draw_export_entries(self: Any, _context: Any) -> None:
-    """Draw the entries in File > Export."""
-    for operator in EXPORTERS:
-        target = operator.format
-        self.layout.operator(operator.bl_idname, text=f"{target.label} ({target.extensions[0]})")
-
-
-@drawn_for("second_life")
-def draw_collection_entry(self: Any, context: Any) -> None:
-    """Draw the entry in the context menu of collections."""
-    collection = collection_under_pointer(context)
-    if collection is not None:
-        self.layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
-        entry = self.layout.operator(
-            EXPORT_SCENE_OT_second_life_upload.bl_idname, text="Export Second Life Upload Set…", text_ctxt=CONTEXT
-        )
-        entry.collection = collection.name
-
-
-CLASSES = (*EXPORTERS, IO_FH_second_life_upload, IO_FH_second_life_request)
-ENTRIES = (
-    MenuEntry("TOPBAR_MT_file_export", draw_export_entries),
-    MenuEntry("OUTLINER_MT_collection", draw_collection_entry),
-)
-
-register, unregister = registration(CLASSES, ENTRIES)
+EXPORTERS = {
+    SECOND_LIFE_UPLOAD.name: ExportUploadSet,
+    SECOND_LIFE_MESH.name: ExportAsset,
+    SECOND_LIFE_BUNDLE.name: ExportBundle,
+    SECOND_LIFE_REQUEST.name: ExportRequest,
+}

@@ -5,18 +5,18 @@ from typing import Any
 
 import bpy
 
-from ..blender_data.exporting.export_options import LOW_RATIO, LOWEST_RATIO, MEDIUM_RATIO, MISSING_LEVELS
-from ..blender_data.exporting.model_objects import ModelObjects
-from ..io_formats.registry import SECOND_LIFE_UPLOAD
-from ..io_formats.second_life.models import LEVEL_LABELS
-from ..io_formats.second_life.skeleton_table import MOST_JOINTS
-from .export_second_life import SECTION_ORDER, UPLOAD_OPTIONS, EXPORT_SCENE_OT_second_life_upload, known_folder
-from .finding_list import draw_findings
-from .option_properties import draw_options
-from .second_life_objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
-from .second_life_weights import stamp_of
-from .sidebar import Sidebar, draw_wrapped
-from .translations import CONTEXT, classes_factory, iface_
+from ....blender_data.exporting.export_options import LOW_RATIO, LOWEST_RATIO, MEDIUM_RATIO, MISSING_LEVELS
+from ....blender_data.exporting.model_objects import ModelObjects
+from ....io_formats.registry import SECOND_LIFE_UPLOAD
+from ....io_formats.second_life.models import LEVEL_LABELS
+from ....io_formats.second_life.skeleton_table import MOST_JOINTS
+from ...finding_list import draw_findings
+from ...option_properties import draw_options
+from ...sidebar import Sidebar, draw_wrapped
+from ...translations import CONTEXT, iface_
+from .exporters import SECTION_ORDER, UPLOAD_OPERATOR, UPLOAD_OPTIONS, known_folder
+from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
+from .weights import stamp_of
 
 MOST_MODELS = 20
 """Objects whose figures are listed one by one."""
@@ -99,14 +99,14 @@ def draw_upload(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> N
     row = layout.row(align=True)
     row.scale_y = 1.5
     button = row.operator(
-        EXPORT_SCENE_OT_second_life_upload.bl_idname,
+        UPLOAD_OPERATOR,
         text="Export Upload Set" if folder is not None else "Export Upload Set…",
         text_ctxt=CONTEXT,
         icon="EXPORT",
     )
     button.scope, button.use_last_folder = "SELECTION", True
     if folder is not None:
-        asking = row.operator(EXPORT_SCENE_OT_second_life_upload.bl_idname, text="", icon="FILE_FOLDER")
+        asking = row.operator(UPLOAD_OPERATOR, text="", icon="FILE_FOLDER")
         asking.scope = "SELECTION"
         draw_wrapped(layout.column(align=True), context, iface_("Into {}").format(folder))
     header, body = layout.panel("SECOND_LIFE_upload_options", default_closed=True)
@@ -127,7 +127,7 @@ SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
 
 def last_options(context: Any) -> Any | None:
     """Return the options of the last export; what is changed there holds for the next."""
-    return context.window_manager.operator_properties_last(EXPORT_SCENE_OT_second_life_upload.bl_idname)
+    return context.window_manager.operator_properties_last(UPLOAD_OPERATOR)
 
 
 def split_row(layout: Any, label: str) -> Any:
@@ -225,8 +225,3 @@ def draw_right(layout: Any, text: str) -> None:
     row = layout.row()
     row.alignment = "RIGHT"
     row.label(text=text, translate=False)
-
-
-CLASSES = (SECOND_LIFE_PT_sidebar,)
-
-register, unregister = classes_factory(CLASSES)

@@ -1,4 +1,4 @@
-"""File > Export > Timbermesh, the Outliner's entries for collections, and the export of several collections at once."""
+"""Export of Timbermesh files, also of several collections at once."""
 
 import os
 from collections.abc import Iterable
@@ -8,23 +8,22 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
-from ..blender_data.compat import BLEND_RELATIVE_PATHS
-from ..blender_data.exporting import exporter
-from ..blender_data.steps import Steps, scaled
-from ..io_formats.api import EncodedFile, write_outputs
-from ..io_formats.core.errors import ExportError
-from ..io_formats.core.scene import Scene
-from ..io_formats.disk.file_names import cautious_key
-from ..io_formats.registry import TIMBERMESH
-from .export_base import ExportScene, encode_steps, named_collection, part_steps, refuse_existing
-from .export_files import draw_file_names
-from .file_names import file_name
-from .menus import MenuEntry, collection_under_pointer, registration, selected_collections
-from .option_properties import draw_options, export_table, option_values, section_body, with_options
-from .preferences import drawn_for
-from .progress import LongWork
-from .reporting import Messages, conclude, counted
-from .translations import CONTEXT, rpt_
+from ....blender_data.compat import BLEND_RELATIVE_PATHS
+from ....blender_data.exporting import exporter
+from ....blender_data.steps import Steps, scaled
+from ....io_formats.api import EncodedFile, write_outputs
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.scene import Scene
+from ....io_formats.disk.file_names import cautious_key
+from ....io_formats.registry import TIMBERMESH
+from ...export_base import ExportScene, encode_steps, named_collection, part_steps, refuse_existing
+from ...export_files import draw_file_names
+from ...file_names import file_name
+from ...menus import collection_under_pointer, selected_collections
+from ...option_properties import draw_options, export_table, option_values, section_body, with_options
+from ...progress import LongWork
+from ...reporting import Messages, conclude, counted
+from ...translations import CONTEXT, classes_factory, rpt_
 
 OPTIONS = export_table(TIMBERMESH)
 
@@ -32,21 +31,11 @@ MODEL_SUFFIX = ".Model"
 """The game's mods name the file of the collection ``Lodge.Folktails`` ``Lodge.Folktails.Model.timbermesh``."""
 
 
-@with_options(OPTIONS)
-class EXPORT_SCENE_OT_timbermesh(ExportScene, bpy.types.Operator):
-    """Write one Timbermesh file."""
+class ExportModel(ExportScene):
+    """Export to one Timbermesh file."""
 
-    bl_idname = "export_scene.timbermesh"
-    bl_label = "Export Timbermesh"
     bl_description = "Export a model for the game Timberborn"
-
-    format = TIMBERMESH
-    option_table = OPTIONS
-    filename_ext = TIMBERMESH.extensions[0]
-    panel_prefix = "TIMBERMESH"
     name_suffix = MODEL_SUFFIX
-
-    filter_glob: StringProperty(default=f"*{TIMBERMESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
 
     def findings_subject(self, context: Any) -> str:
         """Return the name of the collection that the sidebar shows."""
@@ -61,6 +50,8 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
     bl_label = "Batch Timbermesh"
     bl_description = "Export each of several collections to a Timbermesh file of its own"
     bl_options = {"PRESET"}
+
+    option_table = OPTIONS
 
     directory: StringProperty(
         name="Folder",
@@ -170,13 +161,6 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         refuse_existing(path, use_replace=self.use_replace)
 
 
-@drawn_for("timbermesh")
-def draw_export_entry(self: Any, _context: Any) -> None:
-    """Draw the entry in File > Export."""
-    self.layout.operator(EXPORT_SCENE_OT_timbermesh.bl_idname, text=f"{TIMBERMESH.label} ({TIMBERMESH.extensions[0]})")
-
-
-@drawn_for("timbermesh")
 def draw_collection_entries(self: Any, context: Any) -> None:
     """Draw the entries in the context menu of collections."""
     layout = self.layout
@@ -184,16 +168,10 @@ def draw_collection_entries(self: Any, context: Any) -> None:
     layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
     collection = collection_under_pointer(context)
     if collection is not None:
-        entry = layout.operator(EXPORT_SCENE_OT_timbermesh.bl_idname, text="Export Timbermesh…", text_ctxt=CONTEXT)
+        entry = layout.operator("export_scene.timbermesh", text="Export Timbermesh…", text_ctxt=CONTEXT)
         entry.collection = collection.name
     if len(selected_collections(context)) > 1:
         layout.operator(EXPORT_SCENE_OT_timbermesh_batch.bl_idname, text="Batch Export Timbermesh…", text_ctxt=CONTEXT)
 
 
-CLASSES = (EXPORT_SCENE_OT_timbermesh, EXPORT_SCENE_OT_timbermesh_batch)
-ENTRIES = (
-    MenuEntry("TOPBAR_MT_file_export", draw_export_entry),
-    MenuEntry("OUTLINER_MT_collection", draw_collection_entries),
-)
-
-register, unregister = registration(CLASSES, ENTRIES)
+register, unregister = classes_factory((EXPORT_SCENE_OT_timbermesh_batch,))

@@ -5,12 +5,12 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty
 
-from ..blender_data.importing import armatures
-from ..io_formats.second_life import skeletons
-from .import_base import leave_edit_mode
-from .menus import MenuEntry, registration
-from .preferences import drawn_for
-from .translations import CONTEXT
+from ....blender_data.importing import armatures
+from ....io_formats.second_life import skeletons
+from ...import_base import leave_edit_mode
+from ...menus import MenuEntry, registration
+from ...preferences import drawn_for
+from ...translations import CONTEXT
 
 NAME = "Avatar"
 

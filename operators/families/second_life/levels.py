@@ -6,19 +6,19 @@ from typing import Any
 import bpy
 from bpy.props import EnumProperty
 
-from ..blender_data import level_objects
-from ..blender_data.exporting import exporter
-from ..blender_data.exporting.model_objects import is_deleted
-from ..io_formats.core.errors import ExportError
-from ..io_formats.passes import lod_names
-from ..io_formats.registry import SECOND_LIFE_UPLOAD
-from ..io_formats.second_life.models import LEVEL_LABELS, models_of
-from .export_second_life import last_upload_values
-from .import_base import leave_edit_mode, select_only
-from .option_properties import to_export_options
-from .reporting import Messages, counted, report_lines
-from .second_life_objects import LEVELS, PHYSICS, PICKERS, chosen_models, parts_of
-from .translations import classes_factory, rpt_
+from ....blender_data import level_objects
+from ....blender_data.exporting import exporter
+from ....blender_data.exporting.model_objects import is_deleted
+from ....io_formats.core.errors import ExportError
+from ....io_formats.passes import lod_names
+from ....io_formats.registry import SECOND_LIFE_UPLOAD
+from ....io_formats.second_life.models import LEVEL_LABELS, models_of
+from ...import_base import leave_edit_mode, select_only
+from ...option_properties import to_export_options
+from ...reporting import Messages, counted, report_lines
+from ...translations import classes_factory, rpt_
+from .exporters import last_upload_values
+from .objects import LEVELS, PHYSICS, PICKERS, NeedsModel, chosen_models, parts_of
 
 LEVEL_ITEMS = tuple(
     (key, label, f"The {label.lower()} level of detail") for key, label in zip(LEVELS, LEVEL_LABELS, strict=True)
@@ -26,7 +26,7 @@ LEVEL_ITEMS = tuple(
 PART_ITEMS = (*LEVEL_ITEMS, (PHYSICS, "Physics", "What others collide with"))
 
 
-class OBJECT_OT_second_life_level_show(bpy.types.Operator):
+class OBJECT_OT_second_life_level_show(NeedsModel, bpy.types.Operator):
     """Show one level of detail, or the physics, of the chosen models."""
 
     bl_idname = "object.second_life_level_show"
@@ -41,14 +41,6 @@ class OBJECT_OT_second_life_level_show(bpy.types.Operator):
         if properties.part == PHYSICS:
             return rpt_("Show the physics over the model, or hide it again")
         return rpt_("Show only this level of detail, as it is seen from the corresponding distance")
-
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """Need a model."""
-        if not chosen_models(context):
-            cls.poll_message_set("Choose a mesh object")
-            return False
-        return True
 
     def execute(self, context: Any) -> set[str]:
         """Show the part; models without it are not changed."""
@@ -78,7 +70,7 @@ class OBJECT_OT_second_life_level_show(bpy.types.Operator):
         return {"FINISHED"}
 
 
-class OBJECT_OT_second_life_level_make(bpy.types.Operator):
+class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
     """Make objects of levels of detail that are missing, as the export would make them."""
 
     bl_idname = "object.second_life_level_make"
@@ -97,10 +89,7 @@ class OBJECT_OT_second_life_level_make(bpy.types.Operator):
         if not context.scene.is_editable:
             cls.poll_message_set("The scene is linked from another file")
             return False
-        if not chosen_models(context):
-            cls.poll_message_set("Choose a mesh object")
-            return False
-        return True
+        return super().poll(context)
 
     def execute(self, context: Any) -> set[str]:
         """Generate the level for each chosen model without it, and show it."""

@@ -9,12 +9,12 @@ from typing import Any
 
 import bpy
 
-from ..blender_data.exporting.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
-from ..blender_data.exporting.object_selection import MESHABLE, armature_of
-from ..io_formats.registry import SECOND_LIFE_MESH
-from ..io_formats.second_life.models import LEVEL_LABELS
-from .sidebar import concerns, homes_of
-from .translations import rpt_
+from ....blender_data.exporting.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
+from ....blender_data.exporting.object_selection import MESHABLE, armature_of
+from ....io_formats.registry import SECOND_LIFE_MESH
+from ....io_formats.second_life.models import LEVEL_LABELS
+from ...sidebar import concerns, homes_of
+from ...translations import rpt_
 
 LEVELS = tuple(label.upper() for label in LEVEL_LABELS)
 PHYSICS = "PHYSICS"
@@ -52,6 +52,18 @@ def chosen_models(context: Any) -> list[ModelObjects]:
             if finest.meshferry.role == "RENDER":
                 found.setdefault(finest)
     return [index.model(finest) for finest in found]
+
+
+class NeedsModel:
+    """Mixin of operators that work on the chosen models."""
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Need a model."""
+        if not chosen_models(context):
+            cls.poll_message_set("Choose a mesh object")
+            return False
+        return True
 
 
 def parts_of(model: ModelObjects) -> dict[str, list[Any]]:

@@ -7,19 +7,19 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, StringProperty
 
-from ..blender_data.exporting import exporter
-from ..blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
-from ..blender_data.exporting.model_objects import ModelObjects
-from ..io_formats.api import load
-from ..io_formats.core.errors import MeshferryError
-from ..io_formats.registry import SECOND_LIFE_MESH
-from ..io_formats.second_life import figures
-from .export_base import read_parts
-from .export_second_life import last_upload_values
-from .option_properties import values_for
-from .reporting import Messages, conclude, counted
-from .second_life_objects import chosen_models, imported_from, parts_of, subject_of
-from .translations import classes_factory
+from ....blender_data.exporting import exporter
+from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
+from ....blender_data.exporting.model_objects import ModelObjects
+from ....io_formats.api import load
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.registry import SECOND_LIFE_MESH
+from ....io_formats.second_life import figures
+from ...export_base import read_parts
+from ...option_properties import values_for
+from ...reporting import Messages, conclude, counted
+from ...translations import classes_factory
+from .exporters import last_upload_values
+from .objects import NeedsModel, chosen_models, imported_from, parts_of, subject_of
 
 MOST_WATCHED = 100
 """Maximum number of models whose changes the sidebar detects, as it checks them whenever it is drawn."""
@@ -58,7 +58,7 @@ class MeshferryWeights(bpy.types.PropertyGroup):
     is_exact: BoolProperty(name="Exact", description="All figures are those of the imported files")
 
 
-class OBJECT_OT_second_life_weigh(bpy.types.Operator):
+class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
     """Compute the weights of what an upload would hold."""
 
     bl_idname = "object.second_life_weigh"
@@ -68,14 +68,6 @@ class OBJECT_OT_second_life_weigh(bpy.types.Operator):
         "export. "
         "The viewer encodes meshes again, so its figures differ slightly"
     )
-
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """Need a model."""
-        if not chosen_models(context):
-            cls.poll_message_set("Choose a mesh object")
-            return False
-        return True
 
     def execute(self, context: Any) -> set[str]:
         """Export up to the encoded assets and store their figures for the sidebar."""

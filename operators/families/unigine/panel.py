@@ -4,14 +4,11 @@ from typing import Any
 
 import bpy
 
-from ..blender_data import surfaces
-from ..blender_data.names import file_name
-from ..io_formats.registry import UNIGINE_MESH
-from .export_unigine import rig_of
-from .finding_list import draw_findings
-from .mesh_normals import has_free_normals
-from .sidebar import Sidebar, actions_of, concerns, draw_actions, draw_wrapped, with_closed_copies
-from .translations import CONTEXT, classes_factory, rpt_
+from ....blender_data import surfaces
+from ....blender_data.names import file_name
+from ...sidebar import Sidebar, actions_of, draw_actions, draw_wrapped
+from ...translations import CONTEXT, rpt_
+from .exporters import rig_of
 
 
 class UNIGINE_UL_surfaces(bpy.types.UIList):
@@ -30,31 +27,6 @@ class UNIGINE_UL_surfaces(bpy.types.UIList):
     ) -> None:
         """Draw the surface of one slot."""
         draw_written(layout, surfaces.written(data)[index], data, item.material)
-
-
-class UNIGINE_PT_sidebar(Sidebar, bpy.types.Panel):
-    """The active object as a UNIGINE file."""
-
-    bl_label = "UNIGINE"
-
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """Need something that such a file can hold, and that came from no file of another format."""
-        can_hold = context.object is not None and context.object.type in {"MESH", "ARMATURE"}
-        return can_hold and concerns(context, "unigine")
-
-    def draw(self, context: Any) -> None:
-        """Draw the buttons to check and export."""
-        layout = self.layout
-        item = context.object
-        layout.label(text=item.name, icon=f"OUTLINER_OB_{item.type}", translate=False)
-        if item.type == "MESH":
-            if has_free_normals(item.data):
-                layout.operator("mesh.meshferry_editable_normals", icon="NORMALS_VERTEX_FACE")
-            row = layout.row(align=True)
-            row.operator("export_scene.unigine_mesh_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
-            row.operator("export_scene.unigine_mesh", text="Export…", text_ctxt=CONTEXT, icon="EXPORT")
-            draw_findings(layout, context, UNIGINE_MESH, item.name)
 
 
 class UNIGINE_PT_surfaces(Sidebar, bpy.types.Panel):
@@ -208,16 +180,4 @@ def draw_surface(layout: Any, surface: surfaces.WrittenSurface, item: Any) -> No
             shapes.label(text=shape.name, icon="SHAPEKEY_DATA", translate=False)
 
 
-CLASSES = (
-    UNIGINE_UL_surfaces,
-    *with_closed_copies(
-        (
-            UNIGINE_PT_sidebar,
-            UNIGINE_PT_surfaces,
-            UNIGINE_PT_level_of_detail,
-            UNIGINE_PT_armature,
-        )
-    ),
-)
-
-register, unregister = classes_factory(CLASSES)
+PANELS = (UNIGINE_PT_surfaces, UNIGINE_PT_level_of_detail, UNIGINE_PT_armature)

@@ -4,12 +4,12 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.registry import TIMBERMESH
-from .finding_list import draw_findings
-from .mesh_normals import has_free_normals
-from .sidebar import Sidebar, actions_of, concerns, draw_actions, is_renamed, with_closed_copies
-from .timbermesh_objects import MARK
-from .translations import CONTEXT, classes_factory
+from ....blender_data.node_marks import MARK
+from ....io_formats.registry import TIMBERMESH
+from ...finding_list import draw_findings
+from ...mesh_normals import has_free_normals
+from ...sidebar import Sidebar, actions_of, concerns, draw_actions, is_renamed
+from ...translations import CONTEXT
 
 
 class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
@@ -144,14 +144,4 @@ def custom_layers_of(item: Any) -> list[Any]:
     return list(item.data.meshferry.custom_layers) if item.type == "MESH" else []
 
 
-CLASSES = with_closed_copies(
-    (
-        TIMBERMESH_PT_sidebar,
-        TIMBERMESH_PT_object,
-        TIMBERMESH_PT_kept,
-        TIMBERMESH_PT_clip,
-        TIMBERMESH_PT_collection,
-    )
-)
-
-register, unregister = classes_factory(CLASSES)
+PANELS = (TIMBERMESH_PT_object, TIMBERMESH_PT_kept, TIMBERMESH_PT_clip, TIMBERMESH_PT_collection)

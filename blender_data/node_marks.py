@@ -1,0 +1,22 @@
+"""The mark in names of objects that become nodes of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MARK = "#"
+"""Start of the name of an object that becomes a node of its own; others may be merged into their parents."""
+
+
+def set_own_node(item: Any, is_own: bool) -> None:
+    """Add # to an object's name or remove it, in Blender and in the file."""
+    kept = item.meshferry.given_name == item.name and item.meshferry.source_name
+    item.name = _marked(item.name, is_own)
+    if kept:
+        item.meshferry.source_name = _marked(kept, is_own)
+        item.meshferry.given_name = item.name
+
+
+def _marked(name: str, is_own: bool) -> str:
+    plain = name.lstrip(MARK)
+    return MARK + plain if is_own else plain or name

@@ -1,0 +1,1 @@
+"""Hooks of the families of formats, one module or package each; see :mod:`..hooks`."""

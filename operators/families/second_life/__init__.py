@@ -1,0 +1,68 @@
+"""Second Life in the user interface: models of levels of detail and physics, weights, uploads."""
+
+from typing import Any
+
+from ....blender_data.exporting import exporter
+from ....blender_data.exporting.export_options import HIDDEN
+from ....blender_data.importing.import_options import BONE_DIRECTION
+from ....io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from ...checks import CheckScene
+from ...hooks import Hooks
+from ...import_base import ImportAnyName
+from ...option_properties import import_table
+from . import avatar, levels, weights
+from .exporters import EXPORTERS
+from .objects import NeedsModel, chosen_models, subject_of
+from .panel import SECOND_LIFE_PT_sidebar
+
+FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE)
+
+UUID = "*-????-????-*"
+"""Assets are often kept under their identity alone. Blender wants a pattern that fits the whole path, in 15 letters."""
+
+
+class Importer(ImportAnyName):
+    """Import of Second Life and OpenSim mesh assets and model bundles in any combination."""
+
+    bl_label = "Import SL Mesh"
+    bl_description = (
+        "Import mesh assets and model bundles of Second Life and OpenSim, with levels of detail, physics and rig"
+    )
+    # The skeleton defines where its bones point.
+    option_table = tuple(option for option in import_table(*FORMATS) if option is not BONE_DIRECTION)
+    usual_names = ";".join(
+        [*dict.fromkeys(f"*{extension}" for known in FORMATS for extension in known.extensions), UUID]
+    )
+
+
+class Check(NeedsModel, CheckScene):
+    """Check for an upload."""
+
+    bl_idname = "export_scene.second_life_check"
+    bl_label = "Check Second Life Upload"
+    bl_description = (
+        "Check the selected models against the rules of the viewer's uploader and the grid, without writing a file"
+    )
+
+    def subject(self, context: Any) -> str:
+        """Return the name of the model, and the number of further models."""
+        return subject_of(chosen_models(context))
+
+    def source(self, context: Any) -> tuple[Any, str]:
+        """Return the models."""
+        models = tuple(model.finest for model in chosen_models(context))
+        return exporter.Source("OBJECTS", objects=models), models[0].name
+
+    def last_values(self, context: Any) -> dict[str, Any]:
+        """Return the options of the last export; models are checked even while one of their coarser levels is shown."""
+        return {**super().last_values(context), HIDDEN.name: True}
+
+
+HOOKS = Hooks(
+    importer=Importer,
+    exporters=EXPORTERS,
+    check=Check,
+    sidebar=SECOND_LIFE_PT_sidebar,
+    has_closed_copies=False,
+    modules=(avatar, levels, weights),
+)

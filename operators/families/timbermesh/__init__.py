@@ -1,0 +1,61 @@
+"""Timbermesh in the user interface: collections as files, names that the game knows."""
+
+from typing import Any
+
+from bpy.props import StringProperty
+
+from ....blender_data.exporting import exporter
+from ....io_formats.registry import TIMBERMESH
+from ...checks import CheckScene
+from ...export_base import named_collection
+from ...hooks import Hooks
+from ...import_base import ImportFiles
+from . import exporters, objects
+from .panel import PANELS, TIMBERMESH_PT_sidebar
+
+
+class Importer(ImportFiles):
+    """Import of Timbermesh files."""
+
+    bl_description = "Import models of the game Timberborn, each into a collection of its own"
+
+    # A .prefab is what a tool makes of the game's own models; its text holds the same content.
+    filter_glob: StringProperty(
+        default=";".join(f"*{extension}" for extension in (*TIMBERMESH.extensions, ".prefab")),
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+
+
+class Check(CheckScene):
+    """Check of a collection."""
+
+    bl_description = "Check the collection against the rules of the game, without writing a file"
+
+    collection: StringProperty(
+        name="Collection",
+        description="Name of the collection to check; by default the active one",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+
+    def subject(self, context: Any) -> str:
+        """Return the name of the collection."""
+        return self.collection or context.collection.name
+
+    def source(self, context: Any) -> tuple[Any, str]:
+        """Return the collection, or the whole scene for the scene's own collection."""
+        name = self.subject(context)
+        collection = named_collection(context, name)
+        if collection == context.scene.collection:
+            return exporter.Source("SCENE", None), name
+        return exporter.Source("COLLECTION", collection), name
+
+
+HOOKS = Hooks(
+    importer=Importer,
+    exporters={TIMBERMESH.name: exporters.ExportModel},
+    check=Check,
+    draw_collection_entries=exporters.draw_collection_entries,
+    sidebar=TIMBERMESH_PT_sidebar,
+    panels=PANELS,
+    modules=(exporters, objects),
+)

@@ -1,0 +1,32 @@
+"""UNIGINE in the user interface: animations of armatures, surfaces of meshes."""
+
+from ....io_formats.registry import UNIGINE_ANIMATION, UNIGINE_MESH
+from ...checks import CheckObject
+from ...hooks import Hooks
+from ...import_base import ImportFiles
+from .exporters import ExportAnimation, ExportMesh
+from .panel import PANELS, UNIGINE_UL_surfaces
+
+
+class Importer(ImportFiles):
+    """Import of meshes, animations and skeletons in any combination."""
+
+    bl_label = "Import UNIGINE"
+    bl_description = "Import meshes, skeletons and animations of the UNIGINE engine; those chosen together go together"
+    closed_sections = ("Geometry", "Materials")
+    entry_text = "UNIGINE (.mesh, .anim)"
+
+
+class Check(CheckObject):
+    """Check for an export to a UNIGINE mesh."""
+
+    bl_description = "Check the active object against the rules of the engine, without writing a file"
+
+
+HOOKS = Hooks(
+    importer=Importer,
+    exporters={UNIGINE_MESH.name: ExportMesh, UNIGINE_ANIMATION.name: ExportAnimation},
+    check=Check,
+    panels=PANELS,
+    classes=(UNIGINE_UL_surfaces,),
+)

@@ -1,0 +1,129 @@
+"""Export of UNIGINE meshes and animations."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import bpy
+from bpy.props import CollectionProperty, EnumProperty, IntProperty
+
+from ....blender_data.exporting import exporter
+from ....blender_data.exporting.export_options import CLIPS, HIDDEN
+from ....blender_data.exporting.joint_sampling import actions_of_armatures, clips_by_armature
+from ....blender_data.exporting.object_selection import armature_of, label_of, select_armatures
+from ....blender_data.names import file_name as name_of
+from ....io_formats.core.errors import ExportError, MeshferryError
+from ....io_formats.core.scene import Scene
+from ....io_formats.registry import UNIGINE_MESH
+from ....io_formats.unigine.mesh.options import EMBED_ANIMATION
+from ... import clip_choice
+from ...export_base import OBJECT_SCOPES
+from ...export_files import ExportFiles, ExportObjects, joint_count
+from ...option_properties import export_table, section_body, to_export_options
+from ...reporting import counted
+from ...translations import rpt_
+
+MESH_OPTIONS = tuple(sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION))
+"""What stands first in its section decides whether the rest of that is shown."""
+
+SECTION_ORDER = ("File", "Objects", "Geometry", "Armature", "Animation")
+"""The version decides what the rest can be, so it comes first."""
+
+ANIMATION_SCOPES = [
+    ("ACTIVE", "Active Armature", "The active armature, or the one that moves the active object"),
+    *(scope[:3] for scope in OBJECT_SCOPES if scope[0] != "AUTO"),
+]
+
+
+class ExportMesh(ExportObjects):
+    """Export to UNIGINE meshes, one for each object or one of all."""
+
+    bl_label = "Export UNIGINE"
+    bl_description = "Export objects, with armature and shape keys, to meshes of the UNIGINE engine"
+    option_table = MESH_OPTIONS
+    section_order = SECTION_ORDER
+
+
+class ExportAnimation(ExportFiles):
+    """Export to UNIGINE animations, one for each clip."""
+
+    bl_idname = "export_scene.unigine_anim"
+    bl_label = "Export .anim"
+    bl_description = "Export the actions or NLA strips of armatures to animations of the UNIGINE engine"
+    section_order = SECTION_ORDER
+
+    scope: EnumProperty(
+        name="Export", description="Whose animation is exported", items=ANIMATION_SCOPES, default="ACTIVE"
+    )
+    listed_actions: CollectionProperty(type=bpy.types.OperatorFileListElement, options={"HIDDEN", "SKIP_SAVE"})
+    active_listed_action: IntProperty(options={"HIDDEN", "SKIP_SAVE"})
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Ask for the file, with the actions listed."""
+        result: set[str] = super().invoke(context, event)
+        clip_choice.fill(self, self.actions(context))
+        return result
+
+    def check(self, context: Any) -> bool:
+        """List the actions of what is exported now, and keep the file's name."""
+        clip_choice.fill(self, self.actions(context))
+        changed: bool = super().check(context)
+        return changed
+
+    def actions(self, context: Any) -> list[Any]:
+        """Return the actions that *Every Action* may export, switched on or not."""
+        try:
+            return actions_of_armatures(self.armatures(context, self.shown_source(context)))
+        except MeshferryError:
+            return []
+
+    def armatures(self, context: Any, source: Any) -> list[Any]:
+        """Return the armatures of an ``exporter.Source``."""
+        return list(select_armatures(context, source, use_hidden=bool(getattr(self, HIDDEN.name))).objects)
+
+    def draw_files(self, context: Any) -> None:
+        """Draw the names of the files, and which actions become one."""
+        super().draw_files(context)
+        if getattr(self, CLIPS.name) != "ACTIONS" or not self.listed_actions:
+            return
+        body = section_body(self.layout, f"{self.panel_prefix}_export_actions", "Actions")
+        if body is not None:
+            clip_choice.draw_actions_list(body, self)
+
+    def source(self, context: Any, path: str) -> tuple[Any, str]:
+        """Return whose animation to export and what to call it."""
+        if self.scope != "ACTIVE" or self.collection:
+            return super().source(context, path)
+        armature = rig_of(context.object)
+        if armature is None:
+            raise ExportError(rpt_("The active object has no armature; choose one, or export the selected objects"))
+        return exporter.Source("OBJECTS", objects=(armature,)), name_of(armature)
+
+    def scope_text(self, context: Any, source: Any) -> str:
+        """Return in words whose animations are exported."""
+        clips = counted(len(self.names(context, source)), "{} animation", "{} animations")
+        return rpt_("{} of {}").format(clips, label_of(source))
+
+    def names(self, context: Any, source: Any) -> list[str]:
+        """Return the names of the clips; those of one name on several armatures with the armatures'."""
+        armatures = self.armatures(context, source)
+        clips_of = clips_by_armature(context.scene, armatures, to_export_options(self.values()))
+        found = [(clip.name, item) for item, clips in zip(armatures, clips_of, strict=True) for clip in clips]
+        if not found:
+            raise ExportError(rpt_("There is no animation to export; give the armature an action"))
+        times = Counter(name for name, _ in found)
+        return [name if times[name] == 1 else f"{name}_{name_of(item)}" for name, item in found]
+
+    def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
+        """Return the phrases of the summary."""
+        written = tuple(written)
+        return (
+            counted(sum(len(scene.clips) for scene in written), "{} animation", "{} animations"),
+            counted(sum(clip.frame_count for scene in written for clip in scene.clips), "{} frame", "{} frames"),
+            counted(joint_count(written), "{} bone", "{} bones"),
+        )
+
+
+def rig_of(item: Any) -> Any | None:
+    """Return an armature itself, or the one that deforms an object."""
+    return item if item is None or item.type == "ARMATURE" else armature_of(item)

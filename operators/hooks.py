@@ -1,0 +1,41 @@
+"""Additions of a family of formats to the operators and panels that :mod:`.format_operators` builds for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .checks import CheckObject, CheckScene
+from .export_base import ExportScene
+from .import_base import ImportFiles
+
+
+class Registrable(Protocol):
+    """A module with further operators of a family."""
+
+    def register(self) -> None: ...
+
+    def unregister(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """The additions of one family. Each class holds only what differs from the default."""
+
+    importer: type[ImportFiles] = ImportFiles
+    exporters: Mapping[str, type[ExportScene]] | None = None
+    """Mixin of the export operator by name of the format, in the order of the menu; default: all formats."""
+    check: type[CheckScene] = CheckObject
+    draw_collection_entries: Callable[[Any, Any], None] | None = None
+    """Draws the entries in the Outliner; default: the first exporter."""
+    sidebar: type | None = None
+    """Main panel in the sidebar; default: buttons to check and export the active object."""
+    panels: Sequence[type] = ()
+    """Panels below the main panel."""
+    has_closed_copies: bool = True
+    """Whether the panels are closed at first for objects that were not imported."""
+    classes: Sequence[type] = ()
+    """Classes to register before the panels."""
+    modules: Sequence[Registrable] = ()
+    """Modules to register before the panels."""
