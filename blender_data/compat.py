@@ -70,13 +70,13 @@ def enable_nodes(material: bpy.types.Material) -> None:
 
 
 def draw_thin(bone: bpy.types.Bone) -> None:
-    """Draw a bone as a stick, whatever its armature is drawn as; before 4.5 bones have no say in it."""
+    """Draw a bone as a stick, independent of the armature's display type; not possible before 4.5."""
     if hasattr(bone, "display_type"):
         bone.display_type = "STICK"
 
 
 def select_bone(bone: bpy.types.PoseBone, *, chosen: bool) -> None:
-    """Select a bone for pose mode, or not; until 4.5 its armature's bone says so."""
+    """Select or deselect a bone in pose mode; up to 4.5 the selection is stored in the armature's bone."""
     owner: Any = bone if bpy.app.version >= (5, 0, 0) else bone.bone
     owner.select = chosen
 
@@ -88,13 +88,13 @@ def is_bone_selected(bone: bpy.types.PoseBone) -> bool:
 
 
 def show_bone(bone: bpy.types.PoseBone) -> None:
-    """Show a bone in pose mode, in case it is hidden; from 5.0 the pose bone says so."""
+    """Show a bone in pose mode if it is hidden; from 5.0 on this is stored in the pose bone."""
     owner: Any = bone if bpy.app.version >= (5, 0, 0) else bone.bone
     owner.hide = False
 
 
 def node_tree(material: bpy.types.Material) -> bpy.types.NodeTree | None:
-    """Return the nodes that make a material look as it does; None: it is shown without."""
+    """Return the shader nodes of a material, or None if it has none."""
     if bpy.app.version < (5, 0, 0) and not material.use_nodes:
         return None
     return material.node_tree
@@ -109,7 +109,7 @@ class ActionCurves:
     def __init__(
         self, name: str, frame_range: tuple[float, float], keep: Callable[[Any], Any] = lambda block: block
     ) -> None:
-        """``keep`` is given each action as soon as it is made."""
+        """``keep`` is called with each new action."""
         self.name = name
         self.frame_range = frame_range
         self.keep = keep
@@ -152,7 +152,7 @@ def assign_action(owner: bpy.types.ID, action: bpy.types.Action | None, slot: An
 
 
 def action_curves(action: bpy.types.Action, slot: Any) -> list[bpy.types.FCurve]:
-    """Return the f-curves of an action, with slots those for one slot (None: of all)."""
+    """Return the f-curves of an action; with slots only those of one slot (None: of all slots)."""
     if not HAS_SLOTS:
         return list(action.fcurves)
     curves: list[bpy.types.FCurve] = []
@@ -165,7 +165,7 @@ def action_curves(action: bpy.types.Action, slot: Any) -> list[bpy.types.FCurve]
 
 
 def remove_curves(action: bpy.types.Action, curves: list[bpy.types.FCurve]) -> None:
-    """Remove f-curves from an action, whatever slots they are for."""
+    """Remove f-curves from an action, in all of its slots."""
     if not HAS_SLOTS:
         for curve in curves:
             action.fcurves.remove(curve)
@@ -178,7 +178,7 @@ def remove_curves(action: bpy.types.Action, curves: list[bpy.types.FCurve]) -> N
 
 
 def stash_action(owner: bpy.types.ID, action: bpy.types.Action, slot: Any, name: str) -> None:
-    """Keep an action with its owner without playing it: a muted NLA track of its own."""
+    """Store an action with its owner without playing it, in a separate muted NLA track."""
     animation = owner.animation_data or owner.animation_data_create()
     track = animation.nla_tracks.new()
     track.name = name
@@ -189,7 +189,7 @@ def stash_action(owner: bpy.types.ID, action: bpy.types.Action, slot: Any, name:
 
 
 def node_inputs(modifier: bpy.types.NodesModifier) -> list[Any]:
-    """Return what is given to the inputs of a geometry nodes modifier: custom properties, from 5.2 ones of its own."""
+    """Return the input values of a geometry nodes modifier: custom properties, or from 5.2 on separate properties."""
     if bpy.app.version < (5, 2, 0):
         return list(modifier.values())
     inputs = modifier.properties.inputs
@@ -198,9 +198,9 @@ def node_inputs(modifier: bpy.types.NodesModifier) -> list[Any]:
 
 
 def declared_properties(block: Any) -> Any:
-    """Return where the values of declared properties of a data block lie, by name; None: it has none.
+    """Return the container of the values of a data block's declared properties, by name, or None.
 
-    Before 5.0, that is among the custom properties.
+    Before 5.0 these are its custom properties.
     """
     found = getattr(block, "bl_system_properties_get", None)
     return found() if found is not None else block

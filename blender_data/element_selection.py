@@ -1,4 +1,4 @@
-"""Select parts of a mesh or of an armature in edit and pose mode, by their numbers in what an export read."""
+"""Select elements of a mesh or an armature in edit and pose mode, by their indices in the exported data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_as_read(context: bpy.types.Context, thing: bpy.types.Object, *, most: int
 
 
 def select_points(thing: bpy.types.Object, numbers: Sequence[int]) -> None:
-    """Select just these vertices of a mesh object, for edit mode by vertices; what of them was hidden is shown."""
+    """Select only these vertices of a mesh object, for edit mode with vertex selection; reveal them if hidden."""
     data = thing.data
     chosen = np.zeros(len(data.vertices), np.bool_)
     chosen[np.asarray(numbers, np.intp)] = True
@@ -89,9 +89,9 @@ def _flags(part: Any, name: str) -> _Flags:
 
 
 def select_bones(thing: bpy.types.Object, names: Sequence[str]) -> list[str]:
-    """Select just these bones of an armature object and make the first active; return those that are there.
+    """Select only these bones of an armature object and make the first one active; return the existing ones.
 
-    Bones that are hidden, or whose collections are, come to light.
+    Hidden bones and bone collections are revealed.
     """
     bones = thing.data.bones
     found = [name for name in names if name in bones]

@@ -1,4 +1,4 @@
-"""Which file objects and collections last went to or came from, so that they can be exported to it again."""
+"""The file that objects and collections were last imported from or exported to, for repeating the export."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FileRecord:
     format: str
     """Name of the format."""
     digest: str
-    """That of the file's content; see :func:`digest_of`."""
+    """Digest of the file's content; see :func:`digest_of`."""
     options: Mapping[str, Any] | None = None
     """Values of all options of the export; None if the file was imported."""
     given: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ def digest_of(path: Path) -> str:
 def write(context: Any, owners: Iterable[Any], record: FileRecord) -> None:
     """Store a record on objects or collections.
 
-    The digest goes to the window manager, too: undo takes back what is stored on objects, but not the file.
+    The digest is also stored in the window manager, since undo reverts the properties of objects, but not the file.
     """
     for owner in owners:
         if owner.is_editable:
@@ -58,7 +58,7 @@ def write(context: Any, owners: Iterable[Any], record: FileRecord) -> None:
 
 
 def read(owner: Any) -> FileRecord | None:
-    """Return the record of an object or a collection; None if it has none, or got it as a copy of another."""
+    """Return the record of an object or a collection; None if it has none, or was copied from another one."""
     stored = owner.meshferry.file
     if not stored.path or _is_copy(owner, stored.owner):
         return None
@@ -83,7 +83,7 @@ def clear(owners: Iterable[Any]) -> None:
 
 
 def is_unchanged(context: Any, record: FileRecord) -> bool:
-    """Return whether a file is as Blender last read or wrote it; one that is gone is not changed."""
+    """Return whether a file is as Blender last read or wrote it; a deleted file counts as unchanged."""
     if not record.path.exists():
         return True
     entry = context.window_manager.meshferry_files.get(str(record.path))

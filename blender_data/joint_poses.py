@@ -27,7 +27,7 @@ _SQUARE = 1e-6
 def matrices(translation: npt.ArrayLike, rotation: npt.ArrayLike, scale: npt.ArrayLike) -> Array:
     """Return translation * rotation * scale, (…, 4, 4) float64.
 
-    ``rotation`` (…, 4) is (w, x, y, z), of any length; a zero one is no rotation.
+    ``rotation`` (…, 4) is (w, x, y, z) of any length; zero means the identity.
     """
     made = np.zeros((*np.shape(translation)[:-1], 4, 4))
     made[..., 3, 3] = 1.0
@@ -59,7 +59,7 @@ def _compose(components: Array, translation: npt.ArrayLike, rotation: npt.ArrayL
 
 
 def parents_first(parents: Sequence[int]) -> list[int]:
-    """Return the indices of joints so that each comes after its parent; what hangs in a cycle comes as a root."""
+    """Return the indices of joints so that each comes after its parent; joints in a cycle count as roots."""
     order: list[int] = []
     state = [0] * len(parents)
     for start in range(len(parents)):
@@ -158,8 +158,8 @@ def bone_channels(
 ) -> Channels:
     """Return the poses of the bones of n joints, given their local transforms (n, F, 3), (n, F, 4), (n, F, 3).
 
-    The frames of a component lie side by side, and arithmetic works on whole components: several times faster than
-    on matrices. Some thousand values a component stay in the processor's cache.
+    The frames of each component are contiguous, and arithmetic works on whole components: several times faster than on
+    matrices. Some thousand values for each component stay in the processor's cache.
     """
     count, frames = translation.shape[:2]
     local = np.empty((count, 3, 4, frames))

@@ -1,4 +1,4 @@
-"""Coarser levels of detail as objects of their own, beside the finest; which of them is shown."""
+"""Coarser levels of detail as separate objects beside the finest, and their visibility."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from .names import fit_all
 
 
 def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, node: Node, scene: Scene) -> Any:
-    """Make an object of a level of detail that an export made, and give it to the finest object as its level.
+    """Create an object for a level of detail that an export generated, and assign it to the finest object.
 
     Parameters
     ----------
     finest:
-        The object that the level is of. The new one lies in its collections (in the scene's, where these are of
-        another .blend file), stands where it stands, hangs on what it hangs on, is deformed by the same armatures and
-        has its materials.
+        The object to which the level belongs. The new object has its collections (that of the scene if these are
+        linked), transform, parent, armatures and materials.
     name:
-        Of the new object.
+        Name of the new object.
     node:
         The level, its mesh in the space of the finest object's node.
     scene:
-        Where the node is from, with the skeleton that its weights are for.
+        Scene of the node, with the skeleton of its weights.
 
     Returns
     -------
     bpy.types.Object
-        Hidden, since it lies in the same place as the finest.
+        It is hidden, since it is at the same location as the finest object.
     """
     made: list[bpy.types.ID] = []
 
@@ -93,7 +92,7 @@ def _in_space_of_object(mesh: Mesh, node: Node, scene: Scene) -> Mesh:
 
 
 def _follow(level: bpy.types.Object, finest: bpy.types.Object) -> None:
-    """Put an object where another is, and let the same armatures deform it."""
+    """Copy the transform and the armature modifiers of an object."""
     level.parent, level.parent_type, level.parent_bone = finest.parent, finest.parent_type, finest.parent_bone
     level.matrix_parent_inverse = finest.matrix_parent_inverse
     level.rotation_mode = finest.rotation_mode
@@ -106,7 +105,7 @@ def _follow(level: bpy.types.Object, finest: bpy.types.Object) -> None:
 def show_only(
     context: bpy.types.Context, shown: Iterable[bpy.types.Object], others: Iterable[bpy.types.Object]
 ) -> list[str]:
-    """Show some objects and hide others; what else is visible stays so, and nothing else comes to light.
+    """Show some objects and hide others; the visibility of all other objects is not changed.
 
     Returns
     -------
@@ -122,7 +121,7 @@ def show_only(
 
 
 def _reveal(layer: bpy.types.ViewLayer, item: bpy.types.Object) -> bool:
-    """Show an object, with the collection that it lies in where that is hidden; what else is in there stays hidden."""
+    """Show an object and its hidden collections; other objects in these collections stay hidden."""
     if item not in set(layer.objects):
         return False
     item.hide_set(False, view_layer=layer)
@@ -145,7 +144,7 @@ def _reveal(layer: bpy.types.ViewLayer, item: bpy.types.Object) -> bool:
 def _ways(
     layer: bpy.types.LayerCollection, item: bpy.types.Object, above: tuple[bpy.types.LayerCollection, ...] = ()
 ) -> Iterator[tuple[bpy.types.LayerCollection, ...]]:
-    """Yield, for each collection that an object lies in, the collections from the scene's own down to it."""
+    """Yield the path of collections from the scene's own down to each collection of an object."""
     here = (*above, layer)
     if item in set(layer.collection.objects):
         yield here

@@ -19,7 +19,7 @@ def fit(name: str) -> str:
 
 
 def readable(name: str) -> str:
-    """Return a name with question marks for what is no letter: bytes of files that are no UTF-8."""
+    """Return a name with question marks for undecodable bytes."""
     return name.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -28,10 +28,10 @@ MAX_INNER_BYTES = 63
 
 
 def fit_all(wanted: Sequence[str], empty: str) -> list[str]:
-    """Return names that bones, vertex groups or shape keys can have, each once and cut between two characters.
+    """Return valid and unique names for bones, vertex groups or shape keys, truncated between two characters.
 
-    Names that fit stay as they are; only the others, and all but the first of equal ones, make way.
-    ``empty`` is the name of those that have none.
+    Valid names are kept; only invalid ones, and all but the first of equal ones, are changed. ``empty`` is the name for
+    empty ones.
     """
     fitting = [_cut(name.replace("\0", ""), MAX_INNER_BYTES) for name in wanted]
     taken: set[str] = set()
@@ -65,6 +65,6 @@ def remember(block: bpy.types.ID, source_name: str) -> None:
 
 
 def file_name(block: bpy.types.ID) -> str:
-    """Return the name to write: the file's own as long as nobody renamed the data block."""
+    """Return the name to write: that of the imported file until the data block is renamed."""
     kept = block.meshferry
     return kept.source_name if kept.given_name and kept.given_name == block.name else block.name

@@ -10,7 +10,7 @@ import numpy as np
 
 _LAYER = "Picture"
 _LEAST_ALPHA = 0.4
-"""Of materials that can be seen through; one that cannot be seen at all tells nothing in a picture."""
+"""Minimum alpha of transparent materials, so that they are visible in a picture."""
 _PLAIN = (0.5, 0.5, 0.5, 1.0)
 """Linear colour where there is no material."""
 
@@ -39,7 +39,7 @@ def _has_texture(material: bpy.types.Material | None) -> bool:
 
 
 def _bake(owner: bpy.types.Object) -> None:
-    """Give a mesh a colour a corner: that of its material times that of its vertices."""
+    """Store a colour for each corner of a mesh: that of its material times that of its vertices."""
     mesh: bpy.types.Mesh = owner.data
     count = len(mesh.loops)
     table = np.array(

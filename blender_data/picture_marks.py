@@ -1,4 +1,4 @@
-"""What stands in a small picture for things without a surface: bones, edges and points as little solids."""
+"""Solids for small pictures of objects without a surface: bones, edges and points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = npt.NDArray[np.float64]
 _COLOR = (0.35, 0.5, 0.68, 1.0)
 """Linear: as Blender draws nothing else."""
 _GAP = 0.5
-"""How thick what leads from bone to bone is, to a point."""
+"""Thickness of the connections between bones, relative to a point."""
 _MOST = 20_000
 """Marks in a picture; of more, every so many-th."""
 _DOT = 0.012
@@ -44,7 +44,7 @@ def has_faces(objects: Iterable[bpy.types.Object]) -> bool:
 
 
 def marks_for(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Return objects that show the bones of armatures, or, where there are none, the edges and points of meshes."""
+    """Return objects that show the bones of armatures, or if there are none, the edges and points of meshes."""
     armatures = [one for one in objects if one.type == "ARMATURE" and len(one.data.bones)]
     if armatures:
         bones = _joined([_bones(one) for one in armatures])
@@ -56,7 +56,7 @@ def marks_for(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]:
 
 
 def _joined(some: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Put the ends of several things together, each (N, 3), without those that are nowhere."""
+    """Concatenate, dropping rows with NaN or infinite values."""
     heads = np.concatenate([np.zeros((0, 3)), *(one[0] for one in some)])
     tails = np.concatenate([np.zeros((0, 3)), *(one[1] for one in some)])
     finite = np.isfinite(heads).all(axis=1) & np.isfinite(tails).all(axis=1)
@@ -64,7 +64,7 @@ def _joined(some: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 
 def _largest_side(heads: Array, tails: Array) -> float:
-    """Return the largest side of the box around ends; where it is none, that of something to be seen."""
+    """Return the largest side of the box around ends, or a visible default if it is zero."""
     return (float(np.ptp(np.concatenate((heads, tails)), axis=0).max()) if len(heads) else 0.0) or 1.0
 
 
@@ -81,7 +81,7 @@ def _bones(armature: bpy.types.Object) -> tuple[Array, Array]:
 
 
 def _gaps(armature: bpy.types.Object) -> tuple[Array, Array]:
-    """Return the ends of what leads from bones to those on them that begin elsewhere than where they end."""
+    """Return the ends of connections from bones to children that do not start at the bone's end."""
     heads, tails = _bones(armature)
     numbers = {bone.name: number for number, bone in enumerate(armature.pose.bones)}
     pairs = [(numbers[bone.parent.name], number) for number, bone in enumerate(armature.pose.bones) if bone.parent]
@@ -107,7 +107,7 @@ def _edges_and_points(owner: bpy.types.Object) -> tuple[Array, Array]:
 
 
 def _solids(name: str, heads: Array, tails: Array, side: float, *, is_bone: bool) -> bpy.types.Object:
-    """Return an object of octahedra that reach from heads to tails, each (N, 3); ``side`` is that of all together."""
+    """Return an object of octahedra from heads to tails, each (N, 3); ``side`` is the largest side of the whole."""
     along = tails - heads
     lengths = np.linalg.norm(along, axis=1)
     least = side * (_THINNEST if is_bone else _DOT)

@@ -1,7 +1,7 @@
-"""Objects -> a Blender scene that is ready to be rendered into a small picture of them.
+"""Build a Blender scene for rendering a small picture of objects.
 
-Workbench draws it: materials' and vertices' colours under a steady studio light, with the ridges and outlines that let
-a shape be read at the size of a thumb. The front of a model is towards -Y, and is seen from slightly right and above.
+Workbench draws it: colours of materials and vertices under a fixed studio light, with cavity and outlines, so that
+shapes are recognisable at thumbnail size. The front of a model is towards -Y, seen from slightly right and above.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = npt.NDArray[np.float64]
 _AZIMUTH = math.radians(32)
 _ELEVATION = math.radians(22)
 _HALF_VIEW = math.tan(math.radians(11))
-"""Tangent of half of what the camera sees: a long lens, which bends little."""
+"""Tangent of half the camera's angle: a long lens with little perspective."""
 _MARGIN = 0.94
 """Part of the picture's width that a model may take."""
 _EXPOSURE = 0.6
@@ -39,9 +39,9 @@ _BOX = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], boo
 
 
 def make_scene(objects: Sequence[bpy.types.Object], size: int, *, surfaces: bool = True) -> bpy.types.Scene | None:
-    """Return a scene with a camera in front of objects; None: there is nothing to see in them.
+    """Return a scene with a camera in front of objects, or None if they have nothing visible.
 
-    What is there stays as it is but for the colours of meshes; this is for a Blender whose data nobody keeps.
+    Colours of meshes are changed, so this is only for files that are not saved afterwards.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def make_scene(objects: Sequence[bpy.types.Object], size: int, *, surfaces: bool
 
 
 def _may_show(one: bpy.types.Object) -> bool:
-    """Return whether an object shows something of its own, or another collection."""
+    """Return whether an object is visible itself or instances a collection."""
     return one.data is not None or one.instance_type == "COLLECTION"
 
 
@@ -150,7 +150,7 @@ def is_blank(picture: str) -> bool:
 
 
 def _set_look(scene: bpy.types.Scene, size: int, *, is_large: bool) -> None:
-    """Set how a scene is drawn: always alike, whatever the user's own settings are."""
+    """Set the display of a scene, independent of the user's settings."""
     render = scene.render
     render.engine = "BLENDER_WORKBENCH"
     render.resolution_x = render.resolution_y = size

@@ -1,7 +1,7 @@
-"""What Meshferry remembers about data blocks, as registered properties an artist can see and edit.
+"""Registered properties of data blocks in which imported data is stored, visible to the user.
 
-Found as ``.meshferry`` on objects, collections, actions, materials and meshes. The groups have
-neither methods nor update callbacks: Blender 4.2 and 4.3 crash at exit with those.
+Available as ``.meshferry`` of objects, collections, actions, materials and meshes. The groups have neither methods nor
+update callbacks: with those, Blender 4.2 and 4.3 crash at exit.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from .translation_context import add_context
 
 
 class MeshferryFile(bpy.types.PropertyGroup):
-    """The file that a data block last went to or came from."""
+    """The file that a data block was last imported from or exported to."""
 
     path: StringProperty(name="File", description="The file that it last went to or came from")
     format: StringProperty(name="Format", description="Format of the file")
@@ -48,7 +48,7 @@ class MeshferryKnownFile(bpy.types.PropertyGroup):
 
 
 class MeshferryBone(bpy.types.PropertyGroup):
-    """What a bone is in its file: a joint, whose transform may have a scale that Blender's bones lack."""
+    """The joint of a bone in its file, whose transform may have a scale, unlike Blender's bones."""
 
     source_name: StringProperty(
         name="Name in File",
@@ -168,7 +168,7 @@ class MeshferrySkinJoint(bpy.types.PropertyGroup):
 
 
 class MeshferrySkin(bpy.types.PropertyGroup):
-    """How the file binds a mesh to an armature; exported as it is with Keep as Imported."""
+    """The binding of a mesh to an armature in the file; exported unchanged with Keep as Imported."""
 
     joints: CollectionProperty(type=MeshferrySkinJoint, name="Joints", description="Joints in the order of the file")
     bind_shape: FloatVectorProperty(
@@ -200,7 +200,7 @@ class MeshferryImportChoice(bpy.types.PropertyGroup):
 
 
 class MeshferryObject(bpy.types.PropertyGroup):
-    """What an object was in its file, and will be in the next."""
+    """Properties of an object in its file, which are used by the export."""
 
     file: PointerProperty(type=MeshferryFile, name="File", description="The file that the object last went to")
     is_root: BoolProperty(
@@ -317,7 +317,7 @@ class MeshferryObject(bpy.types.PropertyGroup):
 
 
 class MeshferryMaterial(bpy.types.PropertyGroup):
-    """What a material is called in its file."""
+    """The name of a material in its file."""
 
     source_name: StringProperty(
         name="Name in File",
@@ -400,7 +400,7 @@ class MeshferryCollection(bpy.types.PropertyGroup):
 
 
 class MeshferryCustomLayer(bpy.types.PropertyGroup):
-    """A layer of a mesh that Blender has no place of its own for; kept as an attribute."""
+    """A layer of a mesh that Blender has no equivalent for, stored as an attribute."""
 
     name: StringProperty(name="Name in File", description="Name that the layer has in the file")
     dtype: StringProperty(
@@ -417,7 +417,7 @@ class MeshferryCustomLayer(bpy.types.PropertyGroup):
 
 
 class MeshferryMesh(bpy.types.PropertyGroup):
-    """What a mesh keeps of its file beside what Blender has a place for."""
+    """Data of a mesh in its file that Blender has no equivalent for."""
 
     custom_layers: CollectionProperty(
         type=MeshferryCustomLayer,
@@ -458,7 +458,7 @@ class StoredField:
     flag: str = ""
     """Name of the boolean property that is true if there is a value. Empty if a property that is set has a value."""
     none: object = None
-    """Value of the property that means None."""
+    """Value of the property that represents None."""
 
 
 FIELDS: Mapping[type, Mapping[str, StoredField]] = {
@@ -548,7 +548,7 @@ OWNERS = (
 
 
 def register():
-    """Register the groups and hang them on the data blocks as ``.meshferry``."""
+    """Register the groups and add them to the data blocks as ``.meshferry``."""
     for cls in CLASSES:
         add_context(cls)
         bpy.utils.register_class(cls)

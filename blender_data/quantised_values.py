@@ -1,7 +1,7 @@
-"""Numbers that a file rounded directions to <-> attributes of the mesh: what nobody touched is written as it was.
+"""Quantised directions of a file <-> attributes of the mesh, so that unchanged values are written exactly.
 
-Directions of a few bits an axis are not of unit length, and those in Blender are: they do not give the numbers back.
-Whether an attribute still means what the mesh shows, the writer of the file finds out.
+Directions with a few bits for each axis are not of unit length, but Blender's normals are, so the stored integers
+cannot be computed from them. The writer of the format checks whether an attribute still matches the mesh.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def colors_of(data: bpy.types.Mesh, color: bpy.types.Attribute) -> FloatArray | 
 def with_stored(
     layer: Layer | None, kind: str, data: bpy.types.Mesh, corner_point: IntArray, loops: IntArray | None
 ) -> Layer | None:
-    """Return a layer with the numbers that the mesh keeps for it; without, where it keeps none.
+    """Return a layer with its stored quantised values, if the mesh has them.
 
     Parameters
     ----------
     kind:
         One of ``ATTRIBUTES``.
     corner_point, loops:
-        (C,) the point and the loop of each corner of the triangles; no loops: the corners are the loops.
+        (C,) the point and the loop of each corner of the triangles; None for loops if they equal the corners.
     """
     attribute = data.attributes.get(ATTRIBUTES[kind])
     if layer is None or attribute is None or attribute.data_type != "INT" or not len(layer.values):

@@ -9,16 +9,17 @@ import bpy
 _STAYING = frozenset({"scenes", "screens", "window_managers", "workspaces"})
 """Kinds of data blocks that an empty file has, and no import makes."""
 _OTHERWISE = frozenset({"all_ids", "libraries", "shape_keys"})
-"""Lists of all kinds; what is linked from other files, which ends it; what goes with the mesh that it belongs to."""
+"""Collections of ``bpy.data`` that need other treatment: all data, linked libraries, and shape keys."""
 _PLAIN = frozenset({"BOOLEAN", "INT", "FLOAT", "STRING", "ENUM"})
 """Types of properties that are compared and restored."""
 
 
 class EmptyFile:
-    """An open file without objects, as it was when this was made, for imports to work in one after the other.
+    """An open file without objects in its original state, reused for one import after the other.
 
-    Removes all data blocks but the scene, and restores the values of the scene, its render and its unit settings. Other
-    changes stay: use it after imports (:func:`.importing.importer.import_scene`) and after Blender's exporters.
+    It removes all data blocks except the scene, and restores the values of the scene, its render and unit settings.
+    Other changes remain, so use it only after imports (:func:`.importing.importer.import_scene`) and Blender's
+    exporters.
     """
 
     def __init__(self, context: bpy.types.Context) -> None:
@@ -29,7 +30,7 @@ class EmptyFile:
         self._staying = self._count_staying()
 
     def restore(self, context: bpy.types.Context) -> bool:
-        """Remove what was imported; return False, with everything as it is, where the file is not what it was."""
+        """Remove everything that was imported. Return False, without changes, if the file is in an unexpected state."""
         if len(bpy.data.libraries) or self._count_staying() != self._staying:
             return False
         bpy.data.batch_remove([block for kind in self._kinds for block in getattr(bpy.data, kind)])

@@ -1,8 +1,8 @@
-"""Long work in steps: generators that report progress and can be stopped between two steps.
+"""Long operations in steps: generators that report progress and can be stopped between two steps.
 
 A function that works in steps is a generator. It yields a :class:`Step` before each part of the work and returns its
-result. Closing it (``GeneratorExit`` at a ``yield``) cancels the work: ``finally`` and ``except`` blocks restore what
-was changed. :func:`finish` runs it without stopping.
+result. Closing it (``GeneratorExit`` at a ``yield``) cancels the work: ``finally`` and ``except`` blocks restore the
+original state. :func:`finish` runs it without stopping.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Step:
-    """The part of the work that comes next."""
+    """The next part of the work."""
 
     label: str
     """The phase, such as "Reading meshes"."""
@@ -52,7 +52,7 @@ def without_bpy(label: str, function: Callable[P, T], *args: P.args, **kwargs: P
 
 
 def scaled(steps: Steps[T], start: float, end: float, subject: str = "") -> Steps[T]:
-    """Yield the steps of a part of the work as steps of the whole, between two fractions of it; return its result.
+    """Yield the steps of a part of the work, scaled to two fractions of the whole; return its result.
 
     ``subject`` is set on the steps that have none.
     """

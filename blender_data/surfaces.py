@@ -16,7 +16,7 @@ _UV_NAMES = ("UV0", "UV1")
 
 
 def uv_place(name: str, position: int) -> int:
-    """Return which UV map of the file a layer is: what its name says, else its position."""
+    """Return the index in the file of a UV layer: from its name, or else its position."""
     return _UV_NAMES.index(name) if name in _UV_NAMES else position
 
 
@@ -58,9 +58,9 @@ class WrittenSurface:
     name: str
     """Empty: the file gets the object's name."""
     entry: bpy.types.PropertyGroup | None
-    """Its settings in the object's list; None: the defaults."""
+    """Its settings in the object's list, or None for the defaults."""
     has_own_name: bool
-    """The name is that of the settings; otherwise it follows the material, or the object."""
+    """Whether the name is that of the settings; otherwise it is that of the material or the object."""
 
 
 def written(thing: bpy.types.Object) -> list[WrittenSurface]:
@@ -114,7 +114,7 @@ def _rank(order: int) -> float:
 
 
 def _written(entry: bpy.types.PropertyGroup | None, material: bpy.types.Material | None) -> WrittenSurface:
-    """Return what is written for a slot: settings name it as long as its material is the one they were made for."""
+    """Return the data written for a slot; settings determine the name as long as their material is unchanged."""
     if entry is not None:
         is_same = material is not None and entry.material == material and entry.given_name == material.name
         if material is None or (is_same and (entry.name or entry.order >= 0)):
@@ -130,8 +130,8 @@ def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[s
     uv_names:
         Names of the mesh's UV layers, in the order of ``Mesh.uvs``.
     key_names:
-        Names of the mesh's shape keys. A surface that came from a file lists those of them that it held; which
-        others move it, the caller knows.
+        Names of the mesh's shape keys. An imported surface lists those that it used; the caller adds others that move
+        it.
     """
     return [_surface(surface, uv_names, key_names) for surface in written(thing)]
 

@@ -1,7 +1,7 @@
-"""The context in which the texts of the add-on are translated.
+"""The translation context of the add-on's texts.
 
-In Blender's default context common words ("Scale", "Geometry") have translations of their own, which would make a
-dialog half translated.
+In Blender's default context common words ("Scale", "Geometry") already have translations, which would make a dialog
+half translated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def declared_properties(cls: type) -> list[dict[str, object]]:
 
 
 def add_context(cls: type) -> None:
-    """Let the names of a class and of its properties be translated in :data:`CONTEXT`. Call it before registration."""
+    """Use :data:`CONTEXT` for the names of a class and its properties. Call it before registration."""
     if issubclass(cls, bpy.types.Operator | bpy.types.Panel | bpy.types.Menu):
         cls.bl_translation_context = CONTEXT
     for keywords in declared_properties(cls):

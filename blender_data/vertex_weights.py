@@ -1,8 +1,8 @@
-"""Joint weights of meshes <-> Blender's deform vertices, a few C calls a vertex.
+"""Joint weights of meshes <-> Blender's deform vertices, with a few C calls for each vertex.
 
-Blender has no bulk access to vertex groups. A deform layer of bmesh comes closest: its vertices
-are written with C loops over lists (2 million weights in 0.25 s) and read with two calls a vertex
-(0.4 s, twice as fast as walking ``vertex.groups``).
+Blender has no bulk access to vertex groups. A deform layer of bmesh comes closest: its vertices are written with C
+loops over lists (2 million weights in 0.25 s) and read with two calls for each vertex (0.4 s, twice as fast as
+iterating over ``vertex.groups``).
 """
 
 from __future__ import annotations
@@ -107,21 +107,21 @@ def _read_layer(made: bmesh.types.BMesh, layer: bmesh.types.BMLayerItem) -> tupl
 def strongest(
     counts: IntArray, groups: IntArray, weights: FloatArray, joint_of_group: IntArray, most: int
 ) -> tuple[IntArray, FloatArray, int]:
-    """Arrange weights as ``most`` slots a vertex, in the order in which Blender has them.
+    """Arrange weights as ``most`` entries for each vertex, in Blender's order.
 
     Parameters
     ----------
     counts, groups, weights:
-        As :func:`read` returns them.
+        As returned by :func:`read`.
     joint_of_group:
-        (G,) int32: the joint that each group is, -1 for a group that is none.
+        (G,) int32: the joint of each group, or -1.
 
     Returns
     -------
     joint_indices, joint_weights:
-        (P, most) int32 and float32; unused slots are 0.
+        (P, most) int32 and float32; unused entries are 0.
     cut:
-        Number of vertices that had more weights. Their strongest are kept and add up to what all did.
+        Number of vertices with more weights. Their strongest ones are kept and scaled to the original sum.
     """
     vertex = np.repeat(np.arange(len(counts)), counts)
     known = (groups >= 0) & (groups < len(joint_of_group)) & (weights > 0)

@@ -34,7 +34,7 @@ Convert everything below folders, or everything that a list names, over all core
   batch region.oar --to glb -o region             every mesh in an OpenSim archive
   batch --list changed.txt --to timbermesh -o out what a list names; - is the standard input
   batch sdk --to blend -o out --match 'props/**' --newer 7d
-                                                  what lies in a folder and changed this week
+                                                  files of a folder that changed this week
   batch --options nightly.toml                    with the options in a file
 
 The folder tree is kept. The same command again does only what is new, changed or failed, also after Ctrl+C, a kill or

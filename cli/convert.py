@@ -63,7 +63,7 @@ def arguments(argv: list[str]) -> list[str]:
 
 
 def _package_name() -> str:
-    """Return the name under which the package can be imported, after loading it where nobody has."""
+    """Return the name under which the package can be imported; load it first if necessary."""
     extension = _extension_name()
     if extension:
         importlib.import_module(extension)

@@ -98,7 +98,7 @@ def leave(status: int) -> NoReturn:
         sys.exit(status)
     bpy = sys.modules["bpy"]
     temporary = Path(bpy.app.tempdir)
-    if temporary.name.startswith("blender_"):  # the session's own folder, not what it lies in
+    if temporary.name.startswith("blender_"):  # only the session's own folder, not its parent
         shutil.rmtree(temporary, ignore_errors=True)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # None if it was closed

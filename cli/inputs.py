@@ -29,7 +29,7 @@ class InputFile:
 
     path: Path
     relative: Path
-    """Where it lies below the folder that was given; its bare name where the file itself was given."""
+    """Path below the folder that was given, or the file name if the file itself was given."""
 
 
 def known_extensions() -> tuple[str, ...]:

@@ -190,5 +190,5 @@ def _number_parser(option: Option) -> Callable[[str], int | float]:
 
 
 def _absolute_path(text: str) -> str:
-    """Return a path that does not depend on the folder a .blend file lies in."""
+    """Return a path that does not depend on the folder of a .blend file."""
     return str(Path(text).expanduser().absolute()) if text else ""

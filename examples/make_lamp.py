@@ -182,7 +182,7 @@ def _rounded(values: Floats) -> npt.NDArray[np.float32]:
 
 
 def weighted(mesh: Mesh, rings: list[Ring] | None, joint: int) -> Mesh:
-    """Bind a part to one joint, or the rings of the neck to the two joints that each lies between."""
+    """Bind a part to one joint, or the rings of the neck to the two joints next to each ring."""
     count = len(mesh.points)
     indices = np.zeros((count, 4), np.int32)
     weights = np.zeros((count, 4), np.float32)

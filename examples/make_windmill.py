@@ -120,7 +120,7 @@ class Builder:
         grain: Vector | None = None,
         shade: tuple[float, ...] | None = None,
     ) -> None:
-        """Add a polygon; its grain runs along its first edge unless told otherwise."""
+        """Add a polygon; by default its grain is parallel to its first edge."""
         corners = np.rint(np.asarray(points, np.float64) * 4096) / 4096
         direction = np.asarray(grain, np.float64) if grain else corners[1] - corners[0]
         light = np.asarray(shade or [1.0] * len(corners))
@@ -171,7 +171,7 @@ def octagon(apothem: float, z: float, centre: tuple[float, float] = CENTRE) -> l
 
 
 def side_of(low: list[Vector], high: list[Vector], k: int) -> list[Vector]:
-    """Return the quad between edge ``k`` of two octagons, seen from outside when ``high`` lies above."""
+    """Return the quad between edge ``k`` of two octagons, facing outward if ``high`` is above."""
     following = (k + 1) % 8
     return [low[k], low[following], high[following], high[k]]
 
@@ -190,7 +190,7 @@ def ring(
 
 
 UNDER_EAVES = (1.0, 0.80)
-"""Light on a board or a shingle, whose upper edge lies under the next one."""
+"""Light on a board or a shingle whose upper edge is under the next one."""
 LIP = (0.55, 0.55)
 
 

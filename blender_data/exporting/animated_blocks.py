@@ -1,4 +1,4 @@
-"""What an object's looks depend on, and which of it changes with time."""
+"""The data blocks that an object's appearance depends on, and those of them that are animated."""
 
 from __future__ import annotations
 

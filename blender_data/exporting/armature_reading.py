@@ -1,9 +1,9 @@
-"""Armatures -> skeletons: joints as their file had them where nobody changed the bone, else as the bone lies now.
+"""Armatures -> skeletons: imported joints of unchanged bones, and joints computed from the other bones.
 
-A joint of a file may have a scale, and a bone may point where an artist wants it; Blender's rest matrices have
-neither. So each imported bone remembers its joint's bind transform and the rest matrix that Blender made of it.
-While the rest matrix is the same, the joint goes back to the bit; a bone that was moved takes its joint along:
-W_new = N_new N_old^-1 W_old, with W the joint's world matrix and N Blender's rest matrix.
+A joint of a file may have a scale, and a bone may point in any direction; Blender's rest matrices have neither. So each
+imported bone stores its joint's bind transform and the rest matrix that Blender made of it. While the rest matrix is
+unchanged, the joint is exported exactly; the joint of a moved bone moves along: W_new = N_new N_old^-1 W_old, with W
+the joint's world matrix and N Blender's rest matrix.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..properties import stored_fields
 Matrix4 = npt.NDArray[np.float64]
 
 _SHEAR = 1e-4
-"""Cosine between the axes of a joint above which what decomposing it drops is worth a word."""
+"""Cosine between the axes of a joint above which the dropped shear is reported."""
 
 _HELD = 1e-5
 """Largest difference, relative to its size, between a matrix (of single precision) and a multiple of a rotation."""
 
 
 _DRIFT = 1e-4
-"""Difference of axes that Blender makes by itself, of the shortest bones of a rig, when one above them is edited."""
+"""Difference of axes, of the shortest bones of a rig, that Blender causes when a bone above them is edited."""
 
 _DRIFT_OF_PLACE = 1e-6
 """The same of places, relative to the largest coordinate of the rig."""
@@ -48,7 +48,7 @@ class ReadSkeleton:
     rest: Matrix4
     """(J, 4, 4) Blender's rest matrices, in the space of the armature object."""
     parents: list[int]
-    """Index of each joint's parent, -1: none."""
+    """Index of each joint's parent, or -1."""
 
     @property
     def joint_of(self) -> dict[str, int]:
@@ -116,7 +116,7 @@ def _likeness(bone: bpy.types.Bone) -> tuple[bool, int]:
 
 
 class _Binds:
-    """The bind transforms of an armature's joints: kept ones where they still hold, others from its bones."""
+    """The bind transforms of an armature's joints: stored ones that are still valid, others from the bones."""
 
     def __init__(self, bones: list[bpy.types.Bone], parents: list[int], rest: Matrix4) -> None:
         self.bones = bones
@@ -133,16 +133,16 @@ class _Binds:
         self.world = self._worlds()
 
     def _has_same_parent(self, number: int) -> bool:
-        """Return whether an imported bone still hangs on the bone that it did, by whatever name that goes now."""
+        """Return whether an imported bone still has the same parent, even if that was renamed."""
         kept, parent = self.bones[number].meshferry, self.parents[number]
         if parent < 0:
             return bool(kept.parent_order < 0)
         return self.kept[parent] and bool(self.bones[parent].meshferry.order == kept.parent_order)
 
     def _old_worlds(self) -> list[Matrix4 | None]:
-        """Return the world matrices that joints had on import; None for bones that are new.
+        """Return the world matrices of joints at the time of import; None for new bones.
 
-        Where the chain above a joint is broken, the matrix that was kept stands in for it, in single precision.
+        If the chain above a joint was changed, the stored matrix is used, in single precision.
         """
         kept_world = _kept_matrices(self.bones, "bind_matrix")
         worlds: list[Matrix4 | None] = [None] * len(self.bones)
@@ -160,7 +160,7 @@ class _Binds:
         return worlds
 
     def _worlds(self) -> Matrix4:
-        """Return the world matrices of joints as their bones lie now."""
+        """Return the current world matrices of joints, computed from their bones."""
         worlds = self.rest.copy()
         for number in self.order:
             old = self.old_world[number]
@@ -177,7 +177,7 @@ class _Binds:
         return worlds
 
     def exact(self, number: int) -> bool:
-        """Return whether a joint's kept transform holds: neither its bone nor the one that it hangs on was moved."""
+        """Return whether a joint's stored transform is valid: neither its bone nor the parent was moved."""
         parent = self.parents[number]
         return self.unmoved[number] and self.same_parent[number] and (parent < 0 or self.unmoved[parent])
 
@@ -211,7 +211,7 @@ def _rounded(values: npt.NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _lie_still(rest: Matrix4, kept: Matrix4) -> npt.NDArray[np.bool_]:
-    """Tell which bones lie as they did, (J,). An edit of one bone lets all that hang on it drift a little."""
+    """Return which bones were not moved, (J,). An edit of one bone changes all bones below it slightly."""
     apart = np.abs(rest - kept)
     extent = np.abs(kept[:, :3, 3]).max(initial=0.0)
     turned: npt.NDArray[np.bool_] = apart[:, :3, :3].reshape(-1, 9).max(axis=1, initial=0.0) > _DRIFT
@@ -219,7 +219,7 @@ def _lie_still(rest: Matrix4, kept: Matrix4) -> npt.NDArray[np.bool_]:
 
 
 def _kept_matrices(bones: list[bpy.types.Bone], name: str) -> Matrix4:
-    """Return the matrices that bones keep as a property, (J, 4, 4) float64; zeros for bones that keep none."""
+    """Return the matrices stored as properties of bones, (J, 4, 4) float64; zeros for bones without one."""
     kept = [np.asarray(getattr(bone.meshferry, name), np.float64).reshape(4, 4) for bone in bones]
     return np.array(kept, np.float64).reshape(-1, 4, 4)
 
@@ -245,10 +245,10 @@ def _local_matrices(joints: list[Joint]) -> Matrix4:
 
 @dataclass(frozen=True)
 class SkeletonSpace:
-    """How joints lie in their file: moved as a whole, ``matrix`` (4, 4) relative to the armature object.
+    """The space of a file's joints: ``matrix`` (4, 4), relative to the armature object.
 
-    A scale that is equal in all directions goes into the places of the joints, so that they stay without scale
-    of their own; with any other the root joints take it.
+    A uniform scale is applied to the positions of the joints, so that they have no scale; a non-uniform one is applied
+    to the root joints.
     """
 
     matrix: Matrix4
@@ -269,7 +269,7 @@ class SkeletonSpace:
         return 1.0, before
 
     def moved(self, read: ReadSkeleton, notice: Callable[[str], None] = lambda _text: None) -> Skeleton:
-        """Return the skeleton as it lies in the file."""
+        """Return the skeleton in the space of the file."""
         if self.is_identity:
             return read.skeleton
         size, before = self.parts()

@@ -1,4 +1,4 @@
-"""What moves or deforms exported objects and goes into a file as it stands now, because no such file holds more."""
+"""Warnings about animation and deformation that is exported in its current state, since the format cannot hold it."""
 
 from __future__ import annotations
 

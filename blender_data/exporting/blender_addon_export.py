@@ -1,6 +1,6 @@
-"""The open file made ready for exporters of Blender's own: what they are to see, and what they cannot do themselves.
+"""Preparation of the open file for Blender's own exporters: selection, and fixes for what they cannot export.
 
-All of it changes the open file, so it is for files that nobody is going to save.
+It changes the open file, so it is only for files that are not saved afterwards.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def _show(layer: bpy.types.LayerCollection) -> None:
 
 
 def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[str]:
-    """Give objects the mesh that their modifiers make, but keep armatures working; return what there is to tell.
+    """Apply the modifiers of objects except armatures; return the warnings.
 
-    Objects with shape keys keep their modifiers unapplied: the keys have no place in what modifiers make.
+    Objects with shape keys keep their modifiers, since shape keys do not fit the modified mesh.
     """
     notices: list[str] = []
     waiting: list[bpy.types.Object] = []
@@ -164,10 +164,10 @@ def sharp_objects(context: bpy.types.Context, objects: Iterable[bpy.types.Object
 
 
 def name_data_after_objects(objects: Sequence[bpy.types.Object]) -> None:
-    """Give each object data of its own, under its name.
+    """Give each object its own data with the object's name.
 
-    Where a file has a place and a thing for one object of Blender, importers make one of them that has the name of the
-    thing.
+    If a file has a transform and a mesh for one object of Blender, importers create one object with the name of the
+    mesh.
     """
     owners = [thing for thing in objects if thing.type in _HOMES and thing.data is not None]
     for number, thing in enumerate(owners):
@@ -197,11 +197,11 @@ def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
 
 @contextlib.contextmanager
 def own_image_files(folder: Path, owner: str) -> Iterator[None]:
-    """Give the images of the open file meanwhile files in a folder and names that begin with their owner's.
+    """Temporarily store the images of the open file in a folder, with names that start with their owner's.
 
-    Exporters that put images beside what they write call them after these. Another file in the same folder may bring
-    along a different image of the same name: ``crate.wood.png`` and ``lamp.wood.png`` are both kept. What follows the
-    owner's name has no dots, so no two owners of different names give the same one.
+    Exporters that write images beside the file name them after these. Another file in the folder may have a different
+    image of the same name: ``crate.wood.png`` and ``lamp.wood.png`` are both kept. The part after the owner's name has
+    no dots, so owners of different names never share a file name.
     """
     kept = []
     for number, image in enumerate(list(bpy.data.images)):
@@ -236,7 +236,7 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
 
 
 def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:
-    """Set the scene's range to what the objects' actions play; return these actions, each once."""
+    """Set the scene's range to that of the objects' actions; return these actions without duplicates."""
     blocks = [
         block for thing in objects for block in (thing, getattr(thing.data, "shape_keys", None)) if block is not None
     ]
@@ -251,14 +251,14 @@ def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -
 
 
 def playing_clips(objects: Iterable[bpy.types.Object]) -> set[str]:
-    """Return the names of the clips that objects and their shape keys play as the file stands."""
+    """Return the names of the clips that objects and their shape keys currently play."""
     blocks = [block for thing in objects for block in (thing, getattr(thing.data, "shape_keys", None))]
     actions = [block.animation_data.action for block in blocks if block is not None and block.animation_data]
     return {action.meshferry.clip_name or action.name for action in actions if action is not None}
 
 
 def name_clips(objects: Iterable[bpy.types.Object]) -> None:
-    """Put what objects play on muted tracks named after its clip, too: exporters tell by those what plays together."""
+    """Add the actions of objects to muted tracks named after their clips, by which exporters group them."""
     for thing in objects:
         for block in (thing, getattr(thing.data, "shape_keys", None)):
             data = block.animation_data if block is not None else None

@@ -1,4 +1,4 @@
-"""Plays clips in Blender and samples what moves: nodes as transforms, deforming meshes as points."""
+"""Play clips in Blender and sample them: nodes as transforms, deforming meshes as points."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .node_plan import PlannedNode
 FloatArray = npt.NDArray[np.float32]
 
 _MOVED = 1e-6
-"""Movement, relative to the size of what moves, below which it stands still (rounding of single precision)."""
+"""Movement, relative to the size of the object, below which it counts as constant (rounding of single precision)."""
 
 
 class ClipSampler:
@@ -47,7 +47,7 @@ class ClipSampler:
             self.notices.append(text)
 
     def sample(self, source: ClipSource, node_meshes: Mapping[int, NodeMesh]) -> Steps[Clip | None]:
-        """Run through a clip that plays and return it, or None where nothing moves in it."""
+        """Play and sample a clip; return None if nothing moves."""
         kind = self.options.animation_kind
         deforming = {index: found for index, found in node_meshes.items() if found.moving_parts and kind != "NODE"}
         poses: list[list[transforms.Transform]] = []
@@ -82,7 +82,7 @@ class ClipSampler:
         return clip
 
     def _watch_instances(self) -> None:
-        """Say which instances move within their node: they are exported as they rest."""
+        """Warn about instances that move within their node, since they are exported at rest."""
         now = self.meshes.instance_places(self.nodes)
         for owner, rest in self.meshes.rest_places.items():
             places = now.get(owner, [])
@@ -93,7 +93,7 @@ class ClipSampler:
                 )
 
     def _pose(self, index: int) -> transforms.Transform:
-        """Return a node's local transform as it stands now."""
+        """Return a node's current local transform."""
         node = self.nodes[index]
         if node.thing is None:
             return transforms.IDENTITY
@@ -102,7 +102,7 @@ class ClipSampler:
         return transforms.local(node.thing.evaluated_get(depsgraph), above.evaluated_get(depsgraph) if above else None)
 
     def _shape(self, index: int, found: NodeMesh) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return points, normals and tangents (K, 3) of a node's moving parts as they stand now."""
+        """Return the current points, normals and tangents (K, 3) of a node's moving parts."""
         node = self.nodes[index]
         points, normals, tangents = [], [], []
         for part in found.moving_parts:
@@ -144,7 +144,7 @@ class ClipSampler:
                 "the nearest without shear was exported"
             )
         size = max(1.0, float(np.abs(track.translation).max()))
-        # A pose that is held all the time counts where it is not that of the rest.
+        # A constant pose is exported if it differs from the rest pose.
         rest = self.rests[index]
         ranges = (
             np.vstack([track.translation, rest.translation]),
@@ -156,7 +156,7 @@ class ClipSampler:
 
 
 def drop_repeated_pose(clip: Clip, mode: str, *, is_cyclic: bool) -> None:
-    """Leave out the last frame of a loop where it repeats the first; ``mode`` is that of the option."""
+    """Remove the last frame of a loop if it repeats the first; ``mode`` is the value of the option."""
     if clip.frame_count < 2 or mode == "KEEP" or (mode == "AUTO" and not is_cyclic) or not _closes(clip):
         return
     clip.frame_count -= 1
@@ -173,8 +173,8 @@ def drop_repeated_pose(clip: Clip, mode: str, *, is_cyclic: bool) -> None:
 
 
 def set_frame(scene: bpy.types.Scene, frame: float) -> None:
-    """Set a frame of the scene that may lie between two whole ones."""
-    # Keys are stored in single precision: what is all but whole is meant to be.
+    """Set the current frame of the scene, which need not be a whole number."""
+    # Keys are stored in single precision, so round frames that are nearly whole numbers.
     nearest = round(frame)
     if abs(frame - nearest) < 1e-4:
         scene.frame_set(nearest)

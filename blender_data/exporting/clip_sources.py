@@ -1,4 +1,4 @@
-"""Which clips an export has: what plays in each, over which frames, at which rate."""
+"""The clips of an export: their actions, frame ranges and rates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .animated_blocks import Dependencies
 from .export_options import ExportOptions
 
 DEFAULT_CLIP = "Default"
-"""Name of the clip of a scene whose actions say nothing better."""
+"""Name of a scene's clip if its actions do not provide one."""
 
 
 @dataclass
@@ -31,16 +31,16 @@ class ClipSource:
     fps: float
     is_cyclic: bool = False
     from_file: bool = False
-    """Whether its actions came from a file, so that what they key counts as moving even where it stands still."""
+    """Whether its actions were imported, so that keyed channels are exported even if they are constant."""
     actions: dict[bpy.types.ID, tuple[bpy.types.Action, Any]] | None = None
-    """For each data block the action and slot to play; None: whatever plays now."""
+    """The action and slot to play for each data block; None for the current actions."""
     strips: set[str] = field(default_factory=set)
     """Names of the NLA strips to play alone."""
     root_motion: bool = False
     has_own_rate: bool = False
     """Whether the frame rate came from a file."""
     is_empty: bool = False
-    """Whether it came from a file without a single frame."""
+    """Whether it was imported from a file without frames."""
 
     def frame_count(self, scene_fps: float) -> int:
         """Return the number of samples, both ends included."""
@@ -51,7 +51,7 @@ class ClipSource:
     def frames(self, scene_fps: float) -> npt.NDArray[np.float64]:
         """Return the frames of the scene that are the clip's, (F,)."""
         frames = self.start + np.arange(self.frame_count(scene_fps)) * (scene_fps / self.fps)
-        # Keys are stored in single precision: what is all but whole is meant to be.
+        # Keys are stored in single precision, so round frames that are nearly whole numbers.
         nearest = np.rint(frames)
         return np.where(np.abs(frames - nearest) < 1e-4, nearest, frames)
 
@@ -116,7 +116,7 @@ def find_clips(
 
 
 def _refuse_tweaking(found: Dependencies) -> None:
-    """Refuse to play other clips while a strip is edited: Blender lets nobody change the action then."""
+    """Raise an error while a strip is in tweak mode, since Blender does not allow changing the action then."""
     tweaked = next((block for block in found.animated if block.animation_data.use_tweak_mode), None)
     if tweaked is not None:
         raise ExportError(
@@ -140,7 +140,7 @@ def _playing(found: Dependencies) -> list[bpy.types.Action]:
 
 
 def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool, for_joints: bool) -> ClipSource:
-    """Make one clip of what plays now."""
+    """Return one clip of the current animation."""
     actions = _playing(found)
     clip = _clip_of(actions, scene)
     one_name = len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file
@@ -224,7 +224,7 @@ def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Actio
 
 
 def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
-    """Return the actions of a data block with their slots: the active one, those in its NLA, and those that fit it."""
+    """Return the actions of a data block with their slots: the active one, those in the NLA, and matching ones."""
     data = block.animation_data
     actions: dict[bpy.types.Action, Any] = {}
     if data.action is not None:

@@ -78,7 +78,7 @@ def duplicate_ranks(mesh: bpy.types.Mesh) -> IntArray:
 
 
 def _separate(mesh: bpy.types.Mesh, ranks: IntArray) -> None:
-    """Give the faces of each rank above 0 vertices that those of other ranks do not use; normals stay as they are."""
+    """Give the faces of each rank above 0 separate vertices; normals are not changed."""
     before = _corner_normals(mesh)
     mesh.attributes.new(_FACE_INDEX, "INT", "FACE").data.foreach_set("value", np.arange(len(ranks), dtype=np.int32))
     editable = bmesh.new()

@@ -1,4 +1,4 @@
-"""Options of every export, whatever the format."""
+"""Options of all exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an export is asked for."""
+"""The request for an export."""
 
 from __future__ import annotations
 

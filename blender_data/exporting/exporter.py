@@ -27,17 +27,18 @@ __all__ = ["ExportOptions", "ExportRequest", "Source", "export_scene", "export_s
 
 
 def export_scene(request: ExportRequest) -> Scene:
-    """Read what Blender shows as a scene.
+    """Read objects from Blender as a scene.
 
     Returns
     -------
     Scene
-        With what to tell the user in ``warnings``.
+        The scene, with texts for the user in ``warnings``.
 
     Raises
     ------
     ExportError
-        Nothing to export, an object of zero scale, and the like; named, with the way out.
+        There is nothing to export, an object has zero scale, or a similar problem; the message names the object and
+        says what to do.
     """
     return finish(export_steps(request))
 
@@ -46,7 +47,7 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
     """Do the same as :func:`export_scene` in steps; between two of them the user's scene may be posed otherwise."""
     context = request.context
     if context.mode not in {"OBJECT", "POSE"}:
-        # What is being edited, in as many objects as it may be, reaches their data only when it is asked for.
+        # Edits in edit mode are written to the object data only on request.
         for thing in {context.object, *context.objects_in_mode} - {None}:
             thing.update_from_editmode()
     export: type[_Export | ModelExport | PlacedExport] = ModelExport
@@ -75,7 +76,7 @@ class _Export(SceneExport):
             self.say_dropped_empties()
 
     def say_dropped_empties(self) -> None:
-        """Name the empties that merging leaves nothing of: no node of their own, no children, no instances."""
+        """Warn about empties that merging drops: without own node, children or instances."""
         kept = {node.thing for node in self.nodes} | {thing.parent for thing in self.objects}
         dropped = [
             thing.name
@@ -108,7 +109,7 @@ class _Export(SceneExport):
         self.warn(Finding(Severity.WARNING, listed(unmarked), text, fix=Fix.MARK_NODE, names=tuple(unmarked)))
 
     def merges(self) -> bool:
-        """Return whether objects are merged into # objects: not for what came from a file, unless told so."""
+        """Return whether objects are merged into # objects; by default not for imported collections."""
         choice = self.options.merging
         collection = self.source.collection
         if choice == "AUTO" and collection is not None:
@@ -152,7 +153,7 @@ class _Export(SceneExport):
             sampler = ClipSampler(self.context, self.nodes, self.scene.nodes, meshes, self.options)
             rest = scene_state.animated_values(found.animated, played(clips))
             for number, source in enumerate(clips):
-                # What this clip does not move stands as at rest, not as the clip before it left it.
+                # Objects that this clip does not animate are at rest, not in the last pose of the previous clip.
                 source.play(found.animated)
                 for channel in rest:
                     channel.restore()

@@ -1,4 +1,4 @@
-"""Coarser levels of detail that nobody made: Blender's Decimate, in a scene of its own."""
+"""Generation of missing levels of detail with Blender's Decimate, in a temporary scene."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUP = "level_fixed"
 _FEWEST = 4
 """Triangles that Decimate asks for."""
 _FAR = 4.0
-"""Length of the slivers that hold material borders, in diagonals of the mesh: no collapse turns such over."""
+"""Length of the slivers that hold material borders, in diagonals of the mesh, so that no collapse can flip them."""
 _THIN = 1e-3
 """Their width, as a share of their length."""
 _Flags = npt.NDArray[np.bool_]
@@ -37,8 +37,8 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
         Triangles with any layers, in any space; it is not changed. UVs, normals and joint weights are interpolated,
         materials and surfaces kept; tangents, colours, custom layers and shape keys are left out.
     keep_borders:
-        Leave points of open edges where they are. Seams of UVs and normals are no open edges, even where the points
-        of the triangles on both sides only stand in the same place.
+        Do not move points of open edges. Seams of UVs and normals do not count as open edges, even if the triangles on
+        both sides have separate points at the same position.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     else:
         lost = used[:0] if made.triangle_count else np.array([-1])
     if len(lost):
-        # Nothing collapses whose end is fixed, so that a triangle of fixed points stays.
+        # Edges with a fixed end are not collapsed, so triangles of fixed points remain.
         for slot in lost.tolist():
             fixed[_largest(source, slot)] = True
         made = _decimated(source, wanted, fixed)
@@ -82,12 +82,13 @@ def has_open_borders(mesh: Mesh) -> bool:
 
 
 def _in_box(made: Mesh, source: Mesh, kept: FloatArray) -> FloatArray:
-    """Return the points of a level such that it fills the box of its source: one is moved to each side of that.
+    """Return the points of a level, moved so that it fills the box of its source.
 
-    Programs that fit each file to a box of its own would else stretch the level. Points of the places ``kept`` stay.
+    Otherwise programs that fit each file to its own box would stretch the level. Points at the positions ``kept`` are
+    not moved.
     """
     low, high = (side(source.points[source.corner_point], axis=0) for side in (np.min, np.max))
-    points = np.clip(made.points, low, high)  # Decimate puts points a little outside of what it thins
+    points = np.clip(made.points, low, high)  # Decimate moves points slightly outside of the mesh
     used = np.zeros(len(points), bool)
     used[made.corner_point] = True
     place = weld_map([np.concatenate([kept, made.points])])[0]
@@ -110,7 +111,7 @@ def _largest(mesh: Mesh, slot: int) -> IntArray:
 
 
 def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
-    """Collapse edges of a sewn mesh, none of them at a fixed point, until ``wanted`` triangles are left."""
+    """Collapse edges of a sewn mesh, except at fixed points, until ``wanted`` triangles are left."""
     joints = int(source.joint_indices.max()) + 1 if source.joint_indices is not None and len(source.points) else 0
     held = _with_held_borders(source, fixed)
     added = held.triangle_count - source.triangle_count
@@ -132,13 +133,13 @@ def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
 
 
 def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
-    """Return a sewn mesh with slivers, in a slot after all others, that hold the borders between materials.
+    """Return a sewn mesh with slivers, in an additional slot, that hold the borders between materials.
 
-    Decimate minds how far points go from the planes of their triangles, and a hundred times as much how far those of
-    open edges go from these. It knows nothing of materials, and borders in an even surface would drift. So each
-    border gets open edges: from both ends of each of its edges a long, thin sliver goes off along it. The points
-    may wander along the border and the surface, but not across it. The far ends of slivers are new points (they must
-    be fixed); points that are ``fixed`` need none.
+    Decimate limits the distance of points from the planes of their triangles, and a hundred times as strictly from open
+    edges. It ignores materials, so borders in a flat surface would drift. So each border gets open edges: from both
+    ends of each of its edges a long, thin sliver extends along it. Points can then move along the border and the
+    surface, but not across it. The far ends of the slivers are new points, which must be fixed; points that are
+    ``fixed`` need no sliver.
     """
     start, end, across = _material_borders(source)
     one, other = np.concatenate([start, end]), np.concatenate([end, start])
@@ -146,7 +147,7 @@ def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
     free = ~fixed[one]
     one, other, across = one[free], other[free], across[free]
     points = source.points.astype(np.float64)
-    # Where they lie matters little: numbers as large as the mesh keep what is small.
+    # Their exact location matters little, but coordinates of the size of the mesh preserve precision.
     long = _FAR * float(np.linalg.norm(np.ptp(points, axis=0)))
     with np.errstate(divide="ignore", invalid="ignore"):
         along = points[other] - points[one]
@@ -200,7 +201,7 @@ def _material_borders(mesh: Mesh) -> tuple[IntArray, IntArray, FloatArray]:
 
 @contextlib.contextmanager
 def _workshop() -> Iterator[tuple[bpy.types.Scene, bpy.types.Object]]:
-    """Give a scene with one object of an empty mesh, and take them away again whatever happens."""
+    """Yield a temporary scene with an object of an empty mesh, and remove them in any case."""
     made: list[bpy.types.ID] = []
     try:
         data = bpy.data.meshes.new("level")
@@ -216,9 +217,9 @@ def _workshop() -> Iterator[tuple[bpy.types.Scene, bpy.types.Object]]:
 
 
 def _fill(data: bpy.types.Mesh, mesh: Mesh, joints: int) -> None:
-    """Give a mesh data block the triangles, with what is to be interpolated in layers that Decimate interpolates.
+    """Fill a mesh data block with the triangles, and store values in layers that Decimate interpolates.
 
-    Of the layers of corners it blends those of UVs and float colours only, so normals travel as colours.
+    Of corner layers, it interpolates only UVs and float colours, so normals are stored as colours.
     """
     corners, triangles = len(mesh.corner_point), mesh.triangle_count
     data.vertices.add(len(mesh.points))
@@ -327,9 +328,9 @@ def _strongest(weights: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
 
 
 def _mended(normals: FloatArray, made: Mesh, *, faces_out: bool) -> FloatArray:
-    """Return unit normals (C, 3); those that collapsing turned to nothing are their triangle's.
+    """Return unit normals (C, 3), with those that collapsing made zero replaced by the normal of their triangle.
 
-    So are those that it turned to the back, where normals are on the side of their triangles (``faces_out``).
+    Inverted normals are replaced too, if normals face the front of their triangles (``faces_out``).
     """
     faces = unit(face_normals(made.points, made.corner_point))
     of_face = np.repeat(faces, 3, axis=0)

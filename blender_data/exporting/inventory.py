@@ -1,4 +1,4 @@
-"""What objects hold, as a scene without geometry: to say what a file will lose that others write."""
+"""The data of objects as a scene without geometry, for reporting what files of other writers lose."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _CREASES = ("crease_", "bevel_weight_")
 def inventory(
     context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, options: ExportOptions
 ) -> Scene:
-    """Return a scene with the numbers and names of what objects hold, and no values.
+    """Return a scene with the numbers and names of the objects' data, but without values.
 
-    Meshes have as many points and triangles as they show, all of them zero. Every action that belongs to the objects
-    is a clip, its tracks without frames.
+    Meshes have the visible numbers of points and triangles, all of them zero. Every action of the objects is a clip,
+    with tracks without frames.
 
     Parameters
     ----------
     options:
-        Of ``export_options``; those about clips count.
+        Values of ``export_options``; only those for clips are used.
     """
     scene = Scene(name)
     armatures = [thing for thing in objects if thing.type == "ARMATURE"]
@@ -130,7 +130,7 @@ def _layer(name: str) -> Layer:
 
 
 def _custom_names(data: bpy.types.Mesh) -> list[str]:
-    """Return the names of a mesh's layers that are neither UV maps nor colours nor what Blender itself keeps."""
+    """Return the names of a mesh's layers, except UV maps, colours and Blender's internal layers."""
     kept = list(data.meshferry.custom_layers)
     known = {*(layer.name for layer in data.uv_layers), *(layer.name for layer in data.color_attributes), *_BUILT_IN}
     others = [

@@ -1,9 +1,9 @@
-"""Poses of armatures -> tracks of joints: read from the keys where nothing else moves bones, else frame by frame.
+"""Poses of armatures -> tracks of joints, computed from the keys if nothing else moves the bones, otherwise sampled.
 
-A bone's transform relative to its rest is what its channels say: that can be computed from its f-curves, all frames
-at once. Constraints, drivers, NLA strips and bones that do not inherit all of their parents' transform need Blender
-to set each frame; there, the same transform is  N_j^-1 N_p P_p^-1 P_j  with P the matrices of the pose and N those
-of the rest. Either becomes the joint's local transform by ``joint_poses``.
+A bone's transform relative to its rest follows from its channels, so it can be computed from its f-curves, all frames
+at once. Constraints, drivers, NLA strips and bones that do not inherit the full transform of their parents require
+Blender to evaluate each frame; then the same transform is N_j^-1 N_p P_p^-1 P_j with P the matrices of the pose and N
+those of the rest. ``joint_poses`` converts both to the joint's local transform.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .object_selection import listed
 Array = npt.NDArray[np.float64]
 
 _STILL = 2e-6
-"""Difference to the bind transform, relative to its size, below which a joint stands still (single precision)."""
+"""Difference from the bind transform, relative to its size, below which a joint is constant (single precision)."""
 
 _CHUNK = 16
-"""Joints that are computed at a time: enough to spare calls, few enough to stay in the cache."""
+"""Number of joints computed at a time: few calls, but still within the processor's cache."""
 
 
 @dataclass
@@ -88,7 +88,7 @@ def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.type
 
 
 class JointSampler:
-    """Reads the clips of the armatures of one export; what it had to say is in ``notices``."""
+    """Read the clips of the armatures of one export; warnings are in ``notices``."""
 
     def __init__(self, context: bpy.types.Context, options: ExportOptions) -> None:
         self.context = context
@@ -130,7 +130,7 @@ class JointSampler:
             with scene_state.kept(self.context, blocks, played(sampled)), scene_state.posed(self.context, [rig.thing]):
                 rest = scene_state.animated_values(blocks, played(sampled))
                 for source in sampled:
-                    # What this clip does not move stands as before, not as the clip before it left it.
+                    # Channels that this clip does not animate keep their original value, not that of the previous clip.
                     source.play(blocks)
                     for channel in rest:
                         channel.restore()
@@ -140,7 +140,7 @@ class JointSampler:
         return [clips[place] for place in sorted(clips)]
 
     def _require_evaluated(self, rig: _Rig, sampled: list[ClipSource]) -> None:
-        """Refuse to sample what Blender does not evaluate: its bones would stand still."""
+        """Raise an error for an armature that Blender does not evaluate, since its bones would not move."""
         if not rig.thing.evaluated_get(self.context.evaluated_depsgraph_get()).is_evaluated:
             raise ExportError(
                 f"'{rig.thing.name}' is disabled in viewports or in an excluded collection, where constraints, drivers "
@@ -148,10 +148,10 @@ class JointSampler:
             )
 
     def _forgotten(self, rig: _Rig, sources: list[ClipSource]) -> set[tuple[str, str]]:
-        """Return the channels of bones that stand at rest in clips that do not key them.
+        """Return the channels of bones that are reset to rest in clips that do not key them.
 
-        Unkeyed channels keep their value, as in Blender; but where several actions are exported, one that another
-        of them keys stands as that left it when the user last looked.
+        Unkeyed channels keep their value, as in Blender. But if another exported action keys the channel, its value
+        would depend on the action that the user last played.
         """
         if self.options.clips not in {"ACTIONS", "NLA"}:
             return set()
@@ -213,7 +213,7 @@ class JointSampler:
             set_frame(self.context.scene, float(frame))
             depsgraph = self.context.evaluated_depsgraph_get()
             rig.thing.evaluated_get(depsgraph).pose.bones.foreach_get("matrix", flat)
-            # Blender's matrices lie in memory column by column.
+            # Blender stores matrices column by column.
             poses[place] = flat.reshape(-1, 4, 4)[order].transpose(0, 2, 1)
         return poses.astype(np.float64)
 
@@ -243,7 +243,7 @@ def _to_local(space: joint_poses.PoseSpace, joints: npt.NDArray[np.intp], basis:
 
 
 class _Tracks:
-    """The tracks of one clip that is being read, as they lie in the file."""
+    """The tracks of one clip, in the space of the file."""
 
     def __init__(self, rig: _Rig, frame_count: int) -> None:
         self.rig = rig
@@ -279,7 +279,7 @@ class _Tracks:
                 setattr(track, name, np.repeat(getattr(track, name), self.frame_count, axis=0))
 
     def _add_one(self, joint: int, translation: Array, rotation: Array, scale: Array) -> None:
-        """Add a joint's track; what never leaves the bind transform is that to the bit."""
+        """Add a joint's track; if it never leaves the bind transform, use exactly that."""
         bind = self.bind[joint]
         place, turn, extent = (np.asarray(value, np.float64) for value in (bind.translation, bind.rotation, bind.scale))
         turn = turn / (np.linalg.norm(turn) or 1.0)
@@ -302,7 +302,7 @@ class _Tracks:
         )
 
     def made(self, wanted: npt.NDArray[np.bool_]) -> list[TransformTrack]:
-        """Return the tracks of wanted joints, and of those that do not stand at bind."""
+        """Return the tracks of wanted joints, and of those that differ from the bind transform."""
         if not self.frame_count:
             return [
                 TransformTrack(joint, _none(3), _none(4), _none(3), self.rig.number)

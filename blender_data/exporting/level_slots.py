@@ -11,10 +11,10 @@ from ...io_formats.core.scene import Mesh, Surface
 
 
 def tidied(mesh: Mesh) -> Mesh:
-    """Return a finest mesh with the slots that are to be in its file.
+    """Return a finest mesh with the slots that its file will have.
 
-    Slots of one material become one, and those without triangles go, unless they came from a file: there the number
-    of a slot may mean something to who put a texture on it.
+    Slots of one material are merged and those without triangles removed, unless they were imported: there the index of
+    a slot may be in use, for example by textures in the target program.
     """
     if any(surface.order is not None for surface in mesh.surfaces) or len(mesh.materials) < 2:
         return mesh
@@ -27,11 +27,11 @@ def tidied(mesh: Mesh) -> Mesh:
 
 
 def aligned(mesh: Mesh, finest: Mesh, *, is_shape: bool = False) -> Mesh:
-    """Return a coarser level, or a physics shape, with the slots of the finest mesh.
+    """Return a coarser level or a physics shape with the slots of the finest mesh.
 
-    Slots go by the names of their materials, the second of a name to the second. What has no material goes to the
-    only slot of the finest. A material that the finest does not have gets a slot behind all others, so that the
-    checks can name it; physics shapes, of which nobody sees a material, go to the first slot with it.
+    Slots are matched by the names of their materials, repeated names in order. Triangles without a material go to the
+    only slot of the finest mesh. A material that the finest mesh lacks gets an additional slot at the end, so that the
+    checks can name it; in physics shapes, whose materials are not shown, its triangles go to the first slot.
     """
     if mesh.materials == finest.materials:
         return mesh

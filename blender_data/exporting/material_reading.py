@@ -1,4 +1,4 @@
-"""Materials -> colour, emission and the image on them, as far as a file can hold what their nodes make."""
+"""Read colour, emission and image of materials, as far as a file can hold the result of their nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .. import compat, names
 _WHITE = (1.0, 1.0, 1.0, 1.0)
 
 _COLOR_INPUTS = {"BSDF_PRINCIPLED": "Base Color", "BSDF_DIFFUSE": "Color", "EMISSION": "Color"}
-"""Kinds of shaders that are read, the most telling first, and where their colour goes in."""
+"""Shader types that are read, in order of preference, and their colour inputs."""
 
 _KINDS_OF_FILES = (
     (b"\x89PNG", ".png"),
@@ -72,9 +72,9 @@ def read_material(material: bpy.types.Material, notice: Callable[[str], None]) -
 def read_materials(
     wanted: Iterable[str], slots: Iterable[bpy.types.Material | None], notice: Callable[[str], None]
 ) -> list[Material]:
-    """Return what is known of materials, given their names in the file and the materials of the exported objects.
+    """Return the known properties of materials, given their names in the file and the objects' materials.
 
-    A modifier may bring materials that are in no slot; they are found by name.
+    A modifier can assign materials that are in no slot; these are found by name.
     """
     known: dict[str, bpy.types.Material] = {}
     for material in slots:
@@ -105,7 +105,7 @@ def _shader(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
 
 
 def _upstream(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Node]:
-    """Yield the nodes that a socket's value comes from, nearest first, those within groups, too."""
+    """Yield the nodes that a socket's value depends on, nearest first, including those in groups."""
     waiting = [socket]
     seen: set[bpy.types.Node] = set()
     while waiting:
@@ -177,7 +177,7 @@ def read_texture(image: bpy.types.Image, notice: Callable[[str], None]) -> Textu
 
 
 def _file_name(image: bpy.types.Image, path: str) -> str:
-    """Return what to call an image's file; Windows' paths have another separator."""
+    """Return the name for an image's file; Windows paths have another separator."""
     return path.replace("\\", "/").rpartition("/")[2] or image.name
 
 
@@ -186,7 +186,7 @@ def _extension(data: bytes, given: str) -> str:
 
 
 def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
-    """Encode an image as it is in Blender, 8 bits a channel; None where it has no pixels."""
+    """Encode the current pixels of an image with 8 bits per channel; return None if it has none."""
     width, height = (int(side) for side in image.size)
     if not 0 < width * height <= _MOST_PIXELS or not image.has_data:
         notice(f"{image.name}: the image is empty or too large to be exported; save it to a file")
@@ -205,7 +205,7 @@ def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
 def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
     """Return pixels (H, W, 4), the topmost row first, as a PNG file."""
     height, width, _ = pixels.shape
-    rows = np.zeros((height, 1 + 4 * width), np.uint8)  # each row begins with its filter, none
+    rows = np.zeros((height, 1 + 4 * width), np.uint8)  # each row starts with its filter type, none
     rows[:, 1:] = pixels.reshape(height, -1)
 
     def chunk(kind: bytes, data: bytes) -> bytes:

@@ -29,7 +29,7 @@ _BLUR = 0.05
 """By how much the components of equal normals are apart in Blender's tangent space, and some more."""
 
 _MOST_BACKWARDS = 0.01
-"""Share of normals that may point away from their faces beyond those that did in the file."""
+"""Share of normals that may point away from their faces, in addition to those in the imported file."""
 
 
 class MeshReader:
@@ -38,24 +38,24 @@ class MeshReader:
     Parameters
     ----------
     uv_names:
-        UV maps of these names come first, each in the place that the name has here; others fill the places left.
+        UV maps with these names get the index of their name here; others fill the remaining indices.
     by_file_vertex:
-        Give corners that were one vertex in a file one tangent, so that it is one vertex again.
+        Use one tangent for corners that were one vertex in a file, so that they become one vertex again.
     at_rest:
-        Meshes are read as armatures find them, so that what these do to them is no concern.
+        Meshes are read without the deformation by armatures.
     render_uv_first:
-        The UV map that is marked for rendering comes before all others.
+        The UV map marked for rendering comes first.
     with_tangents:
         Whether tangents are wanted.
     steady_normals:
-        Round normals that Blender keeps in its tangent space, which blurs them, so that equal ones are equal again:
-        files that compress them are a tenth smaller.
+        Round normals that passed through Blender's tangent space, so that equal ones are equal again: compressed files
+        are a tenth smaller.
     normals_by_file_vertex:
-        Give corners that were one vertex in a file one normal: Blender's tangent space parts them by a little.
+        Use one normal for corners that were one vertex in a file, since Blender's tangent space changes them slightly.
     near_normals_only:
-        Of these, only vertices whose normals are apart by no more than that: the others somebody has edited.
+        Only for vertices whose normals differ by no more than that; others were edited by the user.
     with_materials:
-        Whether it matters which materials there are.
+        Whether materials are needed.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class MeshReader:
         self.notice(str(finding))
 
     def read(self, thing: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
-        """Return the mesh of an object in its own space, or None where it has no triangles."""
+        """Return the mesh of an object in its own space, or None if it has no triangles."""
         seen = thing if is_instance or not self.use_modifiers else thing.evaluated_get(self.depsgraph)
         if not is_instance and self.is_part_of_family(seen):
             return None
@@ -118,7 +118,7 @@ class MeshReader:
             seen.to_mesh_clear()
 
     def is_part_of_family(self, seen: bpy.types.Object) -> bool:
-        """Return whether an object is a metaball whose surface is part of that of the first of its family."""
+        """Return whether an object is a metaball whose surface belongs to the first one of its family."""
         if seen.type != "META" or not seen.name.rpartition(".")[2].isdigit():
             return False
         base = bpy.data.objects.get(seen.name.rpartition(".")[0])
@@ -213,7 +213,7 @@ class MeshReader:
         return materials, index if polygon is None else index[polygon]
 
     def _check_free_normals(self, thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh) -> None:
-        """Name an object whose free normals do not follow what happens to its mesh."""
+        """Warn about an object whose free normals do not follow changes of its mesh."""
         attribute = data.attributes.get("custom_normal")
         if attribute is None or attribute.data_type != "FLOAT_VECTOR" or mesh.normal is None:
             return
@@ -268,9 +268,9 @@ class Triangulation:
     corner_point: IntArray
     """(C,) int32."""
     polygon: IntArray | None = None
-    """(T,) int32: the polygon of each triangle; None where all polygons are triangles, and so count alike."""
+    """(T,) int32: the polygon of each triangle; None if all polygons are triangles."""
     loops: IntArray | None = None
-    """(C,) int32: the loop of each corner; None as for ``polygon``."""
+    """(C,) int32: the loop of each corner; None under the same condition as ``polygon``."""
 
     @classmethod
     def of(cls, data: bpy.types.Mesh) -> Triangulation:
@@ -383,7 +383,7 @@ def _attribute_values(attribute: bpy.types.Attribute) -> AnyArray:
 
 
 def _in_dtype(values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """Turn attribute values back into the file's type; the reverse of how they were kept."""
+    """Convert attribute values back to the file's type."""
     if values.dtype == np.int32 and dtype.itemsize >= 4:
         return np.ascontiguousarray(values).view(dtype)
     return values.astype(dtype)
@@ -396,7 +396,7 @@ def _tangents(data: bpy.types.Mesh, mesh: Mesh, loops: IntArray | None) -> Layer
     if loops is None or _has_no_polygon_above_quad(data):
         directions = _of_loops(_tangent_directions(data, mesh.uvs[0].name), loops)
         return Layer("tangent", _with_signs(directions, mesh), per_corner=True)
-    # MikkTSpace in Blender refuses polygons of more corners: let it see the triangles instead.
+    # Blender's MikkTSpace rejects polygons with more corners, so pass the triangles instead.
     twin = bpy.data.meshes.new("meshferry tangents")
     try:
         _fill_triangle_mesh(twin, mesh)
@@ -431,9 +431,9 @@ def _with_signs(directions: FloatArray, mesh: Mesh) -> FloatArray:
 def _file_vertices(
     thing: bpy.types.Object, data: bpy.types.Mesh, corner_point: IntArray, loops: IntArray | None
 ) -> IntArray | None:
-    """Return the file's vertex of each corner, where the mesh still has the topology it was imported with.
+    """Return the file's vertex of each corner, if the mesh still has its imported topology.
 
-    Such a mesh needs no vertex more than its file had, whatever its tangents.
+    Such a mesh needs no additional vertices, whatever its tangents are.
     """
     kept = getattr(thing.original.data, "meshferry", None)
     if kept is None or not 0 < kept.file_vertices == len(data.vertices) or kept.file_corners != len(data.loops):
@@ -449,7 +449,7 @@ def _file_vertices(
 
 
 def _by_file_vertex(tangents: Layer, vertex: IntArray | None) -> Layer:
-    """Give all corners of a file's vertex the tangent of one of them, one that means something where there is any."""
+    """Use one tangent for all corners of a file's vertex, a valid one if there is any."""
     if vertex is None or not len(vertex) or int(vertex.min()) < 0:
         return tangents
     corners = tangents.values
@@ -512,9 +512,9 @@ def _fill_triangle_mesh(twin: bpy.types.Mesh, mesh: Mesh) -> None:
 
 
 def transformed(mesh: Mesh, matrix: npt.NDArray[np.float64], *, turned: bool | None = None) -> Mesh:
-    """Return a mesh whose layers are per point or per corner moved by a matrix.
+    """Transform a mesh whose layers are on points or corners by a matrix.
 
-    ``turned`` tells whether to turn the winding; None: where the matrix mirrors.
+    ``turned`` states whether to reverse the winding; None to do so if the matrix mirrors.
     """
     if np.array_equal(matrix, np.identity(4)) and not turned:
         return mesh

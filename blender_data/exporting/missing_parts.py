@@ -21,7 +21,7 @@ _LEVEL_SHARES = (0.0, 0.0, 0.6, 0.8)
 """Share of the time for a model's levels and shapes that has passed before each level (million triangles)."""
 
 _NO_BURDEN = 12
-"""Triangles that a level keeps whatever its ratio: a box. So few cost nothing, and fewer are no shape."""
+"""Triangles that a level keeps at any ratio: a box. They cost nothing, and fewer triangles cannot form a solid."""
 
 _MORE = 1.1
 """Times the triangles asked for, above which a made level misses its ratio."""
@@ -37,7 +37,7 @@ class PlacedModel:
     thing: bpy.types.Object
     finest: Node
     mesh: Mesh
-    """That of the finest node."""
+    """The mesh of the finest node."""
     levels: dict[int, Node] = field(default_factory=dict)
     """The coarser ones: 1 to 3."""
     physics: Node | None = None
@@ -56,7 +56,7 @@ class PlacedModel:
 
 
 class MissingParts:
-    """Fills in what models lack, as the options of an export say."""
+    """Generate the missing parts of models according to the options of an export."""
 
     def __init__(self, options: ExportOptions) -> None:
         self.options = options
@@ -64,7 +64,7 @@ class MissingParts:
         self._made_shapes: list[str] = []
         self._too_many_parts: list[str] = []
         self.costs: list[Finding] = []
-        """Levels that have more triangles than asked for, since their open borders are kept."""
+        """Levels with more triangles than requested, because their open borders are preserved."""
 
     def fill(self, models: Sequence[PlacedModel]) -> Steps[None]:
         """Make the missing levels and shapes of models."""
@@ -88,7 +88,7 @@ class MissingParts:
             model.base_hull.is_base_hull = True
 
     def made(self) -> list[str]:
-        """Say what was made; nothing of it needs mending."""
+        """Return information about generated parts, which needs no action."""
         said = []
         if self._made_levels:
             said.append(f"Levels of detail made of the next finer one: {_some(self._made_levels)}")
@@ -97,7 +97,7 @@ class MissingParts:
         return said
 
     def notices(self) -> list[str]:
-        """Say what could not be made as the options say."""
+        """Return warnings about parts that could not be generated as requested."""
         if not self._too_many_parts:
             return []
         names = ", ".join(self._too_many_parts)
@@ -106,9 +106,9 @@ class MissingParts:
     # -- levels ---------------------------------------------------------------------------------
 
     def _make_levels(self, model: PlacedModel) -> Iterator[float]:
-        """Make each missing level of the next finer one, so that none has more triangles than that.
+        """Generate each missing level from the next finer one, so that it never has more triangles.
 
-        Yields before each level which share of the time for a model's levels and shapes has passed.
+        Before each level, yield the share of the time for a model's levels and shapes that has passed.
         """
         most = model.mesh.triangle_count
         keeps_borders = self.options.use_open_borders
@@ -150,7 +150,7 @@ class MissingParts:
     # -- shapes ---------------------------------------------------------------------------------
 
     def _choice(self, model: PlacedModel) -> str:
-        """Return what a model's physics shape is to be; objects that are there count as a choice of their own."""
+        """Return the kind of a model's physics shape; existing objects count as a choice."""
         own = str(model.thing.meshferry.physics_shape)
         if own != "DEFAULT":
             return own
@@ -162,7 +162,7 @@ class MissingParts:
     def _make_shapes(self, model: PlacedModel) -> None:
         choice = self._choice(model)
         if choice == "AUTO":
-            return  # what is there; without anything, the base hull is the one around the model
+            return  # existing objects; without any, the base hull of the model is used
         points = _used_points(model.mesh)
         if choice == "CUBE":
             found, what = [box(points)], "cube"
@@ -181,9 +181,9 @@ class MissingParts:
         self._made_shapes.append(f"'{model.finest.name}' ({what})")
 
     def _base_points(self, model: PlacedModel) -> Any:
-        """Return the points that the hull around everything goes around: of the shapes, else of a coarse level.
+        """Return the points for the base hull: those of the shapes, or else of a coarse level.
 
-        Levels made here are passed over: what collapsing took off the mesh, one could not stand on.
+        Generated levels are skipped, since their collapsed parts would not collide.
         """
         if model.hulls:
             return np.concatenate([hull.mesh.points for hull in model.hulls if hull.mesh is not None])

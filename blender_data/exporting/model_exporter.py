@@ -31,10 +31,10 @@ _ALIGNED = 1e-7
 
 
 class ModelExport(SceneExport):
-    """One export to a format that has no tree of nodes; the user's scene is the same before and after.
+    """An export to a format without a node tree; the user's scene is unchanged afterwards.
 
-    Every mesh object becomes a root node without transform, its mesh in the space that the option ``space`` names.
-    A mesh that an armature deforms lies in the space of the armature object, so that points and bones agree.
+    Every mesh object becomes a root node without transform, with its mesh in the space chosen by the option ``space``.
+    A mesh that an armature deforms is in the space of the armature object, so that points and bones agree.
     """
 
     def __init__(self, request: ExportRequest) -> None:
@@ -129,7 +129,7 @@ class ModelExport(SceneExport):
             raise ExportError(f"There is no mesh to export{why}")
 
     def _say_lost_parents(self, exported: Mapping[bpy.types.Object, int]) -> None:
-        """Name the objects that hang on another that is exported, or on a bone: no file knows of others."""
+        """Warn about objects whose parent is an exported object or a bone, since the format stores no parents."""
         lost = [
             thing.name
             for thing in exported
@@ -150,7 +150,7 @@ class ModelExport(SceneExport):
             self.notice(f"Instances left out as chosen: {', '.join(left_out[:8])}")
 
     def _node(self, thing: bpy.types.Object, meshes: RestMeshes, instances: NodeMeshes) -> Node | None:
-        """Make the node of an object; None where it has nothing to show."""
+        """Return the node of an object, or None if it has no visible mesh."""
         members = self.copies.get(thing, [thing])
         armature = None
         if self.capabilities.skeletons and thing.type in MESHABLE:
@@ -194,7 +194,7 @@ class ModelExport(SceneExport):
     # -- spaces ---------------------------------------------------------------------------------
 
     def _file_space(self, thing: bpy.types.Object) -> Matrix4:
-        """Return the matrix from an object's own space into that of its file."""
+        """Return the matrix from an object's own space to that of its file."""
         choice = self.options.space
         matrix = np.identity(4) if choice == "OWN" else transforms.world(self._evaluated(thing)).copy()
         if choice == "TURNED_AND_SCALED":
@@ -202,17 +202,18 @@ class ModelExport(SceneExport):
         return matrix
 
     def _to_file(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
-        """Return the matrix from the space of an object's mesh into that of its file."""
+        """Return the matrix from the space of an object's mesh to that of its file."""
         if armature is None:
             return self._file_space(thing)
         held = transforms.world(self._evaluated(armature))
         relative = np.linalg.inv(held) @ transforms.world(self._evaluated(thing))
         if np.allclose(relative, np.identity(4), rtol=0, atol=_ALIGNED):
-            relative = np.identity(4)  # what hangs on its armature as it was imported goes back to the bit
+            # an object whose relation to its armature is unchanged since the import is exported exactly
+            relative = np.identity(4)
         return self._file_space(armature) @ relative
 
     def _from_world(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
-        """Return the matrix from world space into that of an object's file."""
+        """Return the matrix from world space to that of an object's file."""
         carrier = armature or thing
         if self.options.space == "WORLD":
             return np.identity(4)

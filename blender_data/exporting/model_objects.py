@@ -1,13 +1,13 @@
-"""Which object is a level of detail or a physics shape of which, and so which objects together are one model.
+"""Find out which object is a level of detail or physics shape of which other object.
 
-What says so, the first that does wins:
+The first of these applies:
 
 1. the finest object points at its parts (``medium_level`` … ``physics_object``);
 2. a part points at its finest object (``lod_of``, ``shape_of``), as imported ones do;
 3. names: ``chair_LOD2``, ``chair_LOD1``, ``chair_LOD0`` and ``chair_PHYS`` belong to ``chair`` or ``chair_LOD3``;
-   ``.001`` and the like behind a name count only where several objects are called alike.
+   a number such as ``.001`` after the name only matters if several objects have the same name.
 
-Deleted objects, which Blender keeps while something points at them, are nothing of anything.
+Deleted objects, which Blender keeps while something points at them, are ignored.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class ModelObjects:
 
     finest: bpy.types.Object
     levels: dict[int, bpy.types.Object] = field(default_factory=dict)
-    """The coarser ones: 1 (medium), 2 (low), 3 (lowest), those that there are."""
+    """The existing coarser levels: 1 (medium), 2 (low), 3 (lowest)."""
     physics: bpy.types.Object | None = None
     hulls: list[bpy.types.Object] = field(default_factory=list)
     base_hull: bpy.types.Object | None = None
     spare: list[bpy.types.Object] = field(default_factory=list)
-    """Objects that say they belong here, and have no place: their level is taken, or too coarse."""
+    """Objects that refer to this model but cannot be used: their level is taken or too coarse."""
 
     def parts(self) -> list[bpy.types.Object]:
         """Return all objects that are exported, the finest first."""
@@ -96,7 +96,10 @@ class ModelIndex:
             self._owner.setdefault(thing, finest)
 
     def _take_pointers(self, things: Iterable[bpy.types.Object]) -> None:
-        """Take what the finest objects point at. One that another points at is a part, and no finest itself."""
+        """Assign the parts that finest objects point at.
+
+        An object that another one points at is not a finest object.
+        """
         pointers: dict[bpy.types.Object, list[tuple[int | str, bpy.types.Object]]] = {}
         for thing in things:
             kept = thing.meshferry
@@ -127,7 +130,7 @@ class ModelIndex:
             self._take(finest, place or max(1, kept.lod), thing)
 
     def _referred(self, thing: bpy.types.Object) -> bpy.types.Object | None:
-        """Return the finest object that an object points at, over parts of it; itself, where that goes in a circle."""
+        """Return the finest object that an object points at, directly or through parts; itself for a cycle."""
         finest = _reference(thing)
         passed = {thing}
         while finest is not None and finest not in passed and finest not in self._owner:
@@ -139,7 +142,7 @@ class ModelIndex:
         return self.finest_of(finest) if finest is not None else None
 
     def _take_names(self, things: Iterable[bpy.types.Object]) -> None:
-        """Take the parts that only their names tell."""
+        """Assign the parts that are only recognised by name."""
         free = [thing for thing in things if thing not in self._owner]
         parsed = {thing: lod_names.parse(thing.name) for thing in free}
         parts = [thing for thing, name in parsed.items() if name.is_part and thing not in self._models]
@@ -168,9 +171,9 @@ def is_deleted(thing: bpy.types.Object) -> bool:
 
 
 def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dict[str, bpy.types.Object]:
-    """Return the objects of levels by the names that they have in files, whatever they are called in Blender.
+    """Return the objects of levels by their names in files.
 
-    Levels that an export makes have the finest objects, of which it makes them, where these are asked for.
+    Generated levels are represented by their finest objects if ``with_made`` is set.
     """
     things = [thing for thing in objects if thing.type in MESHABLE]
     index = ModelIndex(things)
@@ -185,7 +188,7 @@ def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dic
 
 
 def _reference(thing: bpy.types.Object) -> bpy.types.Object | None:
-    """Return the object that an object says it belongs to."""
+    """Return the object that an object refers to as its finest one."""
     kept = thing.meshferry
     found: bpy.types.Object | None = kept.lod_of if kept.role == "RENDER" else kept.shape_of
     return found if found is not None and found.type in MESHABLE and not is_deleted(found) else None
@@ -193,7 +196,7 @@ def _reference(thing: bpy.types.Object) -> bpy.types.Object | None:
 
 @dataclass
 class FoundModels:
-    """The models of an export, and notices about what is left out."""
+    """The models of an export, and warnings about objects that are left out."""
 
     models: list[ModelObjects] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)

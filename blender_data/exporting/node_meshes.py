@@ -20,18 +20,18 @@ from .node_plan import PlannedNode
 Matrix4 = npt.NDArray[np.float64]
 
 _UNUSED = 2**31 - 1
-"""What Blender fills the rest of an instance's ``persistent_id`` with; one number alone: no instance within another."""
+"""Blender's filler for unused entries of an instance's ``persistent_id``; a single used entry means no nesting."""
 
 
 @dataclass(frozen=True)
 class PartLayout:
-    """How the vertices of a moving part came from its mesh: (V,) a corner of each, and what must stay."""
+    """The vertices of a moving part: (V,) a corner of its mesh for each, and properties that must stay constant."""
 
     corner: npt.NDArray[np.intp]
     corners: int
     points: int
     turned: bool
-    """Whether its winding was turned; a movement that mirrors it later cannot turn the triangles again."""
+    """Whether its winding was reversed; a later mirroring movement cannot change the triangles again."""
 
     def edge_directions(self, mesh: Mesh) -> npt.NDArray[np.float32]:
         """Return for each vertex the edge at its corner, (V, 3): a tangent that moves with a mesh without UVs."""
@@ -68,7 +68,7 @@ class NodeMeshes:
         """Where the instances of each instancer rest within its node."""
 
     def read_instances(self, instancers: set[bpy.types.Object]) -> None:
-        """Read what the given objects show as instances, by instancer, in world space."""
+        """Read the instances that the given objects show, by instancer, in world space."""
         for owner, instance in self._instances_of(instancers):
             mesh = self.reader.read(instance.object, is_instance=True)
             if mesh is not None:
@@ -77,7 +77,7 @@ class NodeMeshes:
                 self._shown.setdefault(owner, {})[shown] = None
 
     def instances_of(self, thing: bpy.types.Object) -> list[tuple[Mesh, Matrix4]]:
-        """Return what an object shows as instances, each with its matrix in world space, once it was read."""
+        """Return the instances that an object shows, with their world matrices, after they were read."""
         return self._instances.get(thing, [])
 
     def objects_shown_by(self, thing: bpy.types.Object) -> list[bpy.types.Object]:
@@ -87,7 +87,7 @@ class NodeMeshes:
     def _instances_of(
         self, instancers: Container[bpy.types.Object]
     ) -> Iterator[tuple[bpy.types.Object, bpy.types.DepsgraphObjectInstance]]:
-        """Yield the instances, as they are now, that have a mesh, each with its instancer."""
+        """Yield the current instances with a mesh, each with its instancer."""
         for instance in self.depsgraph.object_instances:
             if not instance.is_instance or instance.parent is None:
                 continue
@@ -99,7 +99,7 @@ class NodeMeshes:
                 yield owner, instance
 
     def instance_places(self, nodes: Iterable[PlannedNode]) -> dict[bpy.types.Object, list[Matrix4]]:
-        """Return the matrices of instances within their nodes, as they are now, by instancer."""
+        """Return the current matrices of instances within their nodes, by instancer."""
         if not self._instances:
             return {}
         back = {owner: self.from_world(node) for node in nodes for owner in self.owners(node)}
@@ -109,10 +109,10 @@ class NodeMeshes:
         return places
 
     def read(self, node: PlannedNode, moving: list[bpy.types.Object]) -> NodeMesh | None:
-        """Read and join a node's parts, moving ones first; None where there is no triangle.
+        """Read and join a node's parts, moving ones first; return None if there is no triangle.
 
-        Moving parts get a point for each unique vertex, so that the frames of a vertex animation have
-        one normal and one tangent a point.
+        Moving parts get a point for each unique vertex, so that the frames of a vertex animation have one normal and
+        one tangent for each point.
         """
         ordered = [*moving, *(part for part in node.parts if part not in moving)]
         meshes: list[Mesh] = []
@@ -141,7 +141,7 @@ class NodeMeshes:
         return list(dict.fromkeys([*own, *node.parts, *node.instancers]))
 
     def part_mesh(self, node: PlannedNode, part: bpy.types.Object, layout: PartLayout | None = None) -> Mesh | None:
-        """Read one part in its node's space, as it stands now; with a layout, its corners in that order."""
+        """Return the current mesh of a part in its node's space; with a layout, its corners in that order."""
         mesh = self.reader.read(part)
         if mesh is None or part is node.thing:
             return mesh
@@ -155,7 +155,7 @@ class NodeMeshes:
         return self.from_world(node) @ transforms.world(part.evaluated_get(self.depsgraph))
 
     def from_world(self, node: PlannedNode) -> Matrix4:
-        """Return the matrix from world space into a node's; of one that an animation makes flat, the nearest to it."""
+        """Return the matrix from world space to a node's; for zero scale, the nearest invertible one."""
         if node.thing is None:
             return np.identity(4)
         matrix = transforms.world(node.thing.evaluated_get(self.depsgraph))

@@ -1,4 +1,4 @@
-"""Objects -> the nodes they become: which are nodes of their own, what is merged into which, who is whose parent."""
+"""Plan the nodes of an export: which objects become nodes, which are merged into others, and the parents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OWN_NODE_PREFIX = "#"
 
 @dataclass
 class PlannedNode:
-    """A node to be: its object (None for a root made for the purpose), its parent's place, its parts."""
+    """A planned node: its object (None for a generated root), the index of its parent, and its parts."""
 
     name: str
     thing: bpy.types.Object | None
@@ -24,7 +24,7 @@ class PlannedNode:
     parts: list[bpy.types.Object] = field(default_factory=list)
     """Objects whose meshes belong to the node."""
     instancers: list[bpy.types.Object] = field(default_factory=list)
-    """Objects without mesh of their own that are merged into the node, for what they show as instances."""
+    """Objects without a mesh that are merged into the node because of the instances that they show."""
 
 
 def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> list[PlannedNode]:
@@ -40,7 +40,7 @@ def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> lis
         marked = []
     nodes: list[PlannedNode] = [] if marked else [PlannedNode(root_name, None)]
     place: dict[bpy.types.Object, int] = {}
-    # Children of nothing hang on the root, if there is but one.
+    # Nodes without parent become children of the root, if there is exactly one.
     default_parent = 0 if len(marked) < 2 else -1
     if len(marked) == 1:
         objects = [marked[0], *(thing for thing in objects if thing is not marked[0])]

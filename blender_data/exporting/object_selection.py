@@ -1,4 +1,4 @@
-"""Which objects an export takes, and what it says of those it leaves out."""
+"""The objects of an export, and warnings about those that are left out."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MESHABLE = frozenset({"MESH", "CURVE", "SURFACE", "FONT", "META"})
 """Types of objects that have a surface to export."""
 
 _SILENT = frozenset({"ARMATURE", "LATTICE"})
-"""Types that act through others: their effect on meshes is exported, they themselves are no loss."""
+"""Types that act through others: their effect on meshes is exported, so leaving them out is not a loss."""
 
 _KINDS = {"LIGHT": "light", "CAMERA": "camera", "LIGHT_PROBE": "light probe", "SPEAKER": "speaker", "VOLUME": "volume"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """What to export: ``COLLECTION`` or ``OBJECTS`` (with those), ``SELECTION`` or ``SCENE``."""
+    """What to export: ``COLLECTION``, ``OBJECTS``, ``SELECTION`` or ``SCENE``, with the collection or objects."""
 
     kind: str
     collection: bpy.types.Collection | None = None
@@ -38,16 +38,16 @@ class Selected:
 
 
 def automatic_source(context: bpy.types.Context, *, with_tree: bool) -> Source:
-    """Return what to export if the user has not said it.
+    """Return what to export if the user has not chosen it.
 
-    These are the selected meshes. If only armatures or empties are selected, the meshes below them. If neither is,
-    the active collection.
+    These are the selected meshes. If only armatures or empties are selected, the meshes below them. If neither is
+    selected, the active collection.
 
     Parameters
     ----------
     with_tree:
-        Whether the file holds a tree of objects. Then empties are exported, too, and a collection that is selected
-        as a whole is exported as a collection, whose name and settings its file gets.
+        Whether the file holds a tree of objects. Then empties are exported too, and a collection of which all objects
+        are selected is exported as a collection, with its name and settings.
     """
     selected = [thing for thing in context.view_layer.objects.selected if thing.visible_get()]
     roots = [thing for thing in selected if thing.type in {"ARMATURE", "EMPTY"} and not has_surface(thing)]
@@ -77,7 +77,7 @@ def _is_whole(taken: Iterable[bpy.types.Object], collection: bpy.types.Collectio
 
 
 def _below(context: bpy.types.Context, roots: Iterable[bpy.types.Object], *, with_tree: bool) -> list[bpy.types.Object]:
-    """Return the objects that hang on others or are deformed by them, without hidden ones."""
+    """Return the visible descendants of objects, and the visible meshes that they deform."""
     found = dict.fromkeys(roots)
     for root in tuple(found):
         found.update(dict.fromkeys(root.children_recursive))
@@ -119,7 +119,7 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with
             chosen.objects.append(candidate)
         elif refusal:
             left_out.setdefault(refusal, []).append(candidate)
-    shown = set(shown_by(chosen.objects))  # the originals of instances often lie in an excluded collection
+    shown = set(shown_by(chosen.objects))  # the originals of instances are often in an excluded collection
     named = {why: [thing.name for thing in things if thing not in shown] for why, things in left_out.items()}
     chosen.notices = [f"{listed(names)}: {why}" for why, names in named.items() if names]
     if not chosen.objects:
@@ -139,7 +139,7 @@ def refusal_of(
     use_hidden: bool,
     with_empties: bool,
 ) -> str | None:
-    """Say why an object is not exported for its own sake; None: it is, empty: there is nothing to be said of it.
+    """Return why an object is not exported: None if it is exported, an empty string for no message.
 
     Parameters
     ----------
@@ -161,12 +161,12 @@ def refusal_of(
 
 
 def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: bool) -> Selected:
-    """Choose the armatures of an export of nothing else: those of the source, and those that deform its meshes.
+    """Choose the armatures for an export of armatures: those of the source, and those that deform its meshes.
 
     Raises
     ------
     ExportError
-        There is none.
+        There is no armature.
     """
     candidates = candidates_of(context, source)
     enabled = set(enabled_objects(context.view_layer.layer_collection))
@@ -193,13 +193,13 @@ def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: 
 
 
 def armature_modifiers(thing: bpy.types.Object) -> list[bpy.types.Modifier]:
-    """Return the modifiers through which armatures deform an object, those that are shown first."""
+    """Return the modifiers by which armatures deform an object, the enabled ones first."""
     found = [modifier for modifier in thing.modifiers if modifier.type == "ARMATURE" and modifier.object is not None]
     return sorted(found, key=lambda modifier: not modifier.show_viewport)
 
 
 def armature_of(thing: bpy.types.Object) -> bpy.types.Object | None:
-    """Return the armature that deforms an object: of its modifiers, else the one that it hangs on to be deformed."""
+    """Return the armature that deforms an object, by a modifier or as its parent."""
     modifiers = armature_modifiers(thing)
     if modifiers:
         return modifiers[0].object
@@ -235,7 +235,7 @@ def _coarser(
 
 
 def _missing_levels(chosen: Iterable[bpy.types.Object], candidates: Iterable[bpy.types.Object]) -> list[str]:
-    """Name the coarser levels of detail that do not come with their finest one, and that nothing else speaks of."""
+    """Return the names of coarser levels of detail that are left out, and that no other warning mentions."""
     exported = set(chosen)
     named = exported.union(candidates)
     missing = [
@@ -248,7 +248,7 @@ def _missing_levels(chosen: Iterable[bpy.types.Object], candidates: Iterable[bpy
 
 
 def candidates_of(context: bpy.types.Context, source: Source) -> list[bpy.types.Object]:
-    """Return all objects of a source, of whatever type, hidden ones too."""
+    """Return all objects of a source, of any type, including hidden ones."""
     if source.kind == "COLLECTION":
         if source.collection is None:
             raise ExportError("No collection was chosen to export")
@@ -274,16 +274,16 @@ def shown_by(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
 
 
 def source_objects(context: bpy.types.Context, source: Source) -> list[bpy.types.Object]:
-    """Return the objects of a source that have a surface. If there are none, return its armatures."""
+    """Return the objects of a source with a surface, or its armatures if there are none."""
     candidates = candidates_of(context, source)
     shown = [thing for thing in candidates if thing.type in MESHABLE]
     return shown or [thing for thing in candidates if thing.type == "ARMATURE"]
 
 
 def enabled_objects(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Object]:
-    """Yield the objects that Blender evaluates for their own sake, hidden ones too.
+    """Yield the objects that Blender evaluates in their own right, including hidden ones.
 
-    The dependency graph's list lacks hidden ones, and what it holds besides may be there for a modifier of another.
+    The dependency graph's list lacks hidden objects, and includes objects that are only used by modifiers of others.
     """
     if layer.collection.hide_viewport:
         return
@@ -294,7 +294,7 @@ def enabled_objects(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Obje
 
 
 def label_of(source: Source) -> str:
-    """Return what a source is called in messages."""
+    """Return the name of a source in messages."""
     if source.collection is not None:
         return f"collection '{source.collection.name}'"
     if source.roots:
@@ -311,7 +311,7 @@ def listed(names: list[str], most: int = 8) -> str:
 
 
 def parents_first(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Order objects so that parents stand before their children, and otherwise as they were."""
+    """Sort objects so that parents come before their children, keeping the order otherwise."""
     remaining = dict.fromkeys(objects)
     ordered: dict[bpy.types.Object, None] = {}
 

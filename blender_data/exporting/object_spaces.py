@@ -1,4 +1,4 @@
-"""Where the objects of an export stand: in the world, or relative to the armatures that deform them."""
+"""The transforms of exported objects: in the world, or relative to the armatures that deform them."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class ObjectSpaces:
         return self._armatures[armature]
 
     def relative(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
-        """Return the matrix from an object's own space into the world's, or into an armature object's.
+        """Return the matrix from an object's own space to the world's or an armature object's.
 
-        Where the object's channels say the same they are taken: they have all their digits wherever it stands.
+        If the object's channels give the same matrix, they are used, since they have full precision at any location.
         """
         seen = self.evaluated(thing)
         above = self.evaluated(armature) if armature is not None else None
@@ -90,7 +90,7 @@ class ObjectSpaces:
         return world if armature is None else snapped(self.of_armature(armature).inverse @ world)
 
     def place(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
-        """Return the matrix from an object's own space to where it stands: in the world, or beside an armature."""
+        """Return the matrix from an object's own space to the world, or relative to an armature."""
         relative = self.relative(thing, armature)
         return relative if armature is None else self.of_armature(armature).space @ relative
 

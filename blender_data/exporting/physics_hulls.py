@@ -1,4 +1,4 @@
-"""Physics shapes that nobody made: boxes and convex hulls around points."""
+"""Generation of missing physics shapes: boxes and convex hulls around points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_POINTS = 256
 """Points that a hull may have."""
 
 _FLAT = 1e-5
-"""Share of the largest extent below which points lie in a plane."""
+"""Share of the largest extent below which points are coplanar."""
 
 _BOX = np.array([[x, y, z] for z in (0, 1) for y in (0, 1) for x in (0, 1)], np.float32)
 _BOX_CORNERS = np.array(
@@ -28,14 +28,14 @@ _BOX_CORNERS = np.array(
 ).reshape(-1, 3)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # things may be as large as numbers are
+@np.errstate(over="ignore", invalid="ignore")  # points may have extreme coordinates
 def convex_hull(points: FloatArray) -> Mesh:
-    """Return the convex hull of points (P, 3), triangles outward, of at most 256 points, without material or layers.
+    """Return the convex hull of points (P, 3), at most 256 of them, with outward triangles and without layers.
 
-    A hull of more points is replaced by that of those which lie furthest out in 256 directions: it has the same
-    bounds, but for rounding, and what sticks out of it does so by about a hundredth of the size. Points in a plane
-    give a flat polygon with both its sides; points on a line, or at one place, the box around them. Points that are
-    not finite do not count; where none is left, the mesh is empty.
+    A larger hull is reduced to the outermost points in 256 directions: the bounds stay the same except for rounding,
+    and other points are outside of it by about a hundredth of the size. Coplanar points give a flat two-sided polygon;
+    points on a line, or at one position, a box around them. Points that are not finite are ignored; if none is left,
+    the mesh is empty.
     """
     points = _distinct(points)
     if not len(points):
@@ -52,7 +52,7 @@ def convex_hull(points: FloatArray) -> Mesh:
         return box(points)
     if flat[2]:
         return _polygon(points, away, axes)
-    # Thin things get a thickness like the rest, so that the hull is as exact for them.
+    # Scale thin objects to a similar thickness, so that the hull is equally exact for them.
     scaled = (away @ axes.T / width).astype(np.float32)
     corner_point = _hull(scaled)
     if not len(corner_point):
@@ -66,9 +66,9 @@ def convex_hull(points: FloatArray) -> Mesh:
 
 
 def hulls_of_parts(mesh: Mesh) -> list[Mesh]:
-    """Return the convex hull of each loose part of a mesh; triangles that share a place belong to one part.
+    """Return the convex hull of each loose part of a mesh; triangles that share a position belong to one part.
 
-    However many parts there are: whoever writes them knows how many a file may have.
+    The writer enforces the format's limit on their number.
     """
     part = np.repeat(parts(mesh), 3)
     order = np.argsort(part, kind="stable")
@@ -119,7 +119,7 @@ def _distinct(points: FloatArray) -> FloatArray:
 
 @contextlib.contextmanager
 def _point_mesh(points: FloatArray) -> Iterator[bpy.types.Mesh]:
-    """Give a mesh data block of points, and take it away again whatever happens."""
+    """Yield a mesh data block of points, and remove it in any case."""
     data = bpy.data.meshes.new("hull")
     try:
         data.vertices.add(len(points))
@@ -137,7 +137,7 @@ def _hull(points: FloatArray) -> IntArray:
             made.from_mesh(data)
             bmesh.ops.convex_hull(made, input=made.verts[:], use_existing_faces=False)
             bmesh.ops.triangulate(made, faces=made.faces[:])
-            made.to_mesh(data)  # vertices within are left as they were, so that numbers stay
+            made.to_mesh(data)  # inner vertices are kept, so that indices stay valid
         finally:
             made.free()
         corner_point = np.empty(len(data.loops), np.int32)
@@ -180,10 +180,10 @@ def _polygon(points: FloatArray, away: npt.NDArray[np.float64], axes: npt.NDArra
 
 
 def _outermost(scaled: FloatArray, points: FloatArray) -> npt.NDArray[np.intp]:
-    """Return at most 256 of the points (P, 3): those that lie furthest out, each in another direction.
+    """Return at most 256 of the points (P, 3): the outermost ones in different directions.
 
-    Directions are spread evenly in the space in which all are ``scaled`` alike; the six that make the bounds of the
-    points are among them.
+    Directions are evenly distributed in the space of the ``scaled`` points; the six directions of the bounds are among
+    them.
     """
     step = np.arange(MOST_POINTS - 6) + 0.5
     height = 1 - 2 * step / len(step)

@@ -1,4 +1,4 @@
-"""Blender -> Scene for files in which each object is a model of its own, with its place, levels, shapes and binding."""
+"""Blender -> Scene for files whose objects are models with a transform, levels of detail, shapes and a binding."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Part:
     mesh: Mesh
     """In the object's own space."""
     place: Matrix4
-    """(4, 4) from there to where it stands: among the models, or, of what an armature deforms, before that."""
+    """(4, 4) from there to the world, or for an object deformed by an armature, to its undeformed location."""
     is_bound: bool = False
     """Whether an armature deforms it."""
 
@@ -128,7 +128,7 @@ class PlacedExport(SceneExport):
         return models
 
     def _read_model(self, objects: ModelObjects) -> PlacedModel | None:
-        """Read a model; None where its finest object has nothing to show."""
+        """Read a model; return None if its finest object has no visible mesh."""
         finest = objects.finest
         armature = armature_of(finest) if finest.type in MESHABLE else None
         if finest in self.objects.copies:
@@ -262,7 +262,7 @@ def _shape_node(model: PlacedModel, thing: bpy.types.Object, role: Role, mesh: M
 
 
 def _name_apart(models: list[PlacedModel]) -> None:
-    """Give models of one name the names that Blender tells their objects apart by."""
+    """Give models of the same name the names of their Blender objects, which are unique."""
     taken: set[str] = set()
     for model in models:
         name = model.finest.name

@@ -34,7 +34,7 @@ class PlacedMeshes:
         self._read: dict[tuple[bpy.types.Object, bpy.types.Object | None], Mesh | None] = {}
 
     def read_instances(self, finest: Iterable[bpy.types.Object]) -> None:
-        """Read what the finest objects of the models show as instances."""
+        """Read the instances that the finest objects of the models show."""
         self._instances.depsgraph = self.meshes.reader.depsgraph
         shown = {copy for members in self.copies.values() for copy in members}
         # An instanced collection shows the levels and shapes of the models in it, too, all at the same location.
@@ -69,7 +69,7 @@ class PlacedMeshes:
         return [] if mesh is None else [(mesh, self.spaces.world(member))]
 
     def hull_of(self, thing: bpy.types.Object) -> Mesh:
-        """Return a hull: all its points in their order, with what faces it has."""
+        """Return a hull: all its points in order, with its faces if it has any."""
         seen = self.spaces.stand_in(thing)
         if not self.meshes.is_plain(seen):
             seen = seen.evaluated_get(self.meshes.reader.depsgraph)

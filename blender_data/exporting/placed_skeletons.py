@@ -15,10 +15,10 @@ Matrix4 = npt.NDArray[np.float64]
 
 
 def placed_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
-    """Return the joints of an armature moved by ``space`` (4, 4), each in the place of its bone's head exactly.
+    """Return the joints of an armature transformed by ``space`` (4, 4), each exactly at its bone's head.
 
-    Joints are pure translations, since Blender's bones point along themselves, which says nothing of a joint. Only
-    an imported joint on which no other hangs keeps the rotation and scale that its file gave it.
+    Joints are translations, since the direction of a Blender bone carries no meaning. Only imported joints without
+    children keep the rotation and scale of the file.
     """
     world = space @ joint_poses.world_matrices(read.local, read.parents)
     bones = read.thing.data.bones

@@ -1,4 +1,4 @@
-"""What the f-curves of an action say about the bones of an armature, and when they say all."""
+"""Evaluation of an action's f-curves for the bones of an armature, and tests for when they are sufficient."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OBJECT_CHANNELS = frozenset({*_CHANNELS, *(f"delta_{name}" for name in _CHANNEL
 _BONE_PATH = 'pose.bones["'
 _CONSTANT, _LINEAR = 0, 1
 _NEAR = 1e-4
-"""Frames within which Blender takes a frame for that of a key."""
+"""Tolerance within which Blender treats a frame as that of a key."""
 
 
 def action_of(thing: bpy.types.Object, source: ClipSource) -> tuple[bpy.types.Action | None, Any]:
@@ -69,7 +69,7 @@ def _playing_curves(thing: bpy.types.Object, source: ClipSource) -> list[bpy.typ
 
 
 def _bone_and_channel(path: str) -> tuple[str, str]:
-    """Part ``pose.bones["Arm"].location`` into the bone's name and the channel; empty where it is no such path."""
+    """Split ``pose.bones["Arm"].location`` into bone name and channel; return empty strings for any other path."""
     if not path.startswith(_BONE_PATH):
         return "", ""
     end = path.rfind('"]')
@@ -119,7 +119,7 @@ def says_all(thing: bpy.types.Object, found: Dependencies, source: ClipSource) -
 
 
 def _is_mixed(data: bpy.types.AnimData) -> bool:
-    """Return whether the NLA adds to what the active action says, or takes from it."""
+    """Return whether NLA strips are blended with the active action."""
     if not data.use_nla or not len(data.nla_tracks):
         return False
     whole = (data.action_blend_type, data.action_extrapolation, data.action_influence) == ("REPLACE", "HOLD", 1.0)
@@ -161,7 +161,7 @@ def moves_object(thing: bpy.types.Object, source: ClipSource) -> bool:
 
 
 def rest_channels(thing: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> None:
-    """Set channels of bones to what moves nothing; the caller puts them back."""
+    """Set channels of bones to their rest values; the caller restores them."""
     for name, channel in channels:
         bone = thing.pose.bones.get(name)
         if bone is not None:
@@ -169,7 +169,7 @@ def rest_channels(thing: bpy.types.Object, channels: Iterable[tuple[str, str]]) 
 
 
 class PoseChannels:
-    """The channels of bones as they stand now, over which f-curves are laid."""
+    """The current channel values of bones, overridden by f-curves."""
 
     def __init__(self, thing: bpy.types.Object, bones: Sequence[str], forgotten: set[tuple[str, str]]) -> None:
         posed = thing.pose.bones
@@ -253,7 +253,7 @@ def _about(axis: int, angle: Array) -> Array:
 
 
 def evaluated(curve: bpy.types.FCurve, frames: Array) -> Array:
-    """Return the values of an f-curve at some frames: from its keys where they tell, else as Blender computes them."""
+    """Return the values of an f-curve at some frames, from its keys if possible, otherwise evaluated by Blender."""
     keys = curve.keyframe_points
     count = len(keys)
     if count and all(modifier.mute for modifier in curve.modifiers):
@@ -269,7 +269,7 @@ def evaluated(curve: bpy.types.FCurve, frames: Array) -> Array:
 
 
 def _between_keys(curve: bpy.types.FCurve, places: Array, values: Array, frames: Array) -> Array | None:
-    """Return values at frames where each lies on a key, or between keys that are joined by lines or steps."""
+    """Return values at frames on keys or between keys with linear or constant interpolation, otherwise None."""
     if np.any(np.diff(places) <= 0):
         return None
     before = np.searchsorted(places, frames + _NEAR, side="right") - 1

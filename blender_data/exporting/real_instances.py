@@ -30,9 +30,9 @@ def shows_skinned(thing: bpy.types.Object) -> bool:
 
 @contextlib.contextmanager
 def real_instances(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[Copies]:
-    """Make collection instances of skinned models real through a block of code.
+    """Temporarily make collection instances of skinned models real.
 
-    Yields for each of these instances the copies of the objects with a surface or with instances of their own.
+    Yield, for each of these instances, the copies of its objects with a surface or instances.
     """
     made: list[bpy.types.Object] = []
     found: Copies = {}
@@ -87,7 +87,7 @@ def left_out_notice(parts: Iterable[bpy.types.Object]) -> list[str]:
 
 
 def _members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
-    """Return the objects of a collection that its instances show, and what these depend on."""
+    """Return the objects of a collection that its instances show, and the objects that these depend on."""
     return [
         thing
         for thing in collection.all_objects

@@ -22,11 +22,11 @@ from .mesh_reading import MeshReader, Triangulation
 from .object_selection import armature_modifiers, listed
 
 UV_NAMES = ("UV0", "UV1")
-"""UV maps of these names go to the first and second UV channel, whatever their order."""
+"""UV maps with these names become the first and second UV channel, in any order."""
 
 
 class RestMeshes:
-    """Reads the meshes of one export of objects without tree; what it had to say is in ``notices``."""
+    """Read the meshes of an export without a node tree; warnings are in ``notices``."""
 
     def __init__(self, context: bpy.types.Context, options: ExportOptions, capabilities: Capabilities) -> None:
         self.context = context
@@ -73,7 +73,7 @@ class RestMeshes:
 
     @contextlib.contextmanager
     def at_rest(self, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
-        """Show objects at rest through a block of code, those that have to be evaluated."""
+        """Temporarily show objects at rest, if they must be evaluated."""
         evaluated = [thing for thing in objects if not self.is_plain(thing)]
         pinned = [thing for thing in evaluated if self.use_keys or thing.meshferry.rest_is_basis]
         bound = evaluated if self.with_bones else []
@@ -82,7 +82,7 @@ class RestMeshes:
             yield
 
     def read(self, thing: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
-        """Return the mesh of an object in its own space, or None where it has nothing to show."""
+        """Return the mesh of an object in its own space, or None if it has no visible mesh."""
         plain = self.is_plain(thing)
         seen = thing if plain else thing.evaluated_get(self.reader.depsgraph)
         if self.reader.is_part_of_family(seen):
@@ -109,7 +109,7 @@ class RestMeshes:
         return mesh
 
     def _without_faces(self, thing: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:
-        """Return an empty mesh for what came from a file without faces, to which it goes back."""
+        """Return an empty mesh for an object that was imported from a file without faces."""
         if data is None:
             return None
         from_file = len(thing.meshferry.surfaces) or any(c.meshferry.from_file for c in thing.users_collection)
@@ -152,7 +152,7 @@ class RestMeshes:
             self.reader.warn(Finding(Severity.WARNING, thing.name, text, fix=Fix.LIMIT_WEIGHTS, names=(thing.name,)))
 
     def _say_other_ways(self, thing: bpy.types.Object, read: ReadSkeleton) -> None:
-        """Say which ways of deforming no file holds."""
+        """Warn about kinds of deformation that no file can hold."""
         modifiers = armature_modifiers(thing)
         others = [modifier.object.name for modifier in modifiers[1:] if modifier.object != read.thing]
         if others:
@@ -190,7 +190,7 @@ class RestMeshes:
     def _plain_shapes(
         self, thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, cut: Triangulation
     ) -> list[ShapeKey]:
-        """Read shape keys as they are stored; ``data``, a copy, takes one shape after the other."""
+        """Read shape keys as stored; ``data``, a copy, is filled with one shape after the other."""
         shapes = []
         for key, points in shape_reading.stored_shapes(thing, data):
             shape_reading.set_points(data, points)
@@ -198,7 +198,7 @@ class RestMeshes:
         return shapes
 
     def _evaluated_shapes(self, thing: bpy.types.Object, mesh: Mesh, cut: Triangulation) -> list[ShapeKey]:
-        """Read shape keys through the object's modifiers, or none of them where these change the topology."""
+        """Read shape keys with the object's modifiers applied, or none if these change the topology."""
         shapes: list[ShapeKey] = []
         with scene_state.shape_shown(thing):
             for key in shape_reading.shown_alone(self.context, thing):

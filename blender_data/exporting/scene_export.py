@@ -1,4 +1,4 @@
-"""What every export from Blender begins with, whatever kind of file it is for."""
+"""The base of all exports from Blender."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .export_request import ExportRequest
 
 
 class SceneExport:
-    """One export: what is asked for, the scene that it becomes, and its warnings."""
+    """One export: the request, the resulting scene, and its warnings."""
 
     def __init__(self, request: ExportRequest) -> None:
         self.context = request.context

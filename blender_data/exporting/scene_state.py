@@ -32,7 +32,7 @@ def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: P
         for block, state in plays:
             _restore_animation(block, state)
         set_frame(scene, *frame)
-        # Setting the frame plays the animation again; what the user had changed without keying comes back here.
+        # Setting the frame applies the animation again, so restore values that the user changed without keys.
         for channel in channels:
             channel.restore()
         if scene.camera != camera:
@@ -103,7 +103,7 @@ class Channel:
 
 
 def animated_values(blocks: Iterable[bpy.types.ID], played: Played) -> list[Channel]:
-    """Return the values, as they are now, that the actions of data blocks may change."""
+    """Return the current values of channels that the actions of data blocks can change."""
     return [channel for block in blocks for channel in _channels(block, played)]
 
 
@@ -137,7 +137,7 @@ def _channels(block: bpy.types.ID, played: Played) -> Iterator[Channel]:
     for path, index in sorted(paths):
         place = path.rindex('["') if path.endswith('"]') else path.rfind(".")
         name = path[place:].removeprefix(".") if place >= 0 else path
-        with contextlib.suppress(ValueError, TypeError, IndexError):  # curves of what is no longer there
+        with contextlib.suppress(ValueError, TypeError, IndexError):  # f-curves of properties that no longer exist
             owner = block.path_resolve(path[:place]) if place > 0 else block
             value = owner.path_resolve(name)
             which = index if hasattr(value, "__setitem__") else -1
@@ -146,7 +146,7 @@ def _channels(block: bpy.types.ID, played: Played) -> Iterator[Channel]:
 
 @contextlib.contextmanager
 def undeformed(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
-    """Show objects as they are before armatures deform them through a block of code."""
+    """Temporarily disable the deformation of objects by armatures."""
     shown = []
     hung = []
     try:
@@ -189,7 +189,7 @@ def shape_shown(thing: bpy.types.Object) -> Iterator[None]:
 
 @contextlib.contextmanager
 def posed(context: bpy.types.Context, armatures: Iterable[bpy.types.Object]) -> Iterator[None]:
-    """Show armatures in their poses, even those that show their rest position, through a block of code."""
+    """Temporarily show armatures in pose position."""
     resting = [thing.data for thing in armatures if thing.data.pose_position == "REST"]
     try:
         for data in resting:

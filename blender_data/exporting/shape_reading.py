@@ -19,7 +19,7 @@ def shape_keys(thing: bpy.types.Object) -> list[bpy.types.ShapeKey]:
 
 
 def is_reshaped(thing: bpy.types.Object) -> bool:
-    """Return whether shape keys make an object look other than its Basis, as far as their values tell."""
+    """Return whether the values of shape keys change the shape of an object."""
     keys = shape_keys(thing)
     if not keys:
         return False

@@ -1,4 +1,4 @@
-"""How the file that a mesh came from binds it to joints, as the object keeps it."""
+"""The stored binding of an imported mesh to joints."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ def has_skin(thing: bpy.types.Object) -> bool:
 
 
 def read_skin(thing: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Skin | None:
-    """Return the binding that an object keeps, or None where it keeps none.
+    """Return the binding stored with an object, or None.
 
     Parameters
     ----------
     relative:
-        (4, 4) from the object's own space into that of the armature object, as things are now. While it is what it
-        was after the import, the binding holds to the bit; an object that was moved takes its bind shape along.
+        (4, 4) current matrix from the object's own space to that of the armature object. If it is unchanged since the
+        import, the binding is exact; otherwise its bind shape matrix is changed accordingly.
     space:
-        (4, 4) from the space of the armature object into that of the exported joints: the armature's rotation and
-        scale.
+        (4, 4) from the space of the armature object to that of the exported joints: the armature's rotation and scale.
     """
     if not has_skin(thing):
         return None

@@ -124,7 +124,7 @@ def _from_channels(thing: bpy.types.Object) -> Transform:
 
 
 def decomposed(matrix: Matrix) -> Transform:
-    """Decompose a matrix; a shear is dropped and told."""
+    """Decompose a matrix; shear is dropped with a warning."""
     translation, rotation, scale = matrix.decompose()
     again = np.array(Matrix.LocRotScale(translation, rotation, scale), np.float64)
     given = np.array(matrix, np.float64)

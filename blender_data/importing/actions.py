@@ -1,7 +1,7 @@
-"""Clips -> actions: sampled transforms become f-curves with one linear key a frame.
+"""Clips -> actions: sampled transforms become f-curves with one linear key for each frame.
 
-Every animated bone gets all ten channels, so that a pose never depends on what another action left
-behind; a channel that does not change has one key.
+Every animated bone gets all ten channels, so that its pose does not depend on the previous action. A constant channel
+has one key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LINEAR = 1
 """Interpolation of a key. Blender copies this property from bytes 7 times as fast as from 32-bit integers."""
 
 _STILL = 2e-7
-"""Change of a channel that is rounding: of locations relative to the armature's size. Smaller than that of float32."""
+"""Change of a channel that is attributed to rounding; for locations relative to the armature's size."""
 
 _VALUES_AT_ONCE = 8192
 """Frames of all bones that are converted together: as many as the processor's cache holds."""
@@ -37,7 +37,7 @@ _SHEARED = 1e-4
 
 
 class ClipTiming:
-    """Where the frames of a clip lie on the scene's time line: on its frames where the file does not say its rate."""
+    """The scene frames of a clip's frames: consecutive ones if the file does not state its rate."""
 
     def __init__(self, clip: Clip, scene: bpy.types.Scene, frame_start: int) -> None:
         self.step = scene.render.fps / scene.render.fps_base / clip.fps if clip.fps > 0 else 1.0
@@ -54,7 +54,7 @@ class ClipTiming:
 class ClipActions:
     """The action (before 4.4: the actions) of one clip.
 
-    ``keep`` is given each as soon as it is made, so that it goes again where the rest fails.
+    ``keep`` is called with each new action, so that it is removed if the import fails.
     """
 
     def __init__(self, clip: Clip, timing: ClipTiming, action_name: str, keep: Callable[[bpy.types.ID], Any]) -> None:
@@ -108,9 +108,9 @@ class ClipActions:
         return sheared
 
     def _bone_curves(self, owner: bpy.types.Object, names: Sequence[str]) -> dict[str, list[bpy.types.FCurve]]:
-        """Make the ten empty f-curves of each bone: Blender compares each new path with those of all others.
+        """Create the ten empty f-curves of each bone: Blender compares each new path with all others.
 
-        While none has keys, they lie close together in memory, which makes that four times as fast.
+        Without keys they are close together in memory, which makes this four times as fast.
         """
         curves = self.curves_for(owner, "")  # A file has one skeleton, so its clip moves all bones.
         _, action, slot = self.assigned[-1]
@@ -151,7 +151,7 @@ class ClipActions:
         return curves
 
     def attach(self, instead: Collection[bpy.types.ID] = ()) -> None:
-        """Play the clip on data blocks that play none, or on these ``instead`` of theirs; stash it on the others."""
+        """Assign the clip to data blocks without an action, or to those in ``instead``; stash it on the others."""
         for owner, action, slot in self.assigned:
             animation = owner.animation_data
             if animation is None or animation.action is None or owner in instead:
@@ -182,7 +182,7 @@ class LinearKeys:
 
 
 class PlayedBefore:
-    """What an armature that was there before an import plays, to make way for its animations and to come back."""
+    """The actions of an existing armature, stashed for imported animations and restored if the import fails."""
 
     def __init__(self, armature: bpy.types.Object | None) -> None:
         self.armature = armature
@@ -197,7 +197,7 @@ class PlayedBefore:
         self.reference = (kept.skeleton_guid, kept.skeleton_path) if kept is not None else ("", "")
 
     def refer(self, skeleton: Skeleton) -> None:
-        """Let an armature that knows of no skeleton file refer to that of its animations."""
+        """Set the skeleton file of an armature without one to that of its animations."""
         if self.armature is None or any(self.reference):
             return
         store_fields(self.armature.meshferry, skeleton)
@@ -212,7 +212,7 @@ class PlayedBefore:
                 self.rotation_modes.setdefault(name, self.armature.pose.bones[name].rotation_mode)
 
     def no_longer_turned(self) -> list[str]:
-        """Return the bones whose keys of another kind of rotation, in what the armature had, now have no effect."""
+        """Return the bones whose existing keys of another rotation mode no longer have an effect."""
         strips = (strip.action for track in self.tracks for strip in track.strips)
         had = dict.fromkeys(action for action in (self.action, *strips) if action is not None)
         keyed = {channel for action in had for channel in pose_curves.keyed_channels(action, None)}
@@ -223,9 +223,9 @@ class PlayedBefore:
         ]
 
     def make_way(self, clip: Clip) -> Collection[bpy.types.ID]:
-        """Stash what the armature plays; return the armature if it is to play the clip.
+        """Stash the active action of the armature; return the armature if it is to play the clip.
 
-        A still pose does not take the place of a movement, and nothing that of a strip that is being edited.
+        A still pose does not replace a movement, and nothing replaces a strip in tweak mode.
         """
         if self.armature is None or not self.rotation_modes or self.is_tweaked:
             return ()
@@ -239,7 +239,7 @@ class PlayedBefore:
         return (self.armature,)
 
     def restore(self) -> None:
-        """Let the armature play again what it did."""
+        """Restore the original action of the armature."""
         if self.armature is None:
             return
         self.armature.meshferry.skeleton_guid, self.armature.meshferry.skeleton_path = self.reference

@@ -18,7 +18,7 @@ _ENOUGH = 0.5
 """Share of the joints that an armature must have under their names to be taken without being asked for."""
 
 _SAME_BIND = 1e-4
-"""Largest difference of bind transforms that is no other bind pose: of axes, and of places relative to the size."""
+"""Tolerance for comparing bind transforms: of axes, and of positions relative to the size."""
 
 _SAME_PLACE = 1e-4
 """Metres between the rest places of two joints that are one."""
@@ -30,7 +30,7 @@ _NAMED = 3
 def choose_for_scene(
     context: bpy.types.Context, scene: Scene, candidates: Iterable[bpy.types.Object], mode: str
 ) -> bpy.types.Object | None:
-    """Return the armature for a file, as :func:`choose`; None where the file has no skeleton."""
+    """Return the armature for a file, like :func:`choose`; None if the file has no skeleton."""
     if not scene.skeletons:
         return None
     has_meshes = any(node.mesh is not None for node in scene.nodes)
@@ -38,7 +38,7 @@ def choose_for_scene(
 
 
 def is_bound(scene: Scene) -> bool:
-    """Return whether the file says of a mesh how it is bound, so that all that lies alike may hang on one armature."""
+    """Return whether the file stores the binding of a mesh, so that meshes bound alike can share one armature."""
     return any(node.skin is not None for node in scene.nodes)
 
 
@@ -164,22 +164,22 @@ def alike(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.typ
 
 
 class MatchedBones(BoneMap):
-    """The joints of a skeleton as bones of an armature that was there before it."""
+    """The joints of a skeleton as bones of an existing armature."""
 
     differs: bool = False
-    """Whether the skeleton's bind pose is another than the armature's."""
+    """Whether the bind poses of skeleton and armature differ."""
 
 
 def match(armature: bpy.types.Object, skeleton: Skeleton, warn: Callable[[str], None]) -> MatchedBones:
-    """Find the bones that the joints of a skeleton are, by their names in the file or in Blender.
+    """Find the bone of each joint of a skeleton by its name in the file or in Blender.
 
-    A frame is local to a joint's parent, so it means a pose only together with a bind pose: that of the
-    armature as it was imported or edited since, or, where no bone of it was, the skeleton's own.
+    Frames are local to a joint's parent, so they define a pose only together with a bind pose: that of the armature,
+    or, if none of its bones was imported, that of the skeleton.
 
     Parameters
     ----------
     warn:
-        Is told of missing bones, of bones that hang on others, and of another bind pose.
+        Called with warnings about missing bones, bones with other parents, and a different bind pose.
 
     Raises
     ------
@@ -231,19 +231,19 @@ def named(bones: list[str]) -> str:
 
 
 def _find(there: ReadSkeleton, skeleton: Skeleton) -> list[int]:
-    """Return the place of each joint's bone, -1 for none. Joints of one name take the bones of that name in order."""
+    """Return the index of each joint's bone, or -1. Joints with the same name are assigned to bones in order."""
     waiting: dict[str, list[int]] = {}
     for number, joint in enumerate(there.skeleton.joints):
         waiting.setdefault(joint.name, []).append(number)
     found = [waiting[joint.name].pop(0) if waiting.get(joint.name) else -1 for joint in skeleton.joints]
-    # What is left may go by Blender's name for a bone.
+    # Remaining joints may have Blender's name of a bone.
     taken = set(found)
     by_name = {name: number for number, name in enumerate(there.bones) if number not in taken}
     return [by_name.pop(joint.name, -1) if at < 0 else at for at, joint in zip(found, skeleton.joints, strict=True)]
 
 
 def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list[int]) -> joint_poses.PoseSpace:
-    """Return the matrices around the joints' frames; those that ``hang`` on other bones have other parents."""
+    """Return the matrices around the joints' frames; those in ``hang`` have other parents."""
     places = np.maximum(np.asarray(found, np.intp), 0)
     if not there.bones or not found:
         none = np.tile(np.eye(4), (len(found), 1, 1))
@@ -255,8 +255,8 @@ def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list
     whole = joint_poses.PoseSpace.of(there.local, there.parents, there.rest)
     space = joint_poses.PoseSpace(whole.left[places], whole.right[places])
     for joint in hang:
-        # Its frames mean something relative to the parent that it had: as that lies in the bind pose, so that it
-        # moves about its place, and no further off than what the parent itself would have moved it.
+        # Its frames are relative to its original parent. Use that parent's bind pose, so that the bone moves about
+        # its own location.
         if skeleton.has_bind and np.allclose(own.right[joint], space.right[joint], rtol=_SAME_BIND, atol=_SAME_BIND):
             space.left[joint] = own.left[joint]
     return space

@@ -1,7 +1,7 @@
-"""Skeletons -> armatures. Blender's bones have a length and no rest scale, joints have a scale and no length.
+"""Skeletons -> armatures. Blender's bones have a length and no rest scale; joints have a scale and no length.
 
-An edit bone gets the place and the rotation of its joint's bind world matrix; the true bind
-transforms stay with the bone as ``bone.meshferry``, so that export can give them back to the bit.
+An edit bone gets the location and rotation of its joint's bind world matrix. The exact bind transforms are stored in
+``bone.meshferry``, so that the export can restore them.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def build(
     to_children:
         Let bones point to their children instead of along the Y axis of their joints.
     keep:
-        Is given each data block as soon as it is made, so that it goes again where the rest fails.
+        Called with each new data block, so that it is removed if the import fails.
 
     Raises
     ------
     MeshferryError
-        A joint's world matrix is no number, or a senseless one.
+        A joint's world matrix has NaN, infinite or extreme values.
     """
     data: bpy.types.Armature = keep(bpy.data.armatures.new(names.fit(label)))
     made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(label), data))
@@ -123,19 +123,19 @@ def build(
 
 
 def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -> bpy.types.Object:
-    """Add an armature object to the active collection, at the 3D cursor; it alone is selected, and active.
+    """Add an armature object to the active collection at the 3D cursor; select only it and make it active.
 
     Parameters
     ----------
     skeleton:
-        In Blender's space; the armature is not scaled or turned.
+        In Blender's space; the armature is not scaled or rotated.
     name:
-        Name of the object, whatever the skeleton is called.
+        Name of the object.
 
     Raises
     ------
     MeshferryError
-        A joint lies beyond any measure. Whatever is raised, nothing is left.
+        A joint has extreme coordinates. After any exception, no data block remains.
     """
     made: list[bpy.types.ID] = []
 
@@ -148,7 +148,7 @@ def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -
         thing = build(context, name, replace(skeleton, name=""), 0.0, to_children=False, keep=keep).armature
         thing.location = context.scene.cursor.location
         context.collection.objects.link(thing)
-        layer.update()  # otherwise what was just linked is not there yet
+        layer.update()  # otherwise newly linked objects are not available yet
         if thing.name not in layer.objects:  # the active collection is excluded from the view layer
             context.scene.collection.objects.link(thing)
             layer.update()
@@ -228,7 +228,7 @@ def _edit_bones(
 
 
 def _keep_roll(bone: bpy.types.EditBone, rest: Array) -> None:
-    """Turn a bone about itself so that its Z axis lies as near to the joint's as its direction allows."""
+    """Rotate a bone about its own axis so that its Z axis is as near as possible to that of the joint."""
     axis = Vector(rest[:3, 2])
     if abs(axis.dot(bone.vector.normalized())) > 0.99:
         axis = Vector(rest[:3, 0])
@@ -267,7 +267,7 @@ def _tails(parents: list[int], rest: Array, size: float, *, to_children: bool) -
 
 
 def _direction(head: Array, children: Array, above: Array | None, least: float) -> Array | None:
-    """Return where a bone points: to the middle of its children, or on from its parent; None: as the joint does."""
+    """Return the direction of a bone: to the middle of its children, or away from its parent; None for the joint's."""
     if len(children):
         middle: Array = children.mean(axis=0) - head
         return middle if np.linalg.norm(middle) > least else None
@@ -278,7 +278,7 @@ def _direction(head: Array, children: Array, above: Array | None, least: float) 
 
 
 def _remember(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str], world: Array) -> Array:
-    """Keep with each bone what its joint is in the file; return Blender's rest matrices, (J, 4, 4) float64."""
+    """Store the joint of each bone; return Blender's rest matrices, (J, 4, 4) float64."""
     rest = np.zeros((len(joints), 4, 4))
     for place, (joint, name) in enumerate(zip(joints, given, strict=True)):
         bone = data.bones[name]

@@ -1,4 +1,4 @@
-"""What importers of Blender's own have made: tidied, and put into one collection."""
+"""Cleanup of the objects created by Blender's own importers, which are put into one collection."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _CACHED = "TRANSFORM_CACHE"
 """Type of the constraint that reads an object's place out of a file."""
 
 _LAYER = re.compile(r"(Base ?)?Layer ?\d*")
-"""What layers of animations are called, of which importers take one."""
+"""Names of animation layers, which importers add to names of actions."""
 
 _STILL = 1e-6
 """Change of a curve that is rounding, as a share of its largest value, or of 1."""
 
 
 def without_scaffolding(objects: Sequence[bpy.types.Object], names: Collection[str]) -> list[bpy.types.Object]:
-    """Remove objects that stand for nothing; return the others.
+    """Remove placeholder objects; return the others.
 
-    Those are empties of these ``names`` on which nothing hangs, and armatures that have no bones but of these names.
+    These are empties with one of these ``names`` and without children, and armatures whose bones all have such names.
     """
     gone: list[bpy.types.Object] = []
     for thing in objects:
@@ -52,7 +52,7 @@ def without_scaffolding(objects: Sequence[bpy.types.Object], names: Collection[s
 
 
 def apply_transforms(objects: Sequence[bpy.types.Object]) -> None:
-    """Move the points of meshes to where their objects have them stand, which then have no transform."""
+    """Apply the transforms of objects to their meshes."""
     for thing in objects:
         if thing.type == "MESH" and thing.data.users == 1:
             thing.data.transform(thing.matrix_basis)
@@ -60,9 +60,9 @@ def apply_transforms(objects: Sequence[bpy.types.Object]) -> None:
 
 
 def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool) -> None:
-    """Remove keys of objects and shape keys that move nothing: importers give some to all that a file names.
+    """Remove keys of objects and shape keys without effect, which importers add to everything that a file names.
 
-    Those of bones stay: a pose that is held is part of an animation.
+    Those of bones are kept: a constant pose is part of an animation.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
 
 
 def held_blocks(objects: Sequence[bpy.types.Object]) -> tuple[list[bpy.types.ID], bool]:
-    """Return objects and shape keys that play keys of which none moves, and whether others play some that do."""
+    """Return objects and shape keys with only constant keys, and whether others have keys that change."""
     held: list[bpy.types.ID] = []
     has_movement = False
     for block, data in _animated(objects):
@@ -138,9 +138,10 @@ def is_moving(curve: bpy.types.FCurve) -> bool:
 
 
 def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Make one object of an empty and what hangs on it under the same name at its place; return the objects.
+    """Merge an empty and its child of the same name and location into one object; return the objects.
 
-    Some files have a place and a thing where Blender has one object. What moves the place then moves the object.
+    Some files have a transform and a mesh for what is one object in Blender. Animation of the transform then moves the
+    object.
     """
     gone: list[bpy.types.Object] = []
     for place in objects:
@@ -153,7 +154,7 @@ def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]
         if not _rests(place) and thing.animation_data is not None:
             continue  # it has bones to move
         for child in [child for child in place.children if child is not thing]:
-            child.parent = thing  # the same place, so that its own stays right
+            child.parent = thing  # same location, so that its own transform stays valid
         thing.parent = place.parent
         thing.matrix_parent_inverse = place.matrix_parent_inverse
         thing.rotation_mode = place.rotation_mode
@@ -171,7 +172,7 @@ def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]
 
 
 def _rests(thing: bpy.types.Object) -> bool:
-    """Return whether an object stays where it is, whatever its bones do."""
+    """Return whether an object has no animation of its own transform."""
     data = thing.animation_data
     if len(thing.constraints) or (data is not None and (len(data.drivers) or len(data.nla_tracks))):
         return False
@@ -193,16 +194,17 @@ def _plain(thing: bpy.types.Object) -> str:
 
 
 def mark_root(objects: Sequence[bpy.types.Object]) -> None:
-    """Mark the object on which all others hang as the root of a file, if there is one."""
+    """Mark the object that is the ancestor of all others as the root of a file, if there is one."""
     roots = [thing for thing in objects if thing.parent is None]
     if len(roots) == 1:
         roots[0].meshferry.is_root = True
 
 
 def name_clips(objects: Sequence[bpy.types.Object]) -> None:
-    """Note of each action which clip of the file it belongs to, where importers make one for each object.
+    """Store the clip of each action, since importers create one action for each object.
 
-    They tell by the track that it is on, or by a name such as ``Armature|Walk`` or ``Armature|Walk|BaseLayer``.
+    The clip is recognised by the track of the action, or by a name such as ``Armature|Walk`` or
+    ``Armature|Walk|BaseLayer``.
     """
     for _block, data in _animated(objects):
         for track in data.nla_tracks:
@@ -215,7 +217,7 @@ def name_clips(objects: Sequence[bpy.types.Object]) -> None:
         parts = action.name.split("|")
         owner = bpy.data.objects.get(parts[0])
         if not compat.HAS_SLOTS and len(parts) > 1 and owner is not None and action not in playing:
-            compat.stash_action(owner, action, None, action.name)  # nothing else tells whose it is
+            compat.stash_action(owner, action, None, action.name)  # otherwise its owner would be unknown
         while len(parts) > 1 and parts[0] in owners:
             del parts[0]
         if len(parts) > 1 and _LAYER.fullmatch(parts[-1]):
@@ -224,10 +226,10 @@ def name_clips(objects: Sequence[bpy.types.Object]) -> None:
 
 
 def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, rate: float) -> None:
-    """Make one clip of all that moves objects along the time line of a file, of ``rate`` frames a second.
+    """Create one clip of all animation of objects along the time line of a file with ``rate`` frames per second.
 
-    Places that are read out of the file again at each frame become keys, so that the file is needed no more. Where the
-    scene has another rate, keys move so that the speed stays. The clip is as long as the scene's range.
+    Transforms that are read from the file at each frame become keys, so that the file is no longer needed. If the scene
+    has another rate, keys are moved to keep the speed. The clip has the length of the scene's range.
     """
     stretch = context.scene.render.fps / context.scene.render.fps_base / rate
     if abs(stretch - 1) > _STILL:
@@ -283,9 +285,9 @@ def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
 
 
 def gathered(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str) -> bpy.types.Collection:
-    """Put objects into a new collection of the scene instead of those that they are in; return it.
+    """Move objects from their collections to a new collection of the scene; return it.
 
-    Objects in no collection of the scene, such as shapes of bones, stay out of sight.
+    Objects outside the scene's collections, such as custom shapes of bones, are not moved.
     """
     collection = bpy.data.collections.new(name)
     context.scene.collection.children.link(collection)

@@ -1,6 +1,6 @@
-"""Bones of joints whose ends are known: drawn to them, for people to read, with rolls that mirror from side to side.
+"""Bones of joints with known ends, drawn towards them, with mirrored rolls on both sides.
 
-A joint's own axes say nothing about such bones; they stay with the bone as ``bone.meshferry``, as those of all others.
+The joints' own axes are not used for such bones; they are stored in ``bone.meshferry`` as for all bones.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from .. import compat, joint_poses, names
 from ..joint_poses import Array
 
 _LEAST_LENGTH = 1e-4
-"""Metres; joints that end nearer to their place than this say nothing about a direction."""
+"""Metres; a shorter joint has no usable direction."""
 _SHORT = 0.01
 """Metres: length of the bones of such joints."""
 _TOUCHING = 1e-6
-"""Metres between a bone's head and the end of the one it hangs on up to which they are one point."""
+"""Largest distance in metres between a bone's head and the end of its parent for which they are connected."""
 _UNSCALED = 1e-6
 _ALONG = 0.9
 """Cosine above which a bone is too near to an axis to be rolled by it."""
 
 _ROLL_AXES = (Vector((0.0, -1.0, 0.0)), Vector((0.0, 0.0, 1.0)))
-"""The Z axes of bones look this way, or, of those that point there themselves, this way. Both lie in the plane that
-mirrors left and right into each other, so that the bones of both sides are rolled alike and X-mirroring holds."""
+"""Preferred Z axes of bones; the second is for bones that point along the first. Both are in the mirror plane of left
+and right, so that bones of both sides have mirrored rolls and X-mirroring works."""
 
 _VOLUME_COLOR = "THEME04"
 
 
 def vectors(joints: Sequence[Joint], parents: Sequence[int]) -> list[Array | None]:
-    """Return where the bone of each joint ends, from its head, (3,) float64; None where the joint does not say.
+    """Return the vector from head to end of each joint's bone, (3,) float64; None if the joint does not state it.
 
-    One that ends where it begins goes on in the direction of the joint above.
+    A bone without length continues the direction of its parent.
     """
     found: list[Array | None] = [None] * len(joints)
     for joint in joint_poses.parents_first(parents):
@@ -62,7 +62,7 @@ def draw(bone: bpy.types.EditBone, head: Array, vector: Array) -> None:
 def connect(
     bones: Sequence[bpy.types.EditBone], parents: Sequence[int], heads: Array, drawn: Sequence[Array | None]
 ) -> None:
-    """Let bones that begin where the one above ends stay together when either is edited."""
+    """Connect bones that start at the end of their parent, so that they stay together when edited."""
     for joint, parent in enumerate(parents):
         above = drawn[parent] if parent >= 0 else None
         if above is None or drawn[joint] is None:
@@ -71,9 +71,9 @@ def connect(
 
 
 def sort(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str]) -> None:
-    """Put bones into the bone collections that their joints name; those of volumes are thin, and have a colour.
+    """Assign bones to the bone collections named by their joints; collision volumes are drawn thin and coloured.
 
-    A volume is a joint with a scale of its own: the room that it fills, not a limb that something hangs on.
+    A volume is a joint with a scale: the space that it fills.
     """
     collections: dict[str, bpy.types.BoneCollection] = {}
     for joint, name in zip(joints, given, strict=True):

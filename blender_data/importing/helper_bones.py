@@ -23,9 +23,9 @@ LARGE = 2.0
 
 
 def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types.Object]) -> None:
-    """Put such bones of new armatures into a hidden bone collection; export takes them as all others.
+    """Put helper bones of new armatures into a hidden bone collection; the export treats them like all others.
 
-    Without weights, nothing tells helpers from other bones. Bones whose joints say where they end are meant to be seen.
+    Without weights, helper bones cannot be recognised. Bones whose joints state their ends stay visible.
 
     Parameters
     ----------

@@ -7,9 +7,9 @@ import bpy
 
 
 def add(built: bpy.types.Mesh) -> None:
-    """Span the convex hull of a mesh that has points only; all points stay, in their order.
+    """Add the faces of the convex hull to a mesh of points; all points are kept in order.
 
-    Points in a plane get a flat polygon, points on a line or at one place nothing.
+    Coplanar points get a flat polygon, points on a line or at one position nothing.
     """
     made = bmesh.new()
     try:

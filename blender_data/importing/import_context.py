@@ -1,4 +1,4 @@
-"""What the steps of one import share, and how the import is undone."""
+"""Shared data of the steps of one import, and its undoing."""
 
 from __future__ import annotations
 

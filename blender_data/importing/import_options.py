@@ -1,4 +1,4 @@
-"""Options of every import, whatever the format."""
+"""Options of all imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import is asked for."""
+"""The request for an import."""
 
 from __future__ import annotations
 

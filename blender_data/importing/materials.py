@@ -1,4 +1,4 @@
-"""Materials by name: existing ones, ones linked from a library, and new ones that can be told apart."""
+"""Materials by name: existing ones, ones linked from a library, and new ones with distinct colours."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _SUBSTANCES = {
 
 
 def steady_color(name: str) -> tuple[float, float, float]:
-    """Return a linear colour for a name: that of a colour or substance in it, else one that its letters give."""
+    """Return a fixed linear colour for a name: that of a colour or substance in it, or else a hash of its letters."""
     words = [word.lower() for word in re.findall("[A-Z]?[a-z]+", name)]
     pairs = [one + other for one, other in itertools.pairwise(words)]
     for known in (_COLORS, _SUBSTANCES):
@@ -70,16 +70,16 @@ def steady_color(name: str) -> tuple[float, float, float]:
 
 
 class MaterialFinder:
-    """Finds or makes the materials of one import; ``made`` are the data blocks it added.
+    """Find or create the materials of one import; ``made`` are the created data blocks.
 
     Parameters
     ----------
     given:
-        What the file says of materials; those that are there already stay as they are.
+        Properties of materials in the file; existing materials are not changed.
     folder:
-        That of the file, where textures are looked for.
+        Folder of the file, in which textures are searched.
     warn:
-        Is told which textures are missing or broken.
+        Called with warnings about missing or damaged textures.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class MaterialFinder:
         Raises
         ------
         MeshferryError
-            The library is no readable .blend file.
+            The library is not a readable .blend file.
         """
         if not self.library:
             return
@@ -137,9 +137,9 @@ class MaterialFinder:
         )
 
     def find(self, name: str, color_attribute: str) -> bpy.types.Material | None:
-        """Return the material of that name, made new if need be; None for no name.
+        """Return the material with that name, created if necessary; None for an empty name.
 
-        ``color_attribute`` names the colours that a new material shows; empty: the mesh has none.
+        ``color_attribute`` is the colour layer that a new material shows, or empty.
         """
         if not name:
             return None
@@ -177,7 +177,7 @@ class MaterialFinder:
         given: Material,
         shown: bpy.types.NodeSocket | None,
     ) -> None:
-        """Let a new material look as the file says; ``shown`` is what already feeds the base colour."""
+        """Set the look of a new material from the file; ``shown`` is the current source of its base colour."""
         red, green, blue, alpha = color = _within_one(given.color)
         shader.inputs["Alpha"].default_value = alpha
         if given.texture is not None:
@@ -193,7 +193,7 @@ class MaterialFinder:
             if source.image.depth in _DEPTHS_WITH_ALPHA and alpha >= _WHITE:
                 tree.links.new(source.outputs["Alpha"], shader.inputs["Alpha"])
         if given.emission > 0:
-            # What is emitted looks like the material, and its mean times the strength is what the file says.
+            # The emitted colour is that of the material; its mean times the strength is the value in the file.
             mean = (red + green + blue) / 3
             emitted = color if mean > _DARK else (1.0, 1.0, 1.0, 1.0)
             shader.inputs["Emission Color"].default_value = emitted
@@ -205,7 +205,7 @@ class MaterialFinder:
 
 
 def _within_one(color: Sequence[float]) -> tuple[float, float, float, float]:
-    """Return a colour that Blender takes; of what is no number, nothing."""
+    """Return a colour clamped to 0..1, with NaN replaced by 0."""
     red, green, blue, alpha = (0.0 if math.isnan(part) else min(max(part, 0.0), 1.0) for part in color)
     return (red, green, blue, alpha)
 

@@ -17,7 +17,7 @@ from .. import compat, names, vertex_weights
 COLOR_NAME = "Color"
 
 FILE_VERTEX = "file_vertex"
-"""Attribute of corners with the number of their vertex in the file, kept only where tangents need it."""
+"""Attribute of corners with the index of their vertex in the file, only stored if tangents need it."""
 
 MOST_UV_LAYERS = 8
 """Blender's limit."""
@@ -37,11 +37,11 @@ class GroupWeights:
     groups: IntArray
     """(P, k) int32."""
     weights: FloatArray
-    """(P, k) float32, 0: none."""
+    """(P, k) float32; 0 for unused entries."""
 
     @classmethod
     def of(cls, mesh: Mesh, joint_names: Sequence[str]) -> GroupWeights | None:
-        """Make a group of each joint that weighs something, in the order of the joints; None where none does."""
+        """Return a group for each joint with weights, in the order of the joints, or None without weights."""
         if mesh.joint_indices is None or mesh.joint_weights is None:
             return None
         counts = np.bincount(mesh.joint_indices[mesh.joint_weights > 0], minlength=len(joint_names))
@@ -61,13 +61,11 @@ def build_mesh(
     keep: Callable[[bpy.types.ID], Any],
     weights: GroupWeights | None = None,
 ) -> bpy.types.Mesh:
-    """Make a Blender mesh without its normals (see :func:`set_normals`).
+    """Create a Blender mesh without its normals (see :func:`set_normals`).
 
-    ``keep`` is given the mesh as soon as it is made, so that it goes again where the rest fails. The object
-    that gets the mesh also gets the vertex groups of ``weights`` by their names, in that order.
-
-    The triangles must be proved: corners within the points, none with a repeated point. Then
-    ``Mesh.validate``, which costs as much as building and deletes two-sided triangles, is not needed.
+    ``keep`` is called with the new mesh, so that it is removed if the import fails. The object of the mesh also gets
+    the vertex groups of ``weights`` in that order. The triangles must be valid: corners within the points, no repeated
+    points. Then ``Mesh.validate``, which takes as long as building and deletes two-sided triangles, is not needed.
     """
     if len(mesh.corner_point) and not 0 <= int(mesh.corner_point.min()) <= int(mesh.corner_point.max()) < len(
         mesh.points
@@ -139,7 +137,7 @@ def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
         name, "BYTE_COLOR" if is_byte else "FLOAT_COLOR", "CORNER" if on_corners else "POINT"
     )
     if is_byte:
-        # Only through color_srgb do the 8 bits stay what they are.
+        # Only color_srgb preserves the 8-bit values.
         attribute.data.foreach_set("color_srgb", _flat(from_unorm(values), np.float32))
     else:
         attribute.data.foreach_set("color", _flat(values, np.float32))
@@ -204,9 +202,9 @@ def _set_components(
 
 
 def set_normals(built: bpy.types.Mesh, mesh: Mesh, *, exact: bool) -> None:
-    """Give a mesh the custom normals of its scene mesh.
+    """Set the custom normals of a mesh from its scene mesh.
 
-    ``exact`` ones are free normals (4.5): as stored, but blind to editing. Others are kept in
+    ``exact`` normals are free normals (4.5): exactly as stored, but they do not follow edits. Others are stored in
     tangent space and follow edits and deformation.
     """
     layer = mesh.normal

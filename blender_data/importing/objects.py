@@ -18,9 +18,9 @@ _LEVELS = ("medium_level", "low_level", "lowest_level")
 
 
 def build_object(node: Node, data: bpy.types.Mesh | None, keep: Callable[[bpy.types.ID], Any]) -> bpy.types.Object:
-    """Make the object of a node, without its parent; its rotation is a quaternion, as in the file.
+    """Create the object of a node, without its parent; its rotation is a quaternion, as in the file.
 
-    ``keep`` is given the object as soon as it is made, so that it goes again where the rest fails.
+    ``keep`` is called with the new object, so that it is removed if the import fails.
     """
     made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(node.name), data))
     names.remember(made, node.name)
@@ -65,7 +65,7 @@ def set_level(made: bpy.types.Object, node: Node, of_nodes: Sequence[bpy.types.O
 
 
 def set_role(made: bpy.types.Object, node: Node, of_nodes: Sequence[bpy.types.Object]) -> None:
-    """Keep what a node is for, and whose physics shape or hull it is."""
+    """Store the role of a node, and the model of its physics shape or hull."""
     kept = made.meshferry
     kept.role = "BASE_HULL" if node.role is Role.HULL and node.is_base_hull else node.role.name
     if node.shape_of is not None:
@@ -73,7 +73,7 @@ def set_role(made: bpy.types.Object, node: Node, of_nodes: Sequence[bpy.types.Ob
 
 
 def point_to_parts(nodes: Sequence[Node], of_nodes: Sequence[bpy.types.Object]) -> None:
-    """Let the finest object of each model know its coarser levels and its physics shape, where artists pick them."""
+    """Set the references from the finest object of each model to its coarser levels and physics shape."""
     for node, made in zip(nodes, of_nodes, strict=True):
         finest, shaped = node.lod_of, node.shape_of
         if node.role is Role.RENDER and finest is not None and 0 < node.lod <= len(_LEVELS):
@@ -94,12 +94,12 @@ def link_levels(
     Parameters
     ----------
     level_names:
-        What the file calls its levels, the finest first; their number stands for those without.
+        Names of the levels in the file, the finest first; levels without a name use their number.
 
     Returns
     -------
     list
-        The collections of what lies in the same place as the finest level.
+        Collections of levels and shapes at the location of the finest level.
     """
     for armature in armatures:
         collection.objects.link(armature)
@@ -142,7 +142,7 @@ def _link_levels(
 
 
 def hide_levels(view_layer: bpy.types.ViewLayer, hidden: Sequence[bpy.types.Collection]) -> None:
-    """Close the eyes of the collections of what lies in the same place as the finest level."""
+    """Hide the collections of levels of detail and shapes at the location of the finest level."""
     waiting = [view_layer.layer_collection] if hidden else []
     while waiting:
         layer = waiting.pop()

@@ -1,4 +1,4 @@
-"""What is selected, active and in which mode, so that it can be so again."""
+"""Selection, active object and mode, stored for restoring them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Selection:
         self.layer.objects.active = thing
 
     def restore(self) -> None:
-        """Select, activate and edit what was so before."""
+        """Restore selection, active object and mode."""
         now = self.layer.objects.active
         if now is not None and now != self.active and _mode(now) != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")

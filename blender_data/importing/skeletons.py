@@ -11,7 +11,7 @@ from .import_context import ImportContext
 
 
 def build_skeletons(job: ImportContext) -> None:
-    """Make the armatures, or find the bones of the one that was given."""
+    """Create the armatures, or find the bones of the given one."""
     for number, skeleton in enumerate(job.scene.skeletons):
         if job.options.armature == "NONE":
             job.bones.append(None)
@@ -28,10 +28,10 @@ def build_skeletons(job: ImportContext) -> None:
 
 
 def _find_armature(job: ImportContext, skeleton: Skeleton) -> bpy.types.Object | None:
-    """Return the existing armature for a skeleton, or None if the skeleton becomes a new one.
+    """Return the existing armature for a skeleton, or None to create one.
 
-    The one that was given was chosen for the first skeleton. Further ones of bound meshes, in a file of several
-    models, take it, or a new one, only if all their joints lie in it.
+    The given armature was chosen for the first skeleton. Further skeletons of bound meshes, in a file of several
+    models, share an armature only if it has all their joints at the same locations.
     """
     given = job.request.armature
     if job.options.armature != "AUTO" or not armature_matching.is_bound(job.scene):

@@ -13,16 +13,16 @@ from .. import names
 
 
 class TextureLoader:
-    """Finds or makes the images of one import.
+    """Find or create the images of one import.
 
     Parameters
     ----------
     folder:
-        That of the imported file: where paths begin that are not absolute, and where textures may have moved to.
+        Folder of the imported file, for relative paths and for textures that were moved there.
     keep:
-        Is given each image as soon as it is made, so that it goes again where the rest fails.
+        Called with each new image, so that it is removed if the import fails.
     warn:
-        Is told what is missing or broken.
+        Called with warnings about missing or damaged textures.
     """
 
     def __init__(self, folder: Path | None, keep: Callable[[Any], Any], warn: Callable[[str], None]) -> None:
@@ -32,9 +32,9 @@ class TextureLoader:
         self._known: dict[tuple[str, str, bytes | None], bpy.types.Image] = {}
 
     def image(self, material: str, texture: Texture) -> bpy.types.Image:
-        """Return the image of a material's texture; one that cannot be had is an empty image of its name and path.
+        """Return the image of a material's texture; if it is missing, an empty image with its name and path.
 
-        Blender shows that in pink, and File > External Data > Find Missing Files mends it.
+        Blender shows such an image in pink, and File > External Data > Find Missing Files can locate the file.
         """
         key = (texture.name, texture.path, texture.data)
         if key not in self._known:
@@ -77,9 +77,9 @@ class TextureLoader:
         return image
 
     def _find(self, texture: Texture) -> Path | None:
-        """Return where the file lies: at its path, or beside the imported file; None: nowhere.
+        """Return the path of the texture file, as stored or beside the imported file, or None if it does not exist.
 
-        Paths of the network are not followed, since a file from elsewhere must not make a computer ask there.
+        Network paths are ignored, since a file from the internet must not make the computer contact other machines.
         """
         places = []
         if texture.path and not texture.path.startswith(("\\\\", "//")):

@@ -67,7 +67,7 @@ class BlendSession:
         self._registered: Any = None
         self._show_chatter = show_chatter
         self._empty_file: Any = None
-        """Makes the open file an empty one again; None: somebody may have done to it what that knows nothing of."""
+        """Restores the empty file; None once other code may have modified the file."""
 
     def __enter__(self) -> BlendSession:
         return self
@@ -203,7 +203,7 @@ class BlendSession:
             raise ExportError("Blender cannot draw a picture: it writes none on this machine, which may lack OpenGL")
 
     def import_defaults(self) -> dict[str, Any]:
-        """Return the defaults of import options that differ in this Blender, so that nobody is warned of them."""
+        """Return the defaults of import options that differ in this Blender, so that they cause no warnings."""
         self.load()
         from ...blender_data import compat
 

@@ -49,17 +49,12 @@ class Written:
 
 
 def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[str]]:
-    """Add what is in a file to the open one, in a collection named after it.
+    """Import a file into the open one, in a collection named after it.
 
-    Return the collection, and what the importer left out.
+    Return the collection, and warnings about data that the importer left out.
 
-    Where nothing else is in the open file, the scene takes the rate at which the animations of this one have their
-    keys, so that each lies on a whole frame. Otherwise animations keep their speed at the scene's rate.
-
-    Raises
-    ------
-    FormatError
-        It cannot be read, or there is nothing in it.
+    If the open file is empty, the scene gets the frame rate at which the keys of the animations are on whole frames.
+    Otherwise animations keep their speed at the scene's rate.
     """
     from ...blender_data.exporting import blender_addon_export
     from ...blender_data.importing import blender_addon_import

@@ -309,7 +309,7 @@ USD = BlenderFormat(
     drops_held_poses=True,
     scaffolding=("_materials", "joint1"),
     replaced=r"\W|^(?=\d)",
-    replaced_label="what is no letter and no digit",
+    replaced_label="characters other than letters and digits",
     is_set=True,
 )
 USDZ = replace(USD, name="usdz", label="USD Archive", extensions=(".usdz",), is_set=False)

@@ -29,7 +29,7 @@ class ConversionJob:
     in_folder: bool
     """A folder was named, not a file: it is made when needed, and one source may become several files in it."""
     content: bytes | None = None
-    """What is in the first source, where somebody has read it already, out of an archive say."""
+    """The content of the first source if it was read already, for example from an archive."""
 
 
 @dataclass(frozen=True)

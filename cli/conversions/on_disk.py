@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def on_disk(path: Path, content: bytes | None) -> Iterator[Path]:
-    """Give a file's path or, of ``content`` that somebody has read already, that of a copy for the time being."""
+    """Yield a file's path, or that of a temporary copy of ``content`` that was read already."""
     if content is None:
         yield path
         return

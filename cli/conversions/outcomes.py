@@ -59,14 +59,9 @@ class Outcome:
         self.warnings = list(dict.fromkeys([*self.warnings, *said]))
 
     def tell(self, said: Sequence[str], lost: Sequence[str], *, strict: bool) -> None:
-        """Keep the warnings, each once; those of a loss are the end of a strict conversion.
+        """Record the warnings without duplicates; in a strict conversion, raise an error for those about losses.
 
-        What the target program makes of a file is no loss: ``check`` is there for that.
-
-        Raises
-        ------
-        ExportError
-            The conversion is strict and something was lost.
+        Findings about the target program's rules are not losses: ``check`` reports them.
         """
         self.warnings = list(dict.fromkeys(said))
         lost = list(dict.fromkeys(lost))

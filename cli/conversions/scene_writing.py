@@ -58,7 +58,7 @@ class SceneWriter:
             found = api.files_of(scene, target, options)
             lost.extend(scene.warnings)
             for part in found:
-                part.warnings = []  # theirs alone: what one part loses is no loss of the next
+                part.warnings = []  # each part has its own warnings: a loss of one part does not concern the next
             parts.extend(zip(found, self._targets(found, outcome, job, target, joinable=joinable), strict=True))
 
         if not outcome.attempt(split):

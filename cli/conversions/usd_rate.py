@@ -30,13 +30,7 @@ _DOUBLE, _FLOAT = 9, 8
 
 
 def frames_per_second(path: Path) -> float:
-    """Return the rate of a file's time, :data:`DEFAULT_RATE` where it names none or one that is no rate.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    """
+    """Return the frame rate of a file, or :data:`DEFAULT_RATE` if it has none or an invalid one."""
     stated: dict[bytes, float] = {}
     # Blender says what is wrong with a damaged file.
     with contextlib.suppress(ValueError, IndexError, OverflowError, struct.error), _layer(path) as data:
@@ -94,7 +88,7 @@ def _binary_fields(data: bytes | mmap.mmap) -> Iterator[tuple[bytes, float]]:
 
 
 def _value(data: bytes | mmap.mmap, stated: int) -> float | None:
-    """Return the number that 64 bits stand for: it itself, or where it is; None: it is no such number."""
+    """Decode a number that is stored in 64 bits, directly or by its offset; return None for other types."""
     kind, place = stated >> 48 & 255, stated & (1 << 48) - 1
     if kind not in (_DOUBLE, _FLOAT):
         return None

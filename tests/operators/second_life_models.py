@@ -81,5 +81,5 @@ def panel_context(bpy: Any) -> Any:
         blend_data=bpy.data,
         collection=bpy.context.collection,
         preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
-        region=SimpleNamespace(width=240),
+        region=SimpleNamespace(width=240, type="UI"),
     )

@@ -256,7 +256,7 @@ def test_findings_stand_with_what_they_are_about(lamp, clean_blender):
     context = SimpleNamespace(
         window_manager=clean_blender.context.window_manager,
         preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
-        region=SimpleNamespace(width=240),
+        region=SimpleNamespace(width=240, type="UI"),
     )
     keep_findings(context, UNIGINE_MESH, "Lamp", [warning("", "Too bright")])
 
@@ -296,7 +296,7 @@ def test_panels_draw_without_trouble_and_only_where_they_apply(lamp, clean_blend
             collection=bpy.context.collection,
             window_manager=bpy.context.window_manager,
             preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
-            region=SimpleNamespace(width=240),
+            region=SimpleNamespace(width=240, type="UI"),
         )
         shown = [panel for panel in FAMILY_OPERATORS["unigine"].panels if panel.poll(context)]
         for panel in shown:
