@@ -9,7 +9,7 @@ import bpy
 NAME = "meshferry"
 
 _handles: list[Any] = []
-"""Blender takes a command off only by the handle it gave: the one thing that has to be kept between the two calls."""
+"""Blender unregisters a command only by the handle that it returned, so the handles are stored."""
 
 
 def register() -> None:

@@ -85,7 +85,7 @@ def _extension_name() -> str:
 
 
 def _add_extension_libraries(package: str) -> None:
-    """Let Python find the wheels of the extension, which Blender unpacks for enabled extensions alone."""
+    """Add the wheels of the extension to the path; Blender does so only for enabled extensions."""
     bpy = sys.modules.get("bpy")
     parents = [os.path.dirname(os.path.dirname(ROOT))]
     if bpy is not None:
@@ -132,7 +132,7 @@ def _unpacked(wheel: str, folder: str) -> str:
 
 
 def _tell_missing(missing: ModuleNotFoundError) -> int:
-    """Say which library is missing and how to install it for exactly this Python; return the exit status."""
+    """Print which library is missing and how to install it for this Python; return the exit status."""
     environment = _load("meshferry_environment", "cli", "environment.py")  # the one module that needs no library
     libraries = environment.missing_libraries()
     if not libraries:

@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def _unknown_clips(clips: ClipChoice, reporter: Reporter) -> int:
-    """Say which new name no animation of any file has got; return 1 if there is one."""
+    """Report renamed animations that no file contains; return 1 if there are any."""
     try:
         clips.require_all()
     except MeshferryError as problem:

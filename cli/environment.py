@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 LIBRARIES = {"numpy": "numpy", "google.protobuf": "protobuf", "llsd": "llsd", "rich": "rich"}
-"""Modules that Meshferry imports -> what pip calls them."""
+"""Modules that Meshferry imports -> their names in pip."""
 
 
 def version() -> str:
@@ -47,7 +47,7 @@ def described() -> str:
 
 
 def missing_libraries() -> list[str]:
-    """Return what pip calls the libraries that this Python cannot find."""
+    """Return the pip names of missing libraries."""
     return [library for module, library in LIBRARIES.items() if not _is_there(module)]
 
 

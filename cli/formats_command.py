@@ -1,4 +1,4 @@
-"""``meshferry formats``: what there is, and what each format can hold."""
+"""``meshferry formats``: list all formats and their capabilities."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _tell(known: Format | BlenderFormat, use: str, reporter: Reporter) -> None:
 
 
 def _use(known: Format) -> str:
-    """Say what is done with the files of a format, and with which of its extensions."""
+    """Describe whether files of a format are read and written, and with which extensions."""
     if not known.is_read:
         use = "written only"
     elif known.only_read:
@@ -88,7 +88,7 @@ def _use(known: Format) -> str:
 
 
 def described(capabilities: Capabilities) -> str:
-    """Say in words what a format can hold."""
+    """Describe the capabilities of a format."""
     held = asdict(capabilities)
     parts = [
         _amount(capabilities.uv_layers, "UV layer"),

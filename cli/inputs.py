@@ -40,7 +40,7 @@ def known_extensions() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files that paths mean, and what is wrong with paths that mean none."""
+    """The files that paths refer to, and errors for paths without files."""
 
     files: tuple[InputFile, ...]
     problems: tuple[FormatError, ...]
@@ -143,7 +143,7 @@ def counts(path: Path, extensions: Sequence[str]) -> bool:
 
 @functools.cache
 def ambiguous_extensions() -> frozenset[str]:
-    """Return the extensions that say nothing about a file's format: the content does."""
+    """Return the extensions whose files are recognised only by content."""
     return frozenset(extension for known in registry.FORMATS for extension in known.ambiguous)
 
 
@@ -160,7 +160,7 @@ def file_key(path: Path) -> str:
 
 
 def is_blend(path: Path) -> bool:
-    """Return whether a path is that of a .blend file."""
+    """Return whether a path has the extension .blend."""
     return path.suffix.lower() == BLEND
 
 
@@ -177,12 +177,12 @@ def formats_of(path: Path) -> list[Format]:
 
 
 def is_animation(path: Path) -> bool:
-    """Return whether a path is that of a file which, by its extension, holds animations or bones but no mesh."""
+    """Return whether a path's extension is that of a format with animations or bones but without meshes."""
     named = [known for known in registry.FORMATS if path.suffix.lower() in known.extensions]
     return bool(named) and not any(known.capabilities.meshes for known in named)
 
 
 def may_hold_meshes(path: Path) -> bool:
-    """Tell from a file's content whether it is of a format with meshes; so is what its reading will refuse."""
+    """Return whether a file's content is of a format with meshes, or of an unreadable one."""
     found = format_of(path)
     return found is None or found.capabilities.meshes

@@ -92,7 +92,7 @@ def described(entry: dict[str, Any]) -> str:
 
 
 def _placed(entry: dict[str, Any]) -> list[str]:
-    """Return the lines of what files of placed models tell beside: levels of detail, hulls, weight."""
+    """Return the additional lines for placed models: levels of detail, hulls, weight."""
     if "lods" not in entry:
         return []
     lines = [

@@ -100,7 +100,7 @@ def check() -> None:
 
 @contextlib.contextmanager
 def raising() -> Iterator[None]:
-    """Let a request raise KeyboardInterrupt at once, also one that came before: nothing here leaves anything behind."""
+    """Let a request raise KeyboardInterrupt immediately, even if it came before: no files are written here."""
     _flag.raising += 1
     try:
         check()
@@ -111,7 +111,7 @@ def raising() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferring() -> Iterator[None]:
-    """Let not even a second signal raise: an exception here would crash Blender."""
+    """Defer even a second signal: an exception here would crash Blender."""
     _flag.deferring += 1
     try:
         yield

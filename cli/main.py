@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
 def _main(argv: Sequence[str] | None, program: str) -> int:
     try:
         arguments = _parse(build_parser(program), argv)
-    except SystemExit as done:  # argparse has printed help or what is wrong
+    except SystemExit as done:  # argparse has printed help or an error
         return done.code if isinstance(done.code, int) else REFUSED
     reporter = Reporter(as_json=arguments.json, quiet=arguments.quiet, debug=arguments.debug)
     try:

@@ -1,4 +1,4 @@
-"""Option tables -> command line arguments -> values; the tables alone say which options there are."""
+"""Option tables -> command-line arguments -> values; only the tables define options."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def given_flags(arguments: argparse.Namespace, table: OptionTable, tables: Seque
 
 
 def given_arguments(arguments: argparse.Namespace, tables: Sequence[OptionTable]) -> list[str]:
-    """Return what the user gave of all tables as arguments again: each once, in the tables' order and one spelling."""
+    """Return the given options of all tables as arguments, in the tables' order and in one spelling."""
     flags = dict.fromkeys(flag for table in tables for _, flag in _flags(table, tables))
     return [
         _spelt(flag, getattr(arguments, _destination(flag))) for flag in flags if hasattr(arguments, _destination(flag))

@@ -1,4 +1,4 @@
-"""What the command line says: sentences for people, one JSON object a line for programs."""
+"""Output of the command line: sentences for users, and JSON objects, one per line, for programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..io_formats.core.errors import FormatError, MeshferryError, MissingLibrary
 from . import environment
 
 NAMES_LISTED = 3
-"""Names in a warning before it says how many more there are."""
+"""Number of names in a warning; the rest is counted."""
 
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
@@ -24,14 +24,14 @@ _UNSAFE = re.compile(
 """Control characters, line separators, bidirectional controls, lone surrogates and noncharacters."""
 
 CLIPS_NAMED = 3
-"""Animations that a summary names before it says how many more there are."""
+"""Number of animations in a summary; the rest is counted."""
 
 
 class Reporter:
-    """Everything that one run prints.
+    """Print all output of one run.
 
-    Results go to standard output (as JSON where asked for), warnings and failures to standard error. A reader
-    that goes away, such as ``head``, stops the output, never the work.
+    Results go to standard output (on request as JSON), warnings and failures to standard error. A closed reader, such
+    as ``head``, stops the output but not the work.
     """
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False, debug: bool = False) -> None:
@@ -39,32 +39,33 @@ class Reporter:
         self.quiet = quiet
         self.debug = debug
         self.is_output_lost = False
-        """Standard output could not be written, a full disk say: programs must not take it for complete."""
+        """Standard output could not be written, for example because the disk is full; programs must not consider it
+        complete."""
         self._library_is_missing = False
 
     def say(self, text: str) -> None:
-        """Tell people how things went."""
+        """Print a result for users."""
         if not self.quiet and not self.as_json:
             self._print(text, sys.stdout)
 
     def record(self, entry: Mapping[str, Any]) -> None:
-        """Tell programs about one file."""
+        """Print the JSON record of one file."""
         if self.as_json:
             # Plain ASCII is the same on every console.
             self._print(json.dumps(plain(entry)), sys.stdout)
 
     def result(self, text: str) -> None:
-        """Print what was asked for, also when quiet."""
+        """Print requested output, even in quiet mode."""
         if not self.as_json:
             self._print(text, sys.stdout)
 
     def warn(self, file: object, text: str) -> None:
-        """Tell people of something lost or odd; programs find it in the record."""
+        """Print a warning about a loss or oddity; the JSON record includes it too."""
         if not self.quiet and not self.as_json:
             self._print(f"{printable(file)}: warning: {one_line(text)}", sys.stderr)
 
     def note(self, text: str) -> None:
-        """Tell people how far things are, out of the way of results."""
+        """Print progress separately from results."""
         if not self.quiet:
             self._print(text, sys.stderr)
 
@@ -84,7 +85,7 @@ class Reporter:
         return len(problems)
 
     def trace(self, problem: BaseException) -> None:
-        """Print where an exception came from, if that was asked for."""
+        """Print the traceback of an exception, if requested."""
         if self.debug:
             self._print("".join(traceback.format_exception(problem)).rstrip(), sys.stderr)
 

@@ -77,7 +77,7 @@ OBJECT_SCOPES = scope_items(AUTOMATIC, _SELECTION, _COLLECTION, _SCENE)
 
 @dataclass(frozen=True)
 class Parts:
-    """What was read of Blender for a format: a scene for each file to be, and what there is to tell of the whole."""
+    """Data read from Blender for a format: a scene for each file, and messages about the whole export."""
 
     scenes: list[Scene]
     lost: list[str]

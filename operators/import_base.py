@@ -216,7 +216,7 @@ def _import_file(
 
 
 def may_hold_meshes(path: str) -> bool:
-    """Tell whether a file is of a format with meshes; what is wrong with a bad one is said when its turn comes."""
+    """Return whether a file is of a format with meshes; errors of invalid files are reported when they are imported."""
     found = format_of(path)
     return found is None or found.capabilities.meshes
 

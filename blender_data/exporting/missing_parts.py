@@ -162,7 +162,7 @@ class MissingParts:
     def _make_shapes(self, model: PlacedModel) -> None:
         choice = self._choice(model)
         if choice == "AUTO":
-            return  # existing objects; without any, the base hull of the model is used
+            return  # use existing objects, or else the base hull of the model
         points = _used_points(model.mesh)
         if choice == "CUBE":
             found, what = [box(points)], "cube"

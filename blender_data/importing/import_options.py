@@ -222,6 +222,6 @@ _NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
 
 
 def import_options_for(capabilities: Iterable[Capabilities]) -> tuple[Option, ...]:
-    """Return the options that mean something where files can hold this."""
+    """Return the options that are applicable to files with these capabilities."""
     given = tuple(capabilities)
     return tuple(option for option in IMPORT_OPTIONS if any(_NEEDED[option.name](can) for can in given))

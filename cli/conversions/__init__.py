@@ -1,1 +1,1 @@
-"""One file or a few become others: what becomes what, reading, Blender in between, writing."""
+"""One conversion: plan, reading, Blender's importers and exporters, writing."""

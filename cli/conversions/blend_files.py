@@ -1,7 +1,7 @@
-""".blend files <-> scenes: with ``blender_exchange``, all of the command line that touches Blender.
+""".blend files <-> scenes; besides ``blender_exchange``, only this module of the command line uses Blender.
 
-Blender is loaded when first needed. Where the add-on is not enabled, its properties are registered for the time of the
-work and taken off again: classes left registered crash Blender 4.2 and 4.3 at exit and hang 4.5 for ever.
+Blender is loaded when it is first needed. If the add-on is not enabled, its properties are registered temporarily:
+classes that stay registered crash Blender 4.2 and 4.3 at exit and hang 4.5.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _NOT_EXPORTABLE = frozenset({"CAMERA", "LIGHT", "LIGHT_PROBE", "SPEAKER"})
 
 @dataclass(frozen=True)
 class BlendPart:
-    """A part of the open .blend file that becomes a file of its own."""
+    """A part of the open .blend file that becomes a separate file."""
 
     collection: Any
     """A ``bpy.types.Collection``, or None for the whole scene."""
     left_out: tuple[str, ...] = ()
-    """Warnings about what the importer of Blender's own left out."""
+    """Warnings about data that Blender's own importer left out."""
 
     @property
     def name(self) -> str:
@@ -81,7 +81,7 @@ class BlendSession:
 
     @property
     def bpy(self) -> Any:
-        """Blender's module, for whatever is to be done; loads it where needed."""
+        """Blender's module ``bpy``, loaded on first use."""
         self._empty_file = None
         return self.load()
 
@@ -117,9 +117,9 @@ class BlendSession:
 
     @contextlib.contextmanager
     def emptied_afterwards(self) -> Iterator[None]:
-        """Let the next :meth:`start_empty` empty the open file instead of reading another, which takes 9 ms.
+        """Let the next :meth:`start_empty` clear the open file instead of reading the empty one, which takes 9 ms.
 
-        Inside, the file may get data blocks, and Blender's exporters may run; nothing else. After an exception the next
+        In the ``with`` block, only data blocks may be added and Blender's exporters run. After an exception the next
         file is read.
         """
         empty_file = self._empty_file
@@ -154,7 +154,7 @@ class BlendSession:
             The system refuses; the old file is as it was.
         """
         place = path.resolve() if os.path.islink(path) else path.absolute()
-        # In the same folder, so that relative paths in the file stay right.
+        # In the same folder, so that relative paths in the file stay valid.
         lock_path = place.with_name(f"{temporary_prefix(place, suffix='.blend')}{secrets.token_hex(4)}.part")
         temporary = lock_path.with_name(lock_path.name + ".blend")
         held = None
@@ -186,12 +186,12 @@ class BlendSession:
                 locks.remove(lock_path, held)
 
     def render(self, scene: Any, path: Path) -> None:
-        """Render a ``bpy.types.Scene`` of the open file into a picture, of the kind that its settings say.
+        """Render a ``bpy.types.Scene`` of the open file to a picture, in the format of its settings.
 
         Raises
         ------
         ExportError
-            Blender cannot draw here, or write there.
+            Blender cannot render here, or cannot write the file.
         """
         scene.render.filepath = str(path.absolute())
         scene.render.use_file_extension = False
@@ -223,7 +223,7 @@ class BlendSession:
         self._empty_file = None  # in case this is broken off
         layer = context.view_layer
         if there and layer.objects.active is None:
-            layer.objects.active = there[0]  # "active" on the command line is the first that came
+            layer.objects.active = there[0]  # on the command line, "active" is the first imported armature
         chosen = armature_matching.choose_for_scene(context, scene, there, options.armature)
         if chosen is None:
             scene.warnings += armature_matching.mismatches(context, scene, there, options.armature)
@@ -285,7 +285,7 @@ class BlendSession:
             try:
                 operator(**arguments)
             except RuntimeError:
-                interruption.check()  # operators turn the exception of a second signal into an error of their own
+                interruption.check()  # operators convert the exception of a second signal to their own error
                 raise
 
 
@@ -327,7 +327,7 @@ def _is_exportable(block: Any) -> bool:
 
 
 def said(problem: RuntimeError) -> str:
-    """Return what an operator reported; of an error inside an add-on the last line, which names it."""
+    """Return the message of an operator; for an error inside an add-on the last line, which names the exception."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     if any(line.startswith("Traceback ") or line.endswith("Traceback (most recent call last):") for line in lines):
         raised = [line for line in lines if not line.startswith(("Location:", "File ")) and ": " in line]
@@ -368,16 +368,16 @@ def _logged_warnings() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def _without_chatter(*, errors: bool) -> Iterator[None]:
-    """Keep lines such as "Info: Saved …" out of the results; Blender prints some through Python and some past it.
+    """Suppress lines such as "Info: Saved …"; Blender prints some through Python and some directly.
 
-    ``errors``: keep what is printed to standard error out, too, where importers tell of what they make.
+    ``errors``: also suppress standard error, to which importers print progress.
     """
     wanted: list[tuple[Any, int, Any]] = [(sys.__stdout__, 1, contextlib.redirect_stdout)]
     if errors:
         wanted.append((sys.__stderr__, 2, contextlib.redirect_stderr))
     with contextlib.ExitStack() as stack:
         for stream, number, redirect in wanted:
-            if stream is not None:  # otherwise the number may be that of any file
+            if stream is not None:  # otherwise the descriptor may be that of another file
                 stack.enter_context(redirect(io.StringIO()))
                 stack.enter_context(_into_nowhere(number))
         yield
@@ -385,7 +385,7 @@ def _without_chatter(*, errors: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _into_nowhere(number: int) -> Iterator[None]:
-    """Send what is written to an open file nowhere."""
+    """Redirect the output of a file descriptor to the null device."""
     kept = os.dup(number)
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -399,6 +399,6 @@ def _into_nowhere(number: int) -> Iterator[None]:
 
 
 def _flush_c_streams() -> None:
-    """Write out what Blender has printed into the buffers of C, which Python knows nothing of."""
+    """Flush the output buffers of C, which Python cannot access."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None).fflush(None)

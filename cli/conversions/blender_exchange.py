@@ -20,7 +20,7 @@ from .face_counts import stored_faces, written_faces
 from .usd_rate import frames_per_second
 
 _NEAR_A_RATE = 1e-2
-"""Frames a second by which keys may miss a whole rate: their times are kept in single precision."""
+"""Tolerance for keys at whole frames of a rate, in frames: key times are in single precision."""
 _HIGHEST_RATE = 480
 _COMMON_RATES = (24, 25, 30, 50, 60)
 """Rates to try where keys are several frames apart: glTF files have two keys where nothing moves."""
@@ -38,7 +38,7 @@ _HIGHEST_EXPONENT = 4
 
 @dataclass
 class Written:
-    """The files that Blender's exporter wrote, and what of the objects is not in them."""
+    """The files that Blender's exporter wrote, and the data of the objects that they lack."""
 
     outputs: list[OutputFile]
     """The chosen file is the last."""
@@ -89,7 +89,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     if known.capabilities.node_hierarchy:
         blender_addon_import.mark_root(blender_addon_import.without_pairs(things))
     else:
-        blender_addon_import.apply_transforms(things)  # the file knows none: they turn its axes
+        blender_addon_import.apply_transforms(things)  # the file has no transforms: importers use them to convert axes
     session.bpy.context.view_layer.update()
     return made, lost
 
@@ -228,11 +228,11 @@ def write_objects(
 def _animation_arguments(context: Any, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if known.animation:
-        more[known.animation] = bool(clips)  # otherwise what rests is keyed as if it moved
+        more[known.animation] = bool(clips)  # otherwise constant channels get keys too
     if known.every_action:
         more[known.every_action] = len(clips) > 1
         if len(clips) == 1:
-            context.scene.name = clips[0]  # what plays is called after the scene
+            context.scene.name = clips[0]  # the active animation is named after the scene
     return more
 
 

@@ -1,7 +1,7 @@
-"""Kinds of files that Blender itself reads and writes: .blend, and those of its own importers and exporters.
+"""The formats that Blender reads and writes itself: .blend, and those of its own importers and exporters.
 
-What each can hold is measured, not promised: tests write a scene with everything in it, read it back and compare.
-Nothing here loads Blender.
+Their capabilities are measured: tests write a scene with all kinds of data, read it back and compare. This module does
+not load Blender.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 from ...io_formats.core.capabilities import Capabilities
 
 MOST_UV_LAYERS = 8
-"""What a mesh of Blender holds."""
+"""Maximum number of UV maps of a mesh in Blender."""
 ANY_NUMBER = 1_000_000
 """Of layers or weights, where neither the file nor Blender sets a limit that a mesh could reach."""
 
 
 @dataclass(frozen=True)
 class BlenderFormat:
-    """A kind of file that goes through Blender's own operators."""
+    """A format of Blender's own importers and exporters."""
 
     name: str
     label: str
@@ -29,29 +29,29 @@ class BlenderFormat:
     """With the dot, in lower case; the first is the one to write."""
     capabilities: Capabilities
     older: Mapping[str, tuple[tuple[tuple[int, int], int], ...]] = field(default_factory=dict)
-    """Fields of ``capabilities`` that are other in a Blender before some version: those versions, the oldest first,
-    each with what they are before it."""
+    """Fields of ``capabilities`` that differ before some Blender versions: those versions, the oldest first, each with
+    the value before it."""
     importers: tuple[str, ...] = ()
-    """Operators that read it, such as ``import_scene.gltf``: the first that this Blender has; none: Blender opens the
-    file itself."""
+    """Operators that read it, such as ``import_scene.gltf``; the first existing one is used. If empty, Blender opens
+    the file itself."""
     exporters: tuple[str, ...] = ()
     """Operators that write it."""
     reading: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the importers; each takes those that it has."""
+    """Arguments of the importers; each uses those that it has."""
     writing: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the exporters."""
     animation: str = ""
     """Argument of the exporters that has animations written."""
     every_action: str = ""
-    """Argument of the exporters that has every action written rather than what plays."""
+    """Argument of the exporters that exports every action instead of the active one."""
     drops_duplicates: bool = False
     """Whether its exporters or importers delete faces that share all their vertices with another face."""
     is_triangulated: bool = False
     """Whether exporters cut faces into triangles."""
     has_pairs: bool = False
-    """Whether a file has a place and a thing, each with a name, where Blender has an object."""
+    """Whether a file has a named transform and a named mesh for one object in Blender."""
     keeps_still_clips: bool = False
-    """Whether an animation in which nothing moves is one that its author made, not one that exporters add."""
+    """Whether constant animations are intended by the author, not added by exporters."""
     has_fixed_decimals: bool = False
     """Whether exporters write coordinates with a fixed number of decimals, too few for small objects."""
     averages_normals: bool = False
@@ -66,18 +66,18 @@ class BlenderFormat:
     holds_times: bool = False
     """Whether files hold times in seconds and no frame rate, and custom properties of the scene."""
     times_are_frames: bool = False
-    """Whether importers take the file's times for frames, whatever the rate of either."""
+    """Whether importers use the file's times as frames, independent of the rates."""
     scaffolding: tuple[str, ...] = ()
-    """Names of objects and bones that importers make of what is neither, and exporters of what they need besides."""
+    """Names of helper objects and bones that importers and exporters create."""
     replaced: str = ""
-    """Regular expression of what becomes _ in names of objects, bones and materials; empty: nothing."""
+    """Regular expression of characters in names of objects, bones and materials that become _, or empty."""
     replaced_label: str = ""
-    """What that is, in words."""
+    """Description of these characters."""
     is_set: bool = False
     """Whether several files may be written beside each other."""
 
     def capabilities_in(self, version: tuple[int, ...]) -> Capabilities:
-        """Return what such a file holds that a Blender of some version writes."""
+        """Return what a file written by a given Blender version can hold."""
         held: dict[str, Any] = {}
         for name, steps in self.older.items():
             earlier = [value for since, value in steps if version < since]
@@ -140,7 +140,7 @@ _WRITE_GLTF = {
     "export_cameras": True,
     "export_lights": True,
     "export_animation_mode": "ACTIONS",
-    # What belongs to one animation is on tracks of one name.
+    # Tracks with the same name belong to one animation.
     "export_merge_animation": "NLA_TRACK",
     # Animations of files begin at frame 1 of the scene, and at the beginning in a file.
     "export_anim_slide_to_zero": True,

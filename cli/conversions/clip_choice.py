@@ -1,4 +1,4 @@
-"""``--clip-names`` and ``--rename-clip``: which animations of a file are taken, and what they are called then."""
+"""``--clip-names`` and ``--rename-clip``: selection and new names of animations."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from ...io_formats.core.scene import Scene
 
 @dataclass
 class ClipChoice:
-    """What the user said about animations; applied to every scene of a run."""
+    """The user's choices about animations, applied to every scene of a run."""
 
     patterns: Sequence[str] = ()
-    """Names of the animations to take, with wildcards; none: all."""
+    """Names of the animations to export, with wildcards; empty for all."""
     new_names: Mapping[str, str] = field(default_factory=dict)
     """By the name in the file."""
     one_scene: bool = False
-    """Whether no other scene is to come, which a name could concern."""
+    """Whether there is no further scene that a name could refer to."""
     _renamed: set[str] = field(default_factory=set)
     _seen: dict[str, None] = field(default_factory=dict)
     """Names of all animations so far, in their order."""
 
     def apply(self, scene: Scene, *, filtered: bool = False) -> None:
-        """Take the wanted clips of a scene and rename them.
+        """Select and rename the clips of a scene.
 
         Parameters
         ----------
         filtered:
-            The clips are those that are wanted already.
+            Whether the clips are already selected.
 
         Raises
         ------
         MeshferryError
-            A new name is that of another clip.
+            A new name is already that of another clip.
         """
         if self.patterns and not filtered:
             scene.clips = [

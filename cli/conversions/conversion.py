@@ -46,7 +46,7 @@ class Conversion:
             yield from self._between_files(job, job.format)
 
     def _between_files(self, job: ConversionJob, target: Format) -> Iterator[Outcome]:
-        """Read a file, put the animations of the others into it and write what becomes of it."""
+        """Read a file, add the animations of the other files to it and write the result."""
         outcome = Outcome(job.sources[0], job.target)
         scenes: list[Scene] = []
         if not outcome.attempt(lambda: scenes.append(self._read(outcome, job.content))):

@@ -1,7 +1,4 @@
-"""The options of conversions: arguments of the command line -> what a conversion is asked for.
-
-``convert`` and ``batch`` take the same ones.
-"""
+"""The options of conversions: command-line arguments -> settings. ``convert`` and ``batch`` share them."""
 
 from __future__ import annotations
 
@@ -68,7 +65,7 @@ def _tables() -> list[tuple[OptionTable, Format | None]]:
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    """Return what the user chose."""
+    """Return the user's choices."""
     owned = _tables()
     tables = [table for table, _ in owned]
     values = {table.key: given_values(arguments, table, tables) for table in tables}
@@ -120,7 +117,7 @@ def require_known_options(arguments: argparse.Namespace, target: Format | Blende
 
 
 def useless_options(arguments: argparse.Namespace, plan: ConversionPlan) -> list[str]:
-    """Say which of the given options concern nothing in this run."""
+    """Return a message for each given option that has no effect in this run."""
     if not plan.jobs:
         return []
     sources = [source for job in plan.jobs for source in job.sources]

@@ -1,4 +1,4 @@
-"""What a conversion will read and write, decided and refused before anything is touched."""
+"""Plan the inputs and outputs of a conversion; reject invalid ones before anything is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConversionJob:
     """Several only where they become collections of one .blend file, or animations inside the first."""
     target: Path
     format: Format | BlenderFormat
-    """What to write."""
+    """The target format."""
     in_folder: bool
     """A folder was named, not a file: it is made when needed, and one source may become several files in it."""
     content: bytes | None = None
@@ -44,7 +44,7 @@ class ConversionPlan:
 
     @property
     def source_count(self) -> int:
-        """Number of inputs, those that mean no file included."""
+        """Number of inputs, including those without a file."""
         return sum(len(job.sources) for job in self.jobs) + len(self.problems)
 
 
@@ -89,9 +89,9 @@ def plan_conversions(
 
 
 def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
-    """Return an extension that can be written, with its dot, and its format.
+    """Return a writable extension, with its dot, and its format.
 
-    The name of a format stands for its own extension, also where formats share one.
+    The name of a format stands for its own extension, even if formats share one.
     """
     for known in registry.FORMATS:
         if known.name == text.lower():
@@ -136,7 +136,7 @@ def _folder_jobs(
 
 
 def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat) -> list[ConversionJob]:
-    """Put a mesh and the animations of its name into one file; other files of one name stay apart."""
+    """Combine a mesh with the animations of its name in one file; other files of one name stay separate."""
     sources = sorted((source for source, _ in group), key=inputs.is_animation)
     if sum(not inputs.is_animation(source) for source in sources) <= 1:
         return [ConversionJob(tuple(sources), group[0][1], target, in_folder=True)]
@@ -144,10 +144,10 @@ def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat) -> li
 
 
 def searched(target: Format | BlenderFormat, extension: str = "") -> tuple[str, ...]:
-    """Return what counts in a folder: whatever can become the target.
+    """Return the extensions of files that a folder search includes: all that can be converted to the target.
 
-    Those are meshes where meshes are written and animations where those are, files of Blender's kinds among them. Of
-    these, files that have the ``extension`` to write already are left out.
+    These are meshes for mesh formats and animations for animation formats, including Blender's formats, without files
+    that already have the target ``extension``.
     """
     if isinstance(target, BlenderFormat):
         ours = inputs.known_extensions()
@@ -159,7 +159,7 @@ def searched(target: Format | BlenderFormat, extension: str = "") -> tuple[str, 
 
 
 def renamed(relative: Path, extension: str) -> Path:
-    """Return where a file goes that becomes one with this extension."""
+    """Return the path of a file after its conversion to an extension."""
     stem = relative.stem if blender_formats.by_path(relative) else api.scene_name(relative)
     return relative.with_name(stem + extension)
 
@@ -197,7 +197,7 @@ def _embedded(sources: Sequence[Path], extension: str, target: Format, *, embeds
 
 
 def _refuse_same_kind(found: Sequence[InputFile], extension: str) -> None:
-    """Refuse files of Blender's kinds that are what is asked for."""
+    """Raise an error for files of Blender's formats that already have the target format."""
     for file in found:
         if blender_formats.by_path(file.path) and file.path.suffix.lower() == extension:
             raise MeshferryError(f"{file.path} is a {extension} file already")

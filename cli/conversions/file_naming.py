@@ -1,4 +1,4 @@
-"""What files are called that one source becomes, and which names belong to others."""
+"""Names of the files that a source becomes, without conflicts with other files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ...io_formats.disk.file_names import PathTable, cautious_key
 
 
 class FileNames:
-    """The files of one run, so that none is written twice and none is written over that is read.
+    """The files of one run: none is written twice, and no input is overwritten.
 
     Parameters
     ----------
     taken:
-        Every file that nothing else may write to.
+        Every file that may not be written.
     """
 
     def __init__(self, taken: PathTable[Any]) -> None:

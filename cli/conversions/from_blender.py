@@ -1,4 +1,4 @@
-"""Files of Blender's kinds -> files: what is in them is written part by part."""
+"""Conversion of files of Blender's formats: their content is written part by part."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .scene_writing import SceneWriter
 
 
 def _options_for(source: BlenderFormat) -> dict[str, Any]:
-    """Return the options for what came out of other files than .blend: objects and animations are meant as they are."""
+    """Return the options for files of other formats than .blend: objects and animations are exported unchanged."""
     return {} if source.is_blend else {MERGING.name: "KEEP", CLIPS.name: "ACTIONS"}
 
 
 class FromBlender:
-    """Opens files of Blender's kinds and writes what is in them."""
+    """Open files of Blender's formats and write their content."""
 
     def __init__(self, settings: Settings, session: BlendSession, names: FileNames, writer: SceneWriter) -> None:
         self._settings = settings
@@ -80,7 +80,7 @@ class FromBlender:
     def _part(
         self, part: BlendPart, outcome: Outcome, job: ConversionJob, target: Format, given: Mapping[str, Any]
     ) -> Iterator[Outcome]:
-        """Write what a part of the open file becomes in one of our formats."""
+        """Write a part of the open file in a format of Meshferry."""
         scenes: list[Scene] = []
 
         def export() -> None:

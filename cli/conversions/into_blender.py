@@ -29,7 +29,7 @@ from .scene_writing import SceneWriter, make_folder
 
 @dataclass
 class _Work:
-    """What is under way for one job."""
+    """The state of one job."""
 
     job: ConversionJob
     target: BlenderFormat
@@ -40,7 +40,7 @@ class _Work:
 
 
 class IntoBlender:
-    """Fills an empty Blender and writes what is in it."""
+    """Import into an empty file of Blender and write it."""
 
     def __init__(self, settings: Settings, session: BlendSession, writer: SceneWriter) -> None:
         self._settings = settings
@@ -49,7 +49,7 @@ class IntoBlender:
         self._part_writer = PartWriter(settings, session, writer)
 
     def run(self, job: ConversionJob, target: BlenderFormat) -> list[Outcome]:
-        """Make every source a collection of one file, which is written without those that failed."""
+        """Import every source into a collection of one file, and write it without the sources that failed."""
         outcomes = [Outcome(source, job.target) for source in job.sources]
         started = Outcome(job.sources[0], job.target)
         options: list[ImportOptions] = []
@@ -91,7 +91,7 @@ class IntoBlender:
             # Frames of the scene are then those of the file, and no exporter has to guess values between them.
             given = {SET_FRAME_RATE.name: True, **given, VERTEX_ANIMATION.name: "SHAPE_KEYS"}
         elif self._settings.dry_run and given.get(VERTEX_ANIMATION.name) == "CACHE":
-            given[VERTEX_ANIMATION.name] = "NONE"  # its cache would be a file
+            given[VERTEX_ANIMATION.name] = "NONE"  # its cache would be an additional file
         return ImportOptions.of(resolve(IMPORT_OPTIONS, given))
 
     def _add(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
@@ -123,7 +123,7 @@ class IntoBlender:
         outcome.tell(said, said, strict=self._settings.strict)
 
     def _add_foreign(self, outcome: Outcome, content: bytes | None, known: BlenderFormat, work: _Work) -> None:
-        """Add a file of one of Blender's own importers, in a collection of its own."""
+        """Import a file with one of Blender's own importers into a separate collection."""
         with on_disk(outcome.source, content) as path:
             collection, left_out = blender_exchange.read_file(self._session, path, known)
         outcome.collection = collection.name
@@ -146,12 +146,12 @@ class IntoBlender:
 
 
 def _fitted(scene: Scene, can: Capabilities) -> list[str]:
-    """Take out of a scene what a kind of file cannot hold; return what that was."""
+    """Remove data from a scene that a format cannot hold; return warnings about it."""
     lost = losses(scene, can)
     came_from = scene.format
     fit(scene, can, by_name(came_from).capabilities if came_from else None)
     if not can.clips:
-        scene.clips = []  # meshes stand as they rest
+        scene.clips = []  # meshes are in their rest state
     elif can.joins_clips:
         del scene.clips[1:]
     return lost

@@ -1,4 +1,4 @@
-"""Content that came out of an archive, as a file for those who read nothing else."""
+"""Content from an archive as a temporary file, for readers that need a path."""
 
 from __future__ import annotations
 

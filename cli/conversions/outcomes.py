@@ -1,4 +1,4 @@
-"""What a conversion was asked for, and what became of each file."""
+"""Settings of a conversion, and the outcome for each file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANOTHER_FAILED = "Not written, since another file failed and the conversion is s
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose, by table; options left out are missing."""
+    """The user's choices by table; options that were not given are missing."""
 
     import_options: dict[str, Any] = field(default_factory=dict)
     export_options: Mapping[str, Any] = field(default_factory=dict)
@@ -30,12 +30,12 @@ class Settings:
     is_flushed: bool = True
     """Whether each file is waited for until the disk has it; see ``atomic_write.replace_file``."""
     dry_run: bool = False
-    """Say what would be written and lost, and write nothing."""
+    """Only report what would be written and lost."""
 
 
 @dataclass
 class Outcome:
-    """What became of one file, or of one collection of a .blend file."""
+    """The outcome for one file, or for one collection of a .blend file."""
 
     source: Path
     target: Path

@@ -23,11 +23,11 @@ from .scene_writing import SceneWriter
 _BONES = re.compile(r"^\d+ (bones?|weighted mesh(es)?|animated bones?) ")
 
 _CARRIED = frozenset({"EMPTY", "ARMATURE"})
-"""Types of objects that say nothing where there is no tree: what hangs on them stands where it stood."""
+"""Types of objects that are dropped without a warning in formats without a tree; their children keep their location."""
 
 
 class PartWriter:
-    """Has Blender write parts of the open file; says before what of them is lost."""
+    """Let Blender write parts of the open file, and report losses first."""
 
     def __init__(self, settings: Settings, session: BlendSession, writer: SceneWriter) -> None:
         self._settings = settings
@@ -47,7 +47,7 @@ class PartWriter:
         return outcome
 
     def taken_stock(self, part: BlendPart, target: BlenderFormat) -> tuple[list[Any], list[str], Scene]:
-        """Return the objects of a part to write, what is lost of it, and all that it holds, without values.
+        """Return the objects of a part to write, the losses, and an inventory of its data without values.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class PartWriter:
         coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
         can = target.capabilities_in(self._session.bpy.app.version)
-        if can.joins_clips:  # what plays together is on the time line together
+        if can.joins_clips:  # everything that plays together is on one time line
             playing = blender_addon_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
@@ -78,7 +78,7 @@ class PartWriter:
         return chosen, lost, scene
 
     def say_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
-        """Add to what a part was exported as what the export itself did not speak of, since it never looked at it."""
+        """Report the losses for objects that the export itself did not process."""
         from ...blender_data.exporting import blender_addon_export
         from ...blender_data.exporting.inventory import inventory
 
@@ -103,7 +103,7 @@ class PartWriter:
         if options.clips == "NONE":
             whole.clips = []
         if can.vertex_clips and any(clip.vertices for clip in scene.clips):
-            # What bones do to meshes is in the file, if not the bones themselves.
+            # The deformation by bones is in the file, even if the bones are not.
             baked = losses(Scene("", whole.nodes, whole.skeletons, whole.clips), can)
             scene.notes = [*scene.notes, *(t for t in baked if _BONES.search(t))]
         scene.warnings += [text for text in (*part.left_out, *losses(whole, can)) if text not in scene.warnings]
@@ -111,12 +111,12 @@ class PartWriter:
     def write_objects(
         self, objects: list[Any], clips: list[str], outcome: Outcome, job: ConversionJob, target: BlenderFormat
     ) -> None:
-        """Write objects of the open file, if not only asked what would become of them.
+        """Write objects of the open file, unless this is a dry run.
 
         Raises
         ------
         ExportError
-            There is nothing that such a file holds, or Blender refuses.
+            The format can hold none of the objects, or Blender reports an error.
         """
         from ...blender_data.exporting.object_selection import MESHABLE
 
@@ -153,7 +153,7 @@ class PartWriter:
         rigs = [block for block in held if getattr(block, "type", "") == "ARMATURE"]
         if target.drops_held_objects:
             has_movement, rigs = has_movement or bool(rigs), []
-        if has_movement:  # the others keep the length of the animation, and objects stand as they do in it
+        if has_movement:  # other clips keep their length, and objects keep their pose in them
             held = rigs
         elif held:
             outcome.facts = {**(outcome.facts or {}), "clips": []}
@@ -164,12 +164,12 @@ class PartWriter:
 
 
 def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[str]:
-    """Say what of a scene goes not for want of a place in the file but by the way its exporter works."""
+    """Return the losses due to the implementation of the exporter, not to the format."""
     return [*_changed_names(scene, target), *_lost_among_several(scene, target)]
 
 
 def _lost_among_several(scene: Scene, target: BlenderFormat) -> list[str]:
-    """Say which movements of meshes exporters leave out that write several animations action by action."""
+    """Return the mesh animations that are lost because exporters write several animations action by action."""
     moved = [clip.name for clip in scene.clips for _ in clip.vertices]
     if not target.every_action or len(scene.clips) < 2 or not moved:
         return []
@@ -178,7 +178,7 @@ def _lost_among_several(scene: Scene, target: BlenderFormat) -> list[str]:
 
 
 def _changed_names(scene: Scene, target: BlenderFormat) -> list[str]:
-    """Say which names of objects, bones and materials are not kept to the letter."""
+    """Return warnings about changed names of objects, bones and materials."""
     if not target.replaced:
         return []
     can = target.capabilities
@@ -194,7 +194,7 @@ def _changed_names(scene: Scene, target: BlenderFormat) -> list[str]:
 
 
 def lost_objects(objects: list[Any], can: Capabilities) -> list[str]:
-    """Say which objects a format without a tree of objects leaves out: all that have no surface."""
+    """Return the objects without a surface, which a format without a tree of objects leaves out."""
     from ...blender_data.exporting.object_selection import MESHABLE
 
     if can.node_hierarchy:

@@ -35,7 +35,7 @@ class SceneWriter:
         self._settings = settings
         self._names = names
         self._members: PathTable[OutputFile] = PathTable()
-        """What was written beside chosen files, such as a texture that several sets bring along."""
+        """Additional files beside chosen ones, such as a texture that several sets share."""
 
     def write(self, scene: Scene, outcome: Outcome, job: ConversionJob, target: Format) -> Iterator[Outcome]:
         """Write the file or the files that a scene becomes; yield an outcome for each."""
@@ -46,12 +46,12 @@ class SceneWriter:
 
         def split() -> None:
             if not target.capabilities.meshes:
-                scene.nodes = []  # who asks for an animation loses no mesh
+                scene.nodes = []  # a conversion to an animation does not report the lost mesh
             lost.extend(losses(scene, target.capabilities))
             source = scene.format
             came_from = by_name(source).capabilities if source else None
             if came_from is not None and came_from.placed_models and target.capabilities.placed_models:
-                # Scenes out of Blender say it themselves.
+                # Scenes from Blender already include these warnings.
                 scene.as_imported = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
             fit(scene, target.capabilities, came_from)
             joinable = _is_joinable(scene, options)
@@ -65,7 +65,7 @@ class SceneWriter:
             yield outcome
             return
         unsaid = list(lost)
-        """What all parts lose together is said of the first, and keeps a strict conversion from writing any."""
+        """Losses of all parts are reported for the first; in a strict conversion nothing is written."""
         for part, path in parts:
             facts = scene_facts(part, target.capabilities)
             if not options.get(EMBEDDED, True):
@@ -91,12 +91,12 @@ class SceneWriter:
                 unsaid.clear()
 
     def put(self, outcome: Outcome, job: ConversionJob, outputs: Sequence[OutputFile]) -> None:
-        """Put the files of an outcome in place, if not only asked what would become of them.
+        """Write the files of an outcome, unless this is a dry run.
 
         Raises
         ------
         ExportError
-            Some of them belong to others, or the system refuses.
+            Some files belong to other outputs, or the operating system reports an error.
         """
         paths = self._claim(outcome.target, outputs)
         if not self._settings.dry_run:
@@ -156,7 +156,7 @@ class SceneWriter:
 
 
 def _path_beside(target: Path, output: OutputFile) -> Path:
-    """Return where a file of a set goes; extensions like that of the chosen one are spelt as its is."""
+    """Return the target of a file of a set; its extension follows the case of the chosen file's."""
     path = target.parent / output.name
     return path.with_suffix(target.suffix) if path.suffix.lower() == target.suffix.lower() else path
 
@@ -169,12 +169,12 @@ def _is_same(one: OutputFile, other: OutputFile) -> bool:
 
 
 def _is_joinable(scene: Scene, options: Mapping[str, Any]) -> bool:
-    """Return whether joining would make fewer files of a scene: not of a single object, nor where it was asked for."""
+    """Return whether joining would give fewer files: not for a single object, or if it was requested already."""
     return options.get(JOINED, "JOINED") != "JOINED" and sum(node.mesh is not None for node in scene.nodes) > 1
 
 
 def _too_many(parts: Sequence[Scene], job: ConversionJob, target: Format, *, joinable: bool) -> str:
-    """Say why several parts are not one file, and what to do."""
+    """Return why several parts are not one file, and what to do."""
     some = ", ".join(f"'{part.name}'" for part in parts[:5]) + (" …" if len(parts) > 5 else "")
     folder = f"--to {job.target.suffix.lstrip('.').lower()} -o FOLDER to write a file for each"
     if target.capabilities.meshes:

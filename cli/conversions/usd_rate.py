@@ -1,11 +1,11 @@
-"""How many frames a second a USD file counts its time in.
+"""The frame rate of USD files.
 
-Blender's importer takes times for frames and does not look at their rate, and its Python has no library for USD. So the
-layer's own statement is looked up here: ``timeCodesPerSecond``, else ``framesPerSecond``, else 24.
+Blender's importer uses times as frames and ignores their rate, and its Python has no USD library. So the layer's
+metadata is read here: ``timeCodesPerSecond``, or else ``framesPerSecond``, or else 24.
 
-A layer is text, which begins with ``#usda``, or binary, "crate", which begins with ``PXR-USDC``: a table of named
-sections at an offset that stands at byte 16; TOKENS are names, FIELDS pairs of a name and a value. An archive (.usdz)
-is a .zip file without compression whose first member is the layer.
+A layer is text, which starts with ``#usda``, or binary ("crate"), which starts with ``PXR-USDC``: a table of named
+sections at an offset stored at byte 16; TOKENS are names, FIELDS pairs of a name and a value. An archive (.usdz) is a
+.zip file without compression whose first member is the layer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DOUBLE, _FLOAT = 9, 8
 def frames_per_second(path: Path) -> float:
     """Return the frame rate of a file, or :data:`DEFAULT_RATE` if it has none or an invalid one."""
     stated: dict[bytes, float] = {}
-    # Blender says what is wrong with a damaged file.
+    # Blender reports errors of damaged files.
     with contextlib.suppress(ValueError, IndexError, OverflowError, struct.error), _layer(path) as data:
         stated = dict(_binary_fields(data) if data[:8] == b"PXR-USDC" else _text_fields(data[:_MOST_TEXT]))
     rates = [stated[name] for name in _NAMES if 0.001 <= stated.get(name, 0) <= 100_000]
@@ -41,7 +41,7 @@ def frames_per_second(path: Path) -> float:
 
 @contextlib.contextmanager
 def _layer(path: Path) -> Iterator[bytes | mmap.mmap]:
-    """Open the layer in a file, or the first in an archive; of a large one only what is asked for is read."""
+    """Open the layer in a file or archive; large ones are memory-mapped."""
     if path.suffix.lower() == ".usdz":
         try:
             with zipfile.ZipFile(path) as archive:
@@ -55,14 +55,14 @@ def _layer(path: Path) -> Iterator[bytes | mmap.mmap]:
 
 
 def _text_fields(text: bytes) -> Iterator[tuple[bytes, float]]:
-    """Yield the rates that stand in a text layer, in front of its first object."""
+    """Yield the rates in the metadata of a text layer."""
     head = re.split(rb"^(?:def|over|class)\b", text, maxsplit=1, flags=re.MULTILINE)[0]
     for name, number in _TEXT_FIELD.findall(head):
         yield name, float(number)
 
 
 def _binary_fields(data: bytes | mmap.mmap) -> Iterator[tuple[bytes, float]]:
-    """Yield the rates that stand among the fields of a binary layer."""
+    """Yield the rates among the fields of a binary layer."""
     (table,) = struct.unpack_from("<q", data, 16)
     (count,) = struct.unpack_from("<Q", data, table)
     starts: dict[bytes, int] = {}
@@ -116,12 +116,12 @@ def _numbers(packed: bytes, count: int) -> list[int]:
 
 
 def _unpacked(packed: bytes, most: int) -> bytes:
-    """Return the bytes that chunks of LZ4 blocks stand for.
+    """Decompress chunks of LZ4 blocks.
 
     Raises
     ------
     ValueError
-        They are damaged, or more than ``most``.
+        They are damaged, or larger than ``most``.
     """
     if most > _MOST_UNPACKED:
         raise ValueError("too much")
@@ -136,7 +136,7 @@ def _unpacked(packed: bytes, most: int) -> bytes:
 
 
 def _unpacked_block(block: bytes, most: int) -> bytes:
-    """Return the bytes of one LZ4 block: runs of bytes, each followed by a copy out of what was there before."""
+    """Decompress one LZ4 block: literals, each run followed by a copy of earlier output."""
     made = bytearray()
     at = 0
 

@@ -66,7 +66,7 @@ class ExportMeshSerializer(ExportObjects):
 
     @property
     def filename_ext(self) -> str:
-        """The extension of the files: the path's where it is one of the format's, else the chosen one."""
+        """The extension of the files: that of the path if it is one of the format's, otherwise the chosen one."""
         return extension_of(self.filepath) or self.file_extension
 
     def check(self, context: Any) -> bool:

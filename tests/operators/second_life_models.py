@@ -80,6 +80,6 @@ def panel_context(bpy: Any) -> Any:
         window_manager=bpy.context.window_manager,
         blend_data=bpy.data,
         collection=bpy.context.collection,
-        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
+        preferences=bpy.context.preferences,
         region=SimpleNamespace(width=240, type="UI"),
     )

@@ -177,7 +177,7 @@ def _drawn_list(lamp, context):
 
     shown = SimpleNamespace(
         object=lamp,
-        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
+        preferences=context.preferences,
         region=SimpleNamespace(width=400),
     )
     unigine_panel.UNIGINE_PT_surfaces.draw(SimpleNamespace(layout=Row()), shown)
@@ -255,7 +255,7 @@ def test_findings_stand_with_what_they_are_about(lamp, clean_blender):
 
     context = SimpleNamespace(
         window_manager=clean_blender.context.window_manager,
-        preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
+        preferences=clean_blender.context.preferences,
         region=SimpleNamespace(width=240, type="UI"),
     )
     keep_findings(context, UNIGINE_MESH, "Lamp", [warning("", "Too bright")])
@@ -295,7 +295,7 @@ def test_panels_draw_without_trouble_and_only_where_they_apply(lamp, clean_blend
             object=item,
             collection=bpy.context.collection,
             window_manager=bpy.context.window_manager,
-            preferences=SimpleNamespace(system=SimpleNamespace(ui_scale=1.0)),
+            preferences=bpy.context.preferences,
             region=SimpleNamespace(width=240, type="UI"),
         )
         shown = [panel for panel in FAMILY_OPERATORS["unigine"].panels if panel.poll(context)]
