@@ -178,7 +178,7 @@ def _drawn_list(lamp, context):
     shown = SimpleNamespace(
         object=lamp,
         preferences=context.preferences,
-        region=SimpleNamespace(width=400),
+        region=SimpleNamespace(width=400, type="UI"),
     )
     unigine_panel.UNIGINE_PT_surfaces.draw(SimpleNamespace(layout=Row()), shown)
     return names
