@@ -90,7 +90,7 @@ def test_one_triangle() -> None:
 
 
 def test_what_no_file_can_hold_is_refused() -> None:
-    with pytest.raises(ExportError, match="There is nothing in 'Whole' that a MeshSerializer2 file holds"):
+    with pytest.raises(ExportError, match="There is nothing in 'Whole' that a MeshSerializer2 file can hold"):
         written(Scene("Whole"))
     bare = replace(grid(2, 2), corner_point=np.empty(0, np.int32), material_index=np.empty(0, np.int32))
     with pytest.raises(ExportError, match="'Part1' has no faces"):
