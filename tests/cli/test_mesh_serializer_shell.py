@@ -15,7 +15,7 @@ DATE = 0x08D5_0000_0000_0000
 RELATIVES = {
     "first.data": (made.first(made.crate()), "first MeshSerializer, of 2006,"),
     "text.bytes": (made.first(made.crate(), as_text=True), "first MeshSerializer, of 2006, as text"),
-    "parts.bin": (made.with_submeshes(made.crate(), (4, 8)), "port with submeshes"),
+    "parts.bin": (made.with_submeshes(made.crate(), (4, 8)), "variant with submeshes and bones"),
     "cached.mesh": (made.cached(made.crate(), "Walls", DATE), "SALT mod cache, from 20"),
 }
 

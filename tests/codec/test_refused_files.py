@@ -44,7 +44,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: SECOND_LIFE_BUNDLE.read(sl.bundle([b""] * 1025, [sl.instance()])),
         "it has 1,025 meshes",
     ),
-    "a bundle that places nothing": (scene_of(sl.bundle([MESH], [sl.instance(mesh_id=7)])), "places no mesh anywhere"),
+    "a bundle that places nothing": (scene_of(sl.bundle([MESH], [sl.instance(mesh_id=7)])), "no object uses a mesh"),
     "a bundle that places a large mesh everywhere": (
         scene_of(sl.bundle([LARGE], [sl.instance()] * 400)),
         r"400 objects would take \d+ MiB",

@@ -378,6 +378,7 @@ def test_large_pools_in_blocks_may_have_compact_indices() -> None:
         assert UNIGINE_MESH.read(file).surfaces[0].c_indices.tolist() == [0, 69_998, 69_999]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", by_hand.ALL)
 def test_damaged_counts_allocate_nothing(version: str) -> None:
     """A count of 2 thousand million in every place, as a compact integer, an i32 and an i64."""

@@ -122,6 +122,7 @@ def test_surfaces_hold_what_their_slots_hold(version: str, seed: int) -> None:
     same_bounds(found)
 
 
+@pytest.mark.slow
 def test_edges_of_collision_blocks_tell_convex_from_concave() -> None:
     """The patches have edges of both kinds, so that the check of edges has something to say."""
     found = file_of(generated.scene(generated.mesh(5, [(9, 9)])), "ms15")
