@@ -15,6 +15,7 @@ from ..blender_data.file_records import FileRecord
 from ..blender_data.steps import Steps, scaled, without_bpy
 from ..io_formats.api import load, replace_file, scene_name, write_outputs
 from ..io_formats.core.errors import ExportError, FormatError
+from ..io_formats.core.option_rules import EMBED_ANIMATION
 from ..io_formats.core.options import resolve
 from ..io_formats.core.output_file import OutputFile
 from ..io_formats.passes.compare_scenes import differences
@@ -80,12 +81,13 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
             return {"CANCELLED"}
         record, owners, source = found
         path = record.path
-        target, values = EXPORTERS[record.format].format, values_of(record)
+        target = EXPORTERS[record.format].format
         encoded = None
         with messages.attempt(str(path)):
             refuse_changed(context, record)
+            values = yield from scaled(without_bpy("Reading", values_of, record), 0.0, 0.1)
             name = source.collection.name if source.collection is not None else scene_name(path)
-            parts = yield from scaled(part_steps(context, source, name, target, values), 0.0, 0.7)
+            parts = yield from scaled(part_steps(context, source, name, target, values), 0.1, 0.7)
             if len(parts.scenes) != 1:
                 text = rpt_("{} files would be written; choose File > Export")
                 raise ExportError(text.format(len(parts.scenes)))
@@ -131,12 +133,30 @@ def shown_file(context: Any) -> FileRecord | None:
 
 
 def values_of(record: FileRecord) -> dict[str, Any]:
-    """Return the options of the last export to a file; of an import, the defaults in the window."""
+    """Return the options of the last export to a file; of an import, the defaults in the window for such a file."""
     cls = EXPORTERS[record.format]
     if record.options is not None:
         return dict(record.options)
-    values: dict[str, Any] = without_needless_clips(resolve(cls.option_table, headless=False))
-    return values
+    values: dict[str, Any] = resolve(cls.option_table, headless=False)
+    return without_needless_clips({**values, **values_in_file(record.path, cls.format)})
+
+
+def values_in_file(path: Path, target: Format) -> dict[str, Any]:
+    """Return the options with which a file keeps its version and the animations inside it."""
+    try:
+        loaded = load(path)
+    except (FormatError, OSError):
+        return {}
+    facts = loaded.format.facts(loaded.document)
+    version = str(facts["version"]).upper()
+    found: dict[str, Any] = {
+        option.name: version
+        for option in target.export_options
+        if version in {choice.key for choice in option.choices or ()}
+    }
+    if facts["clips"] and any(option.name == EMBED_ANIMATION for option in target.export_options):
+        found[EMBED_ANIMATION] = True
+    return found
 
 
 def refuse_changed(context: Any, record: FileRecord) -> None:

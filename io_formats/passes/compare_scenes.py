@@ -200,6 +200,13 @@ def _same(old: AnyArray | None, new: AnyArray | None, tolerance: float = 1e-4) -
     return old.shape == new.shape and bool(np.allclose(old, new, rtol=0, atol=tolerance, equal_nan=True))
 
 
+def _same_rotations(old: AnyArray, new: AnyArray) -> bool:
+    """Return whether quaternions are equal; two of opposite signs are the same rotation."""
+    if old.shape != new.shape:
+        return False
+    return _same(old, np.where((old * new).sum(axis=-1, keepdims=True) < 0, -new, new))
+
+
 def _same_clip(old: Clip, new: Clip) -> bool:
     """Return whether two animations have the same length, rate and tracks."""
     if (old.frame_count, len(old.transforms), len(old.vertices)) != (
@@ -214,7 +221,7 @@ def _same_clip(old: Clip, new: Clip) -> bool:
         and all(
             a.target == b.target
             and _same(a.translation, b.translation)
-            and _same(a.rotation, b.rotation)
+            and _same_rotations(a.rotation, b.rotation)
             and _same(a.scale, b.scale)
             for a, b in tracks
         )

@@ -42,6 +42,19 @@ def test_an_untouched_import_goes_back_to_its_file(clean_blender, tmp_path, capf
     assert path.with_name(f"{name}.bak").read_bytes() == (EXAMPLES / name).read_bytes()
 
 
+@pytest.mark.parametrize("name", ["ms12_robot_12bones.mesh", "ms14_capsule_4bones.mesh", "an13_jump.anim"])
+def test_the_version_and_animations_inside_a_file_stay(clean_blender, samples, tmp_path, capfd, name):
+    from meshferry.io_formats import api
+
+    path = Path(shutil.copyfile(samples / "unigine" / name, tmp_path / name))
+    clean_blender.ops.import_scene.unigine(filepath=str(path), use_file_frame_rate=True)
+    before = api.load(path).document.version
+    for _ in range(2):
+        assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
+        assert f"{name}: nothing changed" in capfd.readouterr().out
+        assert api.load(path).document.version == before == name[:4]
+
+
 def test_the_summary_says_what_is_different_in_the_file(clean_blender, tmp_path, capfd):
     bpy = clean_blender
     imported(bpy, tmp_path)

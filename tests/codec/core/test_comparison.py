@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from meshferry.io_formats.core.scene import Clip, Layer, Mesh, Node, Scene
+from meshferry.io_formats.core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack
 from meshferry.io_formats.passes.compare_scenes import differences
 
 SQUARE = np.array([(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)], np.float32)
@@ -122,3 +122,17 @@ def test_changes_of_many_objects_are_counted() -> None:
         "'part 2': 1 vertex moved",
         "3 more objects changed",
     ]
+
+
+def test_quaternions_of_opposite_signs_are_the_same_rotation() -> None:
+    """Blender keeps the signs of an action continuous, a file may not."""
+    turns = np.tile(np.array([[0.8, 0.6, 0, 0]], np.float32), (3, 1))
+    zeros, ones = np.zeros((3, 3), np.float32), np.ones((3, 3), np.float32)
+    flipped_once = turns * np.array([[1], [-1], [1]], np.float32)
+    other = turns * np.array([[1, 1, -1, 1]], np.float32) + np.array([[0, 0, 0.1, 0]], np.float32)
+    old, same, changed = (
+        Scene("model", clips=[Clip("walk", 30.0, 3, transforms=[TransformTrack(0, zeros, rotation, ones)])])
+        for rotation in (turns, flipped_once, other)
+    )
+    assert not differences(old, same)
+    assert differences(old, changed) == ["1 animation changed ('walk')"]
