@@ -147,7 +147,10 @@ def read_list(name: str) -> Iterator[str]:
         try:
             stream = _open_list(name, opened)
             for number in itertools.count(1):
-                with interruption.raising():  # another program may write slowly
+                if name == STANDARD_INPUT:
+                    with interruption.raising():  # another program may write slowly
+                        line = stream.readline(_LONGEST_LINE)
+                else:
                     line = stream.readline(_LONGEST_LINE)
                 if not line:
                     return

@@ -116,10 +116,8 @@ class _Search:
 
     def named(self, text: str, base: str | None, *, is_pattern: bool) -> Iterator[Source]:
         """Yield the files of a path from the command line or a list."""
-        try:
-            mode = os.stat(text).st_mode
-        except (OSError, ValueError):
-            mode = 0
+        info, is_link = _status(text)
+        mode = 0 if info is None else info.st_mode
         if stat.S_ISDIR(mode):
             yield from self._folder(text)
         elif not mode and is_pattern and glob.has_magic(text):
@@ -134,8 +132,8 @@ class _Search:
             root, path, place = _split(os.path.abspath(text), base)
             if archives.is_archive(text):
                 yield from self._archive(root, path, place, is_named=True)
-            else:
-                yield from self._file(root, path, place)
+            elif self._is_wanted(place):
+                yield from self._file(root, path, place, info, is_link=is_link)
 
     def _folder(self, text: str) -> Iterator[Source]:
         root = os.path.abspath(text)
@@ -170,8 +168,9 @@ class _Search:
         """Yield a found file, or the members of a found archive."""
         if archives.is_archive(path):
             yield from self._archive(root, path, path, is_named=False)
-        else:
-            yield from self._file(root, path, path)
+        elif self._is_wanted(path):
+            info, is_link = _status(os.path.join(root, path))
+            yield from self._file(root, path, path, info, is_link=is_link)
 
     def _below(self, root: str, shown: str, *, depth: int | None = None, every: bool = False) -> Iterator[str]:
         """Yield the paths of files below a folder: its own files by name, then those of its subfolders.
@@ -225,23 +224,16 @@ class _Search:
         return every or inputs.counts(Path(entry.path), self._extensions)
 
     def _is_wanted(self, path: str) -> bool:
-        if any(pattern.fullmatch(path) for pattern in self._skip):
+        if self._skip and any(pattern.fullmatch(path) for pattern in self._skip):
             return False
         return not self._match or any(pattern.fullmatch(path) for pattern in self._match)
 
-    def _file(self, root: str, path: str, place: str) -> Iterator[Source]:
-        if not self._is_wanted(place):
-            return
-        full = os.path.join(root, path)
-        try:
-            info = os.lstat(full)
-            is_link = stat.S_ISLNK(info.st_mode)
-            if is_link:
-                info = os.stat(full)
-        except (OSError, ValueError):
+    def _file(
+        self, root: str, path: str, place: str, info: os.stat_result | None, *, is_link: bool
+    ) -> Iterator[Source]:
+        if info is None:
             yield Source(root, path, "", place, -1, 0)
-            return
-        if self._newer is None or info.st_mtime_ns > self._newer:
+        elif self._newer is None or info.st_mtime_ns > self._newer:
             yield Source(root, path, "", place, info.st_size, info.st_mtime_ns, is_link)
 
     def _archive(self, root: str, path: str, place: str, *, is_named: bool) -> Iterator[Source]:
@@ -266,6 +258,16 @@ class _Search:
             return
         if is_named and not count:
             self._told(full, "There are no meshes in this archive")
+
+
+def _status(path: str) -> tuple[os.stat_result | None, bool]:
+    """Return the status of a file, None if it does not exist, and whether the path is a link to it."""
+    try:
+        info = os.lstat(path)
+        is_link = stat.S_ISLNK(info.st_mode)
+        return os.stat(path) if is_link else info, is_link
+    except (OSError, ValueError):
+        return None, False
 
 
 def _is_junction(entry: os.DirEntry[str]) -> bool:
