@@ -21,10 +21,7 @@ RULES = {
 
 # Files and folders that do not follow the rules yet. Remove a line when its files are clean.
 PENDING = (
-    "blender_data/importing/importer.py",
     "cli/batch",
-    "docs/batch.md",
-    "docs/formats",
     "tests",
 )
 
