@@ -105,7 +105,7 @@ class MeshReader:
     def read(self, thing: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
         """Return the mesh of an object in its own space, or None if it has no triangles."""
         seen = thing if is_instance or not self.use_modifiers else thing.evaluated_get(self.depsgraph)
-        if not is_instance and self.is_part_of_family(seen):
+        if not is_instance and is_part_of_family(seen):
             return None
         data = seen.to_mesh()
         try:
@@ -116,13 +116,6 @@ class MeshReader:
             return self.convert(thing, seen, data, Triangulation.of(data))
         finally:
             seen.to_mesh_clear()
-
-    def is_part_of_family(self, seen: bpy.types.Object) -> bool:
-        """Return whether an object is a metaball whose surface belongs to the first one of its family."""
-        if seen.type != "META" or not seen.name.rpartition(".")[2].isdigit():
-            return False
-        base = bpy.data.objects.get(seen.name.rpartition(".")[0])
-        return base is not None and base.type == "META"
 
     def convert(
         self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation
@@ -142,7 +135,8 @@ class MeshReader:
                 cut.corner_point,
                 _BLUR if self.near_normals_only else np.inf,
             )
-        self._check_free_normals(thing, data, mesh)
+        if text := _free_normals_notice(thing, data, mesh, at_rest=self.at_rest):
+            self.notice(text)
         mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(thing, data)]
         mesh.colors = self._colors(thing, data, loops)
         mesh.custom = _custom_layers(thing, data, loops)
@@ -212,29 +206,6 @@ class MeshReader:
             self.notice(f"{thing.name}: {what} is empty; its faces get the default material")
         return materials, index if polygon is None else index[polygon]
 
-    def _check_free_normals(self, thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh) -> None:
-        """Warn about an object whose free normals do not follow changes of its mesh."""
-        attribute = data.attributes.get("custom_normal")
-        if attribute is None or attribute.data_type != "FLOAT_VECTOR" or mesh.normal is None:
-            return
-        original = thing.original
-        causes = [
-            m.type.title() + " modifier"
-            for m in original.modifiers
-            if m.type in ({"MIRROR"} if self.at_rest else {"MIRROR", "ARMATURE"}) and m.show_viewport
-        ]
-        if getattr(original.data, "shape_keys", None) is not None:
-            causes.append("shape keys")
-        backwards = share_backwards(mesh)
-        kept = getattr(original.data, "meshferry", None)
-        if backwards > _MOST_BACKWARDS + (kept.backward_normals if kept is not None else 0.0):
-            causes.append(f"faces ({backwards:.0%} of its normals point backwards)")
-        if causes:
-            self.notice(
-                f"{thing.name}: its exact normals do not follow its {' and '.join(causes)}; "
-                "use Make Normals Editable in the Meshferry panel, or delete them with Mesh > Normals > Reset Vectors"
-            )
-
     def _colors(self, thing: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
         """Return the colour layers as 8 bits, sRGB-encoded; the one marked for rendering first.
 
@@ -250,6 +221,39 @@ class MeshReader:
             which = beyond if self.color_layers else "colour attributes, of which the file holds none,"
             self.notice(f"{thing.name}: {which} were left out: {extra}")
         return [_color(attribute, data, loops) for attribute in found[: self.color_layers]]
+
+
+def is_part_of_family(seen: bpy.types.Object) -> bool:
+    """Return whether an object is a metaball whose surface belongs to the first one of its family."""
+    if seen.type != "META" or not seen.name.rpartition(".")[2].isdigit():
+        return False
+    base = bpy.data.objects.get(seen.name.rpartition(".")[0])
+    return base is not None and base.type == "META"
+
+
+def _free_normals_notice(thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, *, at_rest: bool) -> str:
+    """Return a notice if the free normals of an object do not follow changes of its mesh, or an empty string."""
+    attribute = data.attributes.get("custom_normal")
+    if attribute is None or attribute.data_type != "FLOAT_VECTOR" or mesh.normal is None:
+        return ""
+    original = thing.original
+    causes = [
+        m.type.title() + " modifier"
+        for m in original.modifiers
+        if m.type in ({"MIRROR"} if at_rest else {"MIRROR", "ARMATURE"}) and m.show_viewport
+    ]
+    if getattr(original.data, "shape_keys", None) is not None:
+        causes.append("shape keys")
+    backwards = share_backwards(mesh)
+    kept = getattr(original.data, "meshferry", None)
+    if backwards > _MOST_BACKWARDS + (kept.backward_normals if kept is not None else 0.0):
+        causes.append(f"faces ({backwards:.0%} of its normals point backwards)")
+    if not causes:
+        return ""
+    return (
+        f"{thing.name}: its exact normals do not follow its {' and '.join(causes)}; "
+        "use Make Normals Editable in the Meshferry panel, or delete them with Mesh > Normals > Reset Vectors"
+    )
 
 
 def points_of(data: bpy.types.Mesh) -> FloatArray:

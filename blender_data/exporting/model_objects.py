@@ -12,7 +12,7 @@ Deleted objects, which Blender keeps while something points at them, are ignored
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import bpy
@@ -251,19 +251,27 @@ def find_models(context: bpy.types.Context, source: Source, options: ExportOptio
         root = index.finest_of(active) if active is not None else None
         ordered.sort(key=lambda thing: (thing != root, thing.name.casefold(), thing.name))
     found.models = [index.model(thing) for thing in ordered]
-    astray = {thing.name: index.astray[thing].name for thing in ordered if thing in index.astray}
-    found.notices += [
-        f"'{name}': cannot be a level or shape of '{other}' and have such itself; exported as an object of its own"
-        for name, other in astray.items()
-    ]
-    lone = [thing.name for thing in ordered if lod_names.parse(thing.name).is_part]
+    found.notices += _notices(found.models, index, options)
+    return found
+
+
+def _notices(models: Sequence[ModelObjects], index: ModelIndex, options: ExportOptions) -> Iterator[str]:
+    """Yield notices about levels and shapes that are exported otherwise than their names or properties say."""
+    finest = [model.finest for model in models]
+    for thing in finest:
+        if thing in index.astray:
+            other = index.astray[thing].name
+            yield (
+                f"'{thing.name}': cannot be a level or shape of '{other}' and have such itself; exported as an object "
+                "of its own"
+            )
+    lone = [thing.name for thing in finest if lod_names.parse(thing.name).is_part]
     if lone and not options.use_as_imported:
-        found.notices.append(
+        yield (
             f"{listed(lone)}: named like a level of detail or a physics shape, but what it belongs to is not there; "
             "exported as an object of its own"
         )
-    for model in found.models:
+    for model in models:
         if model.spare:
             why = f"the place of its level or shape of '{model.finest.name}' is taken or does not exist, left out"
-            found.notices.append(f"{listed([thing.name for thing in model.spare])}: {why}")
-    return found
+            yield f"{listed([thing.name for thing in model.spare])}: {why}"

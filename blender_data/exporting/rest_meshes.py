@@ -6,7 +6,7 @@ For files that hold no bones or no shape keys, as these make them look.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import bpy
 import numpy as np
@@ -18,7 +18,7 @@ from .. import surfaces, vertex_weights
 from . import scene_state, shape_reading
 from .armature_reading import ReadSkeleton
 from .export_options import ExportOptions
-from .mesh_reading import MeshReader, Triangulation
+from .mesh_reading import MeshReader, Triangulation, is_part_of_family
 from .object_selection import armature_modifiers, listed
 
 UV_NAMES = ("UV0", "UV1")
@@ -85,14 +85,14 @@ class RestMeshes:
         """Return the mesh of an object in its own space, or None if it has no visible mesh."""
         plain = self.is_plain(thing)
         seen = thing if plain else thing.evaluated_get(self.reader.depsgraph)
-        if self.reader.is_part_of_family(seen):
+        if is_part_of_family(seen):
             return None
         data = seen.to_mesh()
         try:
             if data is None or not len(data.polygons):
                 return self._without_faces(thing, data)
             keys = shape_reading.shape_keys(thing) if self.use_keys else []
-            self._say_relative(thing, keys)
+            _notice_relative_keys(thing, keys, self.reader.notice)
             if plain:
                 shape_reading.show_basis(thing, data)
             cut = Triangulation.of(data)
@@ -133,7 +133,7 @@ class RestMeshes:
             return
         bones = read.thing.data.bones
         joint_of = {name: joint for name, joint in read.joint_of.items() if bones[name].use_deform}
-        self._say_other_ways(thing, read)
+        _notice_other_deformations(thing, read, self.reader.notice)
         table = np.array([joint_of.get(group.name, -1) for group in seen.vertex_groups], np.int32)
         if not (table >= 0).any():
             self.reader.notice(
@@ -151,41 +151,7 @@ class RestMeshes:
             text = f"{number} more than {self.influences} weights; the strongest were kept"
             self.reader.warn(Finding(Severity.WARNING, thing.name, text, fix=Fix.LIMIT_WEIGHTS, names=(thing.name,)))
 
-    def _say_other_ways(self, thing: bpy.types.Object, read: ReadSkeleton) -> None:
-        """Warn about kinds of deformation that no file can hold."""
-        modifiers = armature_modifiers(thing)
-        others = [modifier.object.name for modifier in modifiers[1:] if modifier.object != read.thing]
-        if others:
-            self.reader.notice(
-                f"{thing.name}: '{read.thing.name}' deforms it in the file, but not {', '.join(map(repr, others))}"
-            )
-        bones = read.thing.data.bones
-        of_groups = [bones[group.name] for group in thing.vertex_groups if group.name in bones]
-        bendy = [bone.name for bone in of_groups if bone.bbone_segments > 1]
-        if bendy:
-            self.reader.notice(f"{thing.name}: bendy bones are straight in a file: {listed(bendy)}")
-        for modifier in modifiers[:1]:
-            ways = {
-                "bone envelopes": modifier.use_bone_envelopes,
-                f"the mask '{modifier.vertex_group}'": bool(modifier.vertex_group),
-                "Preserve Volume": modifier.use_deform_preserve_volume,
-            }
-            used = [way for way, is_used in ways.items() if is_used]
-            if used:
-                self.reader.notice(
-                    f"{thing.name}: its armature modifier uses {' and '.join(used)}, which a file does not hold"
-                )
-
     # -- shape keys -----------------------------------------------------------------------------
-
-    def _say_relative(self, thing: bpy.types.Object, keys: Iterable[bpy.types.ShapeKey]) -> None:
-        """Name the shape keys that add to another in Blender, and to the Basis in a file."""
-        others = [key.name for key in keys if key.relative_key != thing.data.shape_keys.reference_key]
-        if others and thing.data.shape_keys.use_relative:
-            self.reader.notice(
-                f"{thing.name}: in a file all shape keys are relative to the Basis, {listed(others)} too; set Relative "
-                "To to the Basis to see them so"
-            )
 
     def _plain_shapes(
         self, thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, cut: Triangulation
@@ -229,6 +195,40 @@ class RestMeshes:
                 "use Match Material Slots"
             )
         return found[: len(mesh.materials)] + [Surface(name) for name in mesh.materials[len(found) :]]
+
+
+def _notice_other_deformations(thing: bpy.types.Object, read: ReadSkeleton, notice: Callable[[str], None]) -> None:
+    """Warn about kinds of deformation that no file can hold."""
+    modifiers = armature_modifiers(thing)
+    others = [modifier.object.name for modifier in modifiers[1:] if modifier.object != read.thing]
+    if others:
+        notice(f"{thing.name}: '{read.thing.name}' deforms it in the file, but not {', '.join(map(repr, others))}")
+    bones = read.thing.data.bones
+    of_groups = [bones[group.name] for group in thing.vertex_groups if group.name in bones]
+    bendy = [bone.name for bone in of_groups if bone.bbone_segments > 1]
+    if bendy:
+        notice(f"{thing.name}: bendy bones are straight in a file: {listed(bendy)}")
+    for modifier in modifiers[:1]:
+        ways = {
+            "bone envelopes": modifier.use_bone_envelopes,
+            f"the mask '{modifier.vertex_group}'": bool(modifier.vertex_group),
+            "Preserve Volume": modifier.use_deform_preserve_volume,
+        }
+        used = [way for way, is_used in ways.items() if is_used]
+        if used:
+            notice(f"{thing.name}: its armature modifier uses {' and '.join(used)}, which a file does not hold")
+
+
+def _notice_relative_keys(
+    thing: bpy.types.Object, keys: Iterable[bpy.types.ShapeKey], notice: Callable[[str], None]
+) -> None:
+    """Name the shape keys that add to another in Blender, and to the Basis in a file."""
+    others = [key.name for key in keys if key.relative_key != thing.data.shape_keys.reference_key]
+    if others and thing.data.shape_keys.use_relative:
+        notice(
+            f"{thing.name}: in a file all shape keys are relative to the Basis, {listed(others)} too; set Relative "
+            "To to the Basis to see them so"
+        )
 
 
 def _strip(data: bpy.types.Mesh) -> None:

@@ -79,9 +79,8 @@ class BlendSession:
             self._registered.unregister()
             self._registered = None
 
-    @property
-    def bpy(self) -> Any:
-        """Blender's module ``bpy``, loaded on first use."""
+    def use_bpy(self) -> Any:
+        """Return Blender's module for changes to the open file, after which the next empty file is read anew."""
         self._empty_file = None
         return self.load()
 
@@ -110,7 +109,7 @@ class BlendSession:
         context = self.load().context
         if self._empty_file is not None and self._empty_file.restore(context):
             return
-        self.call(self.bpy.ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
+        self.call(self.use_bpy().ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
         from ...blender_data.reset_file import EmptyFile
 
         self._empty_file = EmptyFile(context)
@@ -136,7 +135,9 @@ class BlendSession:
         """
         require_readable(path)
         try:
-            self.call(self.bpy.ops.wm.open_mainfile, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
+            self.call(
+                self.use_bpy().ops.wm.open_mainfile, filepath=str(path.absolute()), load_ui=False, use_scripts=False
+            )
         except RuntimeError as problem:
             raise FormatError(f"Blender cannot open it: {said(problem)}", file=str(path)) from None
 
@@ -196,7 +197,7 @@ class BlendSession:
         scene.render.filepath = str(path.absolute())
         scene.render.use_file_extension = False
         try:
-            self.call(self.bpy.ops.render.render, write_still=True, scene=scene.name)
+            self.call(self.use_bpy().ops.render.render, write_still=True, scene=scene.name)
         except RuntimeError as problem:
             raise ExportError(f"Blender cannot draw a picture: {said(problem)}") from None
         if not path.is_file():
@@ -239,35 +240,9 @@ class BlendSession:
 
         kind = "SCENE" if part.collection is None else "COLLECTION"
         source = exporter.Source(kind, part.collection)
-        return exporter.export_scene(exporter.ExportRequest(self.bpy.context, source, options, name, capabilities))
-
-    def parts(self, wanted: Sequence[str], *, several: bool) -> list[BlendPart]:
-        """Return what of the open file to export.
-
-        Parameters
-        ----------
-        wanted:
-            Names of collections; none: those that came from files or, where there are none, those with something
-            in them.
-        several:
-            Whether several files may be written; otherwise several collections are exported as one scene.
-
-        Raises
-        ------
-        ExportError
-            A collection is not there.
-        """
-        scene = self.bpy.context.scene
-        collections = {collection.name: collection for collection in scene.collection.children_recursive}
-        if wanted:
-            return [BlendPart(_collection(collections, name)) for name in dict.fromkeys(wanted)]
-        found = [collection for collection in collections.values() if collection.meshferry.from_file]
-        if not found and not any(_is_exportable(one) for one in scene.collection.objects):
-            children = scene.collection.children
-            found = [child for child in children if any(_is_exportable(one) for one in child.all_objects)]
-        if len(found) == 1 or (found and several):
-            return [BlendPart(collection) for collection in found]
-        return [BlendPart(None)]
+        return exporter.export_scene(
+            exporter.ExportRequest(self.use_bpy().context, source, options, name, capabilities)
+        )
 
     def call(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> list[str]:
         """Run an operator, its chatter kept out of the results; a RuntimeError says why it failed.
@@ -287,6 +262,34 @@ class BlendSession:
             except RuntimeError:
                 interruption.check()  # operators convert the exception of a second signal to their own error
                 raise
+
+
+def parts_of(scene: Any, wanted: Sequence[str], *, several: bool) -> list[BlendPart]:
+    """Return the parts of a Blender scene to export.
+
+    Parameters
+    ----------
+    wanted:
+        Names of collections; none: those that came from files or, where there are none, those with something
+        in them.
+    several:
+        Whether several files may be written; otherwise several collections are exported as one scene.
+
+    Raises
+    ------
+    ExportError
+        A collection is not there.
+    """
+    collections = {collection.name: collection for collection in scene.collection.children_recursive}
+    if wanted:
+        return [BlendPart(_collection(collections, name)) for name in dict.fromkeys(wanted)]
+    found = [collection for collection in collections.values() if collection.meshferry.from_file]
+    if not found and not any(_is_exportable(one) for one in scene.collection.objects):
+        children = scene.collection.children
+        found = [child for child in children if any(_is_exportable(one) for one in child.all_objects)]
+    if len(found) == 1 or (found and several):
+        return [BlendPart(collection) for collection in found]
+    return [BlendPart(None)]
 
 
 def _import_bpy() -> Any:

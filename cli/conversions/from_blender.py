@@ -12,7 +12,7 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.scene import Scene
 from ...io_formats.registry import Format
 from . import blender_exchange
-from .blend_files import BlendPart, BlendSession
+from .blend_files import BlendPart, BlendSession, parts_of
 from .blender_formats import BlenderFormat
 from .convert_plan import ConversionJob
 from .file_naming import FileNames
@@ -70,7 +70,8 @@ class FromBlender:
     def _parts(self, job: ConversionJob, source: BlenderFormat) -> list[BlendPart]:
         if not source.is_blend and not self._settings.collections:
             return [BlendPart(None)]
-        parts = self._session.parts(self._settings.collections, several=job.in_folder)
+        scene = self._session.use_bpy().context.scene
+        parts = parts_of(scene, self._settings.collections, several=job.in_folder)
         if len(parts) > 1 and not job.in_folder:
             raise ExportError(
                 f"{len(parts)} collections cannot become one file; use --to EXTENSION -o FOLDER to write one for each"

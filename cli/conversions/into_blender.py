@@ -108,7 +108,7 @@ class IntoBlender:
         self._settings.clips.apply(scene)
         lost: list[str] = []
         if not work.target.is_blend:
-            lost = _fitted(scene, work.target.capabilities_in(self._session.bpy.app.version))
+            lost = _fitted(scene, work.target.capabilities_in(self._session.load().app.version))
             lost += lost_by_exporter(scene, work.target)
         outcome.facts = facts = scene_facts(scene, work.target.capabilities)
         outcome.tell([*scene.warnings, *lost], lost, strict=self._settings.strict)
@@ -141,7 +141,7 @@ class IntoBlender:
             compress = resolve((COMPRESS,), self._settings.blend_options)[COMPRESS.name]
             self._session.save(work.job.target, compress=compress, is_flushed=self._settings.is_flushed)
         else:
-            objects = list(self._session.bpy.context.view_layer.objects)
+            objects = list(self._session.use_bpy().context.view_layer.objects)
             self._part_writer.write_objects(objects, list(work.clips), saved, work.job, work.target)
 
 

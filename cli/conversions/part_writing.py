@@ -57,7 +57,7 @@ class PartWriter:
         from ...blender_data.exporting import blender_addon_export
         from ...blender_data.exporting.inventory import inventory
 
-        context = self._session.bpy.context
+        context = self._session.use_bpy().context
         options = ExportOptions.of(self._settings.export_options)
         chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         if not chosen:
@@ -65,7 +65,7 @@ class PartWriter:
             raise ExportError(f"There is nothing to export in {place}: no object is shown")
         coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
-        can = target.capabilities_in(self._session.bpy.app.version)
+        can = target.capabilities_in(self._session.load().app.version)
         if can.joins_clips:  # everything that plays together is on one time line
             playing = blender_addon_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
@@ -85,7 +85,7 @@ class PartWriter:
         can = target.capabilities
         if not can.meshes:
             return  # who asks for an animation or for bones asks for nothing else
-        context = self._session.bpy.context
+        context = self._session.use_bpy().context
         chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
         whole = inventory(context, [*chosen, *coarser], part.name, options)
@@ -123,7 +123,7 @@ class PartWriter:
         if not target.capabilities.skeletons and not any(thing.type in MESHABLE for thing in objects):
             raise ExportError(f"There is no mesh to write; {target.label} files hold nothing else")
         blender_exchange.require_writer(self._session, target)
-        if target.averages_normals and target.capabilities_in(self._session.bpy.app.version).normals:
+        if target.averages_normals and target.capabilities_in(self._session.load().app.version).normals:
             self._report_sharp_edges(objects, outcome)
         if target.drops_held_poses or (target.drops_held_objects and len(clips) < 2):
             self._report_held_poses(objects, outcome, target)
@@ -139,7 +139,7 @@ class PartWriter:
         """Report objects whose edges become smooth, since the file has one normal a vertex."""
         from ...blender_data.exporting.blender_addon_export import sharp_objects
 
-        sharp = sharp_objects(self._session.bpy.context, objects)
+        sharp = sharp_objects(self._session.use_bpy().context, objects)
         if sharp:
             what = counted(len(sharp), "object's sharp edges", "objects' sharp edges")
             lost = f"{what} not carried over, since the file has one normal a vertex: {listed(sharp)}"

@@ -166,48 +166,29 @@ def rig_of(
         More joints than weights can refer to.
     """
     heads = (turn @ world_matrices(skeleton))[:, :3, 3]
-    names = [_written(joint) for joint in skeleton.joints]
     known = [skeleton_table.canonical(joint.name) for joint in skeleton.joints]
     place_of: dict[str, Matrix] = {}
     for name, head in zip(known, heads, strict=True):
         if name is not None:
             place_of.setdefault(name, head)
     chosen = list(used) or [next((number for number, name in enumerate(known) if name is not None), 0)]
-    moved = _moved(place_of)
-    choice = options["joint_positions"]
-    writes = choice == "ALWAYS"
-    if choice == "AUTO":
-        above = {joint for number in chosen if known[number] for joint in skeleton_table.ancestors(known[number] or "")}
-        found = [name for name in moved if name in above]
-        writes = bool(found)
+    writes = options["joint_positions"] == "ALWAYS"
+    if options["joint_positions"] == "AUTO":
+        moved = _moved_ancestors(chosen, known, place_of)
+        writes = bool(moved)
         if writes:
-            # The avatar's joints above the used ones must also be where the mesh was bound.
-            listed = {known[number] for number in chosen}
-            more = [known.index(name) for name in found if name not in listed]
-            if len(chosen) + len(more) <= MOST_JOINTS:
-                chosen = sorted({*chosen, *more})
-            joints = counted(len(found), "joint is", "joints are")
+            chosen = _with_ancestors(chosen, known, moved)
+            joints = counted(len(moved), "joint is", "joints are")
             warn(f"{joints} not where the standard avatar has them; the file stores their positions (joint positions)")
-    index = np.full(len(skeleton.joints), -1, np.int32)
-    joint_names: list[str] = []
-    rests: list[Matrix] = []
-    positions: list[Matrix] = []
-    for number in chosen:
-        if names[number] in joint_names:
-            index[number] = joint_names.index(names[number])
-            continue
-        index[number] = len(joint_names)
-        joint_names.append(names[number])
-        rests.append(_rest(known[number], heads[number]))
-        positions.append(_relative(known[number], heads[number], place_of))
-    if len(joint_names) > MOST_INDICES:
+    index, first = _index_by_name([_written(joint) for joint in skeleton.joints], chosen)
+    if len(first) > MOST_INDICES:
         raise ExportError(
-            f"The mesh is bound to {len(joint_names)} joints; at most {MOST_JOINTS} are possible, so limit its "
-            "vertex groups"
+            f"The mesh is bound to {len(first)} joints; at most {MOST_JOINTS} are possible, so limit its vertex groups"
         )
-    rest = np.array(rests).reshape(-1, 4, 4)
+    rest = np.array([_rest(known[number], heads[number]) for number in first.values()]).reshape(-1, 4, 4)
+    positions = [_relative(known[number], heads[number], place_of) for number in first.values()]
     return Rig(
-        joint_names,
+        list(first),
         rest,
         np.asarray(np.linalg.inv(rest), np.float64),
         index,
@@ -215,6 +196,34 @@ def rig_of(
         pelvis_offset=float((skin.pelvis_offset if skin else None) or 0.0),
         lock_scale=writes and bool(options["use_lock_scale"] or (skin and skin.lock_scale)),
     )
+
+
+def _moved_ancestors(chosen: Sequence[int], known: Sequence[str | None], place_of: Mapping[str, Matrix]) -> list[str]:
+    """Return those of the chosen joints and of their ancestors that are not where the standard avatar has them."""
+    above = {joint for number in chosen if known[number] for joint in skeleton_table.ancestors(known[number] or "")}
+    return [name for name in _moved(place_of) if name in above]
+
+
+def _with_ancestors(chosen: list[int], known: Sequence[str | None], moved: Sequence[str]) -> list[int]:
+    """Return the chosen joints and the moved ones above them, which have to lie where the mesh was bound, too.
+
+    The ancestors are left out if there are more joints than possible otherwise.
+    """
+    listed = {known[number] for number in chosen}
+    more = [known.index(name) for name in moved if name not in listed]
+    return sorted({*chosen, *more}) if len(chosen) + len(more) <= MOST_JOINTS else chosen
+
+
+def _index_by_name(names: Sequence[str], chosen: Sequence[int]) -> tuple[npt.NDArray[np.int32], dict[str, int]]:
+    """Return the index in the file of each joint, -1 if it is not chosen, and the first joint of each name."""
+    index = np.full(len(names), -1, np.int32)
+    first: dict[str, int] = {}
+    places: dict[str, int] = {}
+    for number in chosen:
+        name = names[number]
+        first.setdefault(name, number)
+        index[number] = places.setdefault(name, len(places))
+    return index, first
 
 
 def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig | None:

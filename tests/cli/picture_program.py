@@ -135,7 +135,7 @@ OUTLINE = 0.5
 def drawn(session: BlendSession, folder: Path, name: str, path: Path, content: bytes | None = None) -> dict[str, Any]:
     to = folder / "pictures" / f"{name}.webp"
     try:
-        return look(session.bpy, pictures.render(session, path, to, content=content))
+        return look(session.use_bpy(), pictures.render(session, path, to, content=content))
     except ValueError as problem:
         return {"error": str(problem)}
 
@@ -144,11 +144,11 @@ def main(folder: Path) -> None:
     found = {}
     with BlendSession() as session:
         session.start_empty()
-        session.bpy.context.scene.render.engine = "BLENDER_WORKBENCH"
-        camera = session.bpy.data.objects.new("Camera", session.bpy.data.cameras.new("Camera"))
-        session.bpy.context.scene.collection.objects.link(camera)
-        session.bpy.context.scene.camera = camera
-        session.render(session.bpy.context.scene, folder / "first.png")
+        session.use_bpy().context.scene.render.engine = "BLENDER_WORKBENCH"
+        camera = session.use_bpy().data.objects.new("Camera", session.use_bpy().data.cameras.new("Camera"))
+        session.use_bpy().context.scene.collection.objects.link(camera)
+        session.use_bpy().context.scene.camera = camera
+        session.render(session.use_bpy().context.scene, folder / "first.png")
         print("can draw", flush=True)
 
         read_scene = api.read_scene
@@ -170,10 +170,10 @@ def main(folder: Path) -> None:
             found[name] = drawn(session, folder, name, path, content)
         for extension in ("blend", "glb"):
             path = folder / f"cone.{extension}"
-            make_cone(session.bpy, path)
+            make_cone(session.use_bpy(), path)
             found[extension] = drawn(session, folder, extension, path)
         path = folder / "textured.blend"
-        make_textured_plane(session.bpy, path)
+        make_textured_plane(session.use_bpy(), path)
         found["textured"] = drawn(session, folder, "textured", path)
         found["files"] = {"names": sorted(path.name for path in (folder / "pictures").iterdir())}
     (folder / "found.json").write_text(json.dumps(found), "utf-8")

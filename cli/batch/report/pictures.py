@@ -186,7 +186,7 @@ def _import(session: BlendSession, scene: Scene, source: Path) -> None:
 def _draw(session: BlendSession, folder: Path) -> Path:
     """Draw the objects of the open file; what has surfaces without any area by its edges and points."""
     picture_scene: Any = importlib.import_module("....blender_data.picture_scene", __package__)
-    context = session.bpy.context
+    context = session.use_bpy().context
     # What a file keeps in collections that are switched off is not meant to be seen, unless it is all there is.
     objects = list(context.view_layer.objects) or list(context.scene.objects)
     for surfaces in (True, False):
