@@ -207,6 +207,26 @@ def test_linear_colours_are_written_as_srgb(domain: str) -> None:
     assert colour == pytest.approx(np.tile((188 / 255, 0, 1, 128 / 255), (4, 1)), abs=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("FLOAT", "value", (0.5,)),
+        ("INT", "value", (7,)),
+        ("FLOAT2", "vector", (1.0, 2.0)),
+        ("FLOAT_VECTOR", "vector", (1.0, 2.0, 3.0)),
+        ("FLOAT_COLOR", "color", (0.25, 0.5, 0.75, 1.0)),
+    ],
+)
+def test_attributes_are_read_in_their_type(kind: str, field: str, value: tuple[float, ...]) -> None:
+    from meshferry.blender_data.exporting.mesh_reading import _attribute_values
+
+    attribute = square().data.attributes.new("Extra", kind, "POINT")
+    setattr(attribute.data[2], field, value if len(value) > 1 else value[0])
+    values = _attribute_values(attribute)
+    assert values.dtype == (np.int32 if kind == "INT" else np.float32)
+    assert values.shape == (4, len(value)) and tuple(values[2]) == value
+
+
 def test_colours_beyond_the_range_are_cut() -> None:
     thing = square()
     for item in thing.data.color_attributes.new("Color", "FLOAT_COLOR", "POINT").data:
