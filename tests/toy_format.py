@@ -1,0 +1,129 @@
+"""A complete format in one module: triangles as text. ``docs/adding_a_format.md`` walks through it.
+
+``MESHFERRY_FORMATS=toy_format`` registers it in any process that finds this module.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from meshferry.io_formats.core.capabilities import Capabilities
+from meshferry.io_formats.core.errors import FormatError
+from meshferry.io_formats.core.findings import Finding, warning
+from meshferry.io_formats.core.format import Family, FileFormat, Reading, Sniffer, Writing
+from meshferry.io_formats.core.options import Option
+from meshferry.io_formats.core.recognition import Match, NearMiss
+from meshferry.io_formats.core.scene import Mesh, Node, Scene
+
+SIGNATURE = b"TOY 1\n"
+SCALE = Option("toy_scale", 1.0, "Scale", "Factor for coordinates", minimum=0.001, maximum=1000.0, section="Objects")
+
+
+# document.py: the file, one to one.
+@dataclass
+class Document:
+    """Points (P, 3) and the points of each triangle (T, 3)."""
+
+    points: np.ndarray
+    triangles: np.ndarray
+
+
+# sniffing.py
+def sniff(head: bytes, size: int) -> Match:
+    """Recognise the signature."""
+    return Match.SIGNATURE if head.startswith(SIGNATURE) else Match.NONE
+
+
+def near_miss(head: bytes, size: int) -> NearMiss | None:
+    """Explain files of other versions."""
+    return NearMiss("This is a toy file of another version", has_signature=True) if head.startswith(b"TOY ") else None
+
+
+# reader.py
+def read(data: bytes, *, inflated_limit: int | None = None) -> Document:
+    """Decode a file."""
+    try:
+        lines = data.removeprefix(SIGNATURE).decode("ascii").splitlines()
+        points = np.array([line.split()[1:] for line in lines if line.startswith("v ")], np.float32).reshape(-1, 3)
+        triangles = np.array([line.split()[1:] for line in lines if line.startswith("f ")], np.int32).reshape(-1, 3)
+    except (UnicodeDecodeError, ValueError) as problem:
+        raise FormatError(f"The file is damaged: {problem}") from None
+    if not np.isfinite(points).all() or (len(triangles) and not 0 <= triangles.min() <= triangles.max() < len(points)):
+        raise FormatError("The file is damaged: coordinates or triangles are out of range")
+    return Document(points, triangles)
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Return whether two files hold the same."""
+    return write(read(one)) == write(read(other))
+
+
+# writer.py
+def write(document: Document) -> bytes:
+    """Encode a document."""
+    lines = [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in document.points.tolist()]
+    lines += [f"f {a} {b} {c}" for a, b, c in document.triangles.tolist()]
+    return SIGNATURE + "".join(f"{line}\n" for line in lines).encode("ascii")
+
+
+# scene_mapping.py: the file's space is Blender's.
+def to_scene(document: Document, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map a document to a scene with one node."""
+    points = document.points * np.float32((options or {}).get(SCALE.name, SCALE.default))
+    corners = document.triangles.reshape(-1)
+    return Scene(name, [Node(name, mesh=Mesh(points, corners, np.zeros(len(document.triangles), np.int32), [""]))])
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return a scene for each mesh."""
+    return [replace(scene, name=node.name, nodes=[node]) for node in scene.nodes if node.mesh is not None]
+
+
+def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Document:
+    """Map a scene with one mesh to a document."""
+    mesh = scene.nodes[0].mesh
+    assert mesh is not None
+    return Document(mesh.points, mesh.corner_point.reshape(-1, 3))
+
+
+# checks.py and facts.py
+def check(document: Document) -> list[Finding]:
+    """Apply the rules of the target program."""
+    return [] if len(document.triangles) else [warning("", "the file has no triangles")]
+
+
+def facts(document: Document) -> dict[str, Any]:
+    """Return the counts that ``inspect`` prints."""
+    return {"version": "1", "nodes": 1, "vertices": len(document.points), "triangles": len(document.triangles)}
+
+
+# formats.py: a package imports its modules in these functions, on first use. Here, this module is all of them.
+def _sniffing() -> Sniffer:
+    return sys.modules[__name__]  # type: ignore[return-value]
+
+
+def _reading() -> Reading[Document]:
+    module: Any = sys.modules[__name__]
+    return Reading(module, module, module)
+
+
+def _writing() -> Writing[Document]:
+    module: Any = sys.modules[__name__]
+    return Writing(module, module, module)
+
+
+TOY = FileFormat(
+    name="toy",
+    label="Toy",
+    extensions=(".toy",),
+    capabilities=Capabilities(normals=True),  # a format of meshes
+    writing=_writing,
+    sniffing=_sniffing,
+    reading=_reading,
+    import_options=(SCALE,),
+)
+FAMILY = Family("toy", "Toy", (TOY,))
