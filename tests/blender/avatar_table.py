@@ -32,7 +32,7 @@ def turned(vector: Array) -> Array:
 
 
 def heads(**which: bool) -> dict[str, Array]:
-    """Return where each joint lies in Blender: the sum of the places up the chain."""
+    """Return each joint's position in Blender: the sum of the positions up the chain."""
     table = rows(**which)
 
     def place(name: str) -> Array:

@@ -26,7 +26,7 @@ TO_BLENDER = np.array([[-1, 0, 0], [0, 0, -1], [0, 1, 0]], float)
 
 
 class Exported:
-    """An exported file: its bytes, its decoded message, and what the user was told."""
+    """An exported file: its bytes, its decoded message, and the warnings."""
 
     def __init__(self, data: bytes, said: Sequence[str]) -> None:
         self.data = data

@@ -254,7 +254,7 @@ def test_unkeyed_channels_rest_when_sampled_too(clean_blender: Any, sampled_inst
 
 
 def test_two_armatures_of_the_same_bones_keep_their_actions(clean_blender: Any) -> None:
-    """Each exports its own and those that nobody plays; files of one name are told apart."""
+    """Each armature exports its own and unused actions; files of one name get different names."""
     from meshferry.io_formats import registry
 
     rigs = [rig("One", bones=CHAIN), rig("Two", bones=CHAIN)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("bpy", reason="the module lies beside others that need Blender")
+pytest.importorskip("bpy", reason="the module is in a package that needs Blender")
 
 PARENTS = [2, 0, -1, 2, -1, 4, 3]
 """Two roots; joint 0 stands before its parent."""
@@ -38,7 +38,7 @@ def test_posed_bones_deform_as_the_files_matrices_do(seed: int) -> None:
     basis = space.to_basis(np.arange(7), frame)
     np.testing.assert_allclose(space.to_local(np.arange(7), basis), frame, atol=1e-9, rtol=1e-9)
     for joint in range(7):
-        # How Blender chains bones: below the parent's pose, what lies between the rests, then the basis.
+        # How Blender chains bones: the parent's pose, the relative rest transform, then the basis.
         pose, above = basis[joint], joint
         while above >= 0:
             over = PARENTS[above]

@@ -36,7 +36,7 @@ def volume(mesh: sc.Mesh) -> float:
 
 
 def farthest_out(mesh: sc.Mesh, points: Points) -> float:
-    """Return how far a point lies in front of one of the triangles."""
+    """Return the distance of a point in front of one of the triangles."""
     a, b, c = triangles_of(mesh).transpose(1, 0, 2)
     normals = np.cross(b - a, c - a)
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""MeshSerializer2 files through Blender and back: what nobody touched is stored as it was, what was edited is right.
+"""MeshSerializer2 files through Blender and back: unchanged values are stored exactly, edited values correctly.
 
 What files hold is read by ``mesh_serializer_made``: our own reader and writer have no say in it.
 """

@@ -58,7 +58,7 @@ def imported(path: Path, given: Mapping[str, Any], *, headless: bool = True) -> 
 
 
 def written(made: Any, **options: Any) -> tuple[bytes, list[str]]:
-    """Export what an import made, kept as imported unless told otherwise; return the bytes and what was said."""
+    """Export imported objects, by default with Keep as Imported; return the bytes and the warnings."""
     import bpy
     from meshferry.blender_data.exporting import export_options, exporter
     from meshferry.io_formats import api, registry

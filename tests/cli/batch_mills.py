@@ -33,7 +33,7 @@ def write_library(folder: Path, count: int) -> list[str]:
 
 
 def written(output: Path) -> dict[str, bytes]:
-    """Return everything that lies in an output folder, but the batch's own files; leftovers, too."""
+    """Return all files of an output folder, including leftovers, without the batch's own files."""
     found = {path.relative_to(output).as_posix(): path for path in output.rglob("*") if path.is_file()}
     return {name: path.read_bytes() for name, path in found.items() if not name.startswith("meshferry-batch/")}
 

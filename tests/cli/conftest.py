@@ -121,7 +121,7 @@ def windmill(write_windmill: Callable[[str], Path]) -> Path:
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    """Return a file that is no mesh at all."""
+    """Return a file that is not a mesh."""
     path = tmp_path / "broken.timbermesh"
     path.write_bytes(b"no mesh at all")
     return path

@@ -1,4 +1,4 @@
-"""A batch that is killed again and again ends as one that nobody disturbed.
+"""A batch that is killed repeatedly gives the same result as an undisturbed one.
 
 A library of small files of all formats, some of them broken, is converted once in peace, and once while the
 driver or one of its workers is killed at random moments; a killed driver is started again with the same command. After

@@ -1,4 +1,4 @@
-"""What an export takes if nobody says it: the same for all formats, and said in the dialog."""
+"""The default objects of an export: the same for all formats, and shown in the dialog."""
 
 from __future__ import annotations
 

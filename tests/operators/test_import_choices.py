@@ -18,7 +18,7 @@ TURN = {"use_turn": True}
 
 
 class Way:
-    """A format with a choice that turns by 180°: its operators, a file, and whether another file lies as it does."""
+    """A format with a choice that turns by 180°: its operators, a file, and whether another file has the same orientation."""
 
     def __init__(self, bpy: Any, choice: dict[str, Any], original: Path) -> None:
         self.bpy = bpy
@@ -45,7 +45,7 @@ class Way:
         return made.unpack(data).points
 
     def is_turned(self, path: Path) -> bool:
-        """Return whether a file lies turned by 180° about the vertical, compared with the original."""
+        """Return whether a file is rotated by 180° about the vertical axis, compared with the original."""
         before, after = self.points(self.original), self.points(path)
         up = 2 if self.choice == TURN else 1
         turned = before * [1 if axis == up else -1 for axis in range(3)]

@@ -1,4 +1,4 @@
-"""What pip and Blender are told about the package agrees, and no part of it is forgotten."""
+"""The package metadata for pip and Blender agree, and no part of the package is missing."""
 
 from __future__ import annotations
 

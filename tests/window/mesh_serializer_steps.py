@@ -99,7 +99,7 @@ def other_name(before: set[str]) -> Steps:
 
 
 def foreign(before: set[str]) -> Steps:
-    """What is no model is refused at once."""
+    """Files that are not models fail immediately."""
     folder = FOLDER / "foreign"
     folder.mkdir()
     (folder / "buffer.bin").write_bytes(bytes(range(256)) * 20)

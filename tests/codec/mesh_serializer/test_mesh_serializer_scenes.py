@@ -1,4 +1,4 @@
-"""What real files mean, held against an independent oracle; and that what nobody touched is written as it was."""
+"""Real files compared with an independent oracle; unchanged values are written exactly."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_turned_normals_are_rounded_anew(real: dict[str, bytes]) -> None:
 
 
 def test_tangents_of_other_uvs_are_not_the_old_ones() -> None:
-    """Blender makes tangents anew; the bytes of the file are for vertices that nobody touched."""
+    """Blender recomputes tangents; unchanged vertices keep the bytes of the file."""
     scene = scene_of(made.current(bits=15))
     mesh = mesh_of(scene)
     assert mesh.tangent is not None

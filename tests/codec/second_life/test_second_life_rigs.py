@@ -320,7 +320,7 @@ def test_joints_are_moved_from_a_tenth_of_a_millimetre_on() -> None:
 
 
 def test_moved_joints_above_those_that_are_used_are_listed() -> None:
-    """A hat on a head whose chest lies elsewhere: the chest has to be moved, too, or the hat hangs in the air."""
+    """A hat on a head whose chest is elsewhere: the chest must be moved too, or the hat is at the wrong place."""
     skeleton = moved_joint(skeletons.avatar_skeleton(), "mChest", (0.0, 0.0, 0.1))
     mesh = joint_cloud(skeleton, ("mHead",))
     scene = rigged(skeleton, mesh)
@@ -480,7 +480,7 @@ def test_rigs_made_in_another_space_land_on_the_avatar(samples: Path, space: str
 
 
 def test_a_rig_that_moves_all_joints_alike_stays_where_it_moves_them() -> None:
-    """A tall avatar's pelvis lies higher, and with it everything; the file says so, and that is no rig in the air."""
+    """A tall avatar's pelvis and all above it are higher; the file states that, so the rig is not moved."""
     scene = rigged(moved_joint(skeletons.avatar_skeleton(), "mPelvis", (0.0, 0.0, 0.3)))
     again = SECOND_LIFE_MESH.to_scene(SECOND_LIFE_MESH.from_scene(scene), "thing")
     np.testing.assert_allclose(placed_points(again), placed_points(scene), atol=1e-4)
@@ -561,7 +561,7 @@ def test_a_joint_that_cannot_be_used_is_left_out(samples: Path) -> None:
 
 @pytest.mark.parametrize("name", ["synthetic/synth_rig_cv.llmesh", "benthic_rigged22.mesh"])
 def test_an_import_that_hangs_on_another_bone_gets_a_binding_anew(samples: Path, name: str) -> None:
-    """The second lies half a metre off the avatar in its file, and on it in the scene."""
+    """The second one is half a metre away from the avatar in its file, and at the avatar in the scene."""
     scene = SECOND_LIFE_MESH.to_scene(rigged_sample(samples, name), "thing")
     scene.as_imported = True
     mesh = scene.nodes[0].mesh

@@ -124,7 +124,7 @@ def test_every_name_and_alias_of_the_table_is_known() -> None:
 
 
 def common_shift(asset: oracle.Asset) -> Array:
-    """Return how far off the avatar a file's whole rig lies: its pelvis."""
+    """Return the offset of a file's whole rig from the avatar: that of its pelvis."""
     assert asset.skin is not None
     place: Array = np.linalg.inv(asset.skin.inverse_bind[asset.skin.joints.index("mPelvis")])[3, :3]
     away = place - avatar_rest.heads()["mPelvis"]
@@ -191,7 +191,7 @@ def test_what_a_joint_moves_lies_near_it(samples: Path, name: str, rest: str) ->
 
 @pytest.mark.parametrize("name", RIGGED)
 def test_left_is_where_blender_has_it(samples: Path, name: str) -> None:
-    """The mean of what left joints move lies to +X of the mean of what right ones do."""
+    """The mean of the points that left joints move is at +X of the mean for right joints."""
     scene = rigged(samples, name)
     sides: dict[str, list[Array]] = {"Left": [], "Right": []}
     node = scene.nodes[0]
