@@ -18,7 +18,7 @@ TURN = {"use_turn": True}
 
 
 class Way:
-    """A format with a choice that turns by 180°: its operators, a file, and whether another file has the same orientation."""
+    """A format with a choice that rotates by 180°: operators, a file, and whether a file has the same orientation."""
 
     def __init__(self, bpy: Any, choice: dict[str, Any], original: Path) -> None:
         self.bpy = bpy
