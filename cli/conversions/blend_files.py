@@ -135,9 +135,8 @@ class BlendSession:
         """
         require_readable(path)
         try:
-            self.call(
-                self.use_bpy().ops.wm.open_mainfile, filepath=str(path.absolute()), load_ui=False, use_scripts=False
-            )
+            read = self.use_bpy().ops.wm.open_mainfile
+            self.call(read, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
         except RuntimeError as problem:
             raise FormatError(f"Blender cannot open it: {said(problem)}", file=str(path)) from None
 
@@ -238,11 +237,9 @@ class BlendSession:
         """Return a part of the open file as a scene."""
         from ...blender_data.exporting import exporter
 
-        kind = "SCENE" if part.collection is None else "COLLECTION"
-        source = exporter.Source(kind, part.collection)
-        return exporter.export_scene(
-            exporter.ExportRequest(self.use_bpy().context, source, options, name, capabilities)
-        )
+        source = exporter.Source("SCENE" if part.collection is None else "COLLECTION", part.collection)
+        request = exporter.ExportRequest(self.use_bpy().context, source, options, name, capabilities)
+        return exporter.export_scene(request)
 
     def call(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> list[str]:
         """Run an operator, its chatter kept out of the results; a RuntimeError says why it failed.
