@@ -7,20 +7,13 @@ The same in each of its three places: a plain command, ``blender --command meshf
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from ..io_formats.core.errors import MeshferryError
-from . import (
-    batch_command,
-    check_command,
-    convert_command,
-    environment,
-    formats_command,
-    inspect_command,
-    interruption,
-)
+from . import environment, interruption
 from .batch import options_file
 from .reporting import Reporter, make_streams_safe, printable
 from .start import run  # noqa: F401 (scripts of older installations call it here)
@@ -54,7 +47,8 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
 
 def _main(argv: Sequence[str] | None, program: str) -> int:
     try:
-        arguments = _parse(build_parser(program), argv)
+        given = sys.argv[1:] if argv is None else list(argv)
+        arguments = _parse(build_parser(program, *given[:1]), given)
     except SystemExit as done:  # argparse has printed help or an error
         return done.code if isinstance(done.code, int) else REFUSED
     reporter = Reporter(as_json=arguments.json, quiet=arguments.quiet, debug=arguments.debug)
@@ -83,8 +77,11 @@ class _Parser(argparse.ArgumentParser):
         super().error(printable(message))
 
 
-def build_parser(program: str = "meshferry") -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def build_parser(program: str = "meshferry", command: str = "") -> argparse.ArgumentParser:
+    """Return the parser of one command, or of all if there is no command of this name.
+
+    The modules of the other commands are not imported, which makes the start faster.
+    """
     parser = _Parser(
         prog=program,
         allow_abbrev=False,
@@ -93,14 +90,13 @@ def build_parser(program: str = "meshferry") -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=environment.described())
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     shared = _shared_arguments()
-    for command in (inspect_command, convert_command, batch_command, check_command, formats_command):
-        command.add_parser(subparsers, [shared])
+    for name in [command] if command in COMMANDS else COMMANDS:
+        importlib.import_module(f".{name}_command", __package__).add_parser(subparsers, [shared])
     return parser
 
 
-def _parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+def _parse(parser: argparse.ArgumentParser, given: list[str]) -> argparse.Namespace:
     """Parse arguments with options in any place: argparse takes files only up to the first option after them."""
-    given = sys.argv[1:] if argv is None else list(argv)
     arguments, rest = parser.parse_known_args(given)
     if getattr(arguments, "options", None):
         try:

@@ -201,21 +201,12 @@ GLB = BlenderFormat(
     keeps_still_clips=True,
     holds_times=True,
 )
-GLTF = BlenderFormat(
+GLTF = replace(
+    GLB,
     name="gltf",
     label="glTF",
     extensions=(".gltf",),
-    capabilities=_GLTF,
-    older={"opaque_colors": (((4, 5), ANY_NUMBER), ((5, 2), 1))},
-    importers=("import_scene.gltf",),
-    exporters=("export_scene.gltf",),
-    reading=_READ_GLTF,
     writing={**_WRITE_GLTF, "export_format": "GLTF_SEPARATE"},
-    animation="export_animations",
-    drops_duplicates=True,
-    is_triangulated=True,
-    keeps_still_clips=True,
-    holds_times=True,
     is_set=True,
 )
 FBX = BlenderFormat(

@@ -76,10 +76,10 @@ def test_script_says_which_library_is_missing_and_how_to_get_it(run_script, wind
     assert "Traceback" not in without_blender.err
 
 
-def test_help_needs_no_blender(run_python, library_path):
+def test_help_loads_neither_blender_nor_other_commands(run_python, library_path):
     code = (
         "import sys; from meshferry.cli.main import main; status = main(['convert', '--help']); "
-        "assert 'bpy' not in sys.modules; sys.exit(status)"
+        "assert not {'bpy', 'meshferry.cli.batch_command'} & set(sys.modules); sys.exit(status)"
     )
     done = run_python("-c", code, PYTHONPATH=library_path)
     assert (done.status, done.err) == (0, "")
