@@ -36,6 +36,7 @@ docs/batch
 
 CONTRIBUTING
 docs/architecture
+docs/adding_a_format
 docs/formats/unigine
 docs/formats/timbermesh
 docs/formats/second_life
