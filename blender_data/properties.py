@@ -451,7 +451,7 @@ class MeshferryMesh(bpy.types.PropertyGroup):
 
 @dataclass(frozen=True)
 class StoredField:
-    """How a field of a scene's dataclass is stored in a property group."""
+    """Mapping of a field of a scene's dataclass to a property group."""
 
     prop: str
     """Name of the property."""

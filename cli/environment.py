@@ -59,10 +59,10 @@ def _is_there(module: str) -> bool:
 
 
 def how_to_install(libraries: list[str]) -> str:
-    """Say how to install libraries for exactly the Python that runs now.
+    """Return instructions for installing libraries into the running Python.
 
-    Blender looks for modules in its user scripts folder, needs no rights of an administrator there, and does not look
-    where a plain ``pip install`` of its Python may put them.
+    In Blender the target is the user scripts folder, which needs no administrator rights. Blender may not search the
+    default target of ``pip install``.
     """
     wanted = " ".join(libraries)
     modules = _blender_modules_folder()
@@ -89,10 +89,10 @@ def is_blender_module() -> bool:
 
 
 def leave(status: int) -> NoReturn:
-    """End the process.
+    """Exit the process with a status.
 
-    Blender 4.5 as a Python module may wait for one of its own threads for ever while it shuts down, whenever something
-    keeps the module alive until then; so its shutting down is skipped, and its temporary folder removed here.
+    Blender 4.5 as a Python module may wait forever for one of its threads while it shuts down, if the module is still
+    referenced. Therefore its shutdown is skipped and its temporary folder removed here.
     """
     if not is_blender_module():
         sys.exit(status)

@@ -55,12 +55,12 @@ _flag = _Flag()
 
 @contextlib.contextmanager
 def handled(*, is_process: bool = False) -> Iterator[None]:
-    """Handle signals that ask for an end. Ignored ones, such as SIGHUP under ``nohup``, stay ignored.
+    """Handle termination signals. Ignored ones, such as SIGHUP under ``nohup``, stay ignored.
 
     Parameters
     ----------
     is_process:
-        Ignore the signals afterwards: the process ends with its status.
+        Ignore the signals afterwards instead of restoring the handlers, so that the process exits with its own status.
     """
     before = {number: signal.getsignal(number) for number in _numbers()}
     if _flag.receive in before.values():

@@ -90,7 +90,7 @@ class Reporter:
             self._print("".join(traceback.format_exception(problem)).rstrip(), sys.stderr)
 
     def close(self) -> None:
-        """Say once, at the end, how to get what was missing, and hand over everything printed."""
+        """Print how to install missing libraries, if there are any, and flush both streams."""
         missing = environment.missing_libraries() if self._library_is_missing else []
         if missing:
             self._print(environment.how_to_install(missing), sys.stderr)
@@ -112,7 +112,7 @@ class Reporter:
 
 
 def _discard(stream: TextIO) -> None:
-    """Send what is still to come nowhere, also what the interpreter flushes when it ends."""
+    """Redirect a stream to the null device, including what the interpreter flushes at exit."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -122,9 +122,9 @@ def _discard(stream: TextIO) -> None:
 
 
 def make_streams_safe() -> None:
-    """Let consoles that lack a character show its code instead of stopping the work. Open closed streams to nowhere.
+    """Escape characters that a console cannot print, and open closed standard streams on the null device.
 
-    Otherwise the next file to be opened gets the number of a closed stream, and Blender prints into that file.
+    Otherwise the next opened file would get the descriptor of a closed stream, and Blender would print into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -150,7 +150,7 @@ def one_line(text: str) -> str:
 
 
 def cause(problem: BaseException) -> str:
-    """Say in one line what went wrong, without the file's name."""
+    """Return the message of an exception in one line, without the file name."""
     if isinstance(problem, FormatError):
         unnamed = FormatError(problem.message, offset=problem.offset, item=problem.item)
         return one_line(str(unnamed))
@@ -162,7 +162,7 @@ def cause(problem: BaseException) -> str:
 
 
 def unexpected(problem: BaseException) -> str:
-    """Say in one line that this is a defect, and what a report of it needs."""
+    """Return a message for an unexpected exception in one line: cause, versions and a request to report it."""
     what = one_line(f"{type(problem).__name__}: {problem}").rstrip(": ")
     # Reports are public; the name of the user is not.
     what = what.replace(os.path.expanduser("~"), "~")
@@ -178,7 +178,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def grouped(warnings: Sequence[str]) -> list[str]:
-    """Say once, with the names, what is said of many: ``Roof, Door and 7 more: no UV layer``."""
+    """Merge warnings of equal text into one with their names: ``Roof, Door and 7 more: no UV layer``."""
     named: dict[str, list[str]] = {}
     for text in dict.fromkeys(warnings):
         name, colon, message = text.partition(": ")

@@ -1,4 +1,4 @@
-"""What the command line says of a scene, under the names that ``inspect`` uses."""
+"""Facts about a scene for the command line, under the names that ``inspect`` uses."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .translations import rpt_
 class CheckScene:
     """Mixin of operators that check without writing.
 
-    A subclass sets ``format``, the export operator and its options; :meth:`source` returns what is checked.
+    A subclass sets ``format``, the export operator and its options; :meth:`source` returns the objects to check.
     """
 
     format: Format

@@ -72,7 +72,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         draw_wrapped(self.layout.column(align=True), context, self.asked, "QUESTION", width=DIALOG_WIDTH)
 
     def steps(self, context: Any) -> Steps[set[str]]:
-        """Write the file, and tell what is different in it."""
+        """Write the file, and report its differences from the previous version."""
         messages = Messages()
         changes: list[str] = []
         found = found_file(context)
@@ -133,7 +133,7 @@ def shown_file(context: Any) -> FileRecord | None:
 
 
 def values_of(record: FileRecord) -> dict[str, Any]:
-    """Return the options of the last export to a file; of an import, the defaults in the window for such a file."""
+    """Return the options of the last export to a file. After an import, return the defaults of the export dialog."""
     cls = EXPORTERS[record.format]
     if record.options is not None:
         return dict(record.options)

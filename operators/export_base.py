@@ -1,4 +1,4 @@
-"""What every export operator does: what to export, the file's name, options, and the summary at the end."""
+"""Base of the export operators: choice of the objects, file name, options and summary."""
 
 import filecmp
 import os
@@ -125,7 +125,7 @@ class ExportScene(LongWork, ExportHelper):
     is_again: BoolProperty(options={"HIDDEN", "SKIP_SAVE"})
 
     def invoke(self, context: Any, event: Any) -> set[str]:
-        """Ask for the file, with a name after what is exported."""
+        """Open the file browser; suggest a name taken from the exported objects."""
         self.given_options = ",".join(self.given())
         if not self.properties.is_property_set("filepath"):
             self.suggested_name = self.suggest_name(context)
@@ -163,7 +163,7 @@ class ExportScene(LongWork, ExportHelper):
         draw_options(layout, self, self.option_table, prefix, self.section_order, imported=imported)
 
     def draw_scope(self, context: Any) -> None:
-        """Draw in words what is exported; what keeps anything from being exported is drawn with the files."""
+        """Draw a description of the exported objects. Draw nothing on errors; `draw_files` shows them."""
         try:
             source = self.shown_source(context)
             text = rpt_("Exports: {}").format(self.scope_text(context, source))
@@ -174,12 +174,12 @@ class ExportScene(LongWork, ExportHelper):
         )
 
     def scope_text(self, context: Any, source: Any) -> str:
-        """Return in words what is exported.
+        """Return a description of the exported objects.
 
         Raises
         ------
         MeshferryError
-            Nothing is.
+            There is nothing to export.
         """
         return scope_text(source, self.mesh_count(context, source))
 
@@ -191,14 +191,14 @@ class ExportScene(LongWork, ExportHelper):
         return sum(has_surface(item) and item.meshferry.lod_of not in chosen for item in chosen)
 
     def chosen_source(self, context: Any) -> Any:
-        """Return what is exported; the whole scene if that cannot be said."""
+        """Return the source of the export, or the whole scene if nothing can be exported."""
         try:
             return self.source(context, "")[0]
         except MeshferryError:
             return exporter.Source("SCENE")
 
     def shown_source(self, context: Any) -> Any:
-        """Return what the dialog is about; among the exporters of a collection, which give no name, that collection.
+        """Return the source that the dialog shows. In the *Exporters* panel of a collection, this is the collection.
 
         Raises
         ------
@@ -226,7 +226,7 @@ class ExportScene(LongWork, ExportHelper):
         return texts if getattr(self, IMPORT_CHOICES.name) else dict.fromkeys(texts, "")
 
     def draw_files(self, context: Any) -> None:
-        """Draw what is to be known of the files before they are written; of a single one, nothing."""
+        """Draw information about the files to write. The default, for a single file, draws nothing."""
 
     def steps(self, context: Any) -> Steps[set[str]]:
         """Write the file, or the files; the checks of the format run before any is written.
@@ -284,12 +284,12 @@ class ExportScene(LongWork, ExportHelper):
         return conclude(self, messages, phrases, "Exported", is_listed=is_listed)
 
     def refuse_too_large(self, context: Any, source: Any) -> None:
-        """Refuse before the work what no file of the format can hold, where that is known before anything is read.
+        """Check, before objects are read, whether the format can hold any of them; formats override this.
 
         Raises
         ------
         ExportError
-            Each object is too large.
+            All objects are too large for the format.
         """
 
     def findings_subject(self, context: Any) -> str:
@@ -303,7 +303,7 @@ class ExportScene(LongWork, ExportHelper):
         return [path.with_name(name + self.filename_ext) for name in file_names(scenes)]
 
     def may_replace(self) -> bool:
-        """Return whether files that stand beside a new chosen one may be replaced."""
+        """Return whether existing companion files of a new file may be replaced."""
         return True
 
     def given(self) -> list[str]:
@@ -323,7 +323,7 @@ class ExportScene(LongWork, ExportHelper):
     def remember(
         self, context: Any, source: exporter.Source, written: Sequence[tuple[Path, Scene]], values: dict[str, Any]
     ) -> None:
-        """Store on what was exported which file it went to, for the next export to it."""
+        """Store the file record on the exported objects or collection, for the next export to the file."""
         objects = source.objects or candidates_of(context, source)
         for path, scene in written:
             record = FileRecord(path, self.format.name, digest_of(path), values, tuple(self.given()), is_confirmed=True)
@@ -519,7 +519,7 @@ def refuse_others(path: Path, outputs: Sequence[OutputFile]) -> None:
 
 
 def would_change(place: Path, output: OutputFile) -> bool:
-    """Tell whether writing a file would change one that is there."""
+    """Return whether writing a file would change an existing one."""
     try:
         if not place.exists():
             return False

@@ -1,4 +1,4 @@
-"""What export operators do that may write several files at once: name them beforehand, and keep what is there."""
+"""Base of the export operators that write several files: list their names and protect existing files."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -127,7 +127,7 @@ def object_names(owner: Any, context: Any, source: Any) -> list[str]:
 
 
 def draw_file_names(layout: Any, context: Any, names: list[str]) -> None:
-    """List files that will be written; those that exist are red."""
+    """List the names of the files to write, existing ones in red."""
     column = layout.column(align=True)
     column.scale_y = 0.8
     folder = browsed_folder(context)

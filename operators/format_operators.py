@@ -33,7 +33,7 @@ _HIDDEN = {"HIDDEN", "SKIP_SAVE"}
 
 @dataclass(frozen=True)
 class FamilyOperators:
-    """What is registered for one family."""
+    """Operators, menu entries and panels of one format family."""
 
     importer: Any
     """None if no format of the family is read."""
@@ -82,7 +82,7 @@ def _hooks_of(family: Family) -> Hooks:
 
 
 def _make_class(name: str, mixin: type, base: type, defaults: Mapping[str, Any], properties: Mapping[str, Any]) -> Any:
-    """Return a class with the attributes and properties of a mixin, and defaults for those that it lacks."""
+    """Return an operator class from a mixin and a base, with defaults for attributes and properties the mixin lacks."""
     body = {key: value for key, value in defaults.items() if not getattr(mixin, key, None)}
     cls = type(name, (mixin, base), {**body, "__module__": __name__, "__doc__": mixin.__doc__})
     declared = {key for parent in cls.__mro__ for key in getattr(parent, "__annotations__", {})}

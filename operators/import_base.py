@@ -1,4 +1,4 @@
-"""What every import operator does: several files, options, progress, and a bad file that never stops the rest."""
+"""Base of the import operators: several files, options and progress. An invalid file does not stop the others."""
 
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
@@ -109,7 +109,7 @@ class ImportFiles(LongWork, ImportHelper):
             context.view_layer.update()  # the boxes of objects that were just made
             side_by_side.place([result.objects for result in results])
         objects = [item for result in results for item in result.objects]
-        # What an armature deforms leads to the armature, not the other way round, so it is the better active object.
+        # Meshes first: the armature of a mesh can be found from the mesh, but not the mesh from the armature.
         select_only(context, sorted(objects, key=lambda item: item.type == "ARMATURE"))
         if results:
             make_active(context, results[0].collection)
@@ -142,7 +142,7 @@ class ImportAnyName(ImportFiles):
     )
 
     def check(self, context: Any) -> bool:
-        """Let the file browser list what was chosen."""
+        """Apply the *Show All Files* option to the filter of the file browser."""
         parameters = getattr(context.space_data, "params", None)
         wanted = "" if self.use_all_files else self.usual_names
         if parameters is None or parameters.filter_glob == wanted:
@@ -161,7 +161,7 @@ class ImportAnyName(ImportFiles):
 
 
 def are_all_of(paths: Iterable[str], formats: Container[Format | None]) -> bool:
-    """Tell whether there are files, and each is of one of these formats by its content."""
+    """Return whether there are files and the content of each is of one of these formats."""
     found = [format_of(path) for path in paths]
     return bool(found) and all(known in formats for known in found)
 
@@ -216,13 +216,13 @@ def _import_file(
 
 
 def may_hold_meshes(path: str) -> bool:
-    """Return whether a file is of a format with meshes; errors of invalid files are reported when they are imported."""
+    """Return whether a file may contain meshes. Unrecognised files count, since their import reports the error."""
     found = format_of(path)
     return found is None or found.capabilities.meshes
 
 
 def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:
-    """Return the phrases of the summary of what came; armatures count by their bones."""
+    """Return the phrases of an import summary. Armatures are counted by their bones."""
     results = tuple(results)
     others = sum(item.type != "ARMATURE" for result in results for item in result.objects)
     triangles = sum(result.triangles for result in results)
@@ -239,7 +239,7 @@ def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:
 
 
 def leave_edit_mode(context: Any) -> None:
-    """Go to object mode; what is being edited is kept."""
+    """Switch to object mode. Edits in progress are applied."""
     if context.mode != "OBJECT" and bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
         bpy.ops.object.mode_set(mode="OBJECT")
 
@@ -247,7 +247,7 @@ def leave_edit_mode(context: Any) -> None:
 def select_only(context: Any, objects: Iterable[Any]) -> None:
     """Select these objects alone, and make the first of them active; with none, leave the selection as it is."""
     layer = context.view_layer
-    layer.update()  # otherwise what was just linked is not there yet
+    layer.update()  # otherwise objects that were just linked are missing
     known = set(layer.objects)  # linked objects share their names with others
     there = [item for item in objects if item in known and item.visible_get(view_layer=layer)]
     if not there:
@@ -260,7 +260,7 @@ def select_only(context: Any, objects: Iterable[Any]) -> None:
 
 
 def make_active(context: Any, collection: Any) -> None:
-    """Make a collection of the scene the active one, so that the next export and what is added are about it."""
+    """Make a collection of the scene the active one, for new objects and for the next export."""
     waiting = [context.view_layer.layer_collection]
     while waiting:
         layer = waiting.pop()

@@ -168,7 +168,7 @@ class _Binds:
                 continue
             parent = self.parents[number]
             if self.exact(number):
-                # As the chain of the numbers that are written has it, not as it was before the parent moved.
+                # From the written local transforms, since the parent may have moved.
                 worlds[number] = self.kept_local[number] if parent < 0 else worlds[parent] @ self.kept_local[number]
             elif self.unmoved[number]:
                 worlds[number] = old

@@ -82,7 +82,7 @@ class ClipSampler:
         return clip
 
     def _watch_instances(self) -> None:
-        """Warn about instances that move within their node, since they are exported at rest."""
+        """Warn about instances that move within their node, since they are exported with their rest transform."""
         now = self.meshes.instance_places(self.nodes)
         for owner, rest in self.meshes.rest_places.items():
             places = now.get(owner, [])
@@ -127,7 +127,7 @@ class ClipSampler:
     def _transform_track(
         self, index: int, poses: list[list[transforms.Transform]], source: ClipSource
     ) -> TransformTrack | None:
-        """Return a node's track where it moves or is not at rest, or where an action from a file keys it."""
+        """Return a node's track, or None if it is constantly at rest and not keyed by an imported action."""
         thing = self.nodes[index].thing
         if thing is None:
             return None

@@ -318,7 +318,10 @@ def _weight_of_joints(mesh: Mesh, joints: int) -> FloatArray:
 
 
 def _strongest(weights: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
-    """Return the joints (P, most) of the greatest weights, the strongest first, and these, with their old sum."""
+    """Return indices and weights (P, most) of the strongest joints of each point, in descending order.
+
+    The weights are scaled to the sum that all weights of the point had.
+    """
     most = min(most, weights.shape[1])
     order = np.argsort(-weights, axis=1, kind="stable")[:, :most]
     chosen = np.take_along_axis(weights, order, axis=1)
@@ -328,7 +331,7 @@ def _strongest(weights: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
 
 
 def _mended(normals: FloatArray, made: Mesh, *, faces_out: bool) -> FloatArray:
-    """Return unit normals (C, 3), with those that collapsing made zero replaced by the normal of their triangle.
+    """Return unit normals (C, 3), zero normals replaced by the normal of their triangle.
 
     Inverted normals are replaced too, if normals face the front of their triangles (``faces_out``).
     """

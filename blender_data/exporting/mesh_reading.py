@@ -155,7 +155,7 @@ class MeshReader:
         return ShapeKey(name, points, normal, _tangents(data, shaped, cut.loops))
 
     def _uv_maps(self, thing: bpy.types.Object, data: bpy.types.Mesh) -> list[bpy.types.MeshUVLoopLayer]:
-        """Return the UV maps to export: those with names of places in theirs, the rest in order."""
+        """Return the UV maps to export. Maps named like a UV slot of the format take it, others the free ones."""
         found = list(data.uv_layers)
         if self.render_uv_first:
             found.sort(key=lambda layer: not layer.active_render)
@@ -266,7 +266,7 @@ def points_of(data: bpy.types.Mesh) -> FloatArray:
 
 @dataclass(frozen=True)
 class Triangulation:
-    """How the polygons of a mesh fall into triangles."""
+    """Triangulation of the polygons of a mesh."""
 
     vertex_of_loop: IntArray
     corner_point: IntArray

@@ -181,7 +181,7 @@ class MissingParts:
         self._made_shapes.append(f"'{model.finest.name}' ({what})")
 
     def _base_points(self, model: PlacedModel) -> Any:
-        """Return the points for the base hull: those of the shapes, or else of a coarse level.
+        """Return the points for the base hull: those of the hulls, or otherwise of the physics mesh or a coarse LOD.
 
         Generated levels are skipped, since their collapsed parts would not collide.
         """

@@ -1,4 +1,4 @@
-"""Blender -> Scene for files that hold models without a tree: meshes at rest, skeletons, clips of joints."""
+"""Blender -> Scene for formats without a node tree: undeformed meshes, skeletons and joint clips."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ModelExport(SceneExport):
         Raises
         ------
         ExportError
-            Nothing to export, an object of zero scale, an armature without the animation that is asked for.
+            Nothing to export, an object of zero scale, an armature without the requested animation.
         """
         use_hidden = self.options.use_hidden
         if self.capabilities.meshes:
@@ -76,7 +76,7 @@ class ModelExport(SceneExport):
     # -- skeletons ------------------------------------------------------------------------------
 
     def _skeleton(self, thing: bpy.types.Object) -> int:
-        """Return the number of an armature's skeleton, read when it is first asked for."""
+        """Return the index of an armature's skeleton in the scene. The first call for an armature reads it."""
         if thing not in self.skeletons:
             transforms.require_size(thing, transforms.world(self._evaluated(thing)))
             deform_only = self.options.use_deform_bones_only

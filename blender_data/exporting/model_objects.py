@@ -61,14 +61,16 @@ class ModelObjects:
 
 
 class ModelIndex:
-    """The models that objects make up; cheap enough for a panel that looks at one of them."""
+    """Assignment of objects to models (finest object, LODs, physics shapes).
+
+    Panels create one on each redraw, so building it reads no mesh data.
+    """
 
     def __init__(self, objects: Iterable[bpy.types.Object]) -> None:
         self._models: dict[bpy.types.Object, ModelObjects] = {}
         self._owner: dict[bpy.types.Object, bpy.types.Object] = {}
         self.astray: dict[bpy.types.Object, bpy.types.Object] = {}
-        """Objects that are said to be parts, and are not, since they have parts themselves: of what they are said to
-        be."""
+        """Objects named as a part although they have parts themselves -> the object whose part they are named as."""
         things = [thing for thing in dict.fromkeys(objects) if thing.type in MESHABLE]
         self._take_pointers(things)
         self._take_references(things)
@@ -96,9 +98,9 @@ class ModelIndex:
             self._owner.setdefault(thing, finest)
 
     def _take_pointers(self, things: Iterable[bpy.types.Object]) -> None:
-        """Assign the parts that finest objects point at.
+        """Assign the parts named by the pointer properties of finest objects (LODs, physics shape).
 
-        An object that another one points at is not a finest object.
+        An object that is the target of a pointer is not a finest object, so it is processed last.
         """
         pointers: dict[bpy.types.Object, list[tuple[int | str, bpy.types.Object]]] = {}
         for thing in things:
@@ -256,7 +258,7 @@ def find_models(context: bpy.types.Context, source: Source, options: ExportOptio
 
 
 def _notices(models: Sequence[ModelObjects], index: ModelIndex, options: ExportOptions) -> Iterator[str]:
-    """Yield notices about levels and shapes that are exported otherwise than their names or properties say."""
+    """Yield notices about levels and shapes whose export differs from their names or properties."""
     finest = [model.finest for model in models]
     for thing in finest:
         if thing in index.astray:

@@ -109,7 +109,7 @@ class NodeMeshes:
         return places
 
     def read(self, node: PlannedNode, moving: list[bpy.types.Object]) -> NodeMesh | None:
-        """Read and join a node's parts, moving ones first; return None if there is no triangle.
+        """Read and join the meshes of a node; ``moving`` ones come first. Return None if there are no triangles.
 
         Moving parts get a point for each unique vertex, so that the frames of a vertex animation have one normal and
         one tangent for each point.

@@ -119,7 +119,8 @@ def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with
             chosen.objects.append(candidate)
         elif refusal:
             left_out.setdefault(refusal, []).append(candidate)
-    shown = set(shown_by(chosen.objects))  # the originals of instances are often in an excluded collection
+    # No notices for the originals of instances, which are often in an excluded collection.
+    shown = set(shown_by(chosen.objects))
     named = {why: [thing.name for thing in things if thing not in shown] for why, things in left_out.items()}
     chosen.notices = [f"{listed(names)}: {why}" for why, names in named.items() if names]
     if not chosen.objects:

@@ -239,7 +239,7 @@ class PlacedExport(SceneExport):
             self.notices.append(f"Instances left out as chosen: {', '.join(sorted(left_out)[:8])}")
 
     def _skeleton(self, armature: bpy.types.Object) -> ReadSkeleton:
-        """Return the bones of an armature; it becomes a skeleton of the scene when it is first asked for."""
+        """Return the bones of an armature. The first call for an armature adds it to the skeletons of the scene."""
         if armature not in self.skeletons:
             self.skeletons[armature] = read_skeleton(armature, notice=self.notices.append)
             self.scene.skeletons.append(

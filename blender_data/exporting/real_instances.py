@@ -1,6 +1,7 @@
-"""Collection instances of skinned models, made real for the time of an export.
+"""Temporary copies of the objects in collection instances of skinned models, for an export.
 
-Blender hands out instances as they look: deformed, without weights. Copies of the objects have both at rest.
+The dependency graph yields instances as deformed meshes without weights. Copies have the undeformed mesh and its
+weights.
 """
 
 from __future__ import annotations

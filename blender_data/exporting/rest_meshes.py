@@ -109,7 +109,7 @@ class RestMeshes:
         return mesh
 
     def _without_faces(self, thing: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:
-        """Return an empty mesh for an object that was imported from a file without faces."""
+        """Warn about an object without faces. Return an empty mesh if it was imported, otherwise None."""
         if data is None:
             return None
         from_file = len(thing.meshferry.surfaces) or any(c.meshferry.from_file for c in thing.users_collection)

@@ -1,4 +1,4 @@
-"""Which armature the bones and animations of a file go to, and which of its bones each joint is."""
+"""Choice of the armature for the bones and animations of a file, and mapping of its joints to bones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def choose_for_scene(
 
 
 def is_bound(scene: Scene) -> bool:
-    """Return whether the file stores the binding of a mesh, so that meshes bound alike can share one armature."""
+    """Return whether the file stores the bind pose of a mesh. Meshes with equal bind poses can share an armature."""
     return any(node.skin is not None for node in scene.nodes)
 
 
@@ -51,7 +51,7 @@ def choose(
     has_meshes: bool = False,
     is_bound: bool = False,
 ) -> bpy.types.Object | None:
-    """Return the armature that a skeleton's weights and animations go to, None for one of its own.
+    """Return the existing armature for the weights and animations of a skeleton, or None to create one.
 
     Parameters
     ----------
@@ -60,14 +60,14 @@ def choose(
     mode:
         A choice of ``import_options.ARMATURE``.
     has_meshes:
-        Whether the file holds meshes; they get an armature of their own unless the active one is asked for.
+        Whether the file holds meshes. Without ``is_bound`` they get a new armature, unless the mode is ``ACTIVE``.
     is_bound:
-        Whether it says how they are bound: then they share an armature that has all joints where they have them.
+        Whether the file stores their bind pose. They then share an armature with the same joints in the same pose.
 
     Raises
     ------
     MeshferryError
-        The active armature is asked for, and there is none, or it cannot be changed.
+        The mode is ``ACTIVE``, but no armature is active or the active one is linked from a library.
     """
     active = active_armature(context)
     if mode == "ACTIVE":

@@ -42,19 +42,19 @@ _MOST = 1e15
 
 @dataclass
 class BoneMap:
-    """Which bone of an armature each joint of a skeleton is."""
+    """Mapping of the joints of a skeleton to the bones of an armature."""
 
     armature: bpy.types.Object
     bones: list[str | None]
     """Names of the bones, None for joints that the armature lacks."""
     pose_space: Callable[[], joint_poses.PoseSpace]
-    """Makes :attr:`space`, which only animations ask for."""
+    """Computes :attr:`space` on first use, since only animations need it."""
     size: float
-    """Extent of the bones' places, in metres."""
+    """Extent of the bone positions, in metres."""
 
     @functools.cached_property
     def space(self) -> joint_poses.PoseSpace:
-        """How poses of the joints become poses of the bones."""
+        """Conversion of joint poses to bone poses."""
         return self.pose_space()
 
 

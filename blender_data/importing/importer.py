@@ -24,7 +24,7 @@ __all__ = ["ImportOptions", "ImportRequest", "ImportResult", "import_scene", "im
 
 @dataclass
 class ImportResult:
-    """What an import made, and what to tell the user."""
+    """Result of an import: the created objects, and warnings for the user."""
 
     collection: bpy.types.Collection
     objects: list[bpy.types.Object]
@@ -45,7 +45,7 @@ def import_scene(request: ImportRequest) -> ImportResult:
     Raises
     ------
     MeshferryError
-        The material library or a mesh cache cannot be opened. Whatever is raised, no data block stays.
+        The material library or a mesh cache cannot be opened. After any exception, no new data block remains.
     """
     return finish(import_steps(request))
 
@@ -98,7 +98,7 @@ def _relate_objects(job: ImportContext) -> None:
 
 
 def _link(job: ImportContext) -> bpy.types.Collection:
-    """Put what was made into a collection in the scene; last, since Blender evaluates the objects of a scene.
+    """Link the new objects to a collection in the scene. This comes last, since Blender evaluates linked objects.
 
     A scene of skeletons whose animations went onto an existing armature gets no collection of its own.
     """

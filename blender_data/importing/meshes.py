@@ -129,7 +129,7 @@ def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.in
 
 
 def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
-    """Add a colour attribute, on the points where each has one colour."""
+    """Add a colour attribute: per corner if the layer is indexed or per corner, otherwise per point."""
     is_byte = layer.values.dtype == np.uint8
     on_corners = layer.index is not None or layer.per_corner
     values = layer.values[layer.index] if layer.index is not None else layer.values
@@ -144,7 +144,7 @@ def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
 
 
 def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
-    """Keep a layer that Blender has no place for as attributes, and its own type beside it.
+    """Store a layer without an equivalent in Blender as attributes, and record its data type.
 
     Attributes have 1, 2, 3 or 4 floats or one whole number; other layers take one attribute a component.
     """

@@ -24,7 +24,7 @@ def add_file_shapes(owner: bpy.types.Object, shapes: Sequence[ShapeKey]) -> dict
     for shape, name in zip(shapes, fitting, strict=True):
         key = owner.shape_key_add(name=name, from_mix=False)
         key.points.foreach_set("co", np.ascontiguousarray(shape.points, np.float32).reshape(-1))
-        key.value = 0.0  # 5.0 makes new keys with 1
+        key.value = 0.0  # Blender 5.0 gives new keys the value 1
         given[shape.name] = key.name
     return given
 
@@ -50,7 +50,7 @@ def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: Ve
             continue
         key = owner.shape_key_add(name=names.fit(f"{clip_actions.clip.name} {number + 1:03d}"), from_mix=False)
         key.points.foreach_set("co", flat)
-        key.value = 0.0  # 5.0 makes new keys with 1
+        key.value = 0.0  # Blender 5.0 gives new keys the value 1
         around = [frame for frame in (number - 1, number, number + 1) if 0 <= frame <= last]
         path = f'key_blocks["{bpy.utils.escape_identifier(key.name)}"].value'
         values = np.asarray([float(frame == number) for frame in around])

@@ -1,4 +1,4 @@
-"""How a file binds a mesh to its armature -> properties of the object, for those who export it as it was."""
+"""How a file binds a mesh to its armature -> properties of the object, for an unchanged export."""
 
 from __future__ import annotations
 

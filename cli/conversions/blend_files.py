@@ -131,7 +131,7 @@ class BlendSession:
         Raises
         ------
         FormatError
-            It cannot be read, or is none.
+            It cannot be read or is not a .blend file.
         """
         require_readable(path)
         try:
@@ -214,7 +214,7 @@ class BlendSession:
     ) -> Any:
         """Add a scene to the open file; return the importer's ``ImportResult``.
 
-        ``armatures`` are those that files of the same job have brought, the oldest first; those of this one join them.
+        ``armatures`` lists the armatures of earlier files of the job, the oldest first; new ones are appended.
         """
         from ...blender_data.importing import armature_matching, importer
 
@@ -267,8 +267,7 @@ def parts_of(scene: Any, wanted: Sequence[str], *, several: bool) -> list[BlendP
     Parameters
     ----------
     wanted:
-        Names of collections; none: those that came from files or, where there are none, those with something
-        in them.
+        Names of collections. If empty, imported collections, or if there are none, those that are not empty.
     several:
         Whether several files may be written; otherwise several collections are exported as one scene.
 

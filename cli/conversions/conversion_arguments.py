@@ -129,12 +129,12 @@ def useless_options(arguments: argparse.Namespace, plan: ConversionPlan) -> list
 def useless_between(
     arguments: argparse.Namespace, sources: Iterable[Format], target: Format | BlenderFormat, *, from_blend: bool
 ) -> list[str]:
-    """Say which of the given options concern nothing where files of some formats become files of another.
+    """Return the given options that have no effect on a conversion from some formats to another.
 
     Parameters
     ----------
     from_blend:
-        There are files of Blender's kinds among the sources, too.
+        Whether some sources are files of Blender's own formats.
     """
     useless = _useless_flags(arguments, sources, target, from_blend=from_blend)
     return _without_effect(useless, into_blend=isinstance(target, BlenderFormat) and target.is_blend)

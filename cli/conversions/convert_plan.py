@@ -209,7 +209,7 @@ def _taken(jobs: Sequence[ConversionJob], also_read: Sequence[Path]) -> PathTabl
     Raises
     ------
     MeshferryError
-        A file would be overwritten that is read, or written twice.
+        A file would be both read and written, or written twice.
     """
     taken: PathTable[Path | ConversionJob] = PathTable()
     for source in (*(source for job in jobs for source in job.sources), *also_read):

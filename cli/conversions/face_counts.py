@@ -1,4 +1,4 @@
-"""How many faces a file has, by its own statement, without decoding its geometry.
+"""Face counts read from the headers of files, without decoding their geometry.
 
 Comparing this with the open file shows faces that Blender's exporters or importers drop without a message.
 """

@@ -1,4 +1,4 @@
-"""How many faces a binary .fbx file has: only its polygons are decoded.
+"""Face count of a binary .fbx file; only its polygons are decoded.
 
 A file is a tree of records behind a head of 27 bytes. A record is the offset of its end, the number of its properties
 and their size in bytes (each 4 bytes, from version 7500 on 8), its name behind its length in one byte, the properties,

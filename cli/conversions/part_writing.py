@@ -194,7 +194,7 @@ def _changed_names(scene: Scene, target: BlenderFormat) -> list[str]:
 
 
 def lost_objects(objects: list[Any], can: Capabilities) -> list[str]:
-    """Return the objects without a surface, which a format without a tree of objects leaves out."""
+    """Return a warning about objects without a surface, which formats without a node tree leave out."""
     from ...blender_data.exporting.object_selection import MESHABLE
 
     if can.node_hierarchy:

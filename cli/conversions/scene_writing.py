@@ -108,12 +108,12 @@ class SceneWriter:
         outcome.files = paths if job.format.is_set else []
 
     def _claim(self, target: Path, outputs: Sequence[OutputFile]) -> list[Path]:
-        """Return the paths of a set's files, the chosen one last, so that nothing else of the run writes to them.
+        """Reserve the paths of a file set within this run and return them, the chosen one last.
 
         Raises
         ------
         ExportError
-            Some of them are read, or belong to another set. The same texture may come with several sets.
+            The run reads one of them or writes it for another set. Sets may share a texture.
         """
         beside = {_path_beside(target, output): output for output in outputs[:-1]}
         clashing = []

@@ -30,7 +30,7 @@ def continuous(rotations: AnyFloats) -> AnyFloats:
 
 
 def continuous_components(rotations: AnyFloats) -> AnyFloats:
-    """Choose signs like ``continuous``, along the last axis of quaternions (4, …, n)."""
+    """Apply ``continuous`` along the last axis of quaternions stored by component (4, …, n)."""
     before, after = rotations[..., :-1], rotations[..., 1:]
     product = before[0] * after[0]
     for number in (1, 2, 3):

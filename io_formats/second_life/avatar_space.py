@@ -38,7 +38,7 @@ def to_avatar(matrices: Matrix) -> Matrix:
 
 
 def turned_mesh(mesh: Mesh, *, back: bool = False) -> Mesh:
-    """Convert a mesh from avatar space to Blender's, or ``back``: points, normals, ranges of surfaces."""
+    """Convert a mesh from avatar space to Blender's space, or with ``back`` from Blender's to avatar space."""
     basis = BASIS.inverse if back else BASIS
 
     def turned_layer(layer: Layer | None) -> Layer | None:

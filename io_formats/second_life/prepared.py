@@ -240,7 +240,7 @@ def submodel_count(model: Model, scene: Scene, options: Mapping[str, Any] | None
             slots, np.bincount(node.mesh.material_index, minlength=len(slots)).tolist(), strict=False
         ):
             corners[slot] = max(corners.get(slot, 0), 3 * count)
-    # A full face has at least as many corners as vertices.
+    # Upper bound of the face count: a face never has more vertices than corners.
     if sum(1 + count // (MOST_VERTICES - 2) for count in corners.values()) <= MOST_FACES:
         return 1
     return len(prepare(model, replace(scene, warnings=[]), options).submodels)

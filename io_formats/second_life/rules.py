@@ -56,24 +56,24 @@ def check_models(
     sizes: Mapping[str, Mapping[str, int]] | None = None,
     stored: bool = False,
 ) -> list[Finding]:
-    """Say what the uploader refuses (errors) and what surprises (warnings), each finding naming the model.
+    """Return errors for what the uploader rejects and warnings for unexpected results; each names its model.
 
     Parameters
     ----------
     models:
-        Of :func:`.models.models_of` of the scene.
+        Result of :func:`.models.models_of` for the scene.
     scene:
-        Where the models are from; with ``Scene.as_imported``, those that came from a file are ``stored``.
+        Scene of the models. With ``Scene.as_imported``, unchanged imported models are treated as ``stored``.
     sizes:
-        Compressed bytes of each block by model name, where they are known.
+        Compressed size of each block in bytes, by model name, if known.
     stored:
-        The models are as a file has them: their points are in the unit cube, and nothing will be filled in or split.
+        The models are written unchanged: points are in the unit cube, nothing is generated or split.
 
     Returns
     -------
     list
-        Members of a finding's elements are numbers of triangles and points in the ``Mesh`` of the node that it names,
-        or names of joints. What was made, and so cannot be pointed at, has none.
+        Findings. Their elements are indices of triangles and points in the ``Mesh`` of the named node, or names of
+        joints. Findings on generated meshes have no elements.
     """
     findings: list[Finding] = []
     keeps = scene.as_imported

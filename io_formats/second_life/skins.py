@@ -113,7 +113,7 @@ def _inverse(matrices: Matrix) -> Matrix:
 
 
 def _overridden(known: Sequence[str | None], positions: Matrix | None) -> Mapping[str, Matrix]:
-    """Return the rest matrices of joints that the file moves, from their positions relative to their parents."""
+    """Return the rest matrices of joints with a position override, (4, 4) by name; overrides are parent-relative."""
     if positions is None:
         return {}
     table = skeleton_table.table()

@@ -45,7 +45,10 @@ class RecordLayout:
         return np.asarray(starts + self._before[bit][flags])
 
     def gather(self, data: Bytes, offsets: Offsets, bit: int, dtype: str) -> AnyArray:
-        """Return the values of a bit at byte offsets (…): (…, k) of ``dtype``, where k fills the size of the bit."""
+        """Read the values of the channel with this flag bit at byte offsets (…).
+
+        The result has shape (…, k), where k is the number of ``dtype`` items in one value of the channel.
+        """
         width = self.sizes[bit] // np.dtype(dtype).itemsize
         if not offsets.size:
             return np.empty((*offsets.shape, width), dtype)

@@ -151,7 +151,7 @@ def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool
         return
     _lift_w(x, y, z, w, unit)
     np.maximum(w, np.float32(_SMALLEST_W * _ONE), out=w)
-    unit *= handedness  # then its sign becomes the handedness
+    unit *= handedness  # so that the sign of the stored w is the handedness
     for column, component in enumerate((x, y, z)):
         stored[:, column] = _truncated(component * unit)
     stored[:, 3] = _truncated(w * handedness)

@@ -74,7 +74,7 @@ def box_of(least: FloatArray, most: FloatArray) -> Mesh:
     flat = extent <= 1e-5 * max(float(extent.max()), 1e-30)
     unit_cube = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float32)
     points = (least + unit_cube * extent).astype(np.float32)
-    # Each side by the indices of its points, counter-clockwise from outside: -x, +x, -y, +y, -z, +z.
+    # Point indices of the six sides of the box, counter-clockwise from outside: -x, +x, -y, +y, -z, +z.
     sides = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
     kept = [side for number, side in enumerate(sides) if not np.delete(flat, number // 2).any()]
     triangles = [corner for a, b, c, d in kept for corner in (a, b, c, a, c, d)]

@@ -14,7 +14,7 @@ from .document import SKELETON_VERSIONS, AnimationFile
 
 
 def check(document: AnimationFile) -> list[Finding]:
-    """Return what keeps an animation from playing (errors) and what may look wrong (warnings)."""
+    """Return errors for an animation that cannot be played and warnings for suspicious data."""
     item = f"Animation '{document.name}'" if document.name else "The animation"
     findings = check_bones(document.bones)
     if not document.bones:

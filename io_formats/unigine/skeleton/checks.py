@@ -8,7 +8,7 @@ from .document import SkeletonFile
 
 
 def check(document: SkeletonFile) -> list[Finding]:
-    """Return what makes a skeleton useless (errors) and what may look wrong (warnings)."""
+    """Return errors for an unusable skeleton and warnings for suspicious data."""
     findings = check_bones(document.bones)
     count = len(document.bones)
     if not count:

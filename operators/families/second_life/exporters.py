@@ -84,7 +84,7 @@ class ExportSecondLife(ExportFiles):
         return source, name
 
     def values(self) -> dict[str, Any]:
-        """Return the values of the options; what is selected is exported even while another level is looked at."""
+        """Return the values of the options. Selected objects are exported even if they are hidden."""
         values = super().values()
         has_chosen = not self.collection and self.chosen_source(bpy.context).kind == "OBJECTS"
         return {**values, HIDDEN.name: True} if has_chosen else values
@@ -139,11 +139,11 @@ class ExportSet(ExportSecondLife):
         return super().names(context, source)[:1]
 
     def set_names(self, stem: str) -> list[str]:
-        """Return the names of the files that are written, the chosen one first."""
+        """Return the names of the files to write, the chosen one first."""
         raise NotImplementedError
 
     def draw_files(self, context: Any) -> None:
-        """Draw the names of the files, those that exist in red, and what keeps there from being any."""
+        """Draw the names of the files, existing ones in red, or the error that prevents the export."""
         in_exporters = context.space_data is not None and context.space_data.type == "PROPERTIES"
         try:
             self.names(context, self.shown_source(context))
@@ -162,10 +162,10 @@ class ExportSet(ExportSecondLife):
                 body.prop(self, "use_replace")
 
     def draw_notes(self, layout: Any, context: Any) -> None:
-        """Draw what else there is to say of the files."""
+        """Draw notes below the list of files. The default draws nothing."""
 
     def may_replace(self) -> bool:
-        """Tell whether files that stand beside a new chosen one may be replaced."""
+        """Return whether existing companion files of a new file may be replaced."""
         return bool(self.use_replace)
 
 
@@ -194,7 +194,7 @@ class ExportUploadSet(ExportSet):
     )
 
     def invoke(self, context: Any, event: Any) -> set[str]:
-        """Ask for the file, unless its place is known; ask before files are replaced in any case."""
+        """Open the file browser unless the folder is known. Ask for confirmation before files are replaced."""
         folder = known_folder(context) if self.use_last_folder else None
         if folder is None:
             return super().invoke(context, event)
@@ -209,7 +209,7 @@ class ExportUploadSet(ExportSet):
         )
 
     def may_replace(self) -> bool:
-        """Tell whether files that stand beside a new chosen one may be replaced."""
+        """Return whether existing companion files of a new file may be replaced."""
         return bool(self.is_confirmed) or super().may_replace()
 
     def set_names(self, stem: str) -> list[str]:
@@ -217,7 +217,7 @@ class ExportUploadSet(ExportSet):
         return [f"{stem}{suffix}{self.filename_ext}" for suffix in (*LEVEL_SUFFIXES, PHYSICS_SUFFIX)]
 
     def draw_notes(self, layout: Any, context: Any) -> None:
-        """Say that the textures come, too."""
+        """Draw a note that textures are written too."""
         if self.use_textures:
             layout.label(text="and the textures", text_ctxt=CONTEXT, icon="TEXTURE")
 
@@ -250,7 +250,7 @@ class ExportBundle(ExportSet):
         return [stem + self.filename_ext, stem + SECOND_LIFE_UPLOAD.extensions[0]]
 
     def draw_notes(self, layout: Any, context: Any) -> None:
-        """Say what to do with them."""
+        """Draw how to open the files in the viewer."""
         text = rpt_("In the viewer: debug setting MeshImportUseSLM to TRUE, then choose the .dae")
         draw_wrapped(layout.column(align=True), context, text, "INFO")
 

@@ -126,7 +126,7 @@ SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
 
 
 def last_options(context: Any) -> Any | None:
-    """Return the options of the last export; what is changed there holds for the next."""
+    """Return the operator properties of the last export. The next export uses changes made to them."""
     return context.window_manager.operator_properties_last(UPLOAD_OPERATOR)
 
 

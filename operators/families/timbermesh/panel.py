@@ -63,7 +63,7 @@ class TIMBERMESH_PT_object(Sidebar, bpy.types.Panel):
 
 
 class TIMBERMESH_PT_kept(Sidebar, bpy.types.Panel):
-    """What the active object keeps of its file for the next export."""
+    """Panel with the data of the active object's file that the next export writes again."""
 
     bl_parent_id = "TIMBERMESH_PT_object"
     bl_label = "File Data"
@@ -140,7 +140,7 @@ class TIMBERMESH_PT_collection(Sidebar, bpy.types.Panel):
 
 
 def custom_layers_of(item: Any) -> list[Any]:
-    """Return the layers of an object's mesh that Blender has no place of its own for."""
+    """Return the custom layers of an object's mesh, which have no equivalent in Blender."""
     return list(item.data.meshferry.custom_layers) if item.type == "MESH" else []
 
 

@@ -65,7 +65,7 @@ class ExportAnimation(ExportFiles):
         return result
 
     def check(self, context: Any) -> bool:
-        """List the actions of what is exported now, and keep the file's name."""
+        """Update the list of actions for the exported objects, and the file name as in the base class."""
         clip_choice.fill(self, self.actions(context))
         changed: bool = super().check(context)
         return changed

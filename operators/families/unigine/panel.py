@@ -1,4 +1,4 @@
-"""The sidebar of the 3D view: what UNIGINE files hold of an object that Blender has no place of its own for."""
+"""Sidebar panels of the 3D view: data of UNIGINE files that has no equivalent in Blender."""
 
 from typing import Any
 
@@ -94,7 +94,7 @@ class UNIGINE_PT_level_of_detail(Sidebar, bpy.types.Panel):
 
 
 class UNIGINE_PT_armature(Sidebar, bpy.types.Panel):
-    """What animation files say of the active armature, or the one that deforms the active object."""
+    """Panel with the data of animation files for the active armature or the one that deforms the active object."""
 
     bl_parent_id = "UNIGINE_PT_sidebar"
     bl_label = "Animation"
