@@ -50,8 +50,8 @@ class Exported:
         parent = self.node(name).parent
         return "" if parent == -1 else str(self.nodes[parent].name)
 
-    def told(self, *words: str) -> bool:
-        """Tell whether one of the sentences for the user has all the words."""
+    def has_notice(self, *words: str) -> bool:
+        """Return whether one of the messages contains all the words."""
         return any(all(word in text for word in words) for text in self.said)
 
     @property

@@ -178,7 +178,7 @@ def _shape_key_driver() -> Any:
 
 
 def _armature_modifier() -> Any:
-    """Deform by an armature that is no parent."""
+    """Deform by an armature that is not the parent."""
     rig = armature(collection=bpy.context.scene.collection)
     key(rig.pose.bones["Bone"], "rotation_quaternion", {1: (1, 0, 0, 0), 5: (0.6, 0.8, 0, 0)})
     thing = tetra("#Thing", location=(0.2, 0, 0))
@@ -514,7 +514,7 @@ def test_a_changing_number_of_vertices_is_said_and_leaves_the_rest_shape() -> No
     key(array, "count", {1: 1, 5: 3})
     made = export()
     assert made.clip_kinds("#Thing") == ""
-    assert made.told("#Thing", "vertices")
+    assert made.has_notice("#Thing", "vertices")
     assert len(made.triangles()) == 2
 
 
@@ -525,7 +525,7 @@ def _instance(name: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "moves", "kind", "told"),
+    ("name", "moves", "kind", "is_warned"),
     [
         ("#Shown", "own", "NODE", False),
         ("Shown", "own", "", True),
@@ -533,13 +533,13 @@ def _instance(name: str) -> tuple[Any, Any]:
         ("#Shown", "", "", False),
     ],
 )
-def test_instances_move_with_their_node_and_not_within_it(name: str, moves: str, kind: str, told: bool) -> None:
+def test_instances_move_with_their_node_and_not_within_it(name: str, moves: str, kind: str, is_warned: bool) -> None:
     shown_here, inner = _instance(name)
     moving = {"own": shown_here, "inner": inner}.get(moves) or tetra("#Else")
     key(moving, "location", {1: (0, 0, 0), 5: (4, 2, 1)})
     made = export()
     assert made.clip_kinds(name if name in made.names else "Model").strip() == kind
-    assert made.told(name, "instances") == told
+    assert made.has_notice(name, "instances") == is_warned
     if kind:
         assert made.triangles("Default", 4).reshape(-1, 3).min(axis=0) == pytest.approx((4, 2, 1))
 

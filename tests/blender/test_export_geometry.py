@@ -1,4 +1,4 @@
-"""Surfaces of exported objects: normals, tangents, UVs, colours, n-gons, and what is no mesh to begin with."""
+"""Surfaces of exported objects: normals, tangents, UVs, colours, n-gons, and objects of types other than mesh."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_free_normals_under_a_mirror_are_named(mirrored: bool) -> None:
     if mirrored:
         thing.modifiers.new("Mirror", "MIRROR")
     made = export()
-    assert made.told("Leaf", "Mirror") == mirrored
+    assert made.has_notice("Leaf", "Mirror") == mirrored
     assert made.corners("Model", "normal")[0, 3:] == pytest.approx((0, 0.6, 0.8), abs=1e-4)
 
 
@@ -190,8 +190,8 @@ def test_the_first_three_uv_maps_come_along_and_the_others_are_named() -> None:
     node = made.node("Model")
     assert [set(values(node, f"uv{n}")[:, 0]) for n in range(3)] == [{0}, {1}, {2}]
     assert not has(node, "uv3")
-    assert made.told("Square", "Fourth", "Fifth")
-    assert not made.told("Dirt")
+    assert made.has_notice("Square", "Fourth", "Fifth")
+    assert not made.has_notice("Dirt")
 
 
 # ------------------------------------------------------------------------------------------------------ colours
@@ -271,7 +271,7 @@ def test_the_colour_marked_for_rendering_is_written_and_the_others_are_named() -
     thing.data.color_attributes.render_color_index = 1
     made = export()
     assert set(values(made.node("Model"), "color").ravel()) == {1}
-    assert made.told("Square", "Mask")
+    assert made.has_notice("Square", "Mask")
 
 
 def test_merged_objects_without_colours_are_white() -> None:
@@ -282,7 +282,7 @@ def test_merged_objects_without_colours_are_white() -> None:
     assert rows == {(0, 0, 0, 0), (1, 1, 1, 1)}
 
 
-# --------------------------------------------------------------------------------------- objects that are no mesh
+# ---------------------------------------------------------------------------------- objects other than meshes
 
 
 def _curve() -> Any:
@@ -431,7 +431,7 @@ def test_instances_left_out_are_said() -> None:
     add("#Instance", instance_type="COLLECTION", instance_collection=_library())
     made = export(use_instances=False)
     assert len(made.triangles()) == 4
-    assert made.told("#Instance", "nstances")
+    assert made.has_notice("#Instance", "nstances")
 
 
 def _scatter(thing: Any, shape: Any) -> None:

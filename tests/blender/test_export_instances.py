@@ -102,7 +102,7 @@ def test_an_instance_with_two_armatures_is_refused(clean_blender: Any) -> None:
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("kind", ["UNIGINE_MESH", "SECOND_LIFE_UPLOAD"])
 def test_an_instance_shows_no_levels_of_detail_and_says_so(clean_blender: Any, kind: str, hidden: bool) -> None:
-    """The originals lie in an excluded collection, which is no reason to say that they are missing."""
+    """The originals are in an excluded collection, but are not reported as left out."""
     scene = bpy.context.scene
     shown = bpy.data.collections.new("Shown")
     scene.collection.children.link(shown)

@@ -226,7 +226,7 @@ def test_every_action_is_a_clip_of_its_own_range(clean_blender: Any, never_sampl
     wave.use_frame_range, wave.frame_start, wave.frame_end = True, 10, 20
     wave.meshferry.root_motion = True
     walk.use_fake_user = True
-    armature.pose.bones["Tip"].location = (0, 0, 0.5)  # posed and keyed by nobody
+    armature.pose.bones["Tip"].location = (0, 0, 0.5)  # a pose without keys
     scene = scene_of("UNIGINE_ANIMATION", [armature], clips="ACTIONS")
     found = {clip.name: clip for clip in scene.clips}
     assert {name: clip.frame_count for name, clip in found.items()} == {"Walk": 5, "Wave": 11}

@@ -35,7 +35,7 @@ def test_an_empty_slot_gives_its_faces_no_material_and_is_named() -> None:
     _faces(thing, 0, 1, 1, 2)
     made = export()
     assert made.materials("Model") == {"Wood": 1, "": 2, "Metal": 1}
-    assert made.told("Box", "slot 2")
+    assert made.has_notice("Box", "slot 2")
 
 
 def test_an_empty_slot_that_no_face_uses_is_not_worth_a_word() -> None:
@@ -58,7 +58,7 @@ def test_faces_beyond_the_slots_take_the_last_one_as_blender_shows_them() -> Non
     _faces(thing, 0, 0, 7, 1)
     made = export()
     assert made.materials("Model") == {"Wood": 2, "Metal": 2}
-    assert made.told("Box", "1 face")
+    assert made.has_notice("Box", "1 face")
 
 
 def test_solidify_moves_its_shell_to_another_material() -> None:

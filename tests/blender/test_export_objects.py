@@ -176,7 +176,7 @@ def test_shear_is_kept_in_merged_meshes_and_said_of_nodes() -> None:
     merged = export(merging="MERGE")
     assert_same_triangles(merged.triangles(), shown(thing))
     assert merged.said == []
-    assert export(merging="KEEP").told("Child", "shear")
+    assert export(merging="KEEP").has_notice("Child", "shear")
     model_collection().objects.link(outside)
     kept = export(merging="KEEP")
     assert kept.said == []
@@ -255,7 +255,7 @@ def test_unseen_objects_are_left_out_and_named(hide: Callable[[Any], None], by_o
     taken = use_hidden and by_option
     assert ("#Unseen" in made.names) == taken
     assert "#Seen" in made.names
-    assert made.told("#Unseen") != taken
+    assert made.has_notice("#Unseen") != taken
 
 
 def test_a_hidden_object_comes_with_its_modifiers() -> None:
@@ -272,8 +272,8 @@ def test_lights_and_cameras_are_said_once() -> None:
     add("Eye", bpy.data.cameras.new("Eye"))
     made = export()
     assert len(made.said) == 2
-    assert made.told("Lamp 0", "Lamp 1", "Lamp 2", "light")
-    assert made.told("Eye", "camera")
+    assert made.has_notice("Lamp 0", "Lamp 1", "Lamp 2", "light")
+    assert made.has_notice("Eye", "camera")
 
 
 def _only_light() -> None:

@@ -73,7 +73,7 @@ def test_deformed_by_a_parent_without_modifier(clean_blender: Any) -> None:
 
 
 def test_weights(clean_blender: Any) -> None:
-    """Zero ones and those of nobody's groups go, the strongest four stay and are counted."""
+    """Zero weights and weights of groups without a bone are dropped; the strongest four remain and are counted."""
     bones = {f"B{k}": ((0, 0, k), (0, 0, k + 1), f"B{k - 1}" if k else None) for k in range(6)}
     armature = rig(bones=bones)
     armature.data.bones["B5"].use_deform = False

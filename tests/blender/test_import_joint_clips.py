@@ -173,11 +173,11 @@ def test_a_clip_goes_onto_the_bones_of_its_mesh() -> None:
 
 
 def test_another_order_of_joints_and_missing_bones() -> None:
-    """Bones are found by name; what the armature lacks is said once."""
+    """Bones are matched by name; missing bones are reported once."""
     from dataclasses import replace
 
     scene, _ = figure()
-    scene.skeletons[0].joints[3].name = "j3"  # names that are told apart in any order
+    scene.skeletons[0].joints[3].name = "j3"  # makes the names unique
     own = run(scene)
     wanted = poses(own.armatures[0])
     joints = scene.skeletons[0].joints

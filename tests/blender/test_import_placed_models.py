@@ -646,7 +646,7 @@ def test_an_avatar_of_the_table_can_be_worn() -> None:
 
 
 def test_names_that_are_no_letters_come_in_with_question_marks(tmp_path: Path) -> None:
-    """Files may hold names in bytes that are no UTF-8, which Python keeps as lone surrogates."""
+    """Names in files may be invalid UTF-8, which Python decodes to lone surrogates."""
     import bpy
     from meshferry.io_formats.core.scene import Material, Texture
 

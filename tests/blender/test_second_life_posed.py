@@ -150,9 +150,9 @@ def test_a_posed_mesh_lies_where_the_viewer_puts_it(samples: Path, name: str, jo
 
 
 def bound_elsewhere(asset: Any) -> dict[str, Array]:
-    """Return how far off the table a file binds its joints where that is over 5 mm, (3,) in Blender's axes.
+    """Return the offsets of a file's joints from the table, if over 5 mm, as (3,) in Blender's axes.
 
-    How far off the pelvis is says where the whole rig stands, which is no matter.
+    The offset of the pelvis is the location of the whole rig and is left out.
     """
     heads = avatar_table.heads()
     off = {

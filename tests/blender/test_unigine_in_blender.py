@@ -111,7 +111,7 @@ def same_normals(mesh: Any, found: oracle.File, corners: list[np.ndarray], *, ex
     mesh.calc_tangents(uvmap="UV0")
     signs = values(mesh.loops, "bitangent_sign", 1)[:, 0]
     mesh.free_tangents()
-    # v runs the other way, and so does what follows it; the rest lies on seams of mirrored UVs.
+    # The v axis is inverted, so the signs are too; the exceptions are on seams of mirrored UVs.
     assert np.mean(handed == -signs) > 0.88
 
 

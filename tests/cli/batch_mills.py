@@ -51,10 +51,10 @@ def shard_journals(output: Path) -> list[str]:
 
 
 def command(*arguments: object) -> list[str]:
-    """Return what starts the command line in a process of its own."""
+    """Return the arguments that start the command line in a separate process."""
     bpy = sys.modules.get("bpy")
     if bpy is not None and bpy.app.binary_path:
-        pytest.skip("Blender's own Python is no interpreter of its own")
+        pytest.skip("Blender's own Python cannot run as a separate interpreter")
     return [sys.executable, str(ROOT / "cli" / "convert.py"), *(str(argument) for argument in arguments)]
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 PAGE, NAME = "docs/conversion.md", "special cases"
 RATE, MOVING = 25.0, 4
-"""Frames a second, which are no importer's default, and frames that differ."""
+"""Frame rate, which differs from the defaults of all importers, and the number of frames that differ."""
 
 CASES = {
     "1 frame, of bones": ("bones", 1),

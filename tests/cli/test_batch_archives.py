@@ -53,7 +53,7 @@ def archive(tmp_path: Path) -> Callable[..., Path]:
 
 
 def read(path: Path) -> tuple[dict[str, bytes], list[str], str]:
-    """Return what an archive gives, what is told of it, and the error at its end."""
+    """Return the contents of an archive, its warnings, and the error at its end."""
     found: dict[str, bytes] = {}
     told: list[str] = []
     error = ""
@@ -91,7 +91,7 @@ def test_meshes_of_a_region(archive: Callable[..., Path], packed: bool) -> None:
 
 
 def test_other_writers_of_tar(tmp_path: Path) -> None:
-    """What people packed anew: other layouts of headers, several pieces of gzip, names that are no ASCII."""
+    """Archives from other packers: other header layouts, several gzip members, names that are not ASCII."""
     for kind, number in {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}.items():
         path = tmp_path / f"{kind}.tgz"
         with tarfile.open(path, "w:gz", format=number) as tar:

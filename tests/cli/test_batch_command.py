@@ -27,7 +27,7 @@ pytest.importorskip("rich")
 
 @pytest.fixture
 def library(tmp_path):
-    """Return a folder of five files that nobody looks into."""
+    """Return a folder of five files whose content is never read."""
     folder = tmp_path / "library"
     for name in (
         "a.timbermesh",
@@ -86,7 +86,7 @@ def test_the_tree_is_kept_and_the_end_is_said_in_plain_words(meshferry, library,
     speed = r"[\d,.]+ files a (second|minute)(; [\d.]+ m?s in all)?"
     assert re.match(rf"Converted 5 of 5 files in [\d.]+ m?s, {speed}\n", result.out)
     assert "\x1b" not in result.out and result.out.isascii()
-    assert "props/[bold]e.timbermesh" in result.out, "names are no markup"
+    assert "props/[bold]e.timbermesh" in result.out, "names are not parsed as markup"
     assert str(tmp_path / "out" / "meshferry-batch" / "journal.jsonl") in result.out
 
 
@@ -101,7 +101,7 @@ def test_what_a_killed_run_left_is_gone_after_the_next(meshferry, library, prete
 def test_a_second_run_has_nothing_to_do(meshferry, library, pretend, tmp_path):
     command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
     meshferry(*command)
-    pretend["a.timbermesh"] = AssertionError("nobody should be asked")
+    pretend["a.timbermesh"] = AssertionError("no worker should be asked")
     result = meshferry(*command)
     assert result.status == 0 and result.out.startswith("Nothing was to do for 5 files\n")
 
@@ -125,7 +125,7 @@ def test_failures_are_said_at_once_and_grouped_at_the_end(meshferry, library, pr
 
 def test_programs_get_an_object_a_file_and_a_summary(meshferry, library, pretend, tmp_path):
     out = tmp_path / "out"
-    pretend["b.timbermesh"] = failed("It is no mesh")
+    pretend["b.timbermesh"] = failed("It is not a mesh")
     result = meshferry("batch", library, "--to", "blend", "-o", out, "--json")
     *files, last = result.entries
     assert len(files) == 5 and result.status == 1
@@ -140,7 +140,7 @@ def test_programs_get_an_object_a_file_and_a_summary(meshferry, library, pretend
         "warnings": ["Roof: no UV layer"],
     }
     (bad,) = (entry for entry in files if entry["result"] == "failed")
-    assert bad["error"] == "It is no mesh" and bad["input"] == str(library / "b.timbermesh")
+    assert bad["error"] == "It is not a mesh" and bad["input"] == str(library / "b.timbermesh")
     summary = last["summary"]
     assert {key: summary[key] for key in ("files", "done", "failed", "skipped", "left")} == {
         "files": 5,
@@ -149,16 +149,16 @@ def test_programs_get_an_object_a_file_and_a_summary(meshferry, library, pretend
         "skipped": 0,
         "left": 0,
     }
-    assert summary["causes"] == [{"error": "It is no mesh", "count": 1, "first": "b.timbermesh"}]
+    assert summary["causes"] == [{"error": "It is not a mesh", "count": 1, "first": "b.timbermesh"}]
     again = meshferry("batch", library, "--to", "blend", "-o", out, "--json").entries
     assert [entry.get("result") for entry in again].count("skipped") == 4
 
 
 def test_quiet_runs_say_failures_alone(meshferry, library, pretend, tmp_path):
-    pretend["b.timbermesh"] = failed("It is no mesh")
+    pretend["b.timbermesh"] = failed("It is not a mesh")
     result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out", "--quiet")
     assert (result.status, result.out) == (1, "")
-    assert result.err == f"{library / 'b.timbermesh'}: It is no mesh\n"
+    assert result.err == f"{library / 'b.timbermesh'}: It is not a mesh\n"
 
 
 def test_ctrl_c_ends_tidily_and_the_same_command_goes_on(meshferry, library, pretend, tmp_path):
@@ -319,13 +319,13 @@ def test_the_library_of_materials_is_never_written_over(meshferry, library, pret
 
 
 def test_a_report_is_written_where_it_is_asked_for(meshferry, library, pretend, tmp_path):
-    pretend["b.timbermesh"] = failed("It is no mesh")
+    pretend["b.timbermesh"] = failed("It is not a mesh")
     command = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
     said = meshferry(*command, "--report")
     page = tmp_path / "out" / "meshferry-batch" / "report.html"
     assert f"Report: {page}" in said.out
     text = page.read_text(encoding="utf-8")
-    assert all(name in text for name in ("a.timbermesh", "d.timbermesh", "[bold]e.timbermesh", "It is no mesh"))
+    assert all(name in text for name in ("a.timbermesh", "d.timbermesh", "[bold]e.timbermesh", "It is not a mesh"))
     meshferry(*command, "--report", tmp_path / "other.html")
     assert (tmp_path / "other.html").is_file()
 
@@ -340,7 +340,7 @@ def test_where_there_is_no_terminal_a_line_comes_now_and_then(meshferry, library
 
 
 class Terminal(io.StringIO):
-    """What looks like a terminal to whoever asks."""
+    """Text stream that claims to be a terminal."""
 
     def __init__(self, encoding):
         super().__init__()
@@ -359,14 +359,14 @@ def test_on_a_terminal_a_bar_turns_out_of_the_way_of_records(library, pretend, t
     from meshferry.cli.main import main
 
     monkeypatch.setenv("TERM", "xterm-256color")
-    pretend["b.timbermesh"] = failed("It is no mesh")
+    pretend["b.timbermesh"] = failed("It is not a mesh")
     shown, printed = Terminal(encoding), io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(sys, "stdout", printed)
     assert main(["batch", str(library), "--to", "blend", "-o", str(tmp_path / "out"), "--json"]) == 1
     plain = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.getvalue())
     assert "converting" in plain and "5/5" in plain and "1 failed" in plain
-    assert "It is no mesh" in plain
+    assert "It is not a mesh" in plain
     assert not re.search(r"finding[^\r\n]*\n[^\r\n]*converting", plain), "one bar at a time"
     *records, last = [json.loads(line) for line in printed.getvalue().splitlines()]
     assert len(records) == 5 and last["summary"]["done"] == 4

@@ -23,7 +23,7 @@ OPTIONS = "options"
 
 
 def go(output, tasks, *, workers=None, options=OPTIONS, checksum=False, root=None):
-    """Run a plan through; return the totals, what the workers were asked and what was told."""
+    """Run a plan; return the totals, the tasks given to the workers and the reported progress."""
     workers = workers or PretendedWorkers(output)
     heard = Heard()
     with State(output) as state:
@@ -99,7 +99,7 @@ def test_bad_files_stop_nothing_and_are_counted_by_cause(tmp_path):
         if number % 10 == 3:
             return Result(loaded.task, Status.FAILED, error=f"'mesh {number}' ends early (at byte {number:,}00)")
         if number == 5:
-            return Result(loaded.task, Status.FAILED, error="It is no mesh")
+            return Result(loaded.task, Status.FAILED, error="It is not a mesh")
         if number == 7:
             return Result(loaded.task, Status.CRASHED, error="SIGSEGV", attempts=2)
         if number == 8:
@@ -112,7 +112,7 @@ def test_bad_files_stop_nothing_and_are_counted_by_cause(tmp_path):
     assert (totals.failed, totals.in_quarantine) == (7, 2)
     assert totals.quarantined == [("file7.mesh", "SIGSEGV"), ("file8.mesh", "It took longer than 600 s")]
     causes = [(cause.count, cause.text, cause.example) for cause in totals.commonest_causes()]
-    assert causes == [(4, "'mesh 3' ends early (at byte 300)", "file3.mesh"), (1, "It is no mesh", "file5.mesh")]
+    assert causes == [(4, "'mesh 3' ends early (at byte 300)", "file3.mesh"), (1, "It is not a mesh", "file5.mesh")]
     assert numbers(go(tmp_path, tasks_of(40))[1]) == [3, 5, 7, 8, 13, 23, 33]
 
 

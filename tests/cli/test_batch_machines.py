@@ -142,7 +142,7 @@ def test_every_file_is_done_though_a_machine_dies(library, cluster, tmp_path):
 
 @pytest.mark.slow
 def test_a_batch_outlives_its_scheduler(library, cluster, tmp_path):
-    """Comes last: nobody can use the cluster after it."""
+    """Runs last, since it leaves the cluster unusable."""
     lib, outputs = library
     out = tmp_path / "out"
     address, scheduler, workers = cluster

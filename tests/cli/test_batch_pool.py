@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 if getattr(getattr(sys.modules.get("bpy"), "app", None), "binary_path", ""):
-    pytest.skip("Blender's own Python is no program for workers of tests", allow_module_level=True)
+    pytest.skip("Blender's own Python cannot run the workers of the tests", allow_module_level=True)
 
 HERE = Path(__file__).resolve().parent
 ODD = [sys.executable, str(HERE / "batch_odd_worker.py")]
@@ -190,7 +190,7 @@ def test_processes_that_have_grown_are_replaced(make_pool, monkeypatch):
 def test_processes_that_have_kept_their_size_stay_for_some_time(make_pool):
     with make_pool(1, recycle_after=4) as pool:
         results = list(pool.run(tasks_of(*["fine"] * 50)))
-        assert pool.started == 2, "none is started that nobody needs"
+        assert pool.started == 2, "no unneeded worker is started"
     assert sorted(Counter(result.facts["pid"] for result in results).values()) == [10, 40]
 
 

@@ -283,7 +283,7 @@ def test_old_pages_of_a_longer_report_go_away(tmp_path: Path) -> None:
     results = [make_result(number, f"{number}.mesh") for number in range(6)]
     write(results, tmp_path, a_page=1)
     for kept in ("report-099.html", "report-new.html", "other-005.html"):
-        (tmp_path / kept).write_text("<p>somebody's own</p>", "utf-8")
+        (tmp_path / kept).write_text("<p>unrelated</p>", "utf-8")
     write(results[:3], tmp_path, a_page=1)
     kept_files = {"report-099.html", "report-new.html", "other-005.html"}
     assert {path.name for path in tmp_path.iterdir()} - kept_files == {

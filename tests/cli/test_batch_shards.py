@@ -127,7 +127,7 @@ def test_two_machines_may_do_the_same_shard_at_once(library, meshferry):
     with locks.hold(shard.lock_of(first)):
         done = meshferry("batch", "--plan", out, "--range", "2-3")
         assert done.status == 0 and second.exists() and not first.exists()
-    # Whoever brings them together has every file once, and sees what is missing.
+    # Collecting the shards counts each file once and reports the missing ones.
     shutil.copy(second, first)
     collected = meshferry("batch", "--plan", out, "--collect", "--json")
     summary = collected.entries[-1]["summary"]

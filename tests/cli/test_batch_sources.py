@@ -44,11 +44,11 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def find() -> Callable[..., list[Source]]:
-    """Find sources; what is told of is kept in ``find.told``."""
+    """Find sources; ``find.messages`` stores the reported messages."""
 
     def run(*paths: object, **options: Any) -> list[Source]:
-        run.told = []  # type: ignore[attr-defined]
-        told = lambda path, text: run.told.append((path, text))  # type: ignore[attr-defined] # noqa: E731
+        run.messages = []  # type: ignore[attr-defined]
+        told = lambda path, text: run.messages.append((path, text))  # type: ignore[attr-defined] # noqa: E731
         found = search.find([str(path) for path in paths], MESHES, told=told, **options)
         assert isinstance(found, Iterator)
         return list(found)
@@ -76,7 +76,7 @@ def test_a_folder_to_the_bottom_in_steady_order(tree: Path, find: Callable[..., 
         assert (source.size, source.modified) == (7, path.stat().st_mtime_ns)
         assert (source.path, source.member, source.is_link) == (source.place, "", False)
     assert find("lib/") == find(tree / "lib") == found
-    assert not find.told  # type: ignore[attr-defined]
+    assert not find.messages  # type: ignore[attr-defined]
     for name in "hdfbgace":
         (tree / "many" / name / name).mkdir(parents=True)
         (tree / "many" / name / name / "x.mesh").write_bytes(b"")
@@ -102,7 +102,7 @@ def test_patterns_that_the_shell_left_alone(tree: Path, find: Callable[..., list
     assert places(find("lib/*")) == ["a.MESH", "b.mesh"]  # no text files, no folders
     assert places(find("lib/*.txt")) == ["readme.txt"]  # asked for
     assert places(find("lib/*/*.mesh")) == []
-    assert find.told == [("lib/*/*.mesh", "No file matches this pattern")]  # type: ignore[attr-defined]
+    assert find.messages == [("lib/*/*.mesh", "No file matches this pattern")]  # type: ignore[attr-defined]
     assert places(find("lib/*/lamp*")) == ["props/lamp.timbermesh"]
     assert places(find("lib/**/lamp.*")) == ["props/lamp.timbermesh", "props/old/lamp.mesh"]
     assert places(find("*/b.mesh")) == ["lib/b.mesh", "other/b.mesh"]
@@ -207,7 +207,7 @@ def test_the_output_folder_holds_no_sources(tree: Path, find: Callable[..., list
         (tree / name).write_bytes(b"")
     found = places(find("lib", leave_out=tree / "lib" / "out", written=".blend"))
     assert len(found) == 6 and not any("out" in place or "batch" in place for place in found)
-    # in place: what was written before is no source, whoever wrote it
+    # Outputs beside their sources: files of the target format are not sources.
     found = places(find("lib", leave_out=tree / "lib", written=".mesh"))
     assert found == ["props/lamp.timbermesh", "zoo/lion.anim"]
     assert places(find("lib/props", leave_out=tree / "lib", written=".timbermesh")) == [
@@ -236,7 +236,7 @@ def test_links_and_odd_files(tree: Path, find: Callable[..., list[Source]]) -> N
         ("lion.anim", 7, False),
     ]
     assert find("lib/zoo/pipe.mesh") == []
-    assert find.told == [("lib/zoo/pipe.mesh", "This is a FIFO; batches read regular files only")]  # type: ignore[attr-defined]
+    assert find.messages == [("lib/zoo/pipe.mesh", "This is a FIFO; batches read regular files only")]  # type: ignore[attr-defined]
     assert places(find("lib/zoo/loop", match=["b.mesh"])) == ["b.mesh"]  # named, it is a folder
 
 
@@ -265,7 +265,7 @@ def test_unreadable_folders(tree: Path, monkeypatch: pytest.MonkeyPatch, find: C
 
     monkeypatch.setattr(os, "scandir", scandir)
     assert places(find("lib")) == ["a.MESH", "b.mesh", "zoo/lion.anim"]
-    ((path, text),) = find.told  # type: ignore[attr-defined]
+    ((path, text),) = find.messages  # type: ignore[attr-defined]
     assert path == os.path.join("lib", "props/")
     assert text == "The folder cannot be read: Permission denied"
     with pytest.raises(MeshferryError, match="cannot be read"):
@@ -276,12 +276,12 @@ def test_what_holds_nothing_is_told(tree: Path, find: Callable[..., list[Source]
     (tree / "empty").mkdir()
     (tree / "models.zip").write_bytes(b"PK")
     assert places(find("empty", "models.zip", "lib/zoo")) == ["lion.anim"]
-    assert find.told == [  # type: ignore[attr-defined]
+    assert find.messages == [  # type: ignore[attr-defined]
         ("empty", f"There are no {' or '.join(MESHES)} files in this folder"),
         ("models.zip", "This has to be unpacked first; only archives of OpenSim (.oar, .iar) are read as they are"),
     ]
     assert find("lib", match=["nothing*"]) == []
-    assert not find.told  # type: ignore[attr-defined]  # there are files, none of them asked for
+    assert not find.messages  # type: ignore[attr-defined]  # there are files, none of them asked for
 
 
 def _archive(path: Path, *names: str, broken: bool = False) -> None:
@@ -325,15 +325,15 @@ def test_broken_archives_are_told_and_the_rest_goes_on(tree: Path, find: Callabl
     _archive(tree / "lib/zoo/broken.oar", "assets/1_mesh.llmesh", broken=True)
     _archive(tree / "lib/zoo/none.oar", "assets/1_texture.jp2")
     assert places(find("lib/zoo")) == ["lion.anim"]
-    ((path, text),) = find.told  # type: ignore[attr-defined]
+    ((path, text),) = find.messages  # type: ignore[attr-defined]
     assert path == str(tree / "lib/zoo/broken.oar")
     assert text.startswith(("The archive is cut off here (at byte", "This is not"))
     assert find("lib/zoo/none.oar") == []
-    assert find.told == [(str(tree / "lib/zoo/none.oar"), "There are no meshes in this archive")]  # type: ignore[attr-defined]
+    assert find.messages == [(str(tree / "lib/zoo/none.oar"), "There are no meshes in this archive")]  # type: ignore[attr-defined]
 
 
 def test_content_decides_where_extensions_do_not(tree: Path, samples: Path) -> None:
-    """As ``convert`` does it: a .bytes file of some other program is no source, nor one without extension."""
+    """As in ``convert``, a .bytes file of another program is not a source, nor is one without extension."""
     kind = searched(known_kind("blend")[1])
     asset = next((samples / "secondlife").glob("elfears_*.llmesh")).read_bytes()
     (tree / "lib/98a6e63e").write_bytes(asset)

@@ -62,7 +62,7 @@ def make_blend(path, scene):
     return path
 
 
-# -- what files say, asked of somebody else -----------------------------------------------------
+# -- contents of files, read by independent readers ---------------------------------------------
 
 
 def glb_content(path):
@@ -273,7 +273,7 @@ def test_the_same_bytes_again(meshferry, model, tmp_path, kind):
 
 
 def image_beside(kind, owner, image):
-    """Return where an image lies beside a file; the oldest glTF exporter writes _ for dots."""
+    """Return the path of an image beside a file. The glTF exporter before Blender 4.5 writes _ for dots."""
     import bpy
 
     is_old = kind == "gltf" and bpy.app.version < (4, 5)

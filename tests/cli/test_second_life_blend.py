@@ -28,7 +28,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def scene(tmp_path):
-    """Return a function that fills an empty scene and saves it; it gets Blender and is told nothing else."""
+    """Return a function that calls ``fill(bpy)`` on an empty scene and saves it."""
 
     def save(fill, name="body.blend"):
         import bpy

@@ -53,7 +53,7 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, function, fails)
-    if function == "chmod":  # rights that cannot be set are no reason to fail
+    if function == "chmod":  # failing to set permissions is not an error
         api.replace_file(path, b"new")
         assert path.read_bytes() == b"new"
     else:

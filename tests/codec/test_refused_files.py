@@ -35,7 +35,7 @@ def scene_of(data: bytes) -> Callable[[], Any]:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "a character that is no digit, behind the head": (
+    "a character that is not a digit, after the header": (
         lambda: MESH_SERIALIZER.read(TEXT[:-2] + b"zz"),
         "characters other than",
     ),

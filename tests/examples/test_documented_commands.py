@@ -118,8 +118,8 @@ def test_the_commands_of_a_page_can_be_run_in_order(
                 continue
             capfd.readouterr()
             status = run(line)
-            told = capfd.readouterr()
-            assert status == 0, f"{line}: exit status {status}\n{told.err}{told.out}"
+            output = capfd.readouterr()
+            assert status == 0, f"{line}: exit status {status}\n{output.err}{output.out}"
             for path in outputs(line):
                 assert path.exists(), f"{line}: {path} is missing"
 

@@ -127,7 +127,7 @@ class Kind:
         raise NotImplementedError
 
     def files_beside(self) -> dict[str, bytes]:
-        """Return what lies beside the imported file."""
+        """Return the files to write beside the imported file."""
         return {}
 
 

@@ -34,7 +34,7 @@ _TIMEOUT = 1800.0
 _VECTORS = {"FLOAT2": 2, "FLOAT_VECTOR": 3}
 """Sizes of the values of attributes."""
 _REMOVED = 0.1
-"""Share of the outputs that somebody removes from a batch that is done, for it to have something to do."""
+"""Share of the outputs removed from a finished batch, so that the next run has work to do."""
 
 
 class KilledBatch:
@@ -145,7 +145,7 @@ def _make_library(folder: Path, count: int, *, with_bones: bool) -> int:
     from meshbench import library
 
     made = library.make_library(folder, count, library.ALL if with_bones else library.MESHES)
-    # Of files with a common extension a broken one is nobody's, so that it is not found in a folder.
+    # Broken files with a generic extension are not recognised, so a batch would not find them.
     broken = [path for path in made[::_BROKEN_EVERY] if path.suffix != ".data"]
     for path in broken:
         path.write_bytes(path.read_bytes()[:60])
@@ -271,7 +271,7 @@ def main(arguments: list[str] | None = None) -> int:
         killed = run(Path(folder), options.kills, options.files, options.to, options.seed)
     print(
         f"{killed.kills['driver']} kills of the driver and {killed.kills['worker']} of workers, {killed.restarts} "
-        f"further runs: {len(killed.wanted)} files as without, {killed.broken} broken ones told, nothing left over"
+        f"further runs: {len(killed.wanted)} files as without, {killed.broken} broken ones reported, nothing left over"
     )
     return 0
 

@@ -42,7 +42,7 @@ _NAMES = {
 _SECOND_LIFE = ("second_life_mesh", "second_life_upload", "second_life_request")
 
 _READY = "ready"
-_TOLD = "told: "
+_MESSAGES = "messages: "
 _ORDER = "order: "
 
 
@@ -87,13 +87,13 @@ class Killed:
         own = os.environ | {"TMPDIR": str(temporary)}  # Blender leaves a folder there when it is killed
         with subprocess.Popen(self.command(self.target, 0), stdout=subprocess.PIPE, text=True, env=own) as child:
             assert child.stdout is not None
-            told = ""
+            messages = ""
             for line in child.stdout:
-                told += line if line.startswith(_TOLD) else ""
+                messages += line if line.startswith(_MESSAGES) else ""
                 if line.startswith(_READY):
                     break
             if self.codec:
-                assert ("was interrupted" in told) == self.is_mixed, f"after a kill the next export says: {told!r}"
+                assert ("was interrupted" in messages) == self.is_mixed, f"next export: {messages!r}"
             self.wait()
             assert child.poll() is None, "the exporting process ended by itself"
             child.kill()
@@ -154,7 +154,7 @@ def _child(folder: Path, exports: int, name: str, *, codec: bool) -> None:
             for file in [file for file in folder.iterdir() if file.is_file()]:
                 shutil.copyfile(file, reference / file.name)
         elif turn == 0:
-            print(_TOLD, said, flush=True)
+            print(_MESSAGES, said, flush=True)
             print(_READY, flush=True)
         turn += 1
     if exports:
@@ -304,7 +304,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         killed = run(Path(folder), options.kills, options.seed, options.format, codec=options.codec)
-    half = f", {killed.mixed} sets half renamed and told" if len(killed.order) > 1 else ""
+    half = f", {killed.mixed} sets half renamed and reported" if len(killed.order) > 1 else ""
     print(f"{killed.kills} kills: always whole files{half}; {killed.temporaries} temporary files left")
     return 0
 

@@ -99,7 +99,7 @@ def test_whole_second_life_files_are_read(judge: Judge, group: Callable[[], Mapp
 
 @pytest.mark.parametrize("variant", sorted(set(mesh_serializer_cases.VARIANTS)))
 def test_whole_mesh_serializer_files_are_read(judge: Judge, variant: str) -> None:
-    """Put together from the format page alone; as many triangles as a file holds are no matter either."""
+    """The files are built from the format page alone, up to the largest number of triangles."""
     rng = random.Random(SEED)
     for vertices, triangles, bits in ((9, 5, 31), (1, 1, 3), (300, 200, 9), (65_535, 65_535, 31)):
         if vertices > 300 and variant != "submeshes":

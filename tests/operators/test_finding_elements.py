@@ -193,7 +193,7 @@ def test_bones_of_an_armature_by_another_name_are_found_through_the_mesh(strip: 
     bone.tail = (0, 0, 1)
     bpy.ops.object.mode_set(mode="OBJECT")
     strip.modifiers.new("Armature", "ARMATURE").object = rig
-    click(Elements("bones", "Somebody's", ("Tail",)))
+    click(Elements("bones", "Unknown", ("Tail",)))
     assert bpy.context.object == rig
     assert [bone.name for bone in bpy.context.selected_pose_bones] == ["Tail"]
 

@@ -171,7 +171,7 @@ def test_an_error_in_a_thread_is_raised_where_the_result_is_used(clean_blender):
 
 @pytest.fixture
 def modal_operator(clean_blender: Any, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Return a modal operator that works until ``stop`` is set, its window's context, and what both were told."""
+    """Return a modal operator that runs until ``stop`` is set, and records of its context and its reports."""
     from meshferry.blender_data.steps import Step
     from meshferry.operators import progress
 

@@ -101,7 +101,7 @@ def test_what_is_no_model_is_refused_in_one_line(clean_blender: Any, tmp_path: P
 
 
 def test_options_are_asked_for_where_there_is_a_model(clean_blender: Any, tmp_path: Path) -> None:
-    """A drop of what is no model is refused before the options; one of a ``.mesh`` gets those of its own family."""
+    """A dropped file that is not a model is rejected before the options; a ``.mesh`` gets the options of its family."""
     from bpy.types import IMPORT_SCENE_OT_mesh_serializer as own
     from bpy.types import IMPORT_SCENE_OT_unigine as shared
 

@@ -85,7 +85,7 @@ def same_asset(
         assert after.header.get(key) == before.header.get(key), key
     assert list(after.levels) == list(before.levels), "levels"
     assert (after.physics_mesh is None) == (before.physics_mesh is None), "physics mesh"
-    assert after.prefix_size == 0, "nobody writes the old prefix"
+    assert after.prefix_size == 0, "the old prefix is not written"
     same_skin(before.skin, after.skin, verdict)
     same_hulls(before.hulls, after.hulls)
     blocks = [(level, before.levels[level], after.levels[level]) for level in before.levels]

@@ -13,7 +13,7 @@ SIDES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 
 class Raw(bytes):
-    """A string of LLSD that is no text."""
+    """An LLSD string of undecodable bytes."""
 
 
 def llsd(value: Any) -> bytes:

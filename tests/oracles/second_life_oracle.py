@@ -266,7 +266,7 @@ def decode(data: bytes) -> Asset:
         prefix = len(data) - len(data[len(PREFIX) :].lstrip(b" \t\r\n"))
     reader = Llsd(data, prefix)
     header = reader.value()
-    require(isinstance(header, dict), "the header is no map")
+    require(isinstance(header, dict), "the header is not a map")
     start = reader.at
     require(start - prefix <= 4096, "the header is too long")
     found = {
@@ -340,7 +340,7 @@ def halves(raw: bytes, width: int, what: str) -> Ints:
 def domain_of(value: Any, width: int, what: str) -> Floats:
     rows = np.array([[float(number) for number in value[end]] for end in ("Min", "Max")])
     require(rows.shape == (2, width), f"{what}: a domain of {rows.shape}")
-    require(bool(np.isfinite(rows).all()), f"{what}: a domain that is no number")
+    require(bool(np.isfinite(rows).all()), f"{what}: a NaN or infinite domain")
     return rows
 
 
@@ -409,7 +409,7 @@ def skin_of(value: dict[str, Any]) -> Skin:
 def matrices(listed: list[list[float]]) -> Floats:
     require(all(len(row) == 16 for row in listed), "a matrix that has not 16 numbers")
     found = np.array(listed, np.float64).reshape(-1, 4, 4)
-    require(bool(np.isfinite(found).all()), "a matrix that is no number")
+    require(bool(np.isfinite(found).all()), "a NaN or infinite matrix")
     return found
 
 
@@ -436,7 +436,7 @@ def decode_bundle(data: bytes) -> Bundle:
     value = reader.value()
     require(reader.at == len(data), f"{len(data) - reader.at} bytes too many")
     require(value.get("version") == 3, f"version {value.get('version')}")
-    require(all(type(mesh) is str for mesh in value["mesh"]), "a mesh that is no string")
+    require(all(type(mesh) is str for mesh in value["mesh"]), "a mesh that is not a string")
     assets = [decode(raw_of(mesh)) for mesh in value["mesh"]]
     instances = []
     for instance in value["instance"]:

@@ -342,7 +342,7 @@ def check_surface(surface: Surface) -> None:
         require(len(target.tangents) == surface.corner_vertex_count, "tangents of a target")
         require(bool(np.isfinite(target.positions).all()), "positions")
     require(len(surface.c_indices) == len(surface.t_indices), "index lists of unequal length")
-    require(len(surface.c_indices) % 3 == 0, "index lists that are no triangles")
+    require(len(surface.c_indices) % 3 == 0, "index lists whose length is not a multiple of 3")
     for found, pool in ((surface.c_indices, surface.vertex_count), (surface.t_indices, surface.corner_vertex_count)):
         require(all(0 <= index < pool for index in found.tolist()), "an index out of range")
 

@@ -19,7 +19,7 @@ def check_collision(surface: Surface) -> None:
     triangles = surface.c_indices.reshape(-1, 3).tolist()
     points = surface.targets[0].positions
     require(len(found.edges) == len(triangles), "edge bytes")
-    require(sorted(found.order) == [3 * number for number in range(len(triangles))], "order is no permutation")
+    require(sorted(found.order) == [3 * number for number in range(len(triangles))], "order is not a permutation")
     if triangles:
         require(check_node(found, triangles, points, 0, [0]) == len(found.nodes), "nodes outside the tree")
     check_edges(found, triangles, points)
@@ -74,9 +74,9 @@ def check_edges(found: Collision, triangles: list[list[int]], points: Floats) ->
 
 
 def bend(triangles: list[list[int]], points: Floats, users: list[tuple[int, int]]) -> int | None:
-    """Tell 1 where two triangles meet convexly, 0 concavely, None where too flat or thin or turned to tell.
+    """Return 1 if two triangles meet convexly, 0 if concavely, None if too flat, thin or rotated to decide.
 
-    The page knows the bound as about 0.1 degree and a distance; what is asked here lies well on one side of it.
+    The page gives the bound as about 0.1 degree and a distance; the result is None anywhere near it.
     """
     normals, frees, sides = [], [], []
     for number, bit in users:

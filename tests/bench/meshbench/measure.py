@@ -54,7 +54,7 @@ class Row:
 
     @property
     def missed(self) -> bool:
-        # Rounded as it is printed: what reads "0.60 of 0.60" is no miss.
+        # Rounded like the printed value, so that "0.60 of 0.60" does not count as a miss.
         return self.limit is not None and round(self.value, 2) > self.limit
 
     def as_dict(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 SEAM_EVERY = 20
-"""Every 20th column of points lies on a UV seam: 5 % of the vertices are split in files."""
+"""Interval of point columns on a UV seam; files split 5 % of the vertices."""
 
 OBJECT_NAME = "Model"
 COLLECTION_NAME = "Bench"

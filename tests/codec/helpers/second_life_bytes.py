@@ -91,8 +91,8 @@ def asset(
 ) -> bytes:
     """Return a mesh asset.
 
-    ``header`` has further keys, or replaces those of blocks; ``stored`` has the bytes of blocks as they are to lie in
-    the file; ``gap`` lies before each block.
+    ``header`` has further keys, or replaces those of blocks; ``stored`` has the bytes of blocks as they are stored in
+    the file; ``gap`` precedes each block.
     """
     values = {"high_lod": [square()], "physics_convex": hulls()} if blocks is None else blocks
     packed = {key: zlib.compress(binary(value), 9) for key, value in values.items()} | dict(stored or {})

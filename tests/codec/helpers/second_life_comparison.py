@@ -12,7 +12,7 @@ from meshferry.io_formats.second_life.mesh.document import Asset
 
 
 def plain(value: Any) -> Any:
-    """Return an LLSD value in Python's own types; strings that are no text as the oracle has them."""
+    """Convert an LLSD value to built-in types, and strings of undecodable bytes as the oracle does."""
     if isinstance(value, dict):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list):

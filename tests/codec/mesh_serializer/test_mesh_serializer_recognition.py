@@ -87,7 +87,7 @@ def test_the_first_bytes_of_a_protocol_buffer_are_no_mark(vertices: int, triangl
     assert registry.by_content(data[:HEAD_SIZE], len(data)) is MESH_SERIALIZER
 
 
-# -- files that nobody of the family wrote ------------------------------------------------------
+# -- files of other programs --------------------------------------------------------------------
 
 
 def numbers(code: str, usual: float) -> Callable[[random.Random, int], bytes]:

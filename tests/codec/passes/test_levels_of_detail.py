@@ -1,4 +1,4 @@
-"""Levels of detail: surfaces told apart by their names, as nodes of their own, and joined again."""
+"""Levels of detail: surfaces grouped by name, split into separate nodes, and joined again."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def opensim_refuses(body: dict[str, Any]) -> list[str]:
         if not 0 <= instance["mesh"] < len(body["mesh_list"]):
             found.append(f"instance {number}: no such mesh")
         if not all(type(value) is float for value in instance["scale"]):
-            found.append(f"instance {number}: a size that is no real")
+            found.append(f"instance {number}: a size that is not a real")
         if max(instance["scale"]) > 256:
             found.append(f"instance {number}: too large")
         small += min(instance["scale"]) < 0.001
@@ -131,7 +131,7 @@ def test_what_opensim_refuses_is_seen() -> None:
     upload["instance_list"][1]["mesh"] = 2
     upload["instance_list"][1]["face_list"][0]["image"] = 0
     assert opensim_refuses(upload) == [
-        "instance 0: a size that is no real",
+        "instance 0: a size that is not a real",
         "instance 0: too large",
         "instance 1: no such mesh",
         "instance 1: no such texture",

@@ -1,4 +1,4 @@
-"""What a message may be wrapped in, how it is told from other content, and how much a file may inflate to."""
+"""Compression of messages, recognition by content, and the limit of the inflated size."""
 
 from __future__ import annotations
 

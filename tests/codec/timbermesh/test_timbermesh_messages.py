@@ -226,7 +226,7 @@ def test_values_unknown_to_an_enumeration_are_kept() -> None:
         pytest.param(chunk(3, ROOT + b"\x7d\0\0"), "cut off", id="cut fixed32"),
         pytest.param(chunk(3, ROOT + b"\x79\0\0\0\0"), "cut off", id="cut fixed64"),
         pytest.param(chunk(3, ROOT + chunk(3, b"\x0d\0\0")), "malformed", id="cut float in a vector"),
-        pytest.param(chunk(3, ROOT + chunk(2, b"\xff\xfe")), "malformed", id="name is no UTF-8"),
+        pytest.param(chunk(3, ROOT + chunk(2, b"\xff\xfe")), "malformed", id="name is not UTF-8"),
         pytest.param(chunk(3, ROOT + chunk(8, chunk(1, b"\x80"))), "indices of a mesh", id="cut index"),
         pytest.param(chunk(3, ROOT + chunk(8, chunk(1, b"\x80" * 10 + b"\0"))), "indices of a mesh", id="long index"),
         pytest.param(chunk(3, ROOT + chunk(8, scalar(1, 1) + b"\x08\x80")), "malformed", id="cut single index"),

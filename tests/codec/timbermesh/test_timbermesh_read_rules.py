@@ -616,7 +616,7 @@ def test_facts_count_what_is_stored() -> None:
 
 
 def test_bytes_in_scalar_fields_of_a_node() -> None:
-    """A known field in another wire type is no error to protobuf; it is skipped."""
+    """As in protobuf, a known field with another wire type is skipped without an error."""
     message = chunk(3, scalar(1, -1) + chunk(6, b"abc") + scalar(2, 5))
     found = TIMBERMESH.read(oracle.deflate(message)).nodes[0]
     assert (found.name, found.vertex_count) == ("", 0)

@@ -202,7 +202,7 @@ def test_a_flag_stands_for_what_is_not_default() -> None:
     for version in ("AN11", "AN13"):
         stored = document_of(scene, version).frames
         assert stored.bone_indices.tolist() == [2]
-        # Less than a millionth is none. -1 is no turn, but not the default either.
+        # Changes below 1e-6 are not stored. The quaternion (-1, 0, 0, 0) rotates nothing, but is not the default.
         assert stored.flags.tolist() == [[0], [2], [1], [6]]
         assert stored.translation[1, 0].tolist() == [0, 0, 0]
         assert stored.scale[3, 0].tolist() == [1, 0.5, 1]
@@ -239,7 +239,7 @@ def test_the_mask_names_what_anything_uses(change: dict[str, Any], mask: int) ->
     used = {"translation": (0, 0, 0), "rotation": REST, "scale": (1, 1, 1), **change}
     scene = scene_of(track(0, [(0, 0, 0), used["translation"]], [REST, used["rotation"]], [(1, 1, 1), used["scale"]]))
     assert document_of(scene, "AN10").frames.mask == mask
-    # A bone that rests so would be filled with it or with nothing, which nobody knows; so the channel is written.
+    # The channel is written even at rest: whether the engine fills an absent one with the rest value is unknown.
     still = scene_of(track(0, [(0, 0, 0)], [REST], [(1, 1, 1)]), joints=[Joint("root", -1, **used)])
     assert document_of(still, "AN10").frames.mask == mask
 

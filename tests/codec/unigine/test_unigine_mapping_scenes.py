@@ -392,7 +392,7 @@ def test_points_of_no_triangle_are_told() -> None:
 
 
 def stored_weights(indices: Any, weights: Any, joints: int = 6) -> tuple[list[int], list[int], list[str]]:
-    """Return the bones and values of the first vertex, and what was told."""
+    """Return the bones and weights of the first vertex, and the warnings."""
     scene = made.scene_of(made.weighted(made.quad(), indices, weights), joints=joints)
     (surface,) = written(scene).surfaces
     if surface.weights is None:

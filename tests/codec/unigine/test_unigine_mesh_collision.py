@@ -29,7 +29,7 @@ def flags_of(points: np.ndarray, triangles: np.ndarray) -> list[int]:
 
 
 def test_the_edges_of_a_cube_count_and_its_diagonals_do_not() -> None:
-    # Of the first triangle of a side the diagonal lies opposite to corner 1, of the second opposite to corner 2.
+    # The diagonal is opposite to corner 1 in the first triangle of a side, and to corner 2 in the second.
     assert flags_of(CUBE, CUBE_TRIANGLES) == [0b101, 0b011] * 6
 
 

@@ -31,7 +31,7 @@ _OPERATIONS = {
     "inspecting": ("by_content", "read", "facts"),
     "checking": ("by_content", "read", "check"),
 }
-"""What somebody waits for; each has the two seconds to itself. Other steps are the fuzzer's own."""
+"""Steps that users wait for; each has its own limit of two seconds. Other steps belong to the fuzzer."""
 
 Result = TypeVar("Result")
 

@@ -43,7 +43,7 @@ def encode(tokens: Iterable[Token]) -> bytes:
 
 
 def _encode_block(block: Token) -> bytes:
-    if block.data:  # a header that lies, in front of the true content
+    if block.data:  # an inconsistent header before the original content
         content = encode(block.parts)
         return block.data + content
     content = encode(block.parts)

@@ -64,7 +64,7 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def parse(data: bytes) -> list[Field]:
-    """Split a message into its fields; what is no message any more becomes one last raw field."""
+    """Split a message into its fields. A remainder that cannot be parsed becomes one last raw field."""
     fields = []
     position = 0
     while position < len(data):
