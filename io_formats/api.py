@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import registry
 from .core.capabilities import losses
@@ -16,11 +16,13 @@ from .core.format import Format
 from .core.import_choices import adopt_choices, store_choices, with_import_choices
 from .core.options import resolve
 from .core.output_file import OutputFile
-from .core.scene import ImportChoice, Scene
 from .disk.atomic_write import refusal, replace_file
 from .disk.file_names import distinct_file_names, file_name
 from .disk.file_sets import write_outputs
 from .disk.special_files import read_special, special_kind
+
+if TYPE_CHECKING:
+    from .core.scene import ImportChoice, Scene
 
 __all__ = [
     "EncodedFile",

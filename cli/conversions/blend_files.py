@@ -19,19 +19,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import ExportOptions
 from ...blender_data.importing.import_options import ImportOptions
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError
 from ...io_formats.core.options import Option
-from ...io_formats.core.scene import Scene
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import remove_file, rename_over, temporary_prefix
 from ...io_formats.disk.special_files import require_regular
 from .. import interruption
 from ..reporting import one_line
+
+if TYPE_CHECKING:
+    from ...io_formats.core.scene import Scene
 
 COMPRESS = Option(
     name="use_compressed_blend",

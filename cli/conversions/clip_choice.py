@@ -6,9 +6,12 @@ import argparse
 import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.scene import Scene
+
+if TYPE_CHECKING:
+    from ...io_formats.core.scene import Scene
 
 
 @dataclass

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.scene import Scene
 from ...io_formats.passes.adopt_clips import adopt_clips
 from ...io_formats.registry import Format
 from .. import interruption
@@ -20,6 +20,9 @@ from .from_blender import FromBlender
 from .into_blender import IntoBlender
 from .outcomes import ANOTHER_FAILED, Outcome, Settings
 from .scene_writing import SceneWriter
+
+if TYPE_CHECKING:
+    from ...io_formats.core.scene import Scene
 
 
 class Conversion:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import CLIPS, MERGING, ExportOptions
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.scene import Scene
 from ...io_formats.registry import Format
 from . import blender_exchange
 from .blend_files import BlendPart, BlendSession, parts_of
@@ -20,6 +19,9 @@ from .on_disk import on_disk
 from .outcomes import Outcome, Settings
 from .part_writing import PartWriter
 from .scene_writing import SceneWriter
+
+if TYPE_CHECKING:
+    from ...io_formats.core.scene import Scene
 
 
 def _options_for(source: BlenderFormat) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, SET_FRAME_RATE, VERTEX_ANIMATION, ImportOptions
 from ...io_formats import api
@@ -12,7 +12,6 @@ from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.options import resolve
-from ...io_formats.core.scene import Scene
 from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import by_name
 from .. import inputs, interruption
@@ -25,6 +24,9 @@ from .on_disk import on_disk
 from .outcomes import ANOTHER_FAILED, Outcome, Settings
 from .part_writing import PartWriter, lost_by_exporter
 from .scene_writing import SceneWriter, make_folder
+
+if TYPE_CHECKING:
+    from ...io_formats.core.scene import Scene
 
 
 @dataclass

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import ExportOptions
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import listed
-from ...io_formats.core.scene import Mesh, Scene
 from ...io_formats.registry import Format
 from ..reporting import counted
 from ..scene_facts import scene_facts
@@ -19,6 +18,9 @@ from .blender_formats import BlenderFormat
 from .convert_plan import ConversionJob
 from .outcomes import Outcome, Settings
 from .scene_writing import SceneWriter
+
+if TYPE_CHECKING:
+    from ...io_formats.core.scene import Scene
 
 _BONES = re.compile(r"^\d+ (bones?|weighted mesh(es)?|animated bones?) ")
 
@@ -81,6 +83,7 @@ class PartWriter:
         """Report the losses for objects that the export itself did not process."""
         from ...blender_data.exporting import blender_addon_export
         from ...blender_data.exporting.inventory import inventory
+        from ...io_formats.core.scene import Mesh, Scene
 
         can = target.capabilities
         if not can.meshes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import KEEP_IMPORTED
 from ...io_formats import api
@@ -12,7 +12,6 @@ from ...io_formats.core.capabilities import losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
-from ...io_formats.core.scene import Scene
 from ...io_formats.disk.file_names import PathTable
 from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import Format, by_name
@@ -21,6 +20,9 @@ from ..scene_facts import scene_facts
 from .convert_plan import ConversionJob
 from .file_naming import FileNames
 from .outcomes import Outcome, Settings
+
+if TYPE_CHECKING:
+    from ...io_formats.core.scene import Scene
 
 EMBEDDED = "use_embedded_animation"
 """Option of formats whose meshes may have animations inside."""

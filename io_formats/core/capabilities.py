@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from .scene import Clip, Layer, Mesh, Role, Scene
+if TYPE_CHECKING:
+    from .scene import Clip, Layer, Mesh, Scene
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,8 @@ def _some_named(named: list[tuple[str, str]], most: int = 5) -> str:
 
 
 def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
+    from .scene import Role
+
     for node in scene.nodes:
         if node.parent >= 0 and not capabilities.node_hierarchy:
             yield _Loss("parent relation", node.name, 1)
@@ -129,6 +131,8 @@ _PLURALS = {
 
 def _joined(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str, str]]:
     """Yield kind and name of data that is merged because a file holds only one item of the kind."""
+    from .scene import Role
+
     shown = (node for node in scene.nodes if node.lod == 0 and node.role is Role.RENDER)
     models = [node.name for node in shown if node.mesh is not None]
     if capabilities.joins_objects and len(models) > 1:
@@ -178,7 +182,7 @@ def _with_alpha(mesh: Mesh, kept: int) -> int:
 
 
 def _opaque(layer: Layer) -> float:
-    return 255 if layer.values.dtype == np.uint8 else 1.0
+    return 255 if layer.values.dtype == "uint8" else 1.0
 
 
 def _surface_losses(mesh: Mesh) -> list[tuple[str, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
@@ -16,7 +16,9 @@ from .findings import Finding
 from .options import Option
 from .output_file import OutputFile
 from .recognition import Match, NearMiss
-from .scene import Scene
+
+if TYPE_CHECKING:
+    from .scene import Scene  # not imported at runtime: it needs NumPy, which makes the start of commands slower
 
 COUNTS = (
     "nodes",

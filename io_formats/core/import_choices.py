@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import ExportError
 from .options import Option, Value
-from .scene import ImportChoice, Node, Scene, Skeleton
 from .shared_options import IMPORT_CHOICES
+
+if TYPE_CHECKING:
+    from .scene import ImportChoice, Node, Scene, Skeleton
 
 
 def store_choices(scene: Scene, options: Iterable[Option], values: Mapping[str, Any]) -> None:
     """Store the values of remembered options on all nodes and skeletons of a scene that was just read."""
+    from .scene import ImportChoice
+
     stored = {option.name: str(values[option.name]) for option in options if option.is_remembered}
     blocks: list[Node | Skeleton] = [*scene.nodes, *scene.skeletons]
     for block in blocks:

@@ -86,6 +86,15 @@ def test_help_loads_neither_blender_nor_other_commands(run_python, library_path)
     assert "--weld" in done.out
 
 
+def test_the_driver_of_a_batch_starts_without_numpy(run_python, library_path):
+    """NumPy takes a third of the time from the start of the command to the start of the first worker."""
+    code = (
+        "import sys, meshferry.cli.main, meshferry.cli.batch_command, meshferry.cli.batch.runner; "
+        "sys.exit('numpy' in sys.modules)"
+    )
+    assert run_python("-c", code, PYTHONPATH=library_path).status == 0
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes break otherwise there")
 def test_a_reader_that_goes_away_stops_nothing(run_script, write_windmill, tmp_path):
     for number in range(5):
