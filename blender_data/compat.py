@@ -101,9 +101,9 @@ def node_tree(material: bpy.types.Material) -> bpy.types.NodeTree | None:
 
 
 class ActionCurves:
-    """An action that is being filled, and the f-curves in it for each data block.
+    """Builder of the f-curves of an action for several data blocks.
 
-    With slots (4.4) one action serves all data blocks; before, each gets an action of its own.
+    Since Blender 4.4, which has slots, they share one action; before, each data block gets a separate action.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ def _set(entries: list[bmesh.types.BMDeformVert], groups: IntArray, weights: Flo
 
 
 def _joined(groups: IntArray, weights: FloatArray) -> FloatArray:
-    """Add the weights of a group that a vertex names twice, in the first of its places."""
+    """Sum repeated weights of the same group in a vertex into the first occurrence."""
     joined = weights
     for later in range(1, weights.shape[1]):
         for earlier in range(later):

@@ -73,7 +73,7 @@ def _package_name() -> str:
 
 
 def _extension_name() -> str:
-    """Return the package's name as an extension of a repository that Blender knows; otherwise nothing."""
+    """Return the module name of the package if it is an installed extension of Blender, otherwise an empty string."""
     folder, name = os.path.split(ROOT)
     for module_name, module in list(sys.modules.items()):
         parent, _dot, repository = module_name.partition(".")

@@ -1,6 +1,6 @@
 """The Python and the Blender that the command line runs in: version, missing libraries, how to install them.
 
-Imports nothing but the standard library, since it speaks up where the rest cannot be imported.
+Imports only the standard library, since it reports when other modules cannot be imported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def version() -> str:
 
 
 def blender_version() -> str:
-    """Return the version of the Blender that is loaded, or nothing."""
+    """Return the version of the loaded Blender, or an empty string."""
     bpy = sys.modules.get("bpy")
     return str(bpy.app.version_string) if bpy is not None and hasattr(bpy, "app") else ""
 
@@ -75,7 +75,7 @@ def how_to_install(libraries: list[str]) -> str:
 
 
 def _blender_modules_folder() -> str:
-    """Return where a real Blender looks for modules of add-ons; nothing in plain Python, with or without the wheel."""
+    """Return the folder for add-on modules of the Blender program. Empty in plain Python, with or without bpy."""
     bpy = sys.modules.get("bpy")
     if bpy is None or not getattr(bpy.app, "binary_path", ""):
         return ""

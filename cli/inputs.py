@@ -50,19 +50,19 @@ class Inputs:
 def expand(
     paths: Iterable[str], extensions: Sequence[str], *, leave_out: Path | None = None, warn: Warn | None = None
 ) -> Inputs:
-    """Return every file that the paths mean, each once, in a steady order.
+    """Return all files that match the paths, without duplicates and in a stable order.
 
-    Paths that mean no file do not stop the others: :attr:`Inputs.problems` has an error for each.
+    Each path without a match adds an error to :attr:`Inputs.problems`.
 
     Parameters
     ----------
     paths:
-        Files, folders (searched to the bottom) and patterns such as ``models/*.timbermesh``. A file that is
-        not there stays in the list: its reading says so, and the rest goes on.
+        Files, folders (searched recursively) and patterns such as ``models/*.timbermesh``. A missing file
+        stays in the list, and is reported when it is read.
     extensions:
-        What counts in a folder; so do files without any extension whose content is that of such a file.
+        Extensions to find in folders. Files without extension are recognised by their content.
     leave_out:
-        A folder whose files do not count in a search, unless it is the one searched.
+        Folder to exclude from the search, unless it is searched itself.
     warn:
         Called for each FIFO, device or socket that a search skips. One that is named itself is not skipped.
     """

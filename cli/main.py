@@ -30,15 +30,15 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
     Parameters
     ----------
     argv:
-        The arguments; those of the process where left out.
+        The arguments. Default: those of the process.
     program:
-        What the user typed to get here, for help texts.
+        Command that the user typed, for help texts.
 
     Returns
     -------
     int
-        The exit status: 0 all went well, 1 something failed, 2 the arguments were refused; after Ctrl+C 130, after
-        SIGTERM 143, after SIGHUP 129.
+        Exit status: 0 success, 1 at least one failure, 2 invalid arguments, 130 after Ctrl+C, 143 after SIGTERM,
+        129 after SIGHUP.
     """
     make_streams_safe()
     with interruption.handled():

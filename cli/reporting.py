@@ -79,7 +79,7 @@ class Reporter:
         return text
 
     def fail_inputs(self, key: str, problems: Sequence[FormatError]) -> int:
-        """Report paths that mean no file, in records under this key; return how many there are."""
+        """Report paths without a matching file, in records under this key. Return their number."""
         for problem in problems:
             self.record({key: problem.file, "error": self.fail(problem.file, problem)})
         return len(problems)

@@ -48,7 +48,7 @@ def _most(counts: Iterable[int], held: int | None) -> int:
 
 
 def _is_held(clip: Clip, can: Capabilities) -> bool:
-    """Return whether a format can hold something of a clip, were it only its name."""
+    """Return whether a format can hold at least a part of a clip, such as its name."""
     held = {"node": can.node_clips, "bone": can.joint_clips, "vertex": can.vertex_clips, "empty": can.clips}
     return any(held[kind] for kind in _kind(clip).split(" and "))
 

@@ -109,7 +109,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
 
 
 def found_file(context: Any) -> tuple[FileRecord, list[Any], exporter.Source] | None:
-    """Return the file of the active object or its collection, the data blocks that it belongs to, and what it holds."""
+    """Return the record of the active object or its collection, the data blocks with that record, and the source."""
     item = context.object
     if item is not None:
         record = file_records.read(item)
@@ -160,12 +160,12 @@ def values_in_file(path: Path, target: Format) -> dict[str, Any]:
 
 
 def refuse_changed(context: Any, record: FileRecord) -> None:
-    """Refuse to replace a file that is not as it was.
+    """Raise ExportError if the file was changed since it was last read or written.
 
     Raises
     ------
     ExportError
-        Another program changed the file, or its folder is gone.
+        The file was changed, or its folder does not exist.
     """
     if not record.path.parent.is_dir():
         raise ExportError(rpt_("The folder '{}' does not exist").format(record.path.parent))
@@ -175,7 +175,7 @@ def refuse_changed(context: Any, record: FileRecord) -> None:
 
 
 def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> list[str]:
-    """Return what a new file has in place of the old one, in phrases for the summary."""
+    """Return the differences between the new and the old file as phrases for the summary."""
     if not path.exists():
         return ["new file"]
     if not target.is_read:

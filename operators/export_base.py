@@ -60,9 +60,9 @@ _SCENE = ("SCENE", "Scene", "Everything in the scene")
 
 
 def scope_items(*scopes: tuple[str, str, str]) -> list[tuple[str, str, str, str, int]]:
-    """Return the items of a scope property in this order, each with its place as its number in .blend files.
+    """Return the items of a scope property with the numbers that .blend files store.
 
-    What was added later stands first, with the next number.
+    The automatic scope was added later: it comes first in the list, but has the highest number.
     """
     added = [scope for scope in scopes if scope == AUTOMATIC]
     numbered = [scope for scope in scopes if scope != AUTOMATIC]
@@ -82,9 +82,9 @@ class Parts:
     scenes: list[Scene]
     lost: list[str]
     findings: list[Finding] = field(default_factory=list)
-    """Those of ``lost`` that name objects to select or have a fix."""
+    """Entries of ``lost`` that name objects to select or have a fix."""
     made: list[str] = field(default_factory=list)
-    """What was made because it was missing; nothing of that needs mending."""
+    """Notes on generated data that was missing, such as LODs. The user need not act on them."""
 
 
 class ExportScene(LongWork, ExportHelper):
@@ -97,14 +97,14 @@ class ExportScene(LongWork, ExportHelper):
 
     format: Format
     option_table: tuple[Option, ...] = ()
-    """The general options that mean something for the format, and its own."""
+    """The general options that apply to the format, and its own options."""
     section_order = SECTIONS
     entry_text = ""
     """Text of the entry in File > Export."""
     panel_prefix = ""
     """Name of the format in the names of its panels."""
     name_suffix = ""
-    """What the format's users put between a collection's name and the extension."""
+    """Suffix between the name of a collection and the extension, by convention of the format."""
 
     filepath: StringProperty(
         name="File Path",
@@ -307,7 +307,7 @@ class ExportScene(LongWork, ExportHelper):
         return True
 
     def given(self) -> list[str]:
-        """Return the names of the options that override what objects were imported with."""
+        """Return the names of the options that override the values stored on import."""
         if self.properties.is_property_set("given_options"):
             return [name for name in self.given_options.split(",") if name]
         return [
@@ -410,7 +410,7 @@ def without_needless_clips(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def scope_text(source: Any, count: int) -> str:
-    """Return in words what an export takes, with its number of meshes."""
+    """Return a description of the source of an export, with its number of meshes."""
     meshes = counted(count, "{} mesh", "{} meshes")
     if source.collection is not None:
         return rpt_("collection '{}' ({})").format(source.collection.name, meshes)
@@ -422,14 +422,14 @@ def scope_text(source: Any, count: int) -> str:
 
 
 def read_parts(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Parts:
-    """Read from Blender what becomes one file or several.
+    """Read objects from Blender and split the scene into one part for each file.
 
     Parameters
     ----------
     source:
         An ``exporter.Source``.
     name:
-        What the scene is called in the file.
+        Name of the scene in the file.
     values:
         Values of options; those not given take their defaults.
 
@@ -448,7 +448,7 @@ def part_steps(context: Any, source: Any, name: str, target: Format, values: Map
 
 
 def read_blender_scene(context: Any, source: Any, name: str, target: Format, values: Mapping[str, Any]) -> Scene:
-    """Read from Blender what a format can hold; parameters and errors as of :func:`read_parts`."""
+    """Read a scene from Blender, limited to the data a format can hold; see :func:`read_parts`."""
     return exporter.export_scene(_request(context, source, name, target, values))
 
 
@@ -457,12 +457,12 @@ def _request(context: Any, source: Any, name: str, target: Format, values: Mappi
 
 
 def parts_of(scene: Scene, target: Format, values: Mapping[str, Any]) -> Parts:
-    """Return the scenes that each become a file, and what there is to tell of the whole.
+    """Split a scene into one part for each file; collect the messages of all parts.
 
     Raises
     ------
     ExportError
-        There is nothing that such a file holds.
+        The scene has no data that the format can hold.
     """
     scenes = files_of(scene, target, values_for(target.export_options, values))
     made = list(scene.notes)
@@ -486,15 +486,15 @@ def encode_steps(
     Parameters
     ----------
     given:
-        Names of options whose value overrides what objects were imported with.
+        Names of the options that override the values stored on import.
     use_replace:
-        Whether a new set may replace files that stand beside its chosen one. If that one exists already, the user
-        was asked about the set as a whole.
+        Whether a new set may replace existing companion files. Ignored if the chosen file exists, since the user
+        then agreed to replace the whole set.
 
     Raises
     ------
     MeshferryError
-        The format refuses the scene, or files would be replaced that are to stay.
+        The format cannot hold the scene, or files would be replaced without permission.
     """
     options = with_import_choices(scene, target.export_options, values_for(target.export_options, values), given)
     encoded = yield from without_bpy("Encoding", encode_part, scene, target, options, stem=scene_name(path))
@@ -504,12 +504,12 @@ def encode_steps(
 
 
 def refuse_others(path: Path, outputs: Sequence[OutputFile]) -> None:
-    """See that the files of a set, all but the last, replace nothing; a file that would stay as it is does not count.
+    """Raise ExportError if the companion files of a set would change existing files. The last file is not checked.
 
     Raises
     ------
     ExportError
-        There are such files already, and they are to stay.
+        A companion file exists with other content.
     """
     there = [output.name for output in outputs[:-1] if would_change(path.with_name(output.name), output)]
     if there:

@@ -61,7 +61,7 @@ class ExportFiles(ExportScene):
         return super().suggest_name(context)
 
     def draw_files(self, context: Any) -> None:
-        """Draw the names of the files where there are several, and what keeps there from being any."""
+        """Draw the names of the files if there are several, or the error that prevents the export."""
         try:
             names = self.names(context, self.shown_source(context))
         except MeshferryError as problem:

@@ -15,7 +15,7 @@ _WIDTH = 500
 
 
 class WM_OT_meshferry_refused_export(bpy.types.Operator):
-    """List what kept a file from being written."""
+    """List the errors that prevented an export."""
 
     bl_idname = "wm.meshferry_refused_export"
     bl_label = "Export Stopped"

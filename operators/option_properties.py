@@ -171,7 +171,7 @@ def draw_options(
 
 
 def draw_automatic_rate(layout: Any, fps: float) -> None:
-    """Draw below a rate of 0 which one it stands for."""
+    """Draw the frame rate that the value 0 (automatic) selects."""
     split = layout.split(factor=0.4)
     split.label()
     split.label(text=iface_("Automatic ({} fps)").format(f"{fps:.5g}"), translate=False)

@@ -33,7 +33,7 @@ class Dependencies:
     """Data blocks that exported objects depend on."""
 
     animated: list[bpy.types.ID] = field(default_factory=list)
-    """Those with animation data, in a steady order."""
+    """The blocks with animation data, in a stable order."""
     moves_by_itself: bool = False
     """Whether a simulation, cache or the scene time is among them."""
 

@@ -29,9 +29,9 @@ _POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
 def chosen_objects(
     context: bpy.types.Context, collection: bpy.types.Collection | None, *, use_hidden: bool
 ) -> tuple[list[bpy.types.Object], list[bpy.types.Object]]:
-    """Return the objects of a collection (None: of the scene) to export, and those that are left out on purpose.
+    """Return the objects to export of a collection (None for the scene), and the objects left out intentionally.
 
-    Those are coarser levels of detail, physics shapes and what is hidden.
+    Coarser LODs, physics shapes and hidden objects are left out.
     """
     candidates = list(collection.all_objects if collection is not None else context.scene.objects)
     enabled = set(enabled_objects(context.view_layer.layer_collection))

@@ -84,14 +84,14 @@ def scene_rate(scene: bpy.types.Scene) -> float:
 def find_clips(
     scene: bpy.types.Scene, found: Dependencies, options: ExportOptions, *, for_joints: bool = False
 ) -> list[ClipSource]:
-    """Return the clips that the options ask for, in a steady order.
+    """Return the clips that the options select, in a stable order.
 
-    Those ``for_joints`` belong to one armature: what plays is named after its action, and may have no frame.
+    With ``for_joints`` they belong to one armature: the current clip has the name of its action, and may be empty.
 
     Raises
     ------
     ExportError
-        Several clips are asked for while one is edited in the NLA.
+        Several clips are selected while one is edited in the NLA.
     """
     mode = options.clips
     if mode == "NONE" or not found.any_change:
@@ -235,7 +235,7 @@ def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
                 actions.setdefault(strip.action, strip.action_slot if compat.HAS_SLOTS else None)
     own = {clip_name(action) for action in actions}
     for action in bpy.data.actions:
-        # Where a file was imported twice, each of its objects has an action of that clip.
+        # After a second import of the same file, each copy of an object has its own action for that clip.
         is_of_another = clip_name(action) in own and action.users > int(action.use_fake_user)
         if action not in actions and not is_of_another:
             fits, slot = _fits(action, block)

@@ -22,4 +22,4 @@ class ExportRequest:
     name: str
     """Name of the scene, and of its root if the source is not a collection."""
     capabilities: Capabilities
-    """What the target format can hold. Nothing else is read; what is left out is reported."""
+    """Capabilities of the target format. Other data is not read, and reported as left out."""

@@ -211,7 +211,7 @@ class _Export(SceneExport):
 
 
 def _may_move(part: bpy.types.Object, node: PlannedNode) -> bool:
-    """Return whether a part may change within its node: it deforms, or something between the two moves it."""
+    """Return whether a part may deform or move relative to its node, by itself or by an object between them."""
     if may_deform(part):
         return True
     thing = part

@@ -39,7 +39,7 @@ _CHUNK = 16
 
 @dataclass
 class _Rig:
-    """An armature of the export: its skeleton's number, joints and space, and what its bones depend on."""
+    """An exported armature: index of its skeleton, joints, space, and dependencies of its bones."""
 
     number: int
     read: ReadSkeleton
@@ -54,9 +54,9 @@ class _Rig:
 def clips_by_armature(
     scene: bpy.types.Scene, armatures: Sequence[bpy.types.Object], options: ExportOptions
 ) -> list[list[ClipSource]]:
-    """Return the clips that the options ask for of each armature.
+    """Return the clips that the options select for each armature.
 
-    Armatures with the same bones could play each other's actions: those that one of them plays are not another's.
+    Actions fit every armature with the same bones. One that an armature uses is left out for all others.
     """
     return [
         [
@@ -102,7 +102,7 @@ class JointSampler:
             self.notices.append(text)
 
     def clips(self, skeletons: Iterable[tuple[ReadSkeleton, SkeletonSpace]]) -> Steps[list[Clip]]:
-        """Return the clips of all skeletons, which the tracks name by their place."""
+        """Return the clips of all skeletons. Tracks refer to skeletons by index."""
         rigs = [_Rig(number, *both, dependencies([both[0].thing])) for number, both in enumerate(skeletons)]
         found = clips_by_armature(self.context.scene, [rig.thing for rig in rigs], self.options)
         clips: list[Clip] = []

@@ -90,7 +90,7 @@ class MeshReader:
         self.with_materials = with_materials
         self.notices: list[str] = []
         self.findings: list[Finding] = []
-        """Those of ``notices`` that name objects to select or have a fix."""
+        """Entries of ``notices`` that name objects to select or have a fix."""
 
     def notice(self, text: str) -> None:
         if text not in self.notices:

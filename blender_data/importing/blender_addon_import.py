@@ -140,8 +140,8 @@ def is_moving(curve: bpy.types.FCurve) -> bool:
 def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]:
     """Merge an empty and its child of the same name and location into one object; return the objects.
 
-    Some files have a transform and a mesh for what is one object in Blender. Animation of the transform then moves the
-    object.
+    Some formats store a transform node and a mesh node for one object of Blender. The object takes the animation of
+    the transform.
     """
     gone: list[bpy.types.Object] = []
     for place in objects:

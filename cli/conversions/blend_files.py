@@ -104,9 +104,9 @@ class BlendSession:
         return self._bpy
 
     def start_empty(self) -> None:
-        """Put an empty file in place of the open one: Blender's own settings, not those of the user's start-up file.
+        """Replace the open file with an empty one that has Blender's factory settings, not those of the start-up file.
 
-        After nothing but imports and savings, it is the same one, emptied.
+        If the open file had only imports and saves, it is emptied and used again.
         """
         context = self.load().context
         if self._empty_file is not None and self._empty_file.restore(context):
@@ -244,10 +244,10 @@ class BlendSession:
         return exporter.export_scene(request)
 
     def call(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> list[str]:
-        """Run an operator, its chatter kept out of the results; a RuntimeError says why it failed.
+        """Run an operator without its console output; a RuntimeError has the cause of a failure.
 
-        Return the warnings that Python code of the operator logged. A crash writes to standard error, which is left
-        alone unless ``errors`` says that it is chatter, too.
+        Return the warnings that Python code of the operator logged. A crash writes to standard error, which is not
+        redirected unless ``errors`` is set.
         """
         self._empty_file = None
         with _logged_warnings() as warnings:

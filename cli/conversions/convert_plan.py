@@ -57,18 +57,18 @@ def plan_conversions(
     embeds: bool = False,
     warn: Warn | None = None,
 ) -> ConversionPlan:
-    """Decide what becomes what.
+    """Assign the input files to conversion jobs.
 
     Parameters
     ----------
     paths:
-        The files to read and, where no folder is given, the file to write as the last.
+        The input files, followed by the output file if ``folder`` is not given.
     extension, folder:
-        ``--to`` and ``-o``: the kind of file to write for each file read, and where.
+        Values of ``--to`` and ``-o``: format of the output files, and their folder.
     also_read:
         Other files that the conversion needs, such as a material library.
     embeds:
-        Animations are written into the files of meshes.
+        Whether animations are written into the mesh files.
     warn:
         As for :func:`..inputs.expand`.
 

@@ -58,7 +58,7 @@ class IntoBlender:
         if not started.attempt(lambda: options.append(self._start(target))):
             return _all_failed(outcomes, started.problem)
         work = _Work(job, target, options[0])
-        # Importers of others may change anything in the open file.
+        # Importers of other add-ons may change any data in the open file, so it is not reused after them.
         ours = all(blender_formats.by_path(source) is None for source in job.sources)
         with self._session.emptied_afterwards() if ours else contextlib.nullcontext():
             return self._fill_and_write(work, outcomes)
@@ -160,7 +160,7 @@ def _fitted(scene: Scene, can: Capabilities) -> list[str]:
 
 
 def _comes_later(outcome: Outcome) -> bool:
-    """Return whether a file brings animations for the armatures of others."""
+    """Return whether a file has only animations, which need the armatures of other files."""
     return not inputs.may_hold_meshes(outcome.source)
 
 

@@ -28,7 +28,7 @@ class Settings:
     collections: tuple[str, ...] = ()
     strict: bool = False
     is_flushed: bool = True
-    """Whether each file is waited for until the disk has it; see ``atomic_write.replace_file``."""
+    """Whether each file is flushed to disk; see ``atomic_write.replace_file``."""
     dry_run: bool = False
     """Only report what would be written and lost."""
 

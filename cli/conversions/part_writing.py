@@ -87,7 +87,7 @@ class PartWriter:
 
         can = target.capabilities
         if not can.meshes:
-            return  # who asks for an animation or for bones asks for nothing else
+            return  # formats of animations or bones lose all other data by design
         context = self._session.use_bpy().context
         chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]

@@ -60,7 +60,7 @@ class SceneWriter:
             found = api.files_of(scene, target, options)
             lost.extend(scene.warnings)
             for part in found:
-                part.warnings = []  # each part has its own warnings: a loss of one part does not concern the next
+                part.warnings = []  # a part reports only its own losses
             parts.extend(zip(found, self._targets(found, outcome, job, target, joinable=joinable), strict=True))
 
         if not outcome.attempt(split):
@@ -105,7 +105,7 @@ class SceneWriter:
             make_folder(job)
             if job.format.is_set or outputs[-1].copy_of is not None:
                 outcome.add(api.write_outputs(outcome.target, outputs))
-            else:  # nothing beside it to fit together with, and a folder of ten thousand files need not be searched
+            else:  # A single file needs no staging folder, and searching a folder of 10,000 files for old ones is slow.
                 api.replace_file(outcome.target, outputs[-1].data, is_flushed=self._settings.is_flushed)
         outcome.files = paths if job.format.is_set else []
 
@@ -176,7 +176,7 @@ def _is_joinable(scene: Scene, options: Mapping[str, Any]) -> bool:
 
 
 def _too_many(parts: Sequence[Scene], job: ConversionJob, target: Format, *, joinable: bool) -> str:
-    """Return why several parts are not one file, and what to do."""
+    """Return an error for several parts that cannot become one file, with the options that help."""
     some = ", ".join(f"'{part.name}'" for part in parts[:5]) + (" …" if len(parts) > 5 else "")
     folder = f"--to {job.target.suffix.lstrip('.').lower()} -o FOLDER to write a file for each"
     if target.capabilities.meshes:

@@ -23,7 +23,7 @@ from ..sidebar import Sidebar
 from ..translations import CONTEXT
 
 OPTIONS = tuple(sorted(export_table(MESH_SERIALIZER), key=lambda option: option not in MESH_SERIALIZER.export_options))
-"""What a file holds is asked more often than how objects are read."""
+"""The options of the file content come first, since users change them more often."""
 
 EXTENSIONS = MESH_SERIALIZER.written_extensions
 
@@ -89,7 +89,7 @@ class ExportMeshSerializer(ExportObjects):
         super().draw(context)
 
     def refuse_too_large(self, context: Any, source: Any) -> None:
-        """Refuse objects that are at least twice as large as a file can be; closer to that, reading them tells."""
+        """Raise ExportError for objects at least twice as large as the limit. Encoding finds smaller excesses."""
         if self.large_meshes == "SPLIT":
             return
         values = values_for(EXPORT_OPTIONS, self.values())
@@ -155,7 +155,7 @@ class MESH_SERIALIZER_PT_kept(Sidebar, bpy.types.Panel):
 
 
 def kept_of(item: Any) -> Any | None:
-    """Return what an object keeps of its file's ranges, switched off or not; None: it came from no such file."""
+    """Return the surface with the ranges stored from the object's file, or None if there are none."""
     surfaces = item.meshferry.surfaces if item is not None else ()
     return next((kept for kept in surfaces if kept.has_domains or any(kept.position_domain)), None)
 

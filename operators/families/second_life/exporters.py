@@ -36,7 +36,7 @@ from ...translations import CONTEXT, iface_, rpt_
 from .objects import chosen_models
 
 SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "File")
-"""What decides about the weight of an object in the world comes first."""
+"""Sections that determine the land impact come first."""
 
 
 def options_of(target: Format) -> tuple[Option, ...]:
@@ -54,7 +54,7 @@ def last_upload_values(context: Any) -> dict[str, Any]:
 
 
 def known_folder(context: Any) -> Path | None:
-    """Return the folder that an upload set goes to without asking: the last one's, or the .blend file's."""
+    """Return the folder of the last upload set or of the .blend file, or None if neither exists."""
     last = context.window_manager.operator_properties_last(UPLOAD_OPERATOR)
     for path in (last.filepath if last is not None else "", context.blend_data.filepath):
         folder = Path(bpy.path.abspath(path)).parent if path else None
@@ -64,16 +64,15 @@ def known_folder(context: Any) -> Path | None:
 
 
 class ExportSecondLife(ExportFiles):
-    """The common part of the exports: the objects that become models, and the summary.
+    """Base of the Second Life exporters: choice of the models, and the summary.
 
-    Of the selection, an object stands for the model that it is a level or the physics of, and an armature for all
-    that it deforms.
+    A selected LOD or physics object selects its model; a selected armature selects all meshes that it deforms.
     """
 
     section_order = SECTION_ORDER
 
     def source(self, context: Any, path: str) -> tuple[Any, str]:
-        """Return what to export and what to call it."""
+        """Return the source of the export and its name."""
         source, name = super().source(context, path)
         if source.kind == "SELECTION":
             shown = [item for item in context.view_layer.objects.selected if item.instance_type == "COLLECTION"]

@@ -33,9 +33,9 @@ def is_wanted(context: Any) -> bool:
 def chosen_models(context: Any) -> list[ModelObjects]:
     """Return the models of the selection, the active one first, the others by name.
 
-    Without a selection, return that of the active object.
+    Without a selection, use the active object.
 
-    A level or physics object stands for its model, an armature for all meshes that it deforms.
+    A selected LOD or physics object selects its model; a selected armature selects all meshes that it deforms.
     """
     active = context.view_layer.objects.active
     selected = sorted(context.view_layer.objects.selected, key=lambda item: (item != active, item.name))
@@ -59,7 +59,7 @@ class NeedsModel:
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need a model."""
+        """Require a chosen model."""
         if not chosen_models(context):
             cls.poll_message_set("Choose a mesh object")
             return False

@@ -88,7 +88,7 @@ def draw_weight(layout: Any, context: Any, models: Sequence[ModelObjects]) -> No
 
 
 def draw_checks(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
-    """Draw the button and what the last check found."""
+    """Draw the button and the findings of the last check."""
     layout.operator("export_scene.second_life_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
     draw_findings(layout, context, SECOND_LIFE_UPLOAD, subject_of(models))
 
@@ -179,7 +179,7 @@ def draw_eye(layout: Any, key: str, items: list[Any]) -> None:
 
 
 def draw_total(layout: Any, kept: Any) -> None:
-    """Draw the weights of all objects together, and what comes of them."""
+    """Draw the total weights of all objects and the resulting land impact."""
     about = "" if kept.is_exact else iface_("about ")
     box = layout.box().column(align=True)
     row = box.row()

@@ -149,12 +149,12 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         return file_name(name, TIMBERMESH, MODEL_SUFFIX if self.append_model_to_name else "")
 
     def claim(self, path: Path, ready: Iterable[Path]) -> None:
-        """Refuse to write over what must stay.
+        """Raise ExportError if a path must not be written.
 
         Raises
         ------
         ExportError
-            The file is that of another collection, too, or existing files are to stay.
+            Another collection was written to the path, or it exists and *Replace Files* is off.
         """
         if any(cautious_key(path.name) == cautious_key(other.name) for other in ready):
             raise ExportError(rpt_("another collection was just written to '{}'; rename one").format(path.name))

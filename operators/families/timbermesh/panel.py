@@ -19,7 +19,7 @@ class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Stay away from what came from files of other formats."""
+        """Hide the panel for objects imported from other formats."""
         return concerns(context, "timbermesh")
 
     def draw(self, context: Any) -> None:
@@ -71,7 +71,7 @@ class TIMBERMESH_PT_kept(Sidebar, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need an active object that keeps something."""
+        """Require an active object with data stored from its file."""
         item = context.object
         return item is not None and (is_renamed(item) or item.meshferry.has_rest or bool(custom_layers_of(item)))
 

@@ -24,7 +24,7 @@ from ...reporting import counted
 from ...translations import rpt_
 
 MESH_OPTIONS = tuple(sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION))
-"""What stands first in its section decides whether the rest of that is shown."""
+"""*Embed Animation* comes first in its section, since it controls whether the others are shown."""
 
 SECTION_ORDER = ("File", "Objects", "Geometry", "Armature", "Animation")
 """The version decides what the rest can be, so it comes first."""
@@ -91,7 +91,7 @@ class ExportAnimation(ExportFiles):
             clip_choice.draw_actions_list(body, self)
 
     def source(self, context: Any, path: str) -> tuple[Any, str]:
-        """Return whose animation to export and what to call it."""
+        """Return the source of the animation and its name."""
         if self.scope != "ACTIVE" or self.collection:
             return super().source(context, path)
         armature = rig_of(context.object)

@@ -137,7 +137,7 @@ def draw_written(layout: Any, surface: surfaces.WrittenSurface, item: Any, mater
 
 
 def draw_unused(layout: Any, context: Any, entries: list[Any]) -> None:
-    """Draw the settings that no material slot has, and what removes them."""
+    """Draw the names of settings without a material slot, and the operator that removes them."""
     if not entries:
         return
     names = ", ".join(f"'{entry.name}'" for entry in entries)
@@ -147,7 +147,7 @@ def draw_unused(layout: Any, context: Any, entries: list[Any]) -> None:
 
 
 def draw_surface(layout: Any, surface: surfaces.WrittenSurface, item: Any) -> None:
-    """Draw the settings of one surface; what the object has nothing of is pale."""
+    """Draw the settings of one surface. Settings for data that the object lacks are greyed out."""
     column = layout.column()
     column.use_property_split = True
     column.use_property_decorate = False
