@@ -1,1 +1,1 @@
-"""Conversions of whole libraries: found, planned, done by many processes, kept in a journal, reported."""
+"""Conversion of whole libraries: search, plan, worker processes, journal, report."""

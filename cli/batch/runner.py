@@ -1,4 +1,4 @@
-"""A batch from its arguments to its summary: find sources, plan, convert, draw pictures, report.
+"""Driver of a batch: search, plan, conversion, pictures, report and summary.
 
 Tasks and results are streamed: neither the plan nor the results are in memory as a whole.
 """
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from .report.pictures import PictureRun
 
 _FREE_BYTES = 1 << 20
-"""A disk with less free space counts as full once a file has failed there."""
+"""Free space in bytes below which a failed file means that the disk is full."""
 
 
 class Workers(Protocol):
     """A pool of workers, such as :class:`.workers.pool.Pool`."""
 
     def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
-        """Do all tasks, taken in this thread a few ahead; yield their results as they end."""
+        """Execute tasks; yield their results as they finish. The calling thread takes a few tasks in advance."""
 
 
 class Listener(Protocol):
@@ -61,7 +61,7 @@ class Listener(Protocol):
         """Start a phase with this label and number of tasks."""
 
     def skipped(self, task: Task) -> None:
-        """Count a task that needs nothing."""
+        """Count a task that is up to date."""
 
     def ended(self, result: Result) -> None:
         """Report a result."""
@@ -126,14 +126,16 @@ class Run:
         return self.totals
 
     def draw(self, pool: Workers, results: Iterable[Result], count: int) -> str:
-        """Draw the missing pictures of the report. Return why there are none if this machine cannot draw.
+        """Draw the missing pictures of the report; return an error message if this machine cannot draw.
 
         Parameters
         ----------
         pool:
             Workers of this machine.
         results:
-            Results of the batch, and their number.
+            Results of the batch.
+        count:
+            Number of tasks, for the display.
         """
         from .report.pictures import PictureRun  # only batches with a report load it
 
@@ -179,7 +181,7 @@ class Run:
 
 
 class _Archives:
-    """The archive of the current task, read in its order."""
+    """Reader of the archive of the current task. Members are read in the order of the archive."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -219,7 +221,7 @@ def _results(pool: Workers, loading: Generator[LoadedTask, None, None]) -> Gener
 
 
 def _is_full(output: Path, error: str) -> bool:
-    """Return whether a file failed because the disk is full, so that all others would fail, too."""
+    """Return whether a file failed because the disk is full, in which case all others would fail, too."""
     if any(os.strerror(number) in error for number in (errno.ENOSPC, errno.EDQUOT)):
         return True
     try:
@@ -322,7 +324,7 @@ def make_plan(
         The arguments contradict each other, or files would clash; nothing was written.
     """
     extension, kind = known_kind(arguments.to)
-    # An options file may serve several formats, so options without effect there are only warned of.
+    # Options without effect are errors on the command line only: an options file may serve several formats.
     require_known_options(getattr(arguments, "typed", arguments), kind)
     head = PlanHead(given_conversion(arguments), arguments.to, extension, environment.version())
     found = find(
@@ -335,10 +337,10 @@ def make_plan(
         newer=arguments.newer,
         leave_out=output,
         written=extension,
-        told=search.fail,
+        on_problem=search.fail,
         warn=search.warn,
     )
-    # Machines of a render farm may write to folders that compare names in other ways.
+    # The file systems of a render farm may compare names differently than the one of this machine.
     rules = None if arguments.openjd is None else CAUTIOUS
     found = search.count(progress.found(found))
     plan = planning.make_plan(found, output, extension, arguments.clashes, head, rules, state=state)
@@ -411,7 +413,7 @@ def _convert_and_report(
     progress: Progress,
     processes: list[WorkerProcess],
 ) -> tuple[BaseException | None, Path | None]:
-    """Convert, draw and report; return the exception that ended that early, and the report."""
+    """Convert, draw and report; return the exception that ended the run early, if any, and the path of the report."""
     try:
         with _workers(arguments, plan, state.output, processes) as pool:
             conversion.convert(pool, plan.count)
@@ -469,14 +471,14 @@ def _print_summary(summary: Summary, problem: BaseException | None, reporter: Re
     Raises
     ------
     KeyboardInterrupt, MeshferryError
-        It ended early; in the case of the latter, before anything was converted.
+        The run was interrupted, or failed before any file was converted.
     """
     if isinstance(problem, MeshferryError) and not summary.totals.converted:
         raise problem
     reporter.say(summary.text())
     reporter.record(summary.record())
     if isinstance(problem, KeyboardInterrupt):
-        reporter.note("What is done is kept: the same command goes on from here")
+        reporter.note("Finished files are kept; run the same command again to continue")
         raise problem
     if problem is not None:
         reporter.fail("", problem)

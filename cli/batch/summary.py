@@ -1,4 +1,4 @@
-"""The numbers of a batch and its summary: results, slowest files, causes of failures."""
+"""Statistics and summary of a batch: results, slowest files, causes of failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WIDTH = 1000
 """Columns without a terminal, so that lines are not wrapped."""
 _WORDS = {
     Status.DONE: ("done", ""),
-    Status.UNCHANGED: ("unchanged", "another date, the same content"),
+    Status.UNCHANGED: ("unchanged", "other date, same content"),
     Status.FAILED: ("failed", ""),
     Status.CRASHED: ("crashed", "in quarantine"),
     Status.TIMED_OUT: ("timed out", "in quarantine"),
@@ -34,12 +34,12 @@ SLOWEST_KEPT = 10
 QUARANTINED_KEPT = 100
 _CAUSES_KEPT = 1000
 _ODD_DETAILS = re.compile(r"'[^']*'|\d[\d.,]*")
-"""Names and numbers, which vary between failures of the same cause."""
+"""Names and numbers, which differ between failures with the same cause."""
 
 
 @dataclass
 class Cause:
-    """Why files failed: an error, and how often it occurred."""
+    """An error message and its number of files."""
 
     text: str
     """Error of the first file."""
@@ -50,17 +50,17 @@ class Cause:
 
 @dataclass
 class Totals:
-    """Numbers of a run, of bounded size."""
+    """Statistics of a run, of bounded size."""
 
     skipped: int = 0
-    """Done by an earlier run and unchanged since."""
+    """Tasks done by an earlier run whose sources are unchanged."""
     seconds: float = 0.0
     """Duration of the conversion, without planning and report; 0 if not measured."""
     by_status: Counter[Status] = field(default_factory=Counter)
     warned: int = 0
     """Files with warnings."""
     retried: int = 0
-    """Files that ended a worker, and were then converted by a fresh one."""
+    """Files that ended a worker and were then converted in a fresh one."""
     slowest: list[tuple[float, str]] = field(default_factory=list)
     """Seconds and source, as a heap."""
     quarantined: list[tuple[str, str]] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Totals:
 
     @property
     def converted(self) -> int:
-        """Number of tasks that workers ended."""
+        """Number of tasks with a result."""
         return self.by_status.total()
 
     @property
@@ -112,7 +112,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Summary:
-    """The end of a run."""
+    """Summary of a run, as text and as a JSON object."""
 
     totals: Totals
     planned: int
@@ -161,7 +161,7 @@ class Summary:
         }
 
     def text(self) -> str:
-        """Return tables without lines and colours, which any console can show."""
+        """Return tables without borders and colours, which any console can show."""
         from rich.console import Console
         from rich.table import Table
 
@@ -212,23 +212,23 @@ class Summary:
         """Yield titles and rows of three cells."""
         totals = self.totals
         counts = [(totals.by_status[status], *words) for status, words in _WORDS.items()]
-        counts.insert(2, (totals.skipped, "skipped", "done before, and as it was"))
+        counts.insert(2, (totals.skipped, "skipped", "done before, unchanged since"))
         counts += [
-            (totals.retried, "went well alone", "at the second try, in a process without other files before"),
-            (totals.warned, "with warnings", "which the journal tells"),
+            (totals.retried, "retried", "successfully, in a fresh process"),
+            (totals.warned, "with warnings", "listed in the journal"),
             (self.unreadable, "could not be searched", "see above"),
-            (self.left, "left", "the same command goes on with them"),
+            (self.left, "left", "run the same command again to convert them"),
         ]
         if rows := [(f"{count:,}", *words) for count, *words in counts if count]:
             yield "", list(rows)
         if causes := totals.commonest_causes():
             rows = [(f"{cause.count:,}", cause.text, cause.example) for cause in causes[:_CAUSES_SHOWN]]
-            yield "Failed, and the first of each kind", [*rows, *_more(len(causes) - len(rows), "other cause")]
+            yield "Failures by cause, each with its first file", [*rows, *_more(len(causes) - len(rows), "other cause")]
         if totals.in_quarantine:
             quarantined = [("", source, reason) for source, reason in totals.quarantined[:_QUARANTINED_SHOWN]]
             yield "In quarantine", [*quarantined, *_more(totals.in_quarantine - len(quarantined), "more file")]
         if slowest := totals.slowest_first():
-            yield "The slowest", [(time_text(seconds), source, "") for seconds, source in slowest]
+            yield "Slowest files", [(time_text(seconds), source, "") for seconds, source in slowest]
 
 
 def _more(count: int, noun: str) -> list[Sequence[str]]:

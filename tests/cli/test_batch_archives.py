@@ -145,7 +145,7 @@ def test_flipped_bytes_end_in_one_error_or_none(archive: Callable[..., Path]) ->
 def test_names_that_come_again(archive: Callable[..., Path]) -> None:
     found, told, _ = read(archive(opensim_tar((ONE, b"{first}"), (TWO, b"{}"), (ONE, b"{second}"))))
     assert found == {ONE: b"{first}", TWO: b"{}"}
-    assert told == [f"{ONE} is left out: it comes again, and the first counts"]
+    assert told == [f"{ONE} is left out: its name occurs twice; the first one is used"]
 
 
 def test_links_are_not_followed(archive: Callable[..., Path], tmp_path: Path) -> None:

@@ -166,8 +166,8 @@ def test_ctrl_c_ends_tidily_and_the_same_command_goes_on(meshferry, library, pre
     pretend["c.timbermesh"] = KeyboardInterrupt()
     result = meshferry(*command)
     assert result.status == 130
-    assert result.err.splitlines() == ["What is done is kept: the same command goes on from here", "Interrupted"]
-    assert re.search(r"^ *\d  left +the same command goes on with them$", result.out, re.MULTILINE)
+    assert result.err.splitlines() == ["Finished files are kept; run the same command again to continue", "Interrupted"]
+    assert re.search(r"^ *\d  left +run the same command again to convert them$", result.out, re.MULTILINE)
     del pretend["c.timbermesh"]
     again = meshferry(*command, "--json")
     assert again.status == 0 and again.entries[-1]["summary"]["skipped"] >= 1

@@ -1,1 +1,1 @@
-"""Parts of a batch on other machines: a dask cluster, a job for render farms."""
+"""Batches on several machines: dask clusters and jobs for render farms."""

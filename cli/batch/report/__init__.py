@@ -1,1 +1,1 @@
-"""What a batch shows at its end: a small picture of every model, and pages to look through and search."""
+"""The report of a batch: HTML pages with a small picture, the counts and the warnings of each model."""

@@ -1,4 +1,4 @@
-"""One result of a batch -> its card on a page, and its place in the sums."""
+"""Cards of the report: the HTML of one result, and the sums of several."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..tasks import Result, Status
 from .pictures import read_picture
 
 KINDS = ("done", "unchanged", "failed", "quarantined")
-"""Kinds of results that can be picked out, in the order of their buttons."""
-_SAID = {
+"""Kinds of results that the filter buttons select, in the order of the buttons."""
+_LABELS = {
     Status.DONE: "Done",
     Status.UNCHANGED: "Unchanged",
     Status.FAILED: "Failed",
@@ -35,21 +35,22 @@ _COUNTS = (
     ("shape_keys", "shape key", ""),
     ("clips", "animation", ""),
 )
-"""Facts of a model that are shown, and what people call one and several."""
+"""Facts that a card shows, each with its noun in the singular and in the plural if that is irregular."""
 _JOINED = "\N{NO-BREAK SPACE}"
-"""Between a number and what it counts, and before the dot after both: lines break behind it."""
+"""Separator within a count ("5 bones") and before the dot that follows it, so that lines break only after the dot."""
 _WARNINGS_SHOWN = 40
-"""Of one model; what is said of several things in it is one."""
+"""Warnings of one model that are shown; equal warnings of several objects count as one."""
 _FILES_SHOWN = 40
+"""Output files of one model that are listed."""
 _ERROR_SHOWN = 200
-"""Letters of a longer reason that are shown at once."""
+"""Characters of a longer error that are shown before it is unfolded."""
 _LONGEST = 2000
-"""Letters of one message."""
+"""Characters after which a message is cut off."""
 
 
 @dataclass
 class Sums:
-    """What a page, or a whole report, holds."""
+    """Sums of a page or of a whole report."""
 
     models: int = 0
     kinds: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
@@ -68,7 +69,7 @@ class Sums:
         self.seconds += seconds_of(result)
 
     def add_all(self, other: Sums) -> None:
-        """Count what was counted elsewhere."""
+        """Add the sums of a page."""
         self.models += other.models
         for kind in KINDS:
             self.kinds[kind] += other.kinds[kind]
@@ -98,7 +99,7 @@ class Links:
             self._start = folder.absolute().as_uri() + "/"
 
     def to(self, path: str) -> str:
-        """Return the address of a path below the folder; an empty string if no system has such a name."""
+        """Return the address of a path below the folder; an empty string if the name cannot be encoded."""
         try:
             return escaped(self._start + quote(os.fsencode(path)))
         except UnicodeEncodeError:
@@ -106,12 +107,12 @@ class Links:
 
 
 def kind_of(result: Result) -> str:
-    """Return the one of :data:`KINDS` that a result is."""
+    """Return the kind of a result, from :data:`KINDS`."""
     return "quarantined" if result.status.is_quarantined else result.status.value
 
 
 def fact(facts: Mapping[str, Any], key: str) -> int:
-    """Return a number among the facts of a model, or how many there are of a list; 0: it is not said."""
+    """Return a number from the facts of a model, or the length of a list; 0 if the fact is missing."""
     value = facts.get(key, 0)
     if isinstance(value, list):
         return len(value)
@@ -119,12 +120,12 @@ def fact(facts: Mapping[str, Any], key: str) -> int:
 
 
 def seconds_of(result: Result) -> float:
-    """Return how long a result took; 0: that is not said."""
+    """Return the duration of a task; 0 if it is not finite."""
     return result.seconds if math.isfinite(result.seconds) else 0.0
 
 
 def names_of(result: Result) -> tuple[str, str]:
-    """Return the name of a source and the folder that it lies in, or the archive and the folder in that."""
+    """Return the name of a source and its folder; for a member of an archive, the archive and the folder inside it."""
     if result.task.member:
         folder, _, last = result.task.member.rpartition("/")
         return last, f"{result.task.path}: {folder}" if folder else result.task.path
@@ -138,9 +139,11 @@ def card(result: Result, number: int, output: Path, links: Links) -> str:
     Parameters
     ----------
     number:
-        Place in the whole report, from 0; addresses of cards end with it.
+        Index in the whole report, from 0; the id of the card contains it.
+    output:
+        The output folder.
     links:
-        To the output folder ``output``.
+        Addresses of files in the output folder.
     """
     kind = kind_of(result)
     title, folder = names_of(result)
@@ -150,9 +153,9 @@ def card(result: Result, number: int, output: Path, links: Links) -> str:
         parts.append(f'<p class="folder">{name(folder)}</p>\n')
     counts = [counted(n, one, several) for key, one, several in _COUNTS if (n := fact(facts, key))]
     if counts:
-        said = f"{_JOINED}· ".join(count.replace(" ", _JOINED) for count in counts)
-        parts.append(f'<p class="counts">{escaped(said)}</p>\n')
-    parts.append(f'<p class="result"><b>{_SAID[result.status]}</b>{_written(result, links)}{_time(result)}</p>\n')
+        text = f"{_JOINED}· ".join(count.replace(" ", _JOINED) for count in counts)
+        parts.append(f'<p class="counts">{escaped(text)}</p>\n')
+    parts.append(f'<p class="result"><b>{_LABELS[result.status]}</b>{_written(result, links)}{_time(result)}</p>\n')
     if result.error:
         parts.append(_error(_shortened(result.error)))
     parts += [_files(result, links), _warnings(result)]
@@ -174,14 +177,14 @@ def _picture(result: Result, output: Path) -> str:
 
 
 def _written(result: Result, links: Links) -> str:
-    """Return the file that a source became, as a link."""
+    """Return a link to the main output of a source."""
     if not result.outputs or not result.status.is_good:
         return ""
     return f" → {_link(result.outputs[-1], links, PurePosixPath(result.task.path).parent)}"
 
 
 def _link(path: str, links: Links, folder: PurePosixPath | None = None) -> str:
-    """Return the link to an output; its folder is said unless it is that of the source."""
+    """Return a link to an output; it shows the folder unless that is the folder of the source."""
     shown = PurePosixPath(path).name if PurePosixPath(path).parent == folder else path
     address = links.to(path)
     return f'<a href="{address}">{name(shown)}</a>' if address else name(shown)
@@ -193,7 +196,7 @@ def _time(result: Result) -> str:
 
 
 def _error(text: str) -> str:
-    """Return why a source did not become a file; of a long text the beginning, which opens."""
+    """Return the error of a source; a long one is folded after its beginning."""
     if len(text) <= _ERROR_SHOWN:
         return f'<p class="error">{escaped(text)}</p>\n'
     start = text[:_ERROR_SHOWN].rpartition(" ")[0] or text[:_ERROR_SHOWN]
@@ -204,7 +207,7 @@ def _error(text: str) -> str:
 
 
 def _files(result: Result, links: Links) -> str:
-    """Return the files that a source became, where they are several."""
+    """Return the list of outputs if a source has several."""
     if len(result.outputs) < 2:
         return ""
     shown = "".join(f"<li>{_link(path, links)}</li>\n" for path in result.outputs[:_FILES_SHOWN])
@@ -218,8 +221,8 @@ def _warnings(result: Result) -> str:
     if len(lines) > _WARNINGS_SHOWN:
         lines[_WARNINGS_SHOWN:] = [f"and {len(lines) - _WARNINGS_SHOWN} more kinds of warnings"]
     shown = "".join(f"<li>{escaped(text)}</li>\n" for text in lines)
-    said = counted(len(result.warnings), "warning")
-    return f'<details class="warnings"><summary>{said}</summary>\n<ul>\n{shown}</ul>\n</details>\n'
+    title = counted(len(result.warnings), "warning")
+    return f'<details class="warnings"><summary>{title}</summary>\n<ul>\n{shown}</ul>\n</details>\n'
 
 
 def _shortened(text: str) -> str:

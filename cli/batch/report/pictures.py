@@ -1,7 +1,7 @@
-"""A file -> a small picture of its model, for the report.
+"""Small pictures of models for the report.
 
-Workbench draws without a graphics card and without a display, as long as there is some OpenGL; where there is none,
-Blender refuses or dies of it. Pictures therefore are tasks of their own, after the conversions.
+Workbench renders without a graphics card and without a display if a software OpenGL is installed. Without OpenGL,
+Blender reports an error or crashes, so pictures are separate tasks after the conversions.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from ...conversions.on_disk import on_disk
 from ..tasks import PICTURES_FOLDER, STATE_FOLDER, Result, Status
 
 SIZE = 96
-"""Pixels each way."""
+"""Width and height in pixels."""
 _QUALITY = 85
 _SHARP = math.radians(30)
 """Angle above which an edge is drawn sharp, in meshes of files without normals."""
 _ALWAYS = {"use_weld": False, "use_shape_keys": False, "vertex_animation": "NONE", "use_existing_materials": True}
 _MODEL = _ALWAYS | {"armature": "NONE", "use_joint_animation": False, "use_node_animation": False}
-"""Import options where there are meshes: as they lie, which is quick."""
+"""Import options of scenes with meshes. Bones and animations are left out: importing them takes time."""
 _BONES = _ALWAYS | {"armature": "NEW", "bone_direction": "CHILDREN"}
-"""Import options where there are bones alone: they are drawn in their first pose."""
+"""Import options of scenes without meshes: the bones are drawn in their first pose."""
 SUFFIXES = (".webp", ".png")
-"""Of pictures: the second where a build of Blender lacks the first."""
+"""Extensions of pictures: the second is used by builds of Blender that lack WebP."""
 CANNOT_DRAW = "Blender cannot draw a picture"
-"""How the refusals begin that are about this machine, not about a file."""
+"""Start of error messages that concern this machine and not a single file."""
 _MAGIC = {b"RIFF": "image/webp", b"\x89PNG": "image/png"}
-"""Kinds of pictures by their first bytes."""
+"""Media types by the first bytes of the file."""
 _LARGEST = 1 << 20
-"""Bytes; no picture of ours comes near it."""
+"""Bytes of the largest file that is shown: even uncompressed, a picture has less than 40,000."""
 _HASH = re.compile("[0-9a-f]{16,128}")
 _TRIALS = 2
-"""Pictures that are tried on a machine on which none has come about yet."""
+"""Pictures that may fail before the run concludes that this machine cannot draw at all."""
 _REMEDY = "Drawing needs OpenGL 4.3; on Debian and Ubuntu without a graphics card: apt install libegl1 libgl1-mesa-dri"
 
 
 def picture_file(output: Path, hashed: str) -> Path:
-    """Return where the picture of a source with this hash (``Result.hash``) lies, below the output folder.
+    """Return the path of the picture of a source with this hash (``Result.hash``).
 
-    Where there is none yet, it is the place to draw it.
+    If the picture does not exist yet, this is the path to write it to.
     """
     folder = output / STATE_FOLDER / PICTURES_FOLDER
     there = (folder / (hashed + suffix) for suffix in SUFFIXES)
@@ -61,7 +61,7 @@ def picture_file(output: Path, hashed: str) -> Path:
 
 
 def read_picture(output: Path, hashed: str) -> tuple[str, bytes] | None:
-    """Return the media type and the content of the picture of a source with this hash; None: there is none, or half."""
+    """Return media type and content of the picture of a source with this hash; None if it is missing or truncated."""
     if not _HASH.fullmatch(hashed):
         return None
     try:
@@ -74,19 +74,19 @@ def read_picture(output: Path, hashed: str) -> tuple[str, bytes] | None:
 
 
 class PictureRun:
-    """Which pictures are still to be drawn, in the order of the plan; given up where this machine cannot draw."""
+    """Selection of the pictures to draw. It stops if this machine cannot draw."""
 
     def __init__(self, output: Path) -> None:
         self._output = output
         self._can_draw = False
         self._failed = 0
         self.problem = ""
-        """Why there are no further pictures, to be said once; empty: there are."""
+        """Message that is printed once if this machine cannot draw; empty otherwise."""
 
     def wants(self, result: Result) -> bool:
-        """Tell whether a picture should be drawn of what ``result`` (of a conversion, now or earlier) tells of.
+        """Return whether to draw a picture of the source of a conversion, of this run or an earlier one.
 
-        Files that could not be read, or killed their process, have none; pictures that somebody broke are drawn anew.
+        Sources that could not be read or crashed their process get no picture. A damaged picture is drawn again.
         """
         if self.problem or not _HASH.fullmatch(result.hash):
             return False
@@ -95,7 +95,7 @@ class PictureRun:
         return read_picture(self._output, result.hash) is None
 
     def note(self, result: Result) -> None:
-        """Learn how a task of the kind PICTURE ended."""
+        """Record the result of a task of the kind PICTURE."""
         if result.status.is_good:
             self._can_draw = True
         elif result.status.is_quarantined or result.error.startswith(CANNOT_DRAW):
@@ -112,28 +112,29 @@ def render(
     content: bytes | None = None,
     read_options: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Draw the model of a file into ``to``, whole or not at all; its folder is made where needed.
+    """Draw the model of a file and write the picture atomically; create its folder if needed.
 
     Parameters
     ----------
     source:
         Any file that can be converted.
     to:
-        As :func:`picture_file` names it.
+        Path of the picture, from :func:`picture_file`.
     content:
-        What is in the file, where somebody has it already, out of an archive say; ``source`` then only names it.
+        Content of the file if it is in memory already, such as a member of an archive; ``source`` is then only its
+        name.
     read_options:
-        As the conversion has them.
+        Reading options of the conversion.
 
     Returns
     -------
     Path
-        The file: ``to``, with another extension where this Blender cannot write that kind of picture.
+        The written file: ``to``, with another extension if this Blender cannot write WebP.
 
     Raises
     ------
     MeshferryError
-        The file cannot be read, there is nothing to see in it, or this machine cannot draw (the text begins with
+        The file cannot be read, it has nothing visible, or this machine cannot draw (the message starts with
         :data:`CANNOT_DRAW`).
     """
     try:
@@ -150,17 +151,17 @@ def render(
             _import(session, scene, source)
     with tempfile.TemporaryDirectory() as folder:
         drawn = _draw(session, Path(folder))
-        place = to.with_suffix(drawn.suffix)
+        path = to.with_suffix(drawn.suffix)
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise ExportError(f"{place.parent}: the folder cannot be made: {refusal(problem)}") from None
-        replace_file(place, drawn.read_bytes())
-    return place
+            raise ExportError(f"{path.parent}: the folder cannot be made: {refusal(problem)}") from None
+        replace_file(path, drawn.read_bytes())
+    return path
 
 
 def _open(session: BlendSession, source: Path, known: BlenderFormat, content: bytes | None) -> None:
-    """Open a file of one of Blender's kinds."""
+    """Open a .blend file, or import a file with one of Blender's own importers into an empty file."""
     with on_disk(source, content) as path:
         if known.is_blend:
             session.open(path)
@@ -170,7 +171,7 @@ def _open(session: BlendSession, source: Path, known: BlenderFormat, content: by
 
 
 def _import(session: BlendSession, scene: Scene, source: Path) -> None:
-    """Add what can be seen of a scene to the open file."""
+    """Import the meshes of a scene into the open file, or its bones if it has no meshes."""
     has_meshes = any(node.mesh is not None and len(node.mesh.points) for node in scene.nodes)
     if has_meshes:
         scene.clips.clear()
@@ -178,16 +179,16 @@ def _import(session: BlendSession, scene: Scene, source: Path) -> None:
     options = ImportOptions.of({"normals": normals} | (_MODEL if has_meshes else _BONES))
     result = session.import_scene(scene, options, source)
     made = result.objects[len(result.objects) - len(scene.nodes) :]
-    for thing, node in zip(made, scene.nodes, strict=True):
-        if node.mesh is not None and node.mesh.normal is None and thing.data is not None:
-            thing.data.set_sharp_from_angle(angle=_SHARP)
+    for obj, node in zip(made, scene.nodes, strict=True):
+        if node.mesh is not None and node.mesh.normal is None and obj.data is not None:
+            obj.data.set_sharp_from_angle(angle=_SHARP)
 
 
 def _draw(session: BlendSession, folder: Path) -> Path:
-    """Draw the objects of the open file; what has surfaces without any area by its edges and points."""
+    """Draw the objects of the open file: their surfaces, or their edges and points if the surfaces are not visible."""
     picture_scene: Any = importlib.import_module("....blender_data.picture_scene", __package__)
     context = session.use_bpy().context
-    # What a file keeps in collections that are switched off is not meant to be seen, unless it is all there is.
+    # Objects of disabled collections are drawn only if there are no others.
     objects = list(context.view_layer.objects) or list(context.scene.objects)
     for surfaces in (True, False):
         made = picture_scene.make_scene(objects, SIZE, surfaces=surfaces)
@@ -201,7 +202,7 @@ def _draw(session: BlendSession, folder: Path) -> Path:
 
 
 def _set_kind(settings: Any) -> str:
-    """Choose what kind of picture to write; return its extension."""
+    """Set the file format of the picture; return its extension."""
     suffix = SUFFIXES[0]
     try:
         settings.file_format = "WEBP"

@@ -9,7 +9,7 @@
 
   const passes = (result, warned) => filter === "all" || (filter === "warned" ? warned : result === filter);
 
-  function whatIsWanted() {
+  function makeTextFilter() {
     const words = plain(search.value).split(/\s+/).filter(Boolean);
     return (text) => words.every((word) => text.includes(word));
   }
@@ -33,7 +33,7 @@
     });
     addEventListener("beforeprint", () => main.querySelectorAll("details").forEach((one) => { one.open = true; }));
     return () => {
-      const wanted = whatIsWanted();
+      const wanted = makeTextFilter();
       let number = 0;
       for (const one of cards) {
         one.text ||= plain(one.card.textContent);
@@ -53,7 +53,7 @@
       for (let i = 0; i < names.length; i += 2) models.push({ folder, name: names[i], code: names[i + 1], text: "" });
     }
     return () => {
-      const wanted = whatIsWanted(), rows = [];
+      const wanted = makeTextFilter(), rows = [];
       let number = 0;
       const everything = filter === "all" && !search.value.trim();
       models.forEach((one, place) => {

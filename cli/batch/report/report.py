@@ -1,4 +1,4 @@
-"""Results of a batch -> pages of HTML that need nothing but a browser: no network, no other file, no server."""
+"""The HTML pages of a report. Each page is one file with its style, script and pictures; it needs no network."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from ..tasks import Result
 from .cards import KINDS, Links, Sums, card, escaped, kind_of, name, names_of
 
 ENTRIES_A_PAGE = 2000
+"""Models of one page."""
 _GENERATOR = "Meshferry batch report"
 _BAD = "not converted"
 _HEAD = 2000
-"""Bytes at the beginning of a page that say by whom it is."""
+"""Bytes at the start of a page that contain its ``generator``."""
 _FILTERS = (("all", "All"), *((kind, kind.capitalize()) for kind in KINDS), ("warned", "With warnings"))
 _SORTING = """<label for="sort">Sort by</label>
 <select id="sort">
@@ -43,40 +44,40 @@ _SORTING = """<label for="sort">Sort by</label>
 
 @dataclass(frozen=True)
 class About:
-    """What a report says of the batch as a whole."""
+    """Facts of the whole batch that a report shows."""
 
     version: str
     """``environment.described()``."""
     options: Sequence[str]
-    """Of the conversion, as they were given on the command line."""
+    """Options of the conversion, as given on the command line."""
     roots: Sequence[str]
-    """Folders that the sources were found in."""
+    """Folders of the sources."""
     ended: float
-    """When the run was over, in seconds since 1970."""
+    """End of the run, in seconds since 1970."""
     no_pictures: str = ""
-    """Why pictures are missing (``PictureRun.problem``)."""
+    """Reason for missing pictures (``PictureRun.problem``); empty if this machine can draw."""
 
 
 def write(results: Iterable[Result], about: About, output: Path, to: Path, *, a_page: int = ENTRIES_A_PAGE) -> Path:
     """Write the report; return the file to open.
 
-    One file of up to ``a_page`` models; of more, an index that finds each, and pages ``NAME-001.html`` beside it.
-    Pages are written one after the other, so a library of any size can be shown; those of a longer report that stood
-    there before are removed.
+    Up to ``a_page`` models are written to one file. More of them are written to pages ``NAME-001.html``, with an index
+    that searches all. Pages are written one by one, so memory is bounded. Further pages of an earlier, longer report
+    are removed.
 
     Parameters
     ----------
     results:
-        What is known of each work of the plan, each once, in the order that they are to stand in (the plan's).
+        The last result of each task, in the order of the plan.
     output:
-        The output folder of the batch: outputs and pictures are looked for and linked below it.
+        The output folder of the batch, with the outputs to link and the pictures.
     to:
-        The file to write, ``report.html`` say.
+        The file to write, such as ``report.html``.
 
     Raises
     ------
     ExportError
-        The system refuses; what could not be replaced is as it was.
+        A file cannot be written; files that were not replaced are unchanged.
     """
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +87,7 @@ def write(results: Iterable[Result], about: About, output: Path, to: Path, *, a_
 
 
 class _Report:
-    """One report while it is written."""
+    """The writer of one report."""
 
     def __init__(self, about: About, output: Path, to: Path, a_page: int) -> None:
         self._about = about
@@ -112,17 +113,17 @@ class _Report:
 
     def _pages(self, chunks: Iterator[list[Result]]) -> None:
         """Write a page for each chunk and, at the end, the index of all."""
-        listed: list[str] = []
+        entries: list[str] = []
         rows = _IndexRows()
         chunk: list[Result] | None = next(chunks)
         while chunk is not None:
             following = next(chunks, None)
-            number = len(listed) + 1
+            number = len(entries) + 1
             sums, cards = self._cards(chunk, self._all.models)
-            said = f"{self._all.models + 1:,} to {self._all.models + sums.models:,}"
+            numbers = f"{self._all.models + 1:,} to {self._all.models + sums.models:,}"
             self._page(
-                self._place(number),
-                f"{self._title}: models {said}",
+                self._path(number),
+                f"{self._title}: models {numbers}",
                 sums,
                 cards,
                 "models",
@@ -131,10 +132,10 @@ class _Report:
             for result in chunk:
                 rows.add(result)
             self._all.add_all(sums)
-            listed.append(self._listed(number, said, chunk, sums))
+            entries.append(self._index_entry(number, numbers, chunk, sums))
             chunk = following
         data = rows.to_json(stem=quote(os.fsencode(self._to.stem)) + "-", suffix=self._suffix, a_page=self._a_page)
-        pages = f'<ol id="found"></ol>\n<ol id="list">\n{"".join(listed)}</ol>\n'
+        pages = f'<ol id="found"></ol>\n<ol id="list">\n{"".join(entries)}</ol>\n'
         self._page(self._to, self._title, self._all, pages, "index", data=data)
 
     def _cards(self, chunk: Sequence[Result], start: int) -> tuple[Sums, str]:
@@ -153,28 +154,28 @@ class _Report:
     def _suffix(self) -> str:
         return self._to.suffix or ".html"
 
-    def _place(self, number: int) -> Path:
+    def _path(self, number: int) -> Path:
         return self._to.with_name(f"{self._to.stem}-{number:03}{self._suffix}")
 
-    def _address(self, place: Path) -> str:
-        return escaped(quote(os.fsencode(place.name)))
+    def _address(self, path: Path) -> str:
+        return escaped(quote(os.fsencode(path.name)))
 
     def _neighbours(self, number: int, *, is_last: bool) -> str:
-        """Return the links from one page to the index and the pages beside it."""
+        """Return the links of a page to the index and to the previous and next page."""
         links = [f'<a href="{self._address(self._to)}">Index of all pages</a>\n']
         if number > 1:
-            links.append(f'<a href="{self._address(self._place(number - 1))}" rel="prev">Previous page</a>\n')
+            links.append(f'<a href="{self._address(self._path(number - 1))}" rel="prev">Previous page</a>\n')
         if not is_last:
-            links.append(f'<a href="{self._address(self._place(number + 1))}" rel="next">Next page</a>\n')
+            links.append(f'<a href="{self._address(self._path(number + 1))}" rel="next">Next page</a>\n')
         return f'<nav class="pages" aria-label="Pages">\n{"".join(links)}</nav>\n'
 
-    def _listed(self, number: int, said: str, chunk: Sequence[Result], sums: Sums) -> str:
-        """Return the line of a page in the index."""
+    def _index_entry(self, number: int, numbers: str, chunk: Sequence[Result], sums: Sums) -> str:
+        """Return the entry of a page in the index."""
         bad = sums.kinds["failed"] + sums.kinds["quarantined"]
         notes = f' <span class="bad">{bad:,} {_BAD}</span>' if bad else ""
         ends = f"{name(chunk[0].task.source)} … {name(chunk[-1].task.source)}"
-        address = self._address(self._place(number))
-        return f'<li><a href="{address}">Models {said}</a> <span>{ends}</span>{notes}</li>\n'
+        address = self._address(self._path(number))
+        return f'<li><a href="{address}">Models {numbers}</a> <span>{ends}</span>{notes}</li>\n'
 
     def _page(self, to: Path, title: str, sums: Sums, main: str, kind: str, *, pages: str = "", data: str = "") -> None:
         about = self._about
@@ -186,7 +187,7 @@ class _Report:
             heading=escaped(title),
             when=escaped(time.strftime("%Y-%m-%d %H:%M", time.localtime(about.ended))),
             notice=f'<p class="notice">{escaped(about.no_pictures)}</p>\n' if about.no_pictures else "",
-            asked=self._asked(),
+            asked=self._batch_facts(),
             totals=_totals(sums),
             filters=_filters(sums),
             sorting="" if kind == "index" else _SORTING,
@@ -202,7 +203,8 @@ class _Report:
         )
         replace_file(to, filled.encode("utf-8"))
 
-    def _asked(self) -> str:
+    def _batch_facts(self) -> str:
+        """Return the options and folders of the batch as entries of a list."""
         home = os.path.expanduser("~")
         roots = [root.replace(home, "~", 1) if root.startswith(home) else root for root in self._about.roots]
         options = shlex.join(printable(option) for option in self._about.options) or "none"
@@ -272,7 +274,7 @@ def _chunks(results: Iterable[Result], size: int) -> Iterator[list[Result]]:
 
 
 def _is_page(path: Path) -> bool:
-    """Tell whether a file is a page that was written here."""
+    """Return whether a file is a page of a report."""
     try:
         with path.open("rb") as stream:
             return f'content="{_GENERATOR}"'.encode() in stream.read(_HEAD)
@@ -298,7 +300,7 @@ def _totals(sums: Sums) -> str:
 
 
 def _filters(sums: Sums) -> str:
-    """Return the buttons that pick out models; of kinds that there are."""
+    """Return the filter buttons, without those that would select no model."""
     numbers = {"all": sums.models, **sums.kinds, "warned": sums.warned}
     return "".join(
         f'<button type="button" data-filter="{key}" aria-pressed="{"true" if key == "all" else "false"}" '

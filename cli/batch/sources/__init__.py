@@ -1,1 +1,1 @@
-"""The sources of a batch: files below folders, in lists and inside archives."""
+"""Sources of a batch: files in folders, lists and archives."""

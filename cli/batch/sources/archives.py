@@ -66,7 +66,7 @@ def is_archive(path: str | Path) -> bool:
 
 
 def place_of(archive: str, member: str) -> str:
-    """Return the output path of a member: ``land.oar`` and ``assets/x.llmesh`` give ``land/assets/x.llmesh``.
+    """Return the output path of a member: ``land/assets/x.llmesh`` for ``assets/x.llmesh`` in ``land.oar``.
 
     Every part of the member's name is made a valid file name, so the path stays below the archive's folder.
     """
@@ -77,15 +77,15 @@ def place_of(archive: str, member: str) -> str:
     return "/".join([stem, *map(api.file_name, folders), plain])
 
 
-def members(path: str | Path, told: Callable[[str], None] | None = None) -> Generator[Member, None, None]:
+def members(path: str | Path, on_skip: Callable[[str], None] | None = None) -> Generator[Member, None, None]:
     """Yield the meshes in an archive in their order, each name once.
 
     Of several members with the same name the first is used, as in OpenSim, where the asset of a UUID never changes.
 
     Parameters
     ----------
-    told:
-        Called with a sentence for each skipped mesh: too large, a link, or a repeated name.
+    on_skip:
+        Called with a message for each skipped mesh: too large, a link, or a repeated name.
 
     Raises
     ------
@@ -103,11 +103,11 @@ def members(path: str | Path, told: Callable[[str], None] | None = None) -> Gene
                 problem = _why_not(info, seen)
                 seen.add(hash(info.name))
                 if not problem:
-                    with _in_words(info.offset_data):
+                    with _format_errors(info.offset_data):
                         content = stream.read_content(info.offset_data, info.size)
                     yield Member(info.name, info.size, modified, content)
-                elif told is not None:
-                    told(f"{_shown(info.name)} is left out: {problem}")
+                elif on_skip is not None:
+                    on_skip(f"{_shown(info.name)} is left out: {problem}")
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
     except OSError as problem:
@@ -165,7 +165,7 @@ class _Forward:
     def __init__(self, stream: BinaryIO, limit: int) -> None:
         self._stream = stream
         self._limit = limit
-        self._place = 0
+        self._offset = 0
         self.last = b""
         """The last header bytes that were read."""
         self.start()
@@ -175,54 +175,54 @@ class _Forward:
         self._allowed = _LONGEST_HEADERS
 
     def tell(self) -> int:
-        return self._place
+        return self._offset
 
-    def seek(self, place: int) -> int:
+    def seek(self, offset: int) -> int:
         """Skip to an offset, or to the end if the stream is shorter."""
-        if place < self._place:
+        if offset < self._offset:
             raise tarfile.StreamError
-        while self._place < place and self._passed(self._stream.read(min(place - self._place, _BLOCK))):
+        while self._offset < offset and self._count(self._stream.read(min(offset - self._offset, _BLOCK))):
             pass
-        return self._place
+        return self._offset
 
     def read(self, size: int) -> bytes:
         """Read header bytes."""
         self._allowed -= size
         if self._allowed < 0:
             raise FormatError("The headers of a file in the archive are too long")
-        self.last = data = self._passed(self._stream.read(size))
+        self.last = data = self._count(self._stream.read(size))
         if _MANY_DIGITS.search(data):  # Python 3.11.9 and older take hours to reject these as a number
             raise tarfile.ReadError
         return data
 
-    def read_content(self, place: int, size: int) -> bytes:
+    def read_content(self, offset: int, size: int) -> bytes:
         """Read the content of a member."""
-        self.seek(place)
-        data = self._passed(self._stream.read(size))
+        self.seek(offset)
+        data = self._count(self._stream.read(size))
         if len(data) < size:
             raise EOFError
         return data
 
-    def _passed(self, data: bytes) -> bytes:
-        self._place += len(data)
-        if self._place > self._limit:
-            raise FormatError(f"The archive inflates to more than {self._limit:,} bytes, which no real one does")
+    def _count(self, data: bytes) -> bytes:
+        self._offset += len(data)
+        if self._offset > self._limit:
+            raise FormatError(f"The archive inflates to more than {self._limit:,} bytes, the limit for its size")
         return data
 
 
 @contextmanager
-def _in_words(place: int) -> Iterator[None]:
-    """Turn all exceptions of ``tarfile`` and ``gzip`` into a FormatError with this offset in the inflated archive."""
+def _format_errors(offset: int) -> Iterator[None]:
+    """Convert exceptions of ``tarfile`` and ``gzip`` to FormatError with this offset in the inflated archive."""
     try:
         yield
     except FormatError as problem:
-        problem.offset = place
+        problem.offset = offset
         raise
     except EOFError:
-        raise FormatError("The archive is cut off here", offset=place) from None
+        raise FormatError("The archive is cut off here", offset=offset) from None
     except (gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError, LookupError, ArithmeticError, RecursionError):
-        what = "The archive is damaged here" if place else "This is not a gzipped tar file, as OpenSim's archives are"
-        raise FormatError(what, offset=place) from None
+        what = "The archive is damaged here" if offset else "This is not a gzipped tar file, as OpenSim's archives are"
+        raise FormatError(what, offset=offset) from None
 
 
 def _open(path: Path, opened: ExitStack) -> tuple[tarfile.TarFile, _Forward, int]:
@@ -235,7 +235,7 @@ def _open(path: Path, opened: ExitStack) -> tuple[tarfile.TarFile, _Forward, int
     raw.seek(0)
     plain = cast("BinaryIO", opened.enter_context(gzip.GzipFile(fileobj=raw))) if is_packed else raw
     stream = _Forward(plain, max(LEAST_INFLATED_LIMIT, INFLATED_RATIO * kind.st_size))
-    with _in_words(0):
+    with _format_errors(0):
         archive = tarfile.TarFile(fileobj=cast("BinaryIO", stream))
     return archive, stream, kind.st_mtime_ns
 
@@ -243,9 +243,9 @@ def _open(path: Path, opened: ExitStack) -> tuple[tarfile.TarFile, _Forward, int
 def _headers(archive: tarfile.TarFile, stream: _Forward) -> Iterator[tarfile.TarInfo]:
     """Yield the headers of all members."""
     for _ in range(MOST_MEMBERS):
-        place = archive.offset
+        offset = archive.offset
         stream.start()
-        with _in_words(place):
+        with _format_errors(offset):
             info = archive.next()
             if info is None and stream.last.strip(b"\0"):
                 raise tarfile.ReadError  # tarfile takes a broken header for the end
@@ -258,14 +258,14 @@ def _headers(archive: tarfile.TarFile, stream: _Forward) -> Iterator[tarfile.Tar
 
 
 def _why_not(info: tarfile.TarInfo, seen: set[int]) -> str:
-    """Return why a member with the name of a mesh is skipped; an empty string if it is not."""
+    """Return the reason for skipping a member with the name of a mesh, or an empty string."""
     if info.issym() or info.islnk():
         return "it is a link"
     if not info.isreg() or info.issparse():
         return "it is not a regular file"
     if not 0 <= info.size <= LARGEST_MEMBER:
         return f"its {info.size:,} bytes are more than the {LARGEST_MEMBER:,} that a mesh may have"
-    return "it comes again, and the first counts" if hash(info.name) in seen else ""
+    return "its name occurs twice; the first one is used" if hash(info.name) in seen else ""
 
 
 def _shown(name: str) -> str:

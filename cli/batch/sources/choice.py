@@ -1,4 +1,4 @@
-"""Options that choose the sources of a batch: lists of paths, patterns, and the time of their last change."""
+"""Options that select the sources of a batch: lists of paths, patterns and the date of the last change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``--list``, ``--base``, ``--match``, ``--skip`` and ``--newer``, whose values :func:`.search.find` takes."""
+    """Add ``--list``, ``--base``, ``--match``, ``--skip`` and ``--newer``, the parameters of :func:`.search.find`."""
     group = parser.add_argument_group("which files")
     group.add_argument(
         "--list",
@@ -36,13 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="lists",
         metavar="FILE",
-        help="text file with one path a line; - for the standard input; lines that begin with # do not count "
+        help="text file with one path per line; - for the standard input; lines that start with # are ignored "
         "(repeatable)",
     )
     group.add_argument(
         "--base",
         metavar="FOLDER",
-        help="where the paths of a list start, and below which folder files named one by one keep their subfolders "
+        help="folder that the paths of a list are relative to, and below which single files keep their subfolders "
         "(default: the working folder for lists; files on the command line go directly into the output folder)",
     )
     group.add_argument(
@@ -50,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="only files whose name, or whose path below the folder searched where there is a / in the pattern, looks "
-        "so: 'lamp*', 'props/**/*.mesh' (repeatable)",
+        help="only files whose name matches the pattern, or, if it contains a /, whose path below the searched folder "
+        "matches: 'lamp*', 'props/**/*.mesh' (repeatable)",
     )
     group.add_argument(
-        "--skip", action="append", default=[], metavar="PATTERN", help="no files that look so: 'old/**' (repeatable)"
+        "--skip", action="append", default=[], metavar="PATTERN", help="ignore files that match: 'old/**' (repeatable)"
     )
     group.add_argument(
         "--newer",
@@ -111,7 +111,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _name_expression(pattern: str) -> str:
-    """Return the expression for one name of a path."""
+    """Return the regular expression for one part of a path."""
     parts: list[str] = []
     rest = pattern
     while rest:
@@ -148,7 +148,7 @@ def read_list(name: str) -> Iterator[str]:
             stream = _open_list(name, opened)
             for number in itertools.count(1):
                 if name == STANDARD_INPUT:
-                    with interruption.raising():  # another program may write slowly
+                    with interruption.raising():  # the other program may write slowly, and Ctrl+C must still work
                         line = stream.readline(_LONGEST_LINE)
                 else:
                     line = stream.readline(_LONGEST_LINE)

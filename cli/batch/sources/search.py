@@ -1,4 +1,4 @@
-"""Search for the source files of a batch. They are yielded one by one, so never all in memory."""
+"""Search for the source files of a batch. They are yielded one by one, so that memory is bounded."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..tasks import STATE_FOLDER, Source
 from . import archives
 from .choice import compile_pattern, read_list
 
-Told = Callable[[str, str], None]
-"""Called with a path and a problem: unreadable folder, pattern without matches, broken archive. The search continues;
-the run counts as partly failed."""
+OnProblem = Callable[[str, str], None]
+"""Callback for problems of the search, with a path and a message: unreadable folder, pattern without matches, broken
+archive. The search continues, and the exit status becomes 1."""
 
 _PACKED = (".zip", ".7z", ".rar")
 _JUNCTION = 0xA0000003
-"""Windows' tag of a folder that is a link to another one."""
+"""Reparse tag of junctions, which are links to folders on Windows."""
 
 
 def find(
@@ -38,7 +38,7 @@ def find(
     newer: int | None = None,
     leave_out: Path | None = None,
     written: str = "",
-    told: Told | None = None,
+    on_problem: OnProblem | None = None,
     warn: inputs.Warn | None = None,
 ) -> Iterator[Source]:
     """Yield the files of all paths and lists, in a reproducible order.
@@ -63,11 +63,11 @@ def find(
     newer:
         Only files changed after this time, in nanoseconds since 1970, and missing ones.
     leave_out:
-        The output folder; it is skipped unless it, or a folder in it, is the searched one.
+        The output folder. It is skipped unless the searched folder is this one or below it.
     written:
-        Extension of the files to write; such files are ignored in a search inside the output folder.
-    told:
-        Called for each problem; default: it is raised.
+        Extension of the files to write. Files with it are ignored if the search is inside the output folder.
+    on_problem:
+        Called for each problem; default: the problem is raised as an exception.
     warn:
         Called for each FIFO, device or socket that a search skips.
 
@@ -76,18 +76,18 @@ def find(
     MeshferryError
         A list cannot be read.
     """
-    search = _Search(extensions, match, skip, newer, leave_out, written, told or _raise, warn)
-    place = None if base is None else os.path.abspath(base)
+    search = _Search(extensions, match, skip, newer, leave_out, written, on_problem or _raise, warn)
+    folder = None if base is None else os.path.abspath(base)
     for path in paths:
-        yield from search.named(path, place, is_pattern=True)
-    place = place or os.getcwd()
+        yield from search.named(path, folder, is_pattern=True)
+    folder = folder or os.getcwd()
     for name in lists:
         for path in read_list(name):
-            yield from search.named(os.path.join(place, path), place, is_pattern=False)
+            yield from search.named(os.path.join(folder, path), folder, is_pattern=False)
 
 
-def _raise(path: str, what: str) -> None:
-    raise MeshferryError(f"{path}: {what}")
+def _raise(path: str, problem: str) -> None:
+    raise MeshferryError(f"{path}: {problem}")
 
 
 class _Search:
@@ -101,7 +101,7 @@ class _Search:
         newer: int | None,
         leave_out: Path | None,
         written: str,
-        told: Told,
+        on_problem: OnProblem,
         warn: inputs.Warn | None,
     ) -> None:
         self._extensions = tuple(extensions)
@@ -110,7 +110,7 @@ class _Search:
         self._newer = newer
         self._output = inputs.file_key(leave_out) if leave_out is not None else ""
         self._written = written.lower()
-        self._told = told
+        self._report = on_problem
         self._warn: inputs.Warn = warn or inputs.ignore_warning
         self._takes_archives = archives.MESH in self._extensions
 
@@ -123,9 +123,9 @@ class _Search:
         elif not mode and is_pattern and glob.has_magic(text):
             yield from self._pattern(text)
         elif mode and not stat.S_ISREG(mode):
-            self._told(text, f"This is a {special_kind(text)}; batches read regular files only")
+            self._report(text, f"This is a {special_kind(text)}; batches read regular files only")
         elif mode and text.lower().endswith(_PACKED):
-            self._told(
+            self._report(
                 text, "This has to be unpacked first; only archives of OpenSim (.oar, .iar) are read as they are"
             )
         else:
@@ -142,7 +142,7 @@ class _Search:
             count += 1
             yield from self._found(root, path)
         if not count:
-            self._told(text, f"There are no {' or '.join(self._extensions)} files in this folder")
+            self._report(text, f"There are no {' or '.join(self._extensions)} files in this folder")
 
     def _pattern(self, text: str) -> Iterator[Source]:
         """Yield the files that match a pattern. The folder before its first wildcard is searched."""
@@ -162,7 +162,7 @@ class _Search:
                     count += 1
                     yield from self._found(root, path)
         if not count:
-            self._told(text, "No file matches this pattern")
+            self._report(text, "No file matches this pattern")
 
     def _found(self, root: str, path: str) -> Iterator[Source]:
         """Yield a found file, or the members of a found archive."""
@@ -195,7 +195,7 @@ class _Search:
                         elif self._counts(entry, inside=inside, every=every):
                             names.append(entry.name)
             except OSError as problem:
-                self._told(os.path.join(shown, below), f"The folder cannot be read: {refusal(problem)}")
+                self._report(os.path.join(shown, below), f"The folder cannot be read: {refusal(problem)}")
             names.sort()
             yield from (below + name for name in names)
             if depth is None or below.count("/") + 1 < depth:
@@ -239,7 +239,7 @@ class _Search:
     def _archive(self, root: str, path: str, place: str, *, is_named: bool) -> Iterator[Source]:
         full = os.path.join(root, path)
         if not self._takes_archives:
-            self._told(full, f"Archives hold meshes, none of {' or '.join(self._extensions)}")
+            self._report(full, f"Archives hold meshes, none of {' or '.join(self._extensions)}")
             return
         try:
             if self._newer is not None and os.stat(full).st_mtime_ns <= self._newer:
@@ -248,16 +248,16 @@ class _Search:
             pass
         count = 0
         try:
-            for member in archives.members(full, lambda text: self._told(full, text)):
+            for member in archives.members(full, lambda text: self._report(full, text)):
                 count += 1
                 if self._is_wanted(f"{place}/{member.name}"):
                     below = archives.place_of(place, member.name)
                     yield Source(root, path, member.name, below, member.size, member.modified)
         except FormatError as problem:
-            self._told(full, cause(problem))
+            self._report(full, cause(problem))
             return
         if is_named and not count:
-            self._told(full, "There are no meshes in this archive")
+            self._report(full, "There are no meshes in this archive")
 
 
 def _status(path: str) -> tuple[os.stat_result | None, bool]:

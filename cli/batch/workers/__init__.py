@@ -1,1 +1,1 @@
-"""The processes of this machine that convert."""
+"""Worker processes on this machine."""

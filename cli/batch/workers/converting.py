@@ -1,4 +1,4 @@
-"""One task after the other, in one process: what a worker does, free of processes and messages."""
+"""Conversion of tasks inside a worker process. This module does not depend on processes and messages."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from .resources import limited_cores
 
 _HASH_SIZE = 16
 _LARGE = 64 * 2**20
-"""Bytes of a file that are not kept in memory from its hashing to its reading."""
+"""Bytes above which a file is read twice, for its hash and its content, instead of kept in memory."""
 _LAYERS = frozenset({"uv_layers", "color_layers"})
-"""Facts of which the largest number counts where several scenes are told of as one."""
+"""Facts whose maximum is used when the facts of several scenes are merged; other numbers are added."""
 
 
 class ThreadLimitedSession(BlendSession):
-    """A Blender with few threads, for a worker that is one of several.
+    """A Blender session with a limited number of threads, for one of several workers.
 
-    Blender starts a thread for each core that it finds. For small files these only wait for each other, busily: that
-    takes twice the processor time for the same result.
+    Blender starts a thread for each core. For small files, these threads busy-wait for each other, which doubles the
+    processor time.
 
     Parameters
     ----------
     threads:
-        How many threads Blender may have; 0: as many as it likes.
+        Number of threads of Blender; 0 for its default.
     """
 
     def __init__(self, threads: int = 0) -> None:
@@ -65,7 +65,7 @@ class ThreadLimitedSession(BlendSession):
 
 
 class Converter:
-    """Does tasks, with one Blender for all, which is loaded when first needed."""
+    """Converter of tasks. All tasks share one Blender, which is loaded when the first one needs it."""
 
     def __init__(self, setup: Setup, session: BlendSession) -> None:
         parser = _Parser(allow_abbrev=False)
@@ -78,18 +78,18 @@ class Converter:
         self._session = session
 
     def prepare(self) -> None:
-        """Load what every task will need, Blender where its files are to be written.
+        """Load Blender if the batch writes files of Blender's formats.
 
         Raises
         ------
         MissingLibraryError
-            It is not there.
+            Blender cannot be loaded.
         """
         if isinstance(self._format, BlenderFormat):
             self._session.load()
 
     def convert(self, loaded: LoadedTask) -> Result:
-        """Do one task; a bad file is a result that says so, never an exception."""
+        """Execute a task. Errors of the file are returned in the result, not raised."""
         began = time.perf_counter()
         result = Result(loaded.task, Status.FAILED, kind=loaded.kind)
         action: Callable[[LoadedTask, Result], None] = self._draw if loaded.kind is TaskKind.PICTURE else self._convert
@@ -110,12 +110,12 @@ class Converter:
         target = self._output / loaded.task.target
         names = PartNames(target, self._output, self._index)
         clips = self._settings.clips
-        # What it has seen in one file must not decide over the names of the next one's. The journal knows the size of
-        # every output, so that nobody need wait for the disk.
+        # Each file needs its own ClipChoice, which remembers the names of animations. Outputs are not flushed to disk:
+        # the journal stores their sizes, so a file that a power cut has truncated is converted again.
         settings = replace(self._settings, clips=ClipChoice(clips.patterns, clips.new_names), is_flushed=False)
         conversion = Conversion(settings, self._session, names, several=True)
         job = ConversionJob((source,), target, self._format, in_folder=True, content=content)
-        self._tell(list(conversion.run(job)), result)
+        self._fill_result(list(conversion.run(job)), result)
 
     def _draw(self, loaded: LoadedTask, result: Result) -> None:
         from ..report import pictures
@@ -131,24 +131,24 @@ class Converter:
         path = self._roots[task.root] / task.path
         return path / task.member if task.member else path
 
-    def _tell(self, outcomes: Sequence[Outcome], result: Result) -> None:
-        """Put what became of a source into its result."""
+    def _fill_result(self, outcomes: Sequence[Outcome], result: Result) -> None:
+        """Store the outcomes of a source in its result."""
         good = [outcome for outcome in outcomes if outcome.problem is None and outcome.facts is not None]
         written = [] if self._settings.dry_run else good
         paths = [path for outcome in written for path in (outcome.files or [outcome.target])]
         paths.sort(key=lambda path: path == self._output / result.task.target)
         result.outputs = [path.relative_to(self._output).as_posix() for path in dict.fromkeys(paths)]
         result.warnings = list(dict.fromkeys(text for outcome in outcomes for text in outcome.warnings))
-        result.facts = _together([plain(outcome.facts) for outcome in outcomes if outcome.facts is not None])
+        result.facts = _merge_facts([plain(outcome.facts) for outcome in outcomes if outcome.facts is not None])
         problems = [cause(outcome.problem) for outcome in outcomes if outcome.problem is not None]
         result.error = "; ".join(dict.fromkeys(problems))
         result.status = Status.FAILED if problems else Status.DONE
 
 
 class PartNames(FileNames):
-    """The files that one source of a batch becomes.
+    """Names of the outputs of one source.
 
-    Other processes name files at the same time, so a name follows from the source's own target and the plan alone.
+    Other processes name their outputs at the same time, so the names depend only on the target and the plan.
     """
 
     def __init__(self, target: Path, output: Path, index: PlannedNames) -> None:
@@ -158,14 +158,14 @@ class PartNames(FileNames):
         self._index = index
 
     def is_taken(self, path: Path) -> bool:
-        """Tell whether a file is the target of another source, or a source."""
+        """Return whether a path is a source, the target of another task, or used by another output of this source."""
         return file_key(path) != file_key(self._target) and (self._is_planned(path) or super().is_taken(path))
 
     def _is_planned(self, path: Path) -> bool:
         return path.relative_to(self._output).as_posix() in self._index or self._below(path) in self._index
 
     def _below(self, path: Path) -> str:
-        """Return where a file is below the output folder behind links, as a plan knows its sources."""
+        """Return the path below the output folder with links resolved, the form in which a plan stores sources."""
         behind_links = os.path.join(file_key(path.parent), path.name)
         try:
             return os.path.relpath(behind_links, file_key(self._output)).replace(os.sep, "/")
@@ -174,19 +174,19 @@ class PartNames(FileNames):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refuses options in words that a driver can pass on."""
+    """Argument parser that raises its errors, so that the driver can report them."""
 
     def error(self, message: str) -> NoReturn:
         raise MeshferryError(f"A worker refuses the options of the batch: {message}")
 
 
 def _content_and_hash(source: Path, loaded: LoadedTask) -> tuple[bytes | None, str]:
-    """Return what is in a file, unless it is large or Blender opens it itself, and the hash of that.
+    """Return the content of a file and its hash. The content is None if the file is large or Blender opens it.
 
     Raises
     ------
     FormatError
-        It cannot be read.
+        The file cannot be read.
     """
     content = loaded.content
     if content is None and loaded.task.size <= _LARGE and blender_formats.by_path(source) is None:
@@ -200,8 +200,8 @@ def _content_and_hash(source: Path, loaded: LoadedTask) -> tuple[bytes | None, s
         raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(source)) from None
 
 
-def _together(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the facts of several scenes as those of one."""
+def _merge_facts(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Merge the facts of several scenes."""
     if len(facts) < 2:
         return facts[0] if facts else {}
     found: dict[str, Any] = {}

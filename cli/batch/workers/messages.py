@@ -1,6 +1,6 @@
-"""Messages between driver and worker: a line with a JSON header, then the bytes of a file if the header counts any.
+"""Messages between driver and worker: a JSON header on one line, then the content of a file if the header has its size.
 
-Neither side builds Python objects from what it reads, so neither can run code in the other.
+JSON instead of pickle: a message cannot execute code in the other process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SIZE = "content_size"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What all tasks of a batch have in common."""
+    """Settings that all tasks of a batch share."""
 
     argv: tuple[str, ...]
     """Options of the conversion, as on the command line (``conversion_arguments``)."""
@@ -27,13 +27,13 @@ class Setup:
     output: str
     """The output folder."""
     roots: tuple[str, ...]
-    """The folders that ``Task.root`` counts."""
+    """Root folders, indexed by ``Task.root``."""
     plan: str = ""
-    """Path of the plan file; without one, all names are free."""
+    """Path of the plan file; empty if no names are reserved."""
 
 
 def encode(header: dict[str, Any], content: bytes | None = None) -> bytes:
-    """Return the bytes of one message."""
+    """Encode a message."""
     if content is not None:
         header = header | {_SIZE: len(content)}
     return json.dumps(header, separators=(",", ":")).encode("ascii") + b"\n" + (content or b"")
@@ -45,9 +45,9 @@ def read(stream: BinaryIO) -> tuple[dict[str, Any], bytes | None]:
     Raises
     ------
     EOFError
-        The other side has closed the stream, perhaps within a message.
+        The other process closed the stream, possibly within a message.
     ValueError
-        This is not a message.
+        The line is not a message.
     """
     line = stream.readline()
     if not line.endswith(b"\n"):
@@ -61,12 +61,12 @@ def read(stream: BinaryIO) -> tuple[dict[str, Any], bytes | None]:
 
 
 def encode_setup(setup: Setup, time_limit: float) -> bytes:
-    """Return the message after which a worker gets tasks."""
+    """Encode the message that precedes all tasks."""
     return encode({"setup": asdict(setup), "time_limit": time_limit})
 
 
 def parse_setup(header: dict[str, Any]) -> tuple[Setup, float]:
-    """Return the setup of a worker and the seconds that a task may take."""
+    """Parse the setup of a worker and the time limit of a task in seconds."""
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in header["setup"].items()
     }
@@ -74,7 +74,7 @@ def parse_setup(header: dict[str, Any]) -> tuple[Setup, float]:
 
 
 def encode_task(loaded: LoadedTask) -> bytes:
-    """Return the message of a task."""
+    """Encode a task."""
     header = {
         "task": [getattr(loaded.task, name) for name in _TASK],
         "kind": loaded.kind.value,
@@ -84,13 +84,13 @@ def encode_task(loaded: LoadedTask) -> bytes:
 
 
 def parse_task(header: dict[str, Any], content: bytes | None) -> LoadedTask:
-    """Return the task of a message."""
+    """Parse the message of a task."""
     task = Task(**dict(zip(_TASK, header["task"], strict=True)))
     return LoadedTask(task, TaskKind(header["kind"]), header["known_hash"], content)
 
 
 def encode_result(result: Result, memory: int) -> bytes:
-    """Return the message of a result; the driver knows its task.
+    """Encode a result without its task, which the driver has.
 
     Parameters
     ----------
@@ -102,6 +102,6 @@ def encode_result(result: Result, memory: int) -> bytes:
 
 
 def parse_result(header: dict[str, Any], loaded: LoadedTask, attempts: int) -> Result:
-    """Return the result of a task from its message."""
+    """Parse the message of a result."""
     fields = {name: header[name] for name in _RESULT}
     return Result(loaded.task, Status(header["status"]), **fields, attempts=attempts, kind=loaded.kind)

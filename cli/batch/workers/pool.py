@@ -1,7 +1,7 @@
-"""Worker processes that do tasks, watched from outside: a crash or a hang costs one file.
+"""A pool of worker processes. A crash or a hang loses one file.
 
-All decisions are made in the thread that calls :meth:`Pool.run`. One thread for each process reads its messages and
-puts them into one queue.
+The thread that calls :meth:`Pool.run` controls the pool. One thread for each process reads its messages into a shared
+queue.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ from .resources import threads_for
 from .worker_process import WorkerProcess, remove_abandoned_folders, worker_command
 
 TIME_LIMIT = 600.0
-"""Seconds that a file may take."""
+"""Default time limit of a file in seconds."""
 RECYCLE_AFTER = 500
-"""Tasks after which a process is replaced, so that memory which Blender does not release does not pile up.
+"""Tasks after which a process is replaced, because Blender does not release all memory.
 
-A start takes as long as a hundred small files, so a process that has not grown goes on.
+A start takes as long as a hundred small files, so a process whose memory has not grown continues.
 """
 _START_LIMIT = 300.0
-"""Seconds that a start may take on a busy machine."""
+"""Time limit of a start in seconds; starts are slow on a busy machine."""
 _EXIT_LIMIT = 20.0
-"""Seconds that a process has to end: after its present task if it is stopped."""
+"""Grace period of the shutdown in seconds. A stopped process finishes its present task first."""
 _GRACE = 0.25
-"""Seconds after the time limit in which a result still counts, since this thread or the readers may have been late."""
+"""Seconds after the time limit in which a result still counts: this thread or the readers may run late."""
 _ATTEMPTS = 2
-"""Processes that a file may crash."""
+"""Attempts after which a file that crashes its process is quarantined."""
 _STARTS = 3
-"""Starts in a row that may fail: a system short of memory may kill a process without a fault of its own."""
+"""Consecutive failed starts after which the run ends. A single one may be caused by a lack of memory."""
 _AHEAD = 2
-"""Tasks that a worker has: its present one, and one that it finds as soon as that is done."""
+"""Tasks queued for each worker: the present one and the next one, so that the worker never idles."""
 _GROWTH = 128 * 2**20
-"""Bytes by which a process may grow and still be as good as a fresh one."""
+"""Growth in bytes up to which a process is not replaced."""
 _LIVES = 10
-"""Times its planned number of tasks after which a process is replaced even if it has not grown."""
+"""Multiple of the planned number of tasks after which a process is replaced even if it has not grown."""
 _SMALL = 2048
-"""Largest message that fits the pipe buffer of every system: the driver must never wait for a busy worker."""
+"""Largest message that fits the pipe buffer of every system, so that sending never blocks."""
 _INTERRUPTIBLE = 0.5 if sys.platform == "win32" else None
-"""Longest wait in seconds: on Windows, Ctrl+C does not interrupt a wait."""
+"""Maximum wait in seconds: on Windows, Ctrl+C does not interrupt a wait."""
 
 
 @dataclass(slots=True)
 class _QueuedTask:
-    """A task that was given to a worker."""
+    """A task in the queue of a worker."""
 
     loaded: LoadedTask
     attempts: int = 0
-    """How many processes have ended over it."""
+    """Number of processes that ended during this task."""
     is_sent: bool = False
 
     def result(self, status: Status, error: str, seconds: float) -> Result:
@@ -72,21 +72,21 @@ class _Worker:
 
     process: WorkerProcess
     span: int
-    """Tasks after which it is replaced, unless it has not grown; 0: never."""
+    """Tasks after which the process is replaced if its memory has grown; 0 for never."""
     tasks: deque[_QueuedTask] = field(default_factory=deque)
-    """The first is the present one."""
+    """Queued tasks; the first is the present one."""
     is_ready: bool = False
     is_alone: bool = False
-    """Whether its present task may crash it, so that it gets no other one meanwhile."""
+    """Whether the present task has crashed a process before, so that no other task is queued behind it."""
     versions: str = ""
     """Versions of Meshferry, Python and Blender."""
     done: int = 0
     lifetime: int = 0
-    """Tasks that it may do as far as is known now; 0: any number."""
+    """Tasks after which the process is replaced, prolonged while its memory does not grow; 0 for never."""
     memory: int = 0
-    """Peak memory in bytes at the end of its start; 0 if unknown."""
+    """Peak memory in bytes after the start; 0 if unknown."""
     since: float = field(default_factory=time.monotonic)
-    """When its start or its present task began."""
+    """Start time of the process or of its present task."""
 
     def __post_init__(self) -> None:
         self.lifetime = self.span
@@ -97,22 +97,22 @@ class _Worker:
 
     @property
     def is_worn(self) -> bool:
-        """Whether it gets no further tasks."""
+        """Whether the worker gets no further tasks."""
         return 0 < self.lifetime <= self.done + len(self.tasks)
 
     @property
     def seconds(self) -> float:
-        """How long its start or its present task has taken so far."""
+        """Elapsed time of the start or of the present task."""
         return time.monotonic() - self.since
 
     def deadline(self, time_limit: float) -> float | None:
-        """Return the time by which it has to send a message; None if there is none."""
+        """Return the time by which the worker must send a message; None if there is no limit."""
         if not self.is_ready:
             return self.since + _START_LIMIT
         return self.since + time_limit + _GRACE if self.tasks and time_limit else None
 
     def give(self, queued: _QueuedTask) -> None:
-        """Add a task; a worker that is not ready gets it as soon as it is."""
+        """Queue a task and send it, or keep it until the worker is ready."""
         queued.is_sent = False
         self.tasks.append(queued)
         if self.is_ready and len(self.tasks) == 1:
@@ -120,7 +120,7 @@ class _Worker:
         self._send()
 
     def get_ready(self, versions: str, memory: int) -> None:
-        """Send the first tasks after the start."""
+        """Mark the worker as ready and send the queued tasks."""
         self.is_ready = True
         self.versions = versions
         self.memory = memory
@@ -140,7 +140,7 @@ class _Worker:
         return queued
 
     def _send(self) -> None:
-        """Send the present task, and the next one if that needs no reader at once."""
+        """Send the present task, and the next one if its message fits the pipe buffer."""
         if not self.is_ready:
             return
         for index, queued in enumerate(self.tasks):
@@ -152,23 +152,23 @@ class _Worker:
 
 
 class Pool:
-    """Several worker processes, from the first task to the end of the ``with`` block.
+    """A pool of worker processes. They run until the end of the ``with`` block.
 
     Parameters
     ----------
     setup:
-        What all tasks have in common.
+        Settings that all tasks share.
     jobs:
-        How many processes work at once.
+        Number of processes.
     time_limit:
-        Seconds of wall time for one file, after which its process is killed; 0: no limit.
+        Seconds of wall time for one file, after which its process is killed; 0 for no limit.
     recycle_after:
-        Tasks after which a process is replaced, unless its memory has not grown; 0: never.
+        Tasks after which a process is replaced if its memory has grown; 0 for never.
     command:
         Command that starts a worker; default: the same Python or Blender that runs this.
     started:
-        Processes that were started before the setup was known; the pool removes from the list those that it uses, and
-        kills those that it cannot use.
+        Processes that were started before the setup was known. The pool removes the processes that it uses from the
+        list, and kills those that it cannot use.
     """
 
     def __init__(
@@ -193,12 +193,12 @@ class Pool:
                 self._started_early.pop(index).kill()
         self._events: queue.SimpleQueue[tuple[_Worker, dict[str, Any] | None]] = queue.SimpleQueue()
         self.started = 0
-        """How many processes the pool has used so far."""
+        """Number of processes that the pool has used so far."""
         self._workers: list[_Worker] = []
         self._leaving: list[tuple[WorkerProcess, float]] = []
-        """Processes that were stopped, each with the time at which it is killed if it still runs."""
+        """Stopped processes, each with the time at which it is killed if it is still running."""
         self._again: deque[_QueuedTask] = deque()
-        """Tasks of processes that have ended: the one that may be the cause, and the one behind it."""
+        """Tasks to retry, from processes that have ended: the present task of each and the one queued behind it."""
         self._failed_starts = 0
 
     def __enter__(self) -> Pool:
@@ -216,17 +216,17 @@ class Pool:
         self._leaving.clear()
 
     def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
-        """Do all tasks; yield the result of each, in the order in which they end.
+        """Execute tasks; yield their results as they finish.
 
-        Tasks are taken when a worker is free for them, at most two for each worker. The processes stay for the next
-        call.
+        Tasks are taken from the iterable as workers become free, at most two for each worker. The processes are reused
+        by the next call.
 
         Raises
         ------
         MeshferryError
-            A worker does not start; the message contains its last output.
+            A worker cannot start; the message contains its last output.
         MissingLibraryError
-            It lacks a library, or Blender.
+            A worker cannot load Blender or a library.
         """
         waiting = iter(tasks)
         try:
@@ -236,18 +236,18 @@ class Pool:
                     return
                 yield from self._handle_events()
         finally:
-            # After Ctrl+C, the caller does not wait for the results of tasks that have begun.
+            # After Ctrl+C, the results of started tasks are not waited for.
             for worker in [worker for worker in self._workers if worker.tasks]:
                 self._dismiss(worker)
             self._again.clear()
 
     def _hand_out(self, waiting: Iterator[LoadedTask]) -> None:
-        """Give tasks to workers with room for them; start workers while there are fewer than wanted."""
+        """Queue tasks for workers with free slots; start workers up to the number of jobs."""
         while (worker := self._free_worker()) is not None or self._lacks_workers:
             queued = self._next(waiting)
             if queued is None:
                 return
-            if queued.attempts:  # a task that has ended a process is done alone in a fresh one
+            if queued.attempts:  # a task that ended a process is retried alone in a fresh one
                 if not self._lacks_workers:
                     idle = next((other for other in self._workers if not other.tasks), None)
                     if idle is None:
@@ -260,11 +260,11 @@ class Pool:
 
     @property
     def _lacks_workers(self) -> bool:
-        """Whether another process is to be started; those with their last tasks do not count."""
+        """Whether to start another process. Workers that get no further tasks do not count."""
         return sum(not worker.is_worn for worker in self._workers) < self._jobs
 
     def _free_worker(self) -> _Worker | None:
-        """Return the worker with the fewest tasks; None if all have enough or another one is to be started."""
+        """Return the worker with the fewest tasks; None if all queues are full or another worker should be started."""
         free = [worker for worker in self._workers if worker.has_room]
         worker = min(free, key=lambda worker: len(worker.tasks), default=None)
         return None if worker is not None and worker.tasks and self._lacks_workers else worker
@@ -286,7 +286,7 @@ class Pool:
         return worker
 
     def _handle_events(self) -> Iterator[Result]:
-        """Wait until a worker sends a message, ends or is late; yield the results."""
+        """Wait until a worker sends a message, ends or exceeds its time limit; yield the results."""
         for worker, message in self._wait():
             if worker not in self._workers:
                 continue  # dismissed meanwhile
@@ -303,7 +303,7 @@ class Pool:
         self._reap()
 
     def _wait(self) -> Iterator[tuple[_Worker, dict[str, Any] | None]]:
-        """Wait for events until the first deadline; yield all that are there."""
+        """Wait for events until the first deadline; yield all pending ones."""
         deadlines = [end for worker in self._workers if (end := worker.deadline(self._time_limit)) is not None]
         limits = [max(0.0, min(deadlines) - time.monotonic())] if deadlines else []
         limits += [] if _INTERRUPTIBLE is None else [_INTERRUPTIBLE]
@@ -330,12 +330,12 @@ class Pool:
         yield messages.parse_result(message, queued.loaded, queued.attempts + 1)
 
     def _on_exit(self, worker: _Worker) -> Iterator[Result]:
-        """Discard a process that has ended; its task is retried once, alone in a fresh one.
+        """Discard a process that has ended, and retry its task once, alone in a fresh process.
 
         Raises
         ------
         MeshferryError
-            Several processes in a row have ended at their start.
+            Several consecutive processes have ended during their start.
         """
         seconds = worker.seconds
         if not worker.process.close(_EXIT_LIMIT):
@@ -355,7 +355,7 @@ class Pool:
                 yield first.result(Status.CRASHED, error, seconds)
 
     def _on_timeout(self, worker: _Worker) -> Iterator[Result]:
-        """Kill a process that takes too long."""
+        """Kill a process that has exceeded its time limit; yield the result of its task."""
         seconds = worker.seconds
         worker.process.kill()
         self._workers.remove(worker)
@@ -366,24 +366,24 @@ class Pool:
         yield self._take_back(worker).result(Status.TIMED_OUT, error, seconds)
 
     def _take_back(self, worker: _Worker) -> _QueuedTask:
-        """Queue the later tasks of a process that has ended again; return its present one with this attempt counted."""
+        """Requeue the later tasks of an ended process; return its present task with this attempt counted."""
         first, *others = worker.tasks
         self._again.extendleft(reversed(others))
         first.attempts += 1
         return first
 
     def _dismiss(self, worker: _Worker) -> None:
-        """Let a process end after its present task."""
+        """Stop a process after its present task."""
         worker.process.stop()
         self._workers.remove(worker)
         self._leaving.append((worker.process, time.monotonic() + _EXIT_LIMIT))
 
     def _reap(self) -> None:
-        """Discard stopped processes that have ended; kill those that take too long."""
-        staying = []
+        """Discard stopped processes that have ended; kill the others after their grace period."""
+        running = []
         for process, end in self._leaving:
             if process.is_running and time.monotonic() < end:
-                staying.append((process, end))
+                running.append((process, end))
             elif not process.close(0.0):
                 process.kill()
-        self._leaving = staying
+        self._leaving = running

@@ -1,4 +1,4 @@
-"""Processor cores and memory: how much this process may use, and has used."""
+"""Processor cores available to this process, and its peak memory."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def available_cores(control_groups: Path = _CONTROL_GROUPS) -> int:
-    """Return how many cores this process may use, fewer if a container limits its processor time.
+    """Return the number of cores available to this process; the limit of a container is taken into account.
 
     Parameters
     ----------
     control_groups:
-        Folder in which Linux shows the limit of a container.
+        Folder of the control groups of Linux, which contain the limit of a container.
     """
     if sys.platform != "win32" and hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
@@ -32,7 +32,7 @@ def available_cores(control_groups: Path = _CONTROL_GROUPS) -> int:
 
 
 def _processor_share(control_groups: Path) -> float:
-    """Return how many cores' time the control group of this process gets; 0 if no limit is known."""
+    """Return the processor time that the control group may use, in cores; 0 if no limit is known."""
     try:
         quota, period = (control_groups / "cpu.max").read_text(encoding="ascii").split()
         return int(quota) / int(period)
@@ -47,15 +47,15 @@ def _processor_share(control_groups: Path) -> float:
 
 
 def threads_for(jobs: int) -> int:
-    """Return how many threads each of several workers should have; one core is the driver's."""
+    """Return the number of threads for each worker; one core is reserved for the driver."""
     return max(1, (available_cores() - 1) // jobs)
 
 
 @contextlib.contextmanager
 def limited_cores(count: int) -> Iterator[None]:
-    """Restrict this process to some cores, so that a library that is loaded meanwhile starts no more threads.
+    """Restrict this process to some cores, so that a library loaded meanwhile starts one thread for each of these only.
 
-    Without effect outside of Linux, and for a count of 0.
+    No effect on other systems than Linux, and if the count is 0.
     """
     if sys.platform != "linux" or not count:
         yield
@@ -71,7 +71,7 @@ def limited_cores(count: int) -> Iterator[None]:
 
 
 def peak_memory() -> int:
-    """Return the largest resident memory that this process has had, in bytes; 0 if the system does not tell."""
+    """Return the peak resident memory of this process in bytes; 0 if unknown."""
     if sys.platform == "win32":
         return _peak_working_set()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

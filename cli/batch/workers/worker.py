@@ -1,10 +1,10 @@
-"""A worker process: does the tasks that it reads from its standard input, and writes results to its standard output.
+"""Main loop of a worker process: it reads tasks from its standard input and writes results to its standard output.
 
-Blender and its add-ons print to standard output and may read standard input, so the worker duplicates both descriptors
-for itself first: after that, 1 is the standard error and 0 is the null device.
+Blender and its add-ons print to standard output and may read standard input, so the worker first duplicates both
+descriptors for itself, then redirects descriptor 1 to the standard error and 0 to the null device.
 
-A thread reads the standard input all the time. Its end means that the driver has ended, however that happened, and
-ends this process at once, also during a conversion. Blender works in the main thread, as it has to.
+A thread reads the standard input continuously. The end of that stream means that the driver has ended, and the thread
+then terminates this process immediately, even during a conversion. Blender must run in the main thread.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from .worker_process import FOLDER_PREFIX, TASK_MARK
 _ORPHANED = 4
 """Exit status of a worker after the end of its driver."""
 _BEYOND_LIMIT = 60.0
-"""Seconds after the time limit of a task at which the process ends itself. It may hang in C code that does not let the
-reading thread run, and then only the driver could end it, which may have ended itself."""
+"""Seconds after the time limit of a task at which the process terminates itself. This is needed if it hangs in C code
+that blocks the reading thread, and the driver has been killed."""
 _NEW_OBJECTS = 50_000
-"""Objects that Python may allocate before it looks for cycles. Its usual 700 take 8% of the time of small files."""
+"""Allocations between two runs of the garbage collector. The default of 700 takes 8% of the time of small files."""
 
 
 def run() -> int:
-    """Work until the driver has no more tasks; return the exit status."""
-    gc.disable()  # while everything is loaded
+    """Execute tasks until the driver sends no more; return the exit status."""
+    gc.disable()  # until all modules are loaded
     requests, answers = _take_streams()
     make_streams_safe()
     faulthandler.enable(sys.__stderr__ or 2)
-    interruption.ignore()  # the driver gets the same signal, and lets the present tasks be finished
+    interruption.ignore()  # the driver gets the same signal and waits for the present tasks
     hello = _read_hello(requests)
     answers.write(b"\n" + hello["token"].encode("ascii") + b"\n")
     answers.flush()
@@ -53,7 +53,7 @@ def run() -> int:
     status = 0
     with contextlib.suppress(BrokenPipeError):  # the driver has ended
         status = _serve(hello, inbox, answers)
-    # The shutdown of Blender and Python takes time and may crash or hang. The driver removes the temporary files.
+    # Skip the shutdown of Blender and Python, which is slow and may crash. The driver removes the temporary files.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -61,7 +61,7 @@ def run() -> int:
 
 
 def _take_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Return streams for requests and answers that nothing else in this process reads or writes."""
+    """Return private streams for requests and answers, which no other code in this process uses."""
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(2, 1)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -83,7 +83,7 @@ def _read_hello(requests: BinaryIO) -> dict[str, Any]:
 
 
 class _Inbox:
-    """The requests of the driver, read by a thread as they come."""
+    """Queue of the requests of the driver, filled by a thread."""
 
     def __init__(self, requests: BinaryIO) -> None:
         self._requests = requests
@@ -92,7 +92,7 @@ class _Inbox:
         threading.Thread(target=self._read, daemon=True).start()
 
     def get(self) -> tuple[dict[str, Any], bytes | None] | None:
-        """Wait for a request; return None if the driver wants no more work, even if requests wait."""
+        """Wait for a request; return None after a stop request, even if other requests are queued."""
         request = self._queue.get()
         return None if self._is_stopped else request
 
@@ -109,14 +109,14 @@ class _Inbox:
 
 
 def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
-    """Do the tasks that come; return the exit status."""
+    """Execute the requested tasks; return the exit status."""
 
     def answer(message: bytes) -> None:
         answers.write(message)
         answers.flush()
 
     with ThreadLimitedSession(hello["threads"]) as session:
-        if hello["loads_blender"]:  # while the driver is still planning
+        if hello["loads_blender"]:  # while the driver plans
             with contextlib.suppress(MeshferryError):  # raised again by prepare()
                 session.load()
         request = inbox.get()
@@ -131,7 +131,7 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
             answer(messages.encode({"refused": cause(problem), "is_missing": is_missing}))
             return 1
         gc.collect()
-        gc.freeze()  # modules and tables of options stay, so they need not be traversed again
+        gc.freeze()  # exclude modules and tables of options, which are never released, from later collections
         gc.set_threshold(_NEW_OBJECTS, 10, 10)
         gc.enable()
         answer(messages.encode({"ready": environment.described(), "memory": peak_memory()}))
@@ -145,7 +145,7 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
 
 @contextlib.contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """End the process if it hangs in C code after the driver, which should end it, has ended itself."""
+    """Terminate the process if it hangs in C code and the driver can no longer kill it."""
     if seconds:
         faulthandler.dump_traceback_later(seconds + _BEYOND_LIMIT, exit=True)
     try:

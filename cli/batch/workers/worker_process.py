@@ -1,4 +1,4 @@
-"""Worker processes: their start, their messages and log, their end."""
+"""Worker processes as seen by the driver: start, messages, log and end."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ from ...reporting import one_line
 from . import messages
 
 _SCRIPT = Path(__file__).resolve().parents[2] / "convert.py"
-"""Finds the package and its libraries in a Python or a Blender that does not have them in its path."""
+"""Script that finds the package and its libraries if they are not in the path of this Python or Blender."""
 WORKER_COMMAND = "batch-worker"
-"""Argument that makes that script a worker."""
+"""Argument with which the script starts a worker."""
 FOLDER_PREFIX = "meshferry-worker-"
+"""Start of the names of folders for the temporary files of workers."""
 _LOCK_NAME = "driver.lock"
-"""Lock file in the folder of a worker's temporary files; the driver holds the lock until the worker has ended."""
+"""Lock file in the temporary folder of a worker; the driver holds the lock until the worker has ended."""
 _ABANDONED_AGE = 86400.0
-"""Seconds after which such a folder without a lock is removed: on disks without locks, it may be in use."""
+"""Age in seconds after which a temporary folder without a lock is removed. On disks without locks, it may be in use."""
 TASK_MARK = b"\x1e\n"
-"""Written by a worker to stderr before each task: the driver may read a result only after the next task has printed."""
+"""Separator that a worker writes to stderr before each task, so that the output of the next task, which may be read
+before the result of this one, is not taken for its output."""
 _LOG_SIZE = 16 * 1024
-"""Bytes of a worker's last output that are stored."""
+"""Bytes of the last output of a worker that are stored."""
 _OWN_GROUP = 0x08000200
 """Windows: CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW."""
 _LAST_LINES = 3
 _LAST_LENGTH = 400
 _REST_SECONDS = 2.0
-"""Seconds to wait for the rest of the output of a process that has ended."""
+"""Seconds to wait for the remaining output of a process that has ended."""
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 _SIGNALS = {
@@ -57,17 +59,17 @@ _STATUSES = {0xC0000005: "an access violation", 0xC00000FD: "a stack overflow", 
 
 
 def worker_command(threads: int) -> list[str]:
-    """Return the command of a worker: the Blender that runs this, with this number of threads, or its Python.
+    """Return the command of a worker: the current Blender with this number of threads, or the current Python.
 
     Raises
     ------
     MeshferryError
-        The path of the Python that runs this is unknown.
+        The path of the current Python is unknown.
     """
     bpy = sys.modules.get("bpy")
     blender = str(bpy.app.binary_path) if bpy is not None and hasattr(bpy, "app") else ""
     if blender:
-        # The option of the exit status counts for scripts that follow it.
+        # The exit status applies only to scripts after this option.
         options = ["-b", "--factory-startup", "--threads", str(threads), "--python-exit-code", "3"]
         return [blender, *options, "--python", str(_SCRIPT), "--", WORKER_COMMAND]
     if not sys.executable:
@@ -76,19 +78,19 @@ def worker_command(threads: int) -> list[str]:
 
 
 class WorkerProcess:
-    """A worker process, its input and output, and the end of its log.
+    """A worker process with its streams and the end of its log.
 
-    It starts to load what it will need at once, but does nothing before :meth:`listen` and the setup.
+    The process loads its modules immediately, but executes tasks only after :meth:`listen` and the setup.
 
     Parameters
     ----------
     threads:
-        How many threads Blender may have in it; 0: as many as it likes.
+        Number of threads of Blender; 0 for its default.
     loads_blender:
-        Whether it will need Blender for every task.
+        Load Blender immediately.
 
-    Its temporary files lie in a folder of its own, which is removed after its end. If the driver is killed, too,
-    :func:`remove_abandoned_folders` removes it.
+    Each process has a folder for temporary files, which is removed after its end. If the driver is killed as well,
+    :func:`remove_abandoned_folders` removes the folder later.
     """
 
     def __init__(self, command: Sequence[str], threads: int = 0, *, loads_blender: bool = False) -> None:
@@ -101,13 +103,13 @@ class WorkerProcess:
             folder = tempfile.gettempdir()
             raise MeshferryError(f"{folder}: temporary files cannot be made there: {refusal(problem)}") from None
         try:
-            self._process = subprocess.Popen(  # noqa: S603 (this very program)
+            self._process = subprocess.Popen(  # noqa: S603 (this program)
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=_environment(self._folder),
-                # A group of its own: Ctrl+C goes to the driver alone, and all of the group can be killed at once.
+                # In a separate process group, Ctrl+C reaches the driver only, and kill() reaches all child processes.
                 start_new_session=not windows,
                 creationflags=_OWN_GROUP if windows else 0,
             )
@@ -134,7 +136,7 @@ class WorkerProcess:
         Parameters
         ----------
         on_message:
-            Is called by a thread with the header of each message, and with None after the last one.
+            Called by a thread with the header of each message, and with None after the last one.
         """
         targets = (lambda: self._read_messages(on_message), self._read_log)
         self._readers = [threading.Thread(target=target, daemon=True) for target in targets]
@@ -142,30 +144,30 @@ class WorkerProcess:
             thread.start()
 
     def send(self, message: bytes) -> None:
-        """Write a message; if the process has ended, the reader of its output will notice."""
+        """Write a message. Errors are ignored: if the process has ended, the reader of its output reports that."""
         with contextlib.suppress(OSError, ValueError):
             if self._process.stdin is not None:
                 self._process.stdin.write(message)
                 self._process.stdin.flush()
 
     def stop(self) -> None:
-        """Ask the process to end after its present task."""
+        """Request the process to end after its present task."""
         self.send(messages.encode({"stop": True}))
 
     def kill(self) -> None:
-        """End the process and all that it has started, at once."""
+        """Kill the process and all its child processes."""
         with contextlib.suppress(OSError):
             if sys.platform == "win32":
                 tool = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "taskkill.exe")
                 command = [str(tool), "/F", "/T", "/PID", str(self.pid)]
-                subprocess.run(command, check=False, capture_output=True)  # noqa: S603 (the system's own)
+                subprocess.run(command, check=False, capture_output=True)  # noqa: S603 (tool of the system)
             else:
                 os.killpg(self.pid, signal.SIGKILL)
         self._process.kill()
         self.close(_REST_SECONDS)
 
     def close(self, seconds: float) -> bool:
-        """Wait for the end of the process; return whether it came."""
+        """Wait for the end of the process; return whether it has ended."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -173,7 +175,7 @@ class WorkerProcess:
         for thread in self._readers:
             thread.join(_REST_SECONDS)
         self._remove_folder()
-        # A child of the process may hold the other end of a pipe, and its reader still wait.
+        # A stream that is still being read is not closed: a child process may hold the other end of the pipe.
         is_read = not any(thread.is_alive() for thread in self._readers)
         outputs = (self._process.stdout, self._process.stderr) if is_read else ()
         for stream in (self._process.stdin, *outputs):
@@ -183,12 +185,12 @@ class WorkerProcess:
         return True
 
     def describe_end(self) -> str:
-        """Return the cause of the process's end and its last output."""
+        """Describe the end of the process, with its last output."""
         last = self.last_output()
         return death(self._process.returncode) + (f"; its last output: {last}" if last else "")
 
     def last_output(self) -> str:
-        """Return the end of the output since the process began with its task, in one line."""
+        """Return the last output of the present task as one line."""
         return _last_lines(bytes(self._log).rpartition(TASK_MARK)[2].decode("utf-8", "replace"))
 
     def _remove_folder(self) -> None:
@@ -197,7 +199,7 @@ class WorkerProcess:
         remove_folder(self._folder)
 
     def _read_messages(self, on_message: Callable[[dict[str, Any] | None], None]) -> None:
-        """Skip what is printed before the token, and pass on the messages after it."""
+        """Log the output before the token, and pass each message after it to the callback."""
         stream: Any = self._process.stdout
         token = self._token.encode("ascii") + b"\n"
         with contextlib.suppress(OSError, ValueError, EOFError):
@@ -208,7 +210,7 @@ class WorkerProcess:
         on_message(None)
 
     def _read_log(self) -> None:
-        """Read the standard error, so that the process never waits for a reader."""
+        """Read the standard error into the log, so that a full pipe never blocks the process."""
         stream: Any = self._process.stderr
         with contextlib.suppress(OSError, ValueError):
             while piece := os.read(stream.fileno(), 4096):
@@ -221,7 +223,7 @@ class WorkerProcess:
 
 @contextlib.contextmanager
 def started_early(count: int, threads: int, *, loads_blender: bool) -> Iterator[list[WorkerProcess]]:
-    """Start workers for a pool that comes later; those that it does not take are killed at the end of the block."""
+    """Start workers for a later pool; those that the pool has not taken are killed at the end of the block."""
     processes: list[WorkerProcess] = []
     try:
         for _ in range(count):
@@ -233,7 +235,7 @@ def started_early(count: int, threads: int, *, loads_blender: bool) -> Iterator[
 
 
 def remove_abandoned_folders() -> None:
-    """Remove temporary files of workers that were killed together with their driver, a day ago or earlier."""
+    """Remove temporary folders of workers that were killed together with their driver at least a day ago."""
     for folder in Path(tempfile.gettempdir()).glob(FOLDER_PREFIX + "*"):
         with contextlib.suppress(OSError):
             path = folder / _LOCK_NAME
@@ -246,7 +248,7 @@ def remove_abandoned_folders() -> None:
 
 
 def _environment(folder: str) -> dict[str, str]:
-    """Return the environment of a worker: one thread for linear algebra, as there may be a worker for each core."""
+    """Return the environment of a worker. Linear algebra gets one thread, as there may be a worker for each core."""
     own = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
     return dict.fromkeys(_THREADS, "1") | {"PYTHONUNBUFFERED": "1"} | os.environ | own
 
@@ -267,7 +269,7 @@ def death(status: int | None) -> str:
 
 
 def _last_lines(text: str) -> str:
-    """Return the important lines at the end of a log: of a crash in C its kind and the innermost line of Python."""
+    """Return the last lines of a log. For a crash in C, return its kind and the innermost Python line instead."""
     lines = [line for line in map(one_line, text.splitlines()) if line]
     fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
     if fatal is None:
