@@ -1,4 +1,4 @@
-"""``meshferry batch``: whole libraries, resumable, over all cores."""
+"""``meshferry batch``: resumable conversion of whole libraries on all cores."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from .conversions.convert_plan import known_kind
 from .reporting import Reporter
 
 _MOST_EARLY = 4
-"""Workers that are started before it is known how many files there are."""
+"""Maximum number of workers that are started before the number of files is known."""
 
 _DESCRIPTION = f"""\
-Convert everything below folders, or everything that a list names, over all cores.
+Convert all files below folders or in a list, on all cores.
 
-  batch project/data --to blend -o blends         a tree of .blend files, like the tree of sources
+  batch project/data --to blend -o blends         .blend files in the same folder tree as the sources
   batch region.oar --to glb -o region             every mesh in an OpenSim archive
-  batch --list changed.txt --to timbermesh -o out what a list names; - is the standard input
+  batch --list changed.txt --to timbermesh -o out files in a list; - is the standard input
   batch sdk --to blend -o out --match 'props/**' --newer 7d
                                                   files of a folder that changed this week
-  batch --options nightly.toml                    with the options in a file
+  batch --options nightly.toml                    with options from a file
 
-The folder tree is kept. The same command again does only what is new, changed or failed, also after Ctrl+C, a kill or
-a power cut: the folder {STATE_FOLDER} in the output folder has what was done. A broken file does not stop the
-rest. One that brings Blender down is tried once more, alone; if it does so again, and if a file takes longer than
---time-limit, it is put in quarantine. Files are written whole or not at all; sources are never written over.
-Exit status: 0 all converted, 1 any failed, 2 refused before anything was written; after Ctrl+C 130, after
-SIGTERM 143, after SIGHUP 129.
+The folder tree is kept. Running the same command again converts only new, changed and failed files, also after Ctrl+C,
+a kill or a power cut: the folder {STATE_FOLDER} in the output folder stores the results. A broken file does not
+stop the others. A file that crashes Blender is retried once in a fresh process. It is quarantined if it crashes again,
+as is a file that takes longer than --time-limit. Files are written completely or not at all; sources are never
+overwritten. Exit status: 0 all files converted, 1 a file failed, 2 an error before anything was written, 130 after
+Ctrl+C, 143 after SIGTERM, 129 after SIGHUP.
 """
 
 
@@ -52,7 +52,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         "batch",
         parents=parents,
         allow_abbrev=False,
-        help="convert whole libraries of files, over all cores",
+        help="convert whole libraries of files on all cores",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="%(prog)s [options] SOURCE… --to EXTENSION -o FOLDER",
@@ -61,54 +61,55 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         "paths",
         nargs="*",
         metavar="SOURCE",
-        help="files, folders (searched to the bottom), patterns, and .oar and .iar archives of OpenSim",
+        help="files, folders (searched recursively), patterns, and .oar and .iar archives of OpenSim",
     )
     choice.add_arguments(parser)
-    parser.add_argument("--to", metavar="EXTENSION", help="kind of file to write for each file read, such as blend")
-    parser.add_argument("-o", "--output", metavar="FOLDER", help="where --to writes; subfolders are kept")
+    parser.add_argument("--to", metavar="EXTENSION", help="type of the files to write, such as blend")
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="output folder; subfolders are kept")
     parser.add_argument(
-        "--options", metavar="FILE", help="options of this command in a TOML or JSON file; the command line wins"
+        "--options",
+        metavar="FILE",
+        help="TOML or JSON file with options of this command; the command line has priority",
     )
     parser.add_argument(
         "--clashes",
         choices=("refuse", "number"),
         default="refuse",
-        help="what happens where several files would become one: refuse before anything is written; number the later "
-        "ones, x_2.blend (default: refuse)",
+        help="if several files have the same target: refuse the batch before anything is written, or number the later "
+        "files, x_2.blend (default: refuse)",
     )
     parser.add_argument(
-        "-j", "--jobs", type=_number(int, 1), metavar="N", help="processes that work at once (default: the cores)"
+        "-j", "--jobs", type=_number(int, 1), metavar="N", help="number of worker processes (default: number of cores)"
     )
     parser.add_argument(
         "--time-limit",
         type=_number(float, 0),
         default=TIME_LIMIT,
         metavar="S",
-        help=f"seconds that a file may take; 0: any time (default: {TIME_LIMIT:g})",
+        help=f"time limit of a file in seconds; 0 for no limit (default: {TIME_LIMIT:g})",
     )
     parser.add_argument(
         "--recycle",
         type=_number(int, 0),
         default=RECYCLE_AFTER,
         metavar="N",
-        help="files after which a process is replaced by a fresh one, unless its memory has not grown; 0: never "
-        f"(default: {RECYCLE_AFTER})",
+        help=f"files after which a process is replaced if its memory has grown; 0 for never (default: {RECYCLE_AFTER})",
     )
     parser.add_argument(
         "--checksum",
         action="store_true",
-        help="read what was done before, too, and do it again if its content changed; otherwise size and date decide",
+        help="compare the content of sources that are done, too; by default, only size and date are compared",
     )
     parser.add_argument(
         "--journal",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help=f"write {STATE_FOLDER}/journal.jsonl, a line for each finished file, for other programs (default: yes)",
+        help=f"write {STATE_FOLDER}/journal.jsonl, one line for each finished file, for other programs (default: yes)",
     )
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="list the files to convert, with their targets; write nothing",
+        help="list the files to convert and their targets; write nothing",
     )
     parser.add_argument(
         "--report",
@@ -116,7 +117,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         const="",
         type=_page,
         metavar="FILE.html",
-        help="write a page with a small picture of every model, its counts and warnings "
+        help="write an HTML page with a picture, the counts and the warnings of each model "
         f"(default: {STATE_FOLDER}/{REPORT_FILE} in the output folder)",
     )
     machine_arguments.add_arguments(parser)
@@ -125,23 +126,23 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
-    """Do a batch; return 1 if any file failed."""
+    """Run a batch; return 1 if any file failed."""
     started = time.monotonic()
     _require_rich()
     machine_arguments.require_consistent(arguments)
     if arguments.plan is not None:
-        from .batch.remote import shard  # rich, which it needs, is there
+        from .batch.remote import shard  # imports rich
 
         return shard.run(arguments, reporter)
     if not arguments.paths and not arguments.lists:
-        raise MeshferryError("There is nothing to convert: name files, folders or archives, or a --list of them")
+        raise MeshferryError("There is nothing to convert: give files, folders, archives or a --list of them")
     if arguments.to is None:
-        raise MeshferryError("Give the kind of file to write with --to EXTENSION")
+        raise MeshferryError("Give the type of the files to write with --to EXTENSION")
     if arguments.output is None:
         raise MeshferryError("Give the folder to write into with -o FOLDER")
     settings_of(arguments)
     with _early_workers(arguments) as processes:
-        from .batch import runner  # rich, which it needs, is there
+        from .batch import runner  # imports rich
 
         return runner.run(arguments, reporter, started, processes)
 
@@ -149,7 +150,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
 def _early_workers(arguments: argparse.Namespace) -> AbstractContextManager[list[WorkerProcess]]:
     """Start workers that load Blender while the driver finds and plans the files.
 
-    Only for a new output folder: in others there may be nothing to do.
+    Only for a new output folder: with an existing one, there may be nothing to convert.
     """
     is_local = arguments.scheduler is None and arguments.openjd is None and not arguments.dry_run
     if not is_local or Path(arguments.output, STATE_FOLDER).exists():
@@ -163,7 +164,7 @@ def _early_workers(arguments: argparse.Namespace) -> AbstractContextManager[list
 
 def _require_rich() -> None:
     if "rich" in environment.missing_libraries():
-        raise MissingLibraryError("Batches need the library rich, which shows how far they are")
+        raise MissingLibraryError("Batches need the library rich for their progress display")
 
 
 def _number(kind: type[int] | type[float], least: int) -> Callable[[str], int | float]:
@@ -180,7 +181,7 @@ def _number(kind: type[int] | type[float], least: int) -> Callable[[str], int | 
 
 
 def _page(text: str) -> Path | None:
-    """Return the file to write a report to; what does not look like one is a source in the wrong place."""
+    """Return the path of the report. Another extension than .html means that a source follows --report by mistake."""
     if text and Path(text).suffix.lower() not in {".html", ".htm"}:
-        raise argparse.ArgumentTypeError(f"'{text}' is not an .html file; put what to convert in front of --report")
+        raise argparse.ArgumentTypeError(f"'{text}' is not an .html file; put sources before --report")
     return Path(text)

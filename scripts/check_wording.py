@@ -19,9 +19,6 @@ RULES = {
     re.compile(r"\blies\b", re.IGNORECASE): "write 'is'",
 }
 
-# Files and folders that do not follow the rules yet. Remove a line when its files are clean.
-PENDING = ("cli/batch",)
-
 # Lines that may break a rule: path, part of the line, reason. At most ten.
 ALLOWED = (("scripts/check_wording.py", "re.compile(", "the rules themselves"),)
 
@@ -34,14 +31,13 @@ TEXT_TOKENS = {
 
 
 def list_files(arguments: list[str]) -> list[Path]:
-    """Return the given files, or all Python and Markdown files of the repository without the pending ones."""
+    """Return the given files, or all Python and Markdown files of the repository."""
     if arguments:
         return [Path(argument).resolve() for argument in arguments]
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    paths = [
+    return [
         ROOT / line for line in listed.splitlines() if line.endswith((".py", ".md")) and not line.endswith("_pb2.py")
     ]
-    return [path for path in paths if not any(path.is_relative_to(ROOT / pending) for pending in PENDING)]
 
 
 def texts_of(path: Path) -> Iterator[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""JSON lines for finished tasks: ``journal.jsonl`` for other programs, and journals of shards on other machines."""
+"""Journals: JSON lines for finished tasks, for other programs (``journal.jsonl``) and from shards on other machines."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .tasks import Result, Status, Task
 HEADER_START = b'{"journal":'
 _ENTRY_START = b'{"target":'
 AFTER_TARGET = b',"source":'
-"""Follows the target in a line; not part of any target, where quotation marks are escaped."""
+"""Text after the target in a line. A target never contains it, as its quotation marks are escaped."""
 _VERSION = 1
 _SYNC_SECONDS = 5.0
-"""Interval of ``fsync``: the results of this time are lost in a power cut, and converted again."""
+"""Interval of ``fsync`` in seconds. After a power cut, files with lost results are converted again."""
 encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
@@ -43,7 +43,7 @@ class Entry:
     result: str
     """A value of :class:`Status`."""
     outputs: dict[str, int]
-    """Files written, below the output folder, and their sizes in bytes; -1 if a file was already gone."""
+    """Files written, below the output folder, and their sizes in bytes; -1 if a file no longer existed."""
     warnings: list[str]
     facts: dict[str, Any]
     error: str
@@ -72,7 +72,7 @@ class Entry:
 
 
 def entry_of(result: Result, options: str, output: Path) -> Entry:
-    """Return the entry of a result, with the present sizes of its outputs."""
+    """Return the entry of a result, with the current sizes of its outputs."""
     task, folder = result.task, str(output)
     return Entry(
         target=task.target,
@@ -132,18 +132,18 @@ def start_of(target: str) -> bytes:
 
 
 def header(options: str) -> bytes:
-    """Return the line that precedes the entries of a run with the options of this digest."""
+    """Return the header line of a run, which precedes its entries."""
     values = {"journal": _VERSION, "meshferry": environment.version(), "options": options}
     return encode(values).encode("ascii") + b"\n"
 
 
 def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
-    """Yield the complete lines of a journal from an offset on; a torn last line is left out.
+    """Yield the complete lines of a journal from an offset on; an incomplete last line is ignored.
 
     Raises
     ------
     OSError
-        The file cannot be read. A missing file is empty.
+        The file cannot be read. A missing file counts as empty.
     """
     with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
         stream.seek(start)
@@ -177,7 +177,7 @@ class JournalFile:
         Raises
         ------
         MeshferryError
-            The system refuses: the disk is full, for example.
+            The file cannot be written: the disk is full, for example.
         """
         rest = memoryview(line)
         try:
@@ -192,12 +192,12 @@ class JournalFile:
             self.sync()
 
     def sync(self) -> None:
-        """Let the disk store all lines."""
+        """Flush all lines to disk."""
         self._synced = time.monotonic()
         with contextlib.suppress(OSError):
             os.fsync(self._stream.fileno())
 
     def close(self) -> None:
-        """Store all lines and close the file."""
+        """Flush all lines to disk and close the file."""
         self.sync()
         self._stream.close()

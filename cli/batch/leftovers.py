@@ -1,7 +1,8 @@
-"""Temporary files that killed runs left in an output folder, removed at the start of the next run.
+"""Removal of temporary files of killed runs from an output folder, at the start of the next run.
 
-All writers write beside the target under a name with :data:`OWN_MARK` and renames that (``atomic_write``,
-``file_sets``, ``BlendSession.save``). A file that a living process is writing is locked; a .blend file has a lock file.
+All writers write to a temporary file beside the target, with :data:`OWN_MARK` in its name, and rename it
+(``atomic_write``, ``file_sets``, ``BlendSession.save``). A file that is being
+written is locked; for a .blend file, there is a lock file.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ...io_formats.disk.file_sets import remove_abandoned
 from .tasks import SHARDS_FOLDER, STATE_FOLDER
 
 _TEMPORARY = re.compile(rf"(?P<lock>\.(.+\.)?{OWN_MARK}[a-z0-9_]{{8}}\.part)(\.[a-z0-9]+@?)?")
-"""Blender appends ``@`` to the name of an unfinished file."""
+"""Names of temporary files; Blender appends ``@`` to the name of an unfinished file."""
 _SHARED_AGE = 3600.0
-"""Seconds; writing one file takes less, so no machine is writing to an older one."""
+"""Age in seconds above which no machine is still writing to a temporary file."""
 
 
 def sweep(output: Path) -> int:

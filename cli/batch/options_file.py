@@ -1,4 +1,4 @@
-"""Options of the command line out of a file, in TOML or JSON."""
+"""Options of the command line from a TOML or JSON file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ...io_formats import api
 from ...io_formats.core.errors import FormatError, MeshferryError
 
 SOURCES = "sources"
-"""Name of the files and folders in an options file."""
+"""Key of the input files and folders in an options file."""
 _FLAG = "--options"
 _LARGEST = 2**20
-"""Bytes."""
+"""Maximum size of an options file in bytes."""
 
 
 def read(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
-    """Return the options of a file as arguments, to be put before those of the command line.
+    """Return the options of a file as arguments, to insert before those of the command line.
 
     The names are those of the flags (``to = "blend"``, ``jobs = 4``, ``strict = true``, ``match = ["*.mesh", "x*"]``);
     ``sources`` are the files and folders. ``false`` means ``--no-…`` if that flag exists.
@@ -29,36 +29,36 @@ def read(path: str | Path, parser: argparse.ArgumentParser) -> list[str]:
     Raises
     ------
     MeshferryError
-        The file cannot be read, or has a name that is not an option of ``parser``.
+        The file cannot be read, or a key is not an option of ``parser``.
     """
     arguments: list[str] = []
     named: list[str] = []
     for name, value in _content(path).items():
         values = value if isinstance(value, list) else [value]
-        if not all(isinstance(one, str | int | float) for one in values):
+        if not all(isinstance(item, str | int | float) for item in values):
             raise MeshferryError(f"{path}: '{name}' is neither a text, a number, true, false nor a list of these")
         if name == SOURCES:
             named += map(str, values)
         else:
-            for one in values:
-                arguments += _arguments(path, name, one, parser)
+            for item in values:
+                arguments += _arguments(path, name, item, parser)
     return [*named, *arguments]
 
 
 def expanded(argv: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
-    """Return arguments after those from the files that ``--options`` names, so that the arguments override the files.
+    """Replace ``--options`` by the options of the files, inserted before the other arguments, which override them.
 
     Parameters
     ----------
     argv:
         The arguments of the command, without its name.
     parser:
-        The command's.
+        The parser of the command.
 
     Raises
     ------
     MeshferryError
-        As :func:`read`, or ``--options`` names nothing.
+        As for :func:`read`, or ``--options`` has no value.
     """
     before: list[str] = []
     after: list[str] = []
@@ -83,7 +83,7 @@ def _content(path: str | Path) -> Mapping[str, Any]:
     try:
         data = api.read_bytes(path)
         if len(data) > _LARGEST:
-            raise MeshferryError(f"{path}: a file of options has less than {_LARGEST:,} bytes")
+            raise MeshferryError(f"{path}: an options file may have at most {_LARGEST:,} bytes")
         text = data.decode("utf-8-sig")
         found = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
     except FormatError as problem:
@@ -93,7 +93,7 @@ def _content(path: str | Path) -> Mapping[str, Any]:
     except (json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as problem:
         raise MeshferryError(f"{path}: this is neither TOML nor JSON: {problem}") from None
     if not isinstance(found, dict):
-        raise MeshferryError(f"{path}: there are no names of options in it")
+        raise MeshferryError(f"{path}: the file has no option names")
     return found
 
 
@@ -101,10 +101,10 @@ def _arguments(
     path: str | Path, name: str, value: str | float | bool, parser: argparse.ArgumentParser
 ) -> Iterator[str]:
     flag = f"--{name.lstrip('-').replace('_', '-')}"
-    known = parser._option_string_actions
-    action = known.get(flag)
+    actions = parser._option_string_actions
+    action = actions.get(flag)
     if action is None or flag in {_FLAG, "--help"}:
-        near = difflib.get_close_matches(flag, known, 1)
+        near = difflib.get_close_matches(flag, actions, 1)
         hint = f"; did you mean '{near[0].lstrip('-')}'?" if near else ""
         raise MeshferryError(f"{path}: there is no option '{name}'{hint}")
     if not isinstance(value, bool):

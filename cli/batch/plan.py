@@ -1,6 +1,7 @@
-"""The plan of a batch: an SQLite file with one row for each file to write. Complete files are never changed.
+"""The plan of a batch: an SQLite file with one row for each file to write.
 
-So workers and other machines may read it without locks, while the driver writes its results to ``state.sqlite``.
+A complete plan is never changed, so workers and other machines read it without locks while the driver writes results to
+``state.sqlite``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ...io_formats.disk.file_names import cautious_key
 from .tasks import PLAN_FILE, STATE_FOLDER, Task
 
 ROWS = 1000
-"""Rows read or written at once: no statement stays open, and memory is bounded."""
+"""Rows per query, so that no statement stays open and memory is bounded."""
 TASK_COLUMNS = "t.line - 1, t.root, t.path, t.member, t.target, t.size, t.modified"
 _SCHEMA = """
 CREATE TABLE head (json TEXT NOT NULL);
@@ -39,10 +40,10 @@ _INSERT = "INSERT INTO tasks VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAS
 
 @dataclass(frozen=True, slots=True)
 class PlanHead:
-    """What a plan was made for."""
+    """Options and roots of a plan."""
 
     argv: tuple[str, ...]
-    """The options of conversion, as ``convert`` takes them."""
+    """Options of the conversion, as on the command line of ``convert``."""
     to: str
     """Kind of file to write as the user named it, for :func:`...conversions.convert_plan.known_kind`."""
     extension: str
@@ -56,27 +57,27 @@ class PlanHead:
 
     @property
     def digest(self) -> str:
-        """Hash of everything but the source that affects the output: with another digest a task is done again."""
+        """Hash of everything but the source that affects the output. A task with another digest is done again."""
         text = json.dumps([self.version, self.to, self.extension, list(self.argv)])
         return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
 
 def name_hash(name: str) -> int:
-    """Return 64 bits for a path below the output folder, equal for names that any system takes for the same file.
+    """Return a 64-bit hash of a path, equal for names that any operating system treats as the same file.
 
-    Two of a million names have the same hash once in thirty million batches; then one of them gets an unneeded number.
+    A million names have a collision in one of thirty million batches; it only adds an unneeded number to one name.
     """
     return text_hash(cautious_key(name))
 
 
 def text_hash(text: str) -> int:
-    """Return 64 bits, as a signed integer of SQLite, for a text."""
+    """Return a 64-bit hash of a text as a signed integer, the integer type of SQLite."""
     data = text.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little", signed=True)
 
 
 def to_sql(text: str) -> str | bytes:
-    """Return a name as a parameter for ``CAST(? AS TEXT)``: names with lone surrogates only go in as bytes."""
+    """Return a name as a parameter for ``CAST(? AS TEXT)``: SQLite accepts lone surrogates only as bytes."""
     if text.isascii():
         return text
     try:
@@ -87,7 +88,7 @@ def to_sql(text: str) -> str | bytes:
 
 
 def uri(path: Path, **options: object) -> str:
-    """Return the URI of a database."""
+    """Return the URI of a database with these options of SQLite."""
     name = str(path.absolute()).replace(os.sep, "/")
     start = "" if name.startswith("/") else "/"
     query = "&".join(f"{option}={value}" for option, value in options.items())
@@ -95,12 +96,12 @@ def uri(path: Path, **options: object) -> str:
 
 
 def connect(path: Path, **options: object) -> sqlite3.Connection:
-    """Open a database in which statements are committed one by one, outside of ``BEGIN``."""
+    """Open a database in autocommit mode."""
     return sqlite3.connect(uri(path, **options), uri=True, isolation_level=None, timeout=0)
 
 
 def fetch(connection: sqlite3.Connection, statement: str, values: Sequence[object] = ()) -> list[Any]:
-    """Return all rows of a query, with lone surrogates in names."""
+    """Return all rows of a query; names may have lone surrogates."""
     try:
         return connection.execute(statement, values).fetchall()
     except sqlite3.OperationalError as problem:
@@ -135,7 +136,7 @@ class Plan:
         Raises
         ------
         FormatError
-            There is no plan, or the file was changed.
+            The plan is missing or damaged.
         """
         folder = Path(folder)
         if not (folder / PLAN_FILE).exists() and (folder / STATE_FOLDER / PLAN_FILE).exists():
@@ -172,7 +173,7 @@ class Plan:
         Raises
         ------
         FormatError
-            The plan was changed.
+            The plan is damaged.
         """
         statement = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE line > ? AND line <= ? ORDER BY line LIMIT {ROWS}"
         stop = self.last_line if stop is None else stop
@@ -197,9 +198,9 @@ class Plan:
 
 
 class PlannedNames:
-    """The names that a plan reserves below the output folder: targets, and sources that lie there.
+    """Reserved names below the output folder: targets, and sources in that folder.
 
-    A source may become several files, whose names are only known once it is read. Workers name those files.
+    A source may become several files, whose names are known only once it is read. Workers choose these names.
     """
 
     def __init__(self, plan: Path) -> None:

@@ -1,7 +1,7 @@
-"""Sources -> the plan of a batch: what becomes which file, without two sources for one file.
+"""Planning of a batch: choose a unique target for each source.
 
-Each source is read once. SQLite sorts hashes of the names, so that memory stays bounded for a million sources; names
-are only compared as text if their hashes are equal.
+The sources are iterated once. SQLite sorts hashes of the names, so that memory is bounded for a million sources; names
+are compared as text only if their hashes are equal.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from .tasks import STATE_FOLDER, Source, Task
 Clashes = Literal["refuse", "number"]
 
 _NAMED = 3
-"""Clashes that a refusal names before it only counts them."""
+"""Clashes that an error message lists; further ones are counted."""
 _CHECKED = 1000
-"""Sources that seem to be overwritten, up to which each is compared with the file on disk."""
+"""Number of possibly overwritten sources up to which each is compared with the file on disk."""
 _OBSOLETE = ("batch.json", "plan.jsonl", "targets.u64")
 """Files of the plans of version 0.1.0."""
 _TEMPORARY = {
@@ -63,7 +63,7 @@ SELECT later.line, first.line, later.name FROM clashing later
 JOIN (SELECT key, min(line) AS line FROM clashing GROUP BY key) first ON first.key = later.key
 WHERE later.line > first.line
 """
-"""Rows whose file an earlier row already becomes, with that row."""
+"""Rows with the same target as an earlier row, each with the first of these."""
 
 
 def make_plan(
@@ -83,7 +83,7 @@ def make_plan(
     Parameters
     ----------
     sources:
-        Read once. A source that is found twice counts once.
+        Iterated once. A source that is found twice is used once.
     folder:
         The output folder.
     extension:
@@ -94,7 +94,7 @@ def make_plan(
     head:
         Options of the batch; its roots and count are filled in.
     rules:
-        Which names are those of one file; default: the output folder is probed if it matters.
+        Rules for names of the same file; default: the output folder is probed if names differ only in case or accents.
     state:
         The folder to write the plan into; default: ``meshferry-batch`` of the output folder.
 
@@ -136,7 +136,7 @@ class _Draft:
         self.roots: dict[str, int] = {}
         """The folders of the sources, with their indices."""
         self._links: list[tuple[int, int]] = []
-        """Lines whose target is a link already, and the hash of the file that it leads to."""
+        """Lines whose target exists as a link, each with the hash of the linked file."""
         for table, columns in _TEMPORARY.items():
             connection.execute(f"CREATE TEMP TABLE {table} {columns}")
 
@@ -147,15 +147,15 @@ class _Draft:
         while batch := list(itertools.islice(sources, ROWS)):
             rows: list[Any] = []
             keys: list[Any] = []
-            for line, source in enumerate(batch, line):  # noqa: B020 (counts on)
+            for line, source in enumerate(batch, line):  # noqa: B020 (continues the count)
                 self._add(line, source, rows, keys)
             line += 1
             insert_tasks(self._connection, rows)
             self._connection.executemany("INSERT INTO keys VALUES (?, ?, ?)", keys)
 
     def _add(self, line: int, source: Source, rows: list[Any], keys: list[Any]) -> None:
-        root, path, member, place, size, modified, is_link = source
-        target = _renamed(place, self._extension)
+        root, path, member, output_path, size, modified, is_link = source
+        target = _renamed(output_path, self._extension)
         key = self._output.key(root, path)
         name = name_hash(target)
         keys.append((line, hash((key, member)), name))
@@ -167,13 +167,13 @@ class _Draft:
         rows.append((line, number, to_sql(path), to_sql(member), to_sql(target), size, modified))
 
     def _add_inside(self, line: int, keys: Iterable[str]) -> None:
-        """Record a source if it lies in the output folder."""
+        """Record a source if it is in the output folder."""
         found = [(name_hash(below), line) for key in keys if (below := self._output.below(key)) is not None]
         if found:
             self._connection.executemany("INSERT INTO inside VALUES (?, ?)", found)
 
     def remove_duplicates(self) -> None:
-        """Remove the rows of sources that were found before."""
+        """Remove the later rows of sources that were found repeatedly."""
         if self._connection.execute(f"INSERT INTO duplicates {_DUPLICATES}").rowcount:
             for table in ("tasks", "keys", "inside"):
                 self._connection.execute(f"DELETE FROM {table} WHERE line IN (SELECT line FROM duplicates)")
@@ -208,12 +208,12 @@ class _Draft:
             raise MeshferryError(f"{_and_more(messages, len(victims) + count)}; nothing was written")
 
     def resolve_clashes(self, *, numbers: bool) -> None:
-        """Find the rows that would become one file, number the later ones, and reserve all names.
+        """Find rows with the same target, number the later ones, and reserve all names.
 
         Raises
         ------
         MeshferryError
-            There are some, and there are to be no ``numbers``.
+            Targets clash, and ``numbers`` is false.
         """
         execute = self._connection.execute
         names = execute("INSERT OR IGNORE INTO names SELECT name FROM keys ORDER BY name").rowcount
@@ -235,7 +235,7 @@ class _Draft:
         self._number()
 
     def _find_clashing(self) -> None:
-        """Fill the table of clashing rows. The folder is only probed if different names have equal hashes."""
+        """Fill the table of clashing rows. The folder is probed only if different names have equal hashes."""
         connection = self._connection
         connection.execute("CREATE TEMP TABLE equal (name INTEGER PRIMARY KEY)")
         connection.execute("INSERT INTO equal SELECT name FROM keys GROUP BY name HAVING count(*) > 1")
@@ -249,11 +249,11 @@ class _Draft:
             start = rows[-1][0]
 
     def _number(self) -> None:
-        """Give numbers to the targets of the later rows."""
+        """Append numbers to the targets of the later rows."""
         connection = self._connection
         connection.execute(f"CREATE TEMP TABLE later AS {_LATER}")
         last: tuple[int, int] = (0, 1)
-        """Hash of the last target, and its last number."""
+        """Hash of the last target and the last number used for it."""
         for line, name in connection.execute("SELECT line, name FROM later ORDER BY name, line"):
             number = last[1] if last[0] == name else 1
             stem = self._task(line).target[: -len(self._extension)]
@@ -267,7 +267,7 @@ class _Draft:
             last = (name, number)
 
     def _is_overwritten(self, line: int, source: int) -> bool:
-        """Return whether a target is a source, and not only a file whose name other systems take for the same."""
+        """Return whether a target is a source on this system, not only on systems that compare names differently."""
         target, task = self._task(line).target, self._task(source)
         root = list(self.roots)[task.root]
         try:
@@ -285,7 +285,7 @@ class _Draft:
 
 
 class _Output:
-    """Paths as seen from the output folder, with links resolved."""
+    """Paths relative to the output folder, with links resolved."""
 
     def __init__(self, folder: Path, rules: NameRules | None) -> None:
         self._rules = rules
@@ -294,15 +294,15 @@ class _Output:
         self._real_folder = functools.lru_cache(256)(_real_folder)
         self._linked_names = functools.lru_cache(64)(self._links_in)
         self.is_near = False
-        """Whether the source of the last :meth:`key` may lie in the output folder."""
+        """Whether the source of the last :meth:`key` may be in the output folder."""
 
     @property
     def rules(self) -> NameRules:
-        """How the folder compares names."""
+        """Rules by which the folder compares names."""
         return self._rules or rules_of(self._folder)
 
     def key(self, root: str, path: str) -> str:
-        """Return the same text for all spellings of a file's path. A link is a file of its own."""
+        """Return one key for all spellings of a path. Links among its folders are resolved, the last part is not."""
         folder, _, name = path.rpartition("/")
         key = self._real_folder(root, folder) + name
         if sys.platform in {"win32", "darwin"}:
@@ -311,7 +311,7 @@ class _Output:
         return key
 
     def below(self, key: str) -> str | None:
-        """Return the path below the output folder; None if the file lies elsewhere."""
+        """Return the path below the output folder; None if the file is elsewhere."""
         return key[len(self._key) :].replace(os.sep, "/") if key.startswith(self._key) else None
 
     def path(self, target: str) -> str:
@@ -324,7 +324,7 @@ class _Output:
         return inputs.file_key(Path(self.path(target))) if name in self._linked_names(folder) else ""
 
     def _links_in(self, folder: str) -> frozenset[str]:
-        """Return the names of the links in a folder, which need not exist."""
+        """Return the names of the links in a folder; an empty set if the folder does not exist."""
         try:
             with os.scandir(self.path(folder)) as entries:
                 return frozenset(entry.name for entry in entries if entry.is_symlink())
@@ -336,18 +336,18 @@ def _real_folder(root: str, folder: str) -> str:
     return os.path.realpath(os.path.join(root, folder)).rstrip(os.sep) + os.sep
 
 
-def _renamed(place: str, extension: str) -> str:
-    """Return the target of a source, as :func:`renamed` does, which takes 20 µs."""
-    start = place.rfind("/") + 1
-    dot = place.find(".", start)
+def _renamed(path: str, extension: str) -> str:
+    """Return the same target as :func:`renamed`, which takes 20 µs, but faster."""
+    start = path.rfind("/") + 1
+    dot = path.find(".", start)
     if dot == start:  # a name such as ".mesh", which is not an extension
-        return renamed(Path(place), extension).as_posix()
-    return place[: len(place) - _ending(place[dot:] if dot > 0 else "")] + extension
+        return renamed(Path(path), extension).as_posix()
+    return path[: len(path) - _suffix_length(path[dot:] if dot > 0 else "")] + extension
 
 
 @functools.lru_cache(256)
-def _ending(dotted: str) -> int:
-    """Return how much of the dotted end of a name is replaced with another extension."""
+def _suffix_length(dotted: str) -> int:
+    """Return the number of characters at the end of a name that another extension replaces."""
     return len("x" + dotted) - len(renamed(Path("x" + dotted), "").name)
 
 

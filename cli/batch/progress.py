@@ -1,4 +1,4 @@
-"""Output of a batch while it runs: a progress bar, or lines without a terminal; failures; records of ``--json``."""
+"""Progress of a batch: a bar, or lines if there is no terminal; failures; records of ``--json``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 
 LINE_SECONDS = 30.0
-"""Interval of lines without a terminal."""
+"""Interval of progress lines without a terminal, in seconds."""
 _BAR_SECONDS = 0.2
-"""Interval of updates of the bar: one for each small file would take longer than some files."""
+"""Interval of updates of the bar in seconds: an update takes longer than the conversion of a small file."""
 
 
 class Progress:
@@ -65,7 +65,7 @@ class Progress:
             self._bar = None
 
     def set_plan(self, plan: Plan, output: Path) -> None:
-        """Show whole paths of sources and outputs from now on."""
+        """Set the plan, so that messages contain the complete paths of sources and outputs."""
         self._plan, self._output = plan, output
 
     def note(self, text: str) -> None:
@@ -73,7 +73,7 @@ class Progress:
         self._reporter.note(text)
 
     def begin(self, phase: str, count: int | None) -> None:
-        """Start a phase with this label and number of items, or None if the number is not known."""
+        """Start a phase with this label and number of items; None if the number is unknown."""
         self._phase, self._count = phase, count
         self._done = 0
         self._begun = self._shown = time.monotonic()
@@ -94,7 +94,7 @@ class Progress:
             self._step()
 
     def skipped(self, task: Task) -> None:
-        """Count a task that needs nothing."""
+        """Count a task that is up to date."""
         if self._reporter.as_json and self._phase == "converting":
             self._reporter.record(self._record(task) | {"result": "skipped"})
         self._step()
@@ -116,11 +116,11 @@ class Progress:
         return f"{path}: {task.member}" if task.member else path
 
     def _record(self, task: Task) -> dict[str, Any]:
-        """Return the part of a record that all tasks have."""
+        """Return the fields of a record that all tasks have."""
         return {"input": self._source(task), "output": str(self._output / task.target)}
 
     def _result_record(self, result: Result) -> dict[str, Any]:
-        """Return the part of a record that describes a result."""
+        """Return the fields of a record that describe a result."""
         record: dict[str, Any] = {"result": result.status.value}
         if result.outputs:
             record["files"] = [str(self._output / name) for name in result.outputs]
@@ -147,7 +147,7 @@ class Progress:
             self._reporter.note(self.line())
 
     def line(self) -> str:
-        """Return the progress as a line."""
+        """Return the progress as one line."""
         seconds = max(time.monotonic() - self._begun, 1e-3)
         if self._count is None:
             return f"{self._phase}: {counted(self._done, 'file')} so far"
@@ -161,7 +161,7 @@ class Progress:
 
 
 def time_text(seconds: float) -> str:
-    """Return ``1 h 5 min``, ``2 min 3 s``, ``12.3 s``, ``15 ms``."""
+    """Format a duration: ``1 h 5 min``, ``2 min 3 s``, ``12.3 s`` or ``15 ms``."""
     if seconds < 0.9995:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 59.95:
@@ -173,7 +173,7 @@ def time_text(seconds: float) -> str:
 
 
 def rate_text(count: int, seconds: float) -> str:
-    """Return the files a second; a minute, if there is less than one a second."""
+    """Format a rate in files per second, or per minute if it is below one per second."""
     rate = count / max(seconds, 1e-3)
     return f"{rate:,.1f} files a second" if rate >= 1 or not count else f"{60 * rate:,.1f} files a minute"
 
@@ -182,7 +182,7 @@ def _is_terminal(stream: Any) -> bool:
     """Return whether a stream is a terminal that can move its cursor."""
     try:
         return bool(stream is not None and stream.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"})
-    except ValueError:  # it is closed
+    except ValueError:  # the stream is closed
         return False
 
 
@@ -194,7 +194,7 @@ def _bar() -> Bar:
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        """How many files a second."""
+        """Rate in files per second."""
 
         def render(self, task: BarTask) -> Text:
             return Text(f"{task.speed:,.1f}/s" if task.speed else "")

@@ -1,8 +1,8 @@
-"""The state of a batch in an output folder: which tasks are done, and how the others ended.
+"""The state of a batch in an output folder: the result of each task.
 
-``state.sqlite`` has one row for each target, which survives plans without it: the file is still there. The same rows
-go into ``journal.jsonl``, for other programs. Lines of the journal that the state does not know, of version 0.1.0 or
-from before a power cut, are imported at the next start.
+``state.sqlite`` has one row for each target. Rows are kept if a later plan does not contain the target, as its file
+still exists. The same results are written to ``journal.jsonl`` for other programs. Journal lines that are missing in
+the state, written by version 0.1.0 or before a power cut, are imported at the next start.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FILE, STATE_FOLDER, Result
 
 LOCK_SUFFIX = ".lock"
 _COMMIT_SECONDS = 0.2
-"""Interval of commits, each of which takes 40 µs. Results that a kill loses are imported from the journal."""
+"""Interval of commits in seconds; a commit takes 40 µs. Results lost by a kill are imported from the journal."""
 _SLOW_COMMIT_SECONDS = 1.0
-"""Interval of commits without a write-ahead log, where each one waits for the disk."""
+"""Interval of commits in seconds without a write-ahead log, where each commit waits for the disk."""
 _SCHEMA = """
 CREATE TABLE results (
   id INTEGER PRIMARY KEY, target TEXT NOT NULL UNIQUE, source TEXT, member TEXT, size INTEGER, modified INTEGER,
@@ -60,9 +60,9 @@ class Known(NamedTuple):
     """The last conversion of a task that had the same options and whose outputs still exist."""
 
     hash: str
-    """Hash of the source at that time."""
+    """Hash of the source at its last conversion."""
     is_same: bool
-    """Whether the source has the size and date of that time."""
+    """Whether size and date of the source are unchanged since then."""
 
 
 class HeldError(MeshferryError):
@@ -70,7 +70,7 @@ class HeldError(MeshferryError):
 
 
 class State:
-    """The state of an output folder, which one process at a time may open.
+    """The state of an output folder. Only one process at a time can open it.
 
     A context manager: entering it creates the folder and locks it, :meth:`start` opens the files.
 
@@ -131,7 +131,7 @@ class State:
         self._close_files()
         if self._lock is None:
             return
-        if is_unused and self._created:  # refused before anything was written
+        if is_unused and self._created:  # the run ended before it wrote anything
             locks.remove(self._lock_path, self._lock)
             for folder in self._created:
                 with contextlib.suppress(OSError):
@@ -148,7 +148,7 @@ class State:
         return self.journal_path.with_name(JOURNAL_FILE + LOCK_SUFFIX)
 
     def start(self, plan: Plan) -> None:
-        """Begin a run of a plan: import what the state does not know, and merge the journals of shards."""
+        """Start a run of a plan: import missing journal lines and merge the journals of shards."""
         with self._errors():
             self._db = self._open()
             self._import_journal()
@@ -163,7 +163,7 @@ class State:
             self._merge_shards()
 
     def read(self, plan: Plan) -> None:
-        """Open the state of the last run that has ended, instead of :meth:`start`; write nothing."""
+        """Open the state of the last finished run for reading, instead of :meth:`start`."""
         path = self._folder / STATE_FILE
         with self._errors():
             if path.is_file():
@@ -199,12 +199,12 @@ class State:
             start = rows[-1][0] + 1
 
     def append(self, result: Result) -> None:
-        """Store a result. One with an unchanged source keeps outputs, warnings and facts of its last conversion.
+        """Store a result. If the source is unchanged, outputs, warnings and facts of its last conversion are kept.
 
         Raises
         ------
         MeshferryError
-            The disk is full, for example.
+            The state cannot be written: the disk is full, for example.
         """
         entry = entry_of(result, self._options, self.output)
         if result.status is Status.UNCHANGED and (before := self._entry(entry.target)) is not None:
@@ -218,7 +218,7 @@ class State:
             self._commit()
 
     def compact(self) -> None:
-        """Write the journal anew if later lines replace earlier ones. If the disk refuses, the journal stays."""
+        """Rewrite the journal if later lines replace earlier ones. If that fails, the old journal is kept."""
         with self._errors():
             self._commit(now=True)
             if self._journal is None or not self._value("PRAGMA user_version"):
@@ -235,7 +235,7 @@ class State:
         Raises
         ------
         OSError
-            The system refuses.
+            The file cannot be written.
         """
         with path.open("wb") as stream:
             stream.writelines(self._lines())
@@ -243,7 +243,7 @@ class State:
             os.fsync(stream.fileno())
 
     def _open(self) -> sqlite3.Connection:
-        """Open the database: a new one if the file is damaged."""
+        """Open the database; replace it by a new one if the file is damaged."""
         path = self._folder / STATE_FILE
         try:
             return self._connect(path)
@@ -256,9 +256,9 @@ class State:
         return self._connect(path)
 
     def _connect(self, path: Path) -> sqlite3.Connection:
-        """Open the database with a write-ahead log, or without one on network disks that refuse it.
+        """Open the database with a write-ahead log, or without one on network disks that do not support it.
 
-        Exclusive locking keeps the index of the log in memory instead of in a file of shared memory.
+        With exclusive locking, the index of the log is in memory instead of in a shared memory file.
         """
         db = connect(path)
         try:
@@ -267,7 +267,7 @@ class State:
             ]
         except sqlite3.OperationalError:
             db.close()
-            db, modes = connect(path, nolock=1), []  # disks without locks: the folder has a lock of its own
+            db, modes = connect(path, nolock=1), []  # disks without locks: the folder has a separate lock file
         if modes != ["exclusive", "wal"]:
             db.execute("PRAGMA journal_mode=TRUNCATE")
             self._commit_seconds = _SLOW_COMMIT_SECONDS
@@ -277,11 +277,11 @@ class State:
         return db
 
     def _import_journal(self) -> None:
-        """Store the lines of the journal that the state did not write."""
+        """Import the journal lines that are not in the state."""
         size = self.journal_path.stat().st_size if self.journal_path.exists() else 0
         self._end = self._value("SELECT journal_end FROM results ORDER BY id DESC LIMIT 1") or 0
         if self._end > size:
-            self._end = size  # the journal was removed or cut; it is written anew at the end
+            self._end = size  # the journal was removed or truncated; it is rewritten at the end
             self._mark_changed()
         if self._end and not self._ends_line(self._end):
             self._end = 0  # another journal
@@ -302,7 +302,7 @@ class State:
             return stream.read(1) == b"\n"
 
     def _merge_shards(self) -> None:
-        """Store the journals of shards and remove them; those that are still written to stay for later."""
+        """Merge the journals of shards and remove them; skip those that are still being written."""
         for path in sorted((self._folder / SHARDS_FOLDER).glob("*.jsonl")):
             lock_path = path.with_name(path.name + LOCK_SUFFIX)
             held = locks.hold(lock_path)
@@ -315,7 +315,7 @@ class State:
                 locks.remove(lock_path, held)
 
     def merge(self, lines: Iterable[bytes]) -> None:
-        """Store journal lines of a shard."""
+        """Merge the journal lines of a shard."""
         self._begin()
         for read in lines:
             if (entry := journal.parse(read)) is not None and self._is_newer(entry):

@@ -1,8 +1,8 @@
-"""The types of a batch: sources, tasks, results, and the names of its files.
+"""Types of a batch: sources, tasks and results; names of its files.
 
 A batch stores its state in the folder ``meshferry-batch`` of the output folder::
 
-    plan.sqlite      options, roots of the sources, one row for each file to write; complete before anything is written
+    plan.sqlite      options, roots of the sources, one row for each file to write; complete before the conversion
     state.sqlite     one row for each finished task
     journal.jsonl    the same as JSON lines, for other programs; the last line of a target counts
     shards/          journals of the parts of the plan that other machines converted, until the driver merges them
@@ -39,7 +39,7 @@ class Source(NamedTuple):
     place: str
     """Path below the output folder, still with the source's own name."""
     size: int
-    """Bytes; -1 if the file does not exist, which reading it reports."""
+    """Bytes; -1 if the file does not exist; the error is reported when it is read."""
     modified: int
     """Time of the last change, in nanoseconds since 1970; for a member of an archive, the archive's."""
     is_link: bool = False
@@ -67,13 +67,13 @@ class Task(NamedTuple):
 
 
 class Status(enum.Enum):
-    """How a task ended."""
+    """Outcome of a task."""
 
     DONE = "done"
     UNCHANGED = "unchanged"
     """The source has another date, but the content of the last conversion; nothing was written."""
     FAILED = "failed"
-    """Refused with a message: the file is broken or cannot be converted to the format."""
+    """Ended with an error: the file is broken or cannot be converted to the format."""
     CRASHED = "crashed"
     """The worker process died twice, the second time in a fresh process without other files."""
     TIMED_OUT = "timed out"
@@ -88,7 +88,7 @@ class Status(enum.Enum):
 
 
 class TaskKind(enum.Enum):
-    """What a worker does with a task."""
+    """Kind of work for a task."""
 
     CONVERT = "convert"
     PICTURE = "picture"
@@ -97,7 +97,7 @@ class TaskKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoadedTask:
-    """A task with everything that a worker needs."""
+    """A task with the data that a worker needs."""
 
     task: Task
     kind: TaskKind = TaskKind.CONVERT
@@ -109,7 +109,7 @@ class LoadedTask:
 
 @dataclass(slots=True)
 class Result:
-    """Outcome of a task."""
+    """Result of a task."""
 
     task: Task
     status: Status

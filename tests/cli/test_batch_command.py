@@ -194,8 +194,8 @@ def test_a_full_disk_is_no_failure_of_each_file(meshferry, library, pretend, tmp
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--to", "blend", "-o", "OUT"], "There is nothing to convert: name files"),
-        (["LIBRARY", "-o", "OUT"], "Give the kind of file to write with --to EXTENSION"),
+        (["--to", "blend", "-o", "OUT"], "There is nothing to convert: give files"),
+        (["LIBRARY", "-o", "OUT"], "Give the type of the files to write with --to EXTENSION"),
         (["LIBRARY", "--to", "blend"], "Give the folder to write into with -o FOLDER"),
         (["LIBRARY", "--to", "gif", "-o", "OUT"], "Nothing here writes '.gif' files"),
         (["LIBRARY", "--to", "blend", "-o", "FILE"], "the journal cannot be written"),

@@ -9,37 +9,39 @@ import sys
 from ....io_formats.core.errors import MeshferryError
 
 WITH_PARENT = "--end-with-parent"
-"""Flag of shards that end with the process that started them."""
+"""Flag of a shard that ends when its parent process ends."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for clusters and farms, and those for their machines."""
-    group = parser.add_argument_group("many machines, which see the same folders")
+    """Add the arguments for clusters and farms, and the arguments for single machines of these."""
+    group = parser.add_argument_group("several machines with the same folders")
     group.add_argument(
         "--scheduler", metavar="ADDRESS", help="convert on the workers of this dask scheduler, such as tcp://farm:8786"
     )
     group.add_argument(
         "--openjd",
         metavar="FOLDER",
-        help="convert nothing, but write a job for render farms into this folder, after Open Job Description",
+        help="do not convert; write a job for render farms (Open Job Description) to this folder",
     )
     group.add_argument(
         "--worker-command",
         default="meshferry",
         metavar="COMMAND",
-        help="what starts this program on the machines, such as 'blender --command meshferry' (default: meshferry)",
+        help="command of this program on the machines, such as 'blender --command meshferry' (default: meshferry)",
     )
-    group = parser.add_argument_group("one of many machines; farms use these")
-    group.add_argument("--plan", metavar="FOLDER", help="do part of the plan in this folder; no SOURCE and no --to")
-    group.add_argument("--range", metavar="LINES", help="the lines of the plan to do, such as 1-50")
+    group = parser.add_argument_group("one of several machines; used by farms")
     group.add_argument(
-        "--lines", type=_count, default=1, metavar="N", help="lines that a number of --range stands for (default: 1)"
+        "--plan", metavar="FOLDER", help="convert part of the plan in this folder; without SOURCE and --to"
+    )
+    group.add_argument("--range", metavar="LINES", help="lines of the plan to convert, such as 1-50")
+    group.add_argument(
+        "--lines", type=_count, default=1, metavar="N", help="lines of the plan for each number of --range (default: 1)"
     )
     group.add_argument(
         "--root",
         action="append",
         metavar="FOLDER",
-        help="where a folder of sources lies on this machine; once for each in the plan, in its order",
+        help="path of a folder of sources on this machine; once for each folder in the plan, in the same order",
     )
     group.add_argument(
         "--collect", action="store_true", help="merge the results of all machines, after the last line is done"
@@ -53,15 +55,15 @@ def worker_command(arguments: argparse.Namespace) -> tuple[str, ...]:
     Raises
     ------
     MeshferryError
-        There are none, or a quotation mark is not closed.
+        The command is empty, or a quotation mark is not closed.
     """
-    is_windows = sys.platform == "win32"  # where backslashes are parts of paths
+    is_windows = sys.platform == "win32"  # backslashes are part of paths there
     try:
         words = shlex.split(arguments.worker_command, posix=not is_windows)
     except ValueError as problem:
         raise MeshferryError(f"--worker-command {arguments.worker_command}: {problem}") from None
     if not words:
-        raise MeshferryError("--worker-command names no program")
+        raise MeshferryError("--worker-command is empty; give the command of this program")
     return tuple(word.strip('"') if is_windows else word for word in words)
 
 
@@ -72,12 +74,12 @@ def shard_options(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def require_consistent(arguments: argparse.Namespace) -> None:
-    """Refuse contradictory arguments.
+    """Check that the arguments do not contradict each other.
 
     Raises
     ------
     MeshferryError
-        They contradict each other.
+        They do.
     """
     if arguments.plan is None:
         for flag in ("range", "root", "collect"):

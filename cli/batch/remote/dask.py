@@ -1,10 +1,10 @@
-"""A batch on the machines of a dask cluster, in shards: contiguous ranges of the plan.
+"""Batches on a dask cluster. The plan is split into shards, contiguous ranges of its lines.
 
-A shard is a process ``meshferry batch --plan … --range …`` on a dask worker, so that a crash of Blender costs a file,
-not the worker. The function that dask runs is :func:`subprocess.run`, so nothing of this package is sent or has to be
-importable; the workers need the command, and the output folder and the sources under the same paths.
+A shard is a process ``meshferry batch --plan … --range …`` on a dask worker, so that a crash of Blender loses one file
+and not the worker. Dask executes :func:`subprocess.run`, so this package need not be importable on the workers. They
+need the command, and the same paths for the output folder and the sources.
 
-If driver or scheduler go away, the next run merges the journals of the shards.
+If driver or scheduler end early, the next run merges the journals of the shards.
 """
 
 from __future__ import annotations
@@ -34,22 +34,24 @@ from . import shard as shard_journals
 from .arguments import WITH_PARENT
 
 LONGEST_SHARD = 200
-"""Files: a lost machine loses up to this many; converting them takes long compared with the start of a process."""
+"""Maximum number of files in a shard: the loss if a machine fails. Converting them takes much longer than a start."""
 SHORTEST_SHARD = 10
-"""Fewer files are not worth the start of a process, unless threads would idle."""
+"""Minimum number of files in a shard, as each shard starts a process. Smaller shards are used if threads would idle."""
 SHARDS_A_THREAD = 8
-"""Shards for each thread, so that all threads end at about the same time."""
+"""Shards for each thread, so that all threads finish at about the same time."""
 _LONGEST_RANGE = 10 * LONGEST_SHARD
-"""Lines that a shard spans."""
+"""Maximum number of plan lines from the first to the last task of a shard."""
 _AHEAD = 2
-"""Shards for each thread that the scheduler has, so that threads do not wait for the driver."""
+"""Shards submitted for each thread, so that threads do not wait for the driver."""
 _RETRIES = 2
 _CONNECT_SECONDS = 20
-_LOOK_SECONDS = 30
-_LONELY_SECONDS = 300
-"""Time without any worker: machines may restart."""
-_LAST_WORDS = 300
-_GO_ON = "What was done is kept: run the same command again to go on"
+_POLL_SECONDS = 30
+"""Interval of checks for connected workers."""
+_NO_WORKER_SECONDS = 300
+"""Time without any worker after which the run ends; machines may restart."""
+_OUTPUT_LENGTH = 300
+"""Characters of the last output of a shard in messages."""
+_CONTINUE = "Finished files are kept; run the same command again to continue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,11 @@ class DaskPool:
     Parameters
     ----------
     address:
-        Of the scheduler, such as ``tcp://farm:8786``.
+        Address of the scheduler, such as ``tcp://farm:8786``.
     output:
-        The output folder, absolute; the plan lies in it.
+        Absolute path of the output folder, which contains the plan.
     command:
-        What starts Meshferry on the workers.
+        Command of Meshferry on the workers.
     options:
         Arguments for every shard, such as ``--time-limit 60``.
 
@@ -121,13 +123,13 @@ class DaskPool:
         self._held.close()
 
     def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
-        """Do all tasks; yield their results, a shard at a time, in the order in which they end.
+        """Execute tasks; yield their results shard by shard, as the shards finish.
 
         Raises
         ------
         MeshferryError
-            The scheduler or all workers have gone away, or the workers cannot run shards. All results are in the state
-            or in the journals of the shards.
+            The connection to the scheduler or to all workers is lost, or the workers cannot run shards. All results are
+            in the state or in the journals of the shards.
         """
         shards = self._shards(tasks)
         running: dict[Any, _Shard] = {}
@@ -137,7 +139,7 @@ class DaskPool:
                     running[self._submit(shard)] = shard
                 if not running:
                     return
-                for future in self._ended(running):
+                for future in self._wait(running):
                     shard = running.pop(future)
                     yield from self._results(future, shard)
                     shard_journals.remove_journals(self._output, shard.lines)
@@ -146,31 +148,33 @@ class DaskPool:
                 with contextlib.suppress(Exception):
                     self._client.cancel(list(running))
 
-    def _ended(self, running: Iterable[Any]) -> list[Any]:
-        """Wait until shards have ended; return them.
+    def _wait(self, running: Iterable[Any]) -> list[Any]:
+        """Wait until shards have finished; return their futures.
 
         Raises
         ------
         MeshferryError
-            The scheduler or all workers have gone away.
+            The connection to the scheduler or to all workers is lost.
         """
-        lonely_since = None
+        no_worker_since = None
         while True:
             try:
                 with interruption.raising():
-                    waited = self._distributed.wait(list(running), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED")
+                    waited = self._distributed.wait(list(running), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
                 return list(waited.done)
             except TimeoutError:
-                lonely_since = None if self._workers() else lonely_since or time.monotonic()
+                no_worker_since = None if self._workers() else no_worker_since or time.monotonic()
             except CancelledError:
                 raise MeshferryError(
-                    f"The dask scheduler at {self._address} has gone away ({self._version()}). {_GO_ON}"
+                    f"The dask scheduler at {self._address} has gone away ({self._version()}). {_CONTINUE}"
                 ) from None
-            if lonely_since is not None and time.monotonic() - lonely_since > _LONELY_SECONDS:
-                raise MeshferryError(f"All workers of the dask scheduler at {self._address} have gone away. {_GO_ON}")
+            if no_worker_since is not None and time.monotonic() - no_worker_since > _NO_WORKER_SECONDS:
+                raise MeshferryError(
+                    f"All workers of the dask scheduler at {self._address} have gone away. {_CONTINUE}"
+                )
 
     def _shards(self, loading: Iterable[LoadedTask]) -> Iterator[_Shard]:
-        """Group tasks into shards, small ones if there are few tasks for all threads."""
+        """Group tasks into shards, which are smaller if there are few tasks for all threads."""
         loading = iter(loading)
         while True:
             threads = self._threads()
@@ -180,14 +184,14 @@ class DaskPool:
             yield from make_shards(tasks, shard_size(len(tasks), threads))
 
     def _threads(self) -> int:
-        """Return how many shards can run at once now; 1 if no worker has connected yet."""
+        """Return the number of shards that can run at the same time; 1 if no worker has connected yet."""
         return sum(self._workers().values()) or 1
 
     def _workers(self) -> dict[str, int]:
-        """Return the threads of each worker by its address."""
+        """Return the number of threads of each worker, by address."""
         try:
             return dict(self._client.nthreads())
-        except Exception:  # noqa: BLE001 (the next future raises it)
+        except Exception:  # noqa: BLE001 (the next future raises the same error)
             return {}
 
     def _submit(self, shard: _Shard) -> Any:
@@ -213,7 +217,7 @@ class DaskPool:
         )
 
     def _results(self, future: Any, shard: _Shard) -> Iterator[Result]:
-        """Yield the results of a shard that has ended."""
+        """Yield the results of a finished shard."""
         problem = future.exception()
         if problem is None:
             lines = future.result().stdout.splitlines()
@@ -228,25 +232,25 @@ class DaskPool:
             yield entry.to_result(task) if entry is not None else Result(task, Status.CRASHED, error=reason)
 
     def _reason(self, problem: BaseException) -> str:
-        """Return why a shard died.
+        """Return the reason for the failure of a shard.
 
         Raises
         ------
         MeshferryError
-            It could not run at all, and neither can others.
+            The shard could not start, which also affects all others.
         """
         if isinstance(problem, FileNotFoundError):
             raise MeshferryError(
-                f"A dask worker has no command '{shlex.join(self._command)}': install Meshferry there, or say with "
-                "--worker-command what starts it"
+                f"A dask worker has no command '{shlex.join(self._command)}': install Meshferry there, or set its "
+                "command with --worker-command"
             )
         if isinstance(problem, subprocess.CalledProcessError) and 0 < problem.returncode < 256:
             raise MeshferryError(
-                f"A dask worker could not begin: {_last_words(problem)}. The workers need to see the output folder and "
+                f"A dask worker could not begin: {_last_line(problem)}. The workers need to see the output folder and "
                 f"the sources under the same paths, and the same Meshferry ({environment.described()})"
             )
         if isinstance(problem, subprocess.CalledProcessError):
-            return f"{death(problem.returncode)}, and its shard with it: {_last_words(problem)}"
+            return f"{death(problem.returncode)}, and its shard with it: {_last_line(problem)}"
         if isinstance(problem, self._distributed.KilledWorker):
             return "The machines that had its shard went away, one after the other"
         raise MeshferryError(
@@ -259,7 +263,7 @@ class DaskPool:
 
 
 def make_shards(tasks: Sequence[Task], size: int) -> Iterator[_Shard]:
-    """Yield shards of up to ``size`` tasks that are not far apart in the plan."""
+    """Split tasks into shards of up to ``size`` tasks, each with a limited range of plan lines."""
     start = 0
     for end in range(1, len(tasks) + 1):
         if end == len(tasks) or end - start == size or tasks[end].number - tasks[start].number >= _LONGEST_RANGE:
@@ -269,14 +273,14 @@ def make_shards(tasks: Sequence[Task], size: int) -> Iterator[_Shard]:
 
 
 def shard_size(count: int, threads: int) -> int:
-    """Return the number of tasks in a shard, of ``count`` tasks."""
+    """Return the number of tasks in each shard, for ``count`` tasks in total."""
     share = -(-count // threads)
     return min(max(-(-share // SHARDS_A_THREAD), min(share, SHORTEST_SHARD)), LONGEST_SHARD)
 
 
-def _last_words(problem: subprocess.CalledProcessError) -> str:
-    said = (problem.stderr or b"").decode("utf-8", "replace").strip().splitlines()
-    return one_line(said[-1])[-_LAST_WORDS:].rstrip(".") if said else "it printed nothing"
+def _last_line(problem: subprocess.CalledProcessError) -> str:
+    lines = (problem.stderr or b"").decode("utf-8", "replace").strip().splitlines()
+    return one_line(lines[-1])[-_OUTPUT_LENGTH:].rstrip(".") if lines else "it printed nothing"
 
 
 def _library() -> Any:
@@ -290,7 +294,7 @@ def _library() -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence dask's own reports of lost connections, which this module reports once."""
+    """Silence the log messages of dask on lost connections, which this module reports once."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]

@@ -1,4 +1,4 @@
-"""``--openjd``: a batch as a job for render farms, in the format Open Job Description, as AWS Deadline Cloud takes it.
+"""Jobs for render farms (``--openjd``) in the format Open Job Description, which AWS Deadline Cloud reads.
 
 The job is a folder::
 
@@ -6,7 +6,7 @@ The job is a folder::
     parameter_values.json    paths on this machine, for Deadline Cloud
     asset_references.json    files that the job reads and folders that it writes, for Deadline Cloud
     parameters.json          the same paths for ``openjd run -p file://parameters.json``
-    plan/                    a plan of the tasks to be done, and the journal
+    plan/                    a plan of the remaining tasks, and the journal
 
 All paths are parameters of the type PATH, which farms map to the paths of their machines. ``openjd_template.json``
 follows the template schemas [version 2023-09], to which the section numbers in this module refer.
@@ -45,22 +45,22 @@ PARAMETERS_FILE = "parameters.json"
 PLAN_FOLDER = "plan"
 
 MOST_TASKS = 10_000
-"""Farms keep a record of each task. In a longer plan, a task is several lines."""
+"""Maximum number of farm tasks, each of which is a record of the farm. In a longer plan, a task has several lines."""
 CHUNK = 50
-"""Lines of a chunk, until the farm has measured their time."""
+"""Initial number of lines in a chunk; farms adapt it to the measured time."""
 _LONGEST_VALUE = 1024
-"""Characters of a parameter's value (2.5)."""
+"""Maximum length of a parameter's value in characters (2.5)."""
 _LIBRARY = "MaterialLibrary"
 _LIBRARY_FLAG = "--" + MATERIAL_LIBRARY.name.replace("_", "-") + "="
 
 
 def write_job(arguments: argparse.Namespace, plan: Plan, state: State, reporter: Reporter) -> int:
-    """Write the job for the tasks that a run would do; return 0.
+    """Write a job with the tasks that a run would convert; return 0.
 
     Raises
     ------
     MeshferryError
-        There are other files in the folder, it cannot be written to, or a path cannot be part of a job.
+        The folder has other files or cannot be written to, or a path cannot be part of a job.
     """
     folder = Path(arguments.openjd).absolute()
     tasks = (task for task, known in state.tasks() if arguments.checksum or known is None or not known.is_same)
@@ -90,9 +90,11 @@ def write_job(arguments: argparse.Namespace, plan: Plan, state: State, reporter:
 
 
 def _write_rest(part: Plan, arguments: argparse.Namespace, output: Path, folder: Path) -> None:
-    """Write the files beside the plan, the template last."""
+    """Write the other files of the job, the template last."""
     values = _values(part, output)
-    collect_options = [] if arguments.report is None else ["--report"]  # not to a path of this machine
+    collect_options = (
+        [] if arguments.report is None else ["--report"]
+    )  # without its path, which may not exist on the farm
     job = _template(part, values, worker_command(arguments), shard_options(arguments), collect_options)
     entries = [{"name": name, "value": value} for name, value in values.items()]
     (folder / VALUES_FILE).write_bytes(_json({"parameterValues": entries}))
@@ -102,7 +104,7 @@ def _write_rest(part: Plan, arguments: argparse.Namespace, output: Path, folder:
 
 
 def _require_own(folder: Path) -> None:
-    """Refuse a folder with other files."""
+    """Raise an error if the folder has files that do not belong to a job."""
     own = {TEMPLATE_FILE, VALUES_FILE, ASSETS_FILE, PARAMETERS_FILE, PLAN_FOLDER}
     try:
         others = sorted(set(os.listdir(folder)) - own)
@@ -115,7 +117,7 @@ def _require_own(folder: Path) -> None:
 
 
 def _write_plan(plan: Plan, tasks: Iterable[Task], folder: Path) -> Plan:
-    """Write a plan of some tasks, with sources below one folder; return it."""
+    """Write a plan of these tasks with one common root; return it."""
     try:
         root = os.path.commonpath(plan.roots)
     except ValueError:
@@ -135,7 +137,7 @@ def _write_plan(plan: Plan, tasks: Iterable[Task], folder: Path) -> Plan:
 
 
 def _values(part: Plan, output: Path) -> dict[str, str]:
-    """Return the paths on this machine, by parameter.
+    """Return the values of the path parameters on this machine, by name.
 
     Raises
     ------
@@ -148,7 +150,7 @@ def _values(part: Plan, output: Path) -> dict[str, str]:
         values[_LIBRARY] = libraries[-1].removeprefix(_LIBRARY_FLAG)
     for value in values.values():
         if len(value) > _LONGEST_VALUE:
-            raise MeshferryError(f"{value}: a job takes paths of {_LONGEST_VALUE:,} characters, not {len(value):,}")
+            raise MeshferryError(f"{value}: a path in a job may have {_LONGEST_VALUE:,} characters, not {len(value):,}")
         if not _is_utf8(value):
             raise MeshferryError(f"{value}: the folder name is not valid UTF-8; rename it")
     return values
@@ -164,7 +166,9 @@ def _template(
     """Return the job template (1.1)."""
     for word in command:
         if "{{" in word:
-            raise MeshferryError(f"'{word}' cannot start anything on a farm: a job reads '{{{{' as a parameter")
+            raise MeshferryError(
+                f"'{word}' cannot be part of the command: in a job, '{{{{' starts the name of a parameter"
+            )
     program, *words = command
     group = -(-part.count // MOST_TASKS)
     template: dict[str, Any] = json.loads(resources.files(__package__).joinpath("openjd_template.json").read_text())
@@ -189,9 +193,9 @@ def _template(
 
 
 def _write_assets(path: Path, part: Plan, output: Path, library: str | None) -> None:
-    """Write the files that Deadline Cloud carries to machines without shared disks, and the folder that it brings back.
+    """Write the files that Deadline Cloud copies to machines without shared disks, and the folder that it copies back.
 
-    Names that are not valid UTF-8 are left out; the conversion reports the missing file.
+    Names that are not valid UTF-8 are omitted; the conversion reports the missing file.
     """
     mark = "files"
     assets = {
@@ -205,16 +209,16 @@ def _write_assets(path: Path, part: Plan, output: Path, library: str | None) -> 
     files = (json.dumps(file) for file in found if _is_utf8(file))
     before, after = _json(assets).decode("ascii").split(json.dumps(mark), 1)
     with path.open("w", encoding="ascii") as stream:
-        # One by one: a million files have a hundred megabytes of paths.
+        # Streamed, because the paths of a million files have a hundred megabytes.
         stream.write(before + next(files, ""))
         stream.writelines(",\n        " + file for file in files)
         stream.write(after)
 
 
 def _input_files(part: Plan) -> Iterator[str]:
-    """Yield the paths of all sources and archives, and of the files that belong to a source in several files."""
+    """Yield the paths of all sources and archives, and of the other files of sources that consist of several files."""
     sets: dict[str, set[str]] = defaultdict(set)
-    """Names of sources in several files, by folder."""
+    """Names of sources that consist of several files, by folder."""
     last = ""
     for task in part.tasks():
         if task.size < 0 or task.path == last:  # missing, or in the same archive

@@ -1,4 +1,4 @@
-"""A watch that ends this process when its parent process ends."""
+"""Watchdog that terminates this process when its parent process ends."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import time
 
 _POLL_SECONDS = 0.5
 ORPHANED = 75
-"""Exit status after the end of the parent: EX_TEMPFAIL of sysexits, as the scheduler repeats the shard elsewhere."""
+"""Exit status after the end of the parent: EX_TEMPFAIL of sysexits, as the scheduler retries the shard elsewhere."""
 _SCRIPT_LAUNCHER = "meshferry.exe"
-"""Program that pip makes on Windows for the command: it starts Python and waits."""
+"""Launcher that pip creates for the command on Windows; it starts Python and waits."""
 
 
 def exit_with_parent() -> None:
-    """End this process, at once and without a message, when its parent ends.
+    """Terminate this process immediately and without a message when its parent ends.
 
-    Its own worker processes end with it in the same way; files are written whole or not at all.
+    Its worker processes then end, too. Files are written atomically, so none is incomplete.
     """
     threading.Thread(target=_watch, args=(_process_to_watch(),), name="parent watch", daemon=True).start()
 
 
 def _process_to_watch() -> int:
-    """Return the id of the process to watch: the parent; on Windows, the first ancestor that is not a launcher.
+    """Return the id of the process to watch: the parent or, on Windows, the first ancestor that is not a launcher.
 
-    There the ``python.exe`` of a virtual environment starts the real Python and waits. It outlives the process that
-    started it, so watching it would never end this process.
+    The ``python.exe`` of a virtual environment on Windows starts the real Python and waits. It outlives its parent, so
+    this process would never end if it watched the launcher.
     """
     process = os.getppid()
     if sys.platform != "win32":
@@ -43,7 +43,7 @@ def _process_to_watch() -> int:
 
 
 def _windows_processes() -> dict[int, tuple[int, str]]:
-    """Return the parent's id and the program's file name of each process of Windows, by id."""
+    """Return parent id and program file name of each process on Windows, by process id."""
     import ctypes
 
     class Entry(ctypes.Structure):

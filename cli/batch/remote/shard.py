@@ -1,9 +1,9 @@
-"""A part of a plan on one of many machines: ``meshferry batch --plan FOLDER --range 1-50``, and ``--collect``.
+"""Conversion of a part of a plan on one of several machines (``--plan FOLDER --range 1-50``), and ``--collect``.
 
-The machine needs the plan, the sources and the output folder, and no connection to the driver. It writes its results as
-JSON lines into ``meshferry-batch/shards/``, which the driver or ``--collect`` merges into the state. A repeated shard
-continues where it was. Two machines with the same shard convert the same files to the same outputs, which are replaced
-as a whole; each writes a journal of its own.
+The machine needs the plan, the sources and the output folder, but no connection to the driver. It writes its results as
+JSON lines to ``meshferry-batch/shards/``, which the driver or ``--collect`` merges into the state. A repeated shard
+continues from its journal. Two machines with the same shard convert the same files to the same outputs, which are
+replaced atomically; each writes a separate journal.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from ..workers.pool import Pool
 from . import parent_watch
 
 MOST_AT_ONCE = 9
-"""Processes that may convert the same shard at the same time."""
+"""Maximum number of processes that convert the same shard at the same time."""
 _RANGE = re.compile(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?")
-"""A contiguous range of Open Job Description: ``7``, ``5-5``, ``1-50``."""
+"""A contiguous range in Open Job Description: ``7``, ``5-5``, ``1-50``."""
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
-    """Do what ``--plan`` asks for; return the exit status.
+    """Convert the lines of ``--range``, or merge results with ``--collect``; return the exit status.
 
     Raises
     ------
     MeshferryError
-        It is not possible on this machine.
+        The plan or the state cannot be used on this machine.
     """
     plan = open_plan(Path(arguments.plan), arguments.root)
     output = _output_of(plan, arguments.output)
@@ -57,18 +57,18 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
-    """Convert the lines of ``--range`` in one worker; return 0, even if files failed, as the journal has their errors.
+    """Convert the lines of ``--range`` in one worker; return 0 even if files failed: the journal has the errors.
 
     With ``--json``, the journal lines of all its tasks are printed, including those of earlier runs.
 
     Raises
     ------
     MeshferryError
-        It is not possible on this machine.
+        The machine lacks a library, or the journal cannot be written.
     """
     if arguments.end_with_parent:
         parent_watch.exit_with_parent()
-    if missing := environment.missing_libraries():  # all files would fail here, but not on other machines
+    if missing := environment.missing_libraries():  # the shard may succeed on another machine
         raise MissingLibraryError(f"This machine lacks {' and '.join(missing)}")
     lines = parse_range(arguments.range, plan.last_line, arguments.lines)
     argv = (*plan.head.argv, *given_conversion(arguments))
@@ -86,7 +86,7 @@ def convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
 
 
 def collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
-    """Merge the results of all machines and print the summary; return 1 if lines have no result, good or bad.
+    """Merge the results of all machines and print the summary; return 1 if a line has no result.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
     totals = Totals()
     seconds = 0.0
     with State(output) as state, Progress(reporter) as progress:
-        _bring_journal(plan, state.journal_path)
+        _copy_journal(plan, state.journal_path)
         state.start(plan)
         state.compact()
         for result in state.results():
@@ -118,14 +118,14 @@ def open_plan(folder: Path, roots: Sequence[str] | None = None) -> Plan:
     Raises
     ------
     MeshferryError
-        There is none, or another version made it, whose files would differ.
+        There is no plan, or it was made by another version, whose outputs may differ.
     """
     plan = Plan.open(folder, roots)
     here = environment.version()
     if plan.head.version != here:
         raise MeshferryError(
             f"{folder}: the plan was made by Meshferry {plan.head.version}, and this is {here}; "
-            "all machines need the same"
+            "all machines need the same version"
         )
     return plan
 
@@ -138,12 +138,12 @@ def parse_range(text: str, last: int, group: int = 1) -> range:
     last:
         The last line of the plan.
     group:
-        Lines that a number stands for (``--lines``).
+        Lines for each number of the range (``--lines``).
 
     Raises
     ------
     MeshferryError
-        It is not a range, or goes past the plan.
+        The text is not a range, or exceeds the plan.
     """
     match = _RANGE.fullmatch(text)
     if match is None or int(match[2] or match[1]) < int(match[1]):
@@ -167,7 +167,7 @@ def lock_of(path: Path) -> Path:
 
 
 def remove_journals(output: Path, lines: range) -> None:
-    """Remove the merged journals of a shard; those that are still written to stay."""
+    """Remove the merged journals of a shard; skip those that are still being written."""
     for path in journals(output, lines):
         with contextlib.suppress(OSError):
             if path.exists() and (held := locks.hold(lock_of(path))) is not None:
@@ -213,7 +213,7 @@ class _ShardStore:
         self._files.close()
 
     def tasks(self) -> Iterator[tuple[Task, Known | None]]:
-        """Yield the tasks with their last conversion. That of another process only counts for unchanged sources."""
+        """Yield the tasks with their last conversion; by another process only if the source is unchanged."""
         for task in self._plan.tasks(self._lines[0] - 1, self._lines[-1]):
             known = self._known(task, self._own.get(task.target))
             if known is None:
@@ -248,7 +248,7 @@ class _ShardStore:
 
 
 class _Listener:
-    """Reports failed files only: a shard is short."""
+    """Progress display of a shard, which reports failed files only."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -256,8 +256,8 @@ class _Listener:
     def begin(self, phase: str, count: int) -> None:
         """Ignore the start of a phase."""
 
-    def skipped(self, task: Task) -> None:  # noqa: ARG002 (of the protocol)
-        """End the run if the user asks for it."""
+    def skipped(self, task: Task) -> None:  # noqa: ARG002 (part of the protocol)
+        """Handle a pending interruption."""
         interruption.check()
 
     def ended(self, result: Result) -> None:
@@ -268,7 +268,7 @@ class _Listener:
 
 
 def _last_entries(path: Path, targets: set[str] | None = None) -> dict[str, Entry]:
-    """Return the last entry of each target, or of these, in a journal that another process may be writing to."""
+    """Return the last entry of each target, or of these targets, in a journal that may still be written."""
     wanted = None if targets is None else {journal.start_of(target) for target in targets}
     found: dict[bytes, bytes] = {}
     with contextlib.suppress(OSError):
@@ -285,7 +285,7 @@ def _output_of(plan: Plan, given: str | None) -> Path:
     Raises
     ------
     MeshferryError
-        It has to be named.
+        The plan is not in an output folder, and ``-o`` is missing.
     """
     if given is not None:
         return Path(given).absolute()
@@ -294,8 +294,8 @@ def _output_of(plan: Plan, given: str | None) -> Path:
     return plan.folder.absolute().parent
 
 
-def _bring_journal(plan: Plan, target: Path) -> None:
-    """Copy the journal of a job into an output folder without one, on machines that do not see the original."""
+def _copy_journal(plan: Plan, target: Path) -> None:
+    """Copy the journal of a job into an output folder without one. Farm machines may not see the original folder."""
     source = plan.folder / JOURNAL_FILE
     if not target.exists() and source.exists():
         try:
