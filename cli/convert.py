@@ -42,18 +42,15 @@ def main() -> int:
         return 1
     if sys.path and os.path.realpath(sys.path[0] or ".") == os.path.join(ROOT, "cli"):
         del sys.path[0]  # plain Python puts the script's folder first, where its modules would hide others
-    try:
-        package = _package_name()
-        if sys.argv[-2:] in ([sys.argv[0], WORKER], ["--", WORKER]):
-            _add_extension_libraries(package)
-            return int(importlib.import_module(package + ".cli.batch.workers.worker").run())
-        with importlib.import_module(package + ".cli.interruption").handled(is_process=True):
-            _add_extension_libraries(package)
-            command_line = importlib.import_module(package + ".cli.main")
-            status: int = command_line.main(arguments(sys.argv), program="convert.py --")
-            return status
-    except ModuleNotFoundError as missing:
-        return _tell_missing(missing)
+    package = _package_name()
+    if sys.argv[-2:] in ([sys.argv[0], WORKER], ["--", WORKER]):
+        _add_extension_libraries(package)
+        return int(importlib.import_module(package + ".cli.batch.workers.worker").run())
+    with importlib.import_module(package + ".cli.interruption").handled(is_process=True):
+        _add_extension_libraries(package)
+        command_line = importlib.import_module(package + ".cli.main")
+        status: int = command_line.main(arguments(sys.argv), program="convert.py --")
+        return status
 
 
 def arguments(argv: list[str]) -> list[str]:
@@ -129,20 +126,6 @@ def _unpacked(wheel: str, folder: str) -> str:
         except OSError:  # another process was faster
             shutil.rmtree(temporary, ignore_errors=True)
     return folder
-
-
-def _tell_missing(missing: ModuleNotFoundError) -> int:
-    """Print which library is missing and how to install it for this Python; return the exit status."""
-    environment = _load("meshferry_environment", "cli", "environment.py")  # the one module that needs no library
-    libraries = environment.missing_libraries()
-    if not libraries:
-        import traceback
-
-        traceback.print_exception(missing)
-        return 1
-    print("Meshferry needs " + " and ".join(libraries) + ", which this Python does not have", file=sys.stderr)
-    print(environment.how_to_install(libraries), file=sys.stderr)
-    return 1
 
 
 def _load(name: str, *path: str, **options: Any) -> ModuleType:

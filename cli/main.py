@@ -46,6 +46,10 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
 
 
 def _main(argv: Sequence[str] | None, program: str) -> int:
+    missing = environment.missing_libraries()
+    if "numpy" in missing:  # only some formats need the others
+        print(f"Meshferry needs NumPy. {environment.how_to_install(missing)}", file=sys.stderr)
+        return FAILED
     try:
         given = sys.argv[1:] if argv is None else list(argv)
         arguments = _parse(build_parser(program, *given[:1]), given)

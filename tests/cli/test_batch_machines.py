@@ -156,7 +156,7 @@ def test_a_batch_outlives_its_scheduler(library, cluster, tmp_path):
     assert driver.returncode in {1, 2}
     (complaint,) = complaints.decode().splitlines()
     assert f"The dask scheduler at {address} has gone away (dask.distributed " in complaint
-    assert "run the same command again to go on" in complaint
+    assert "run the same command again to continue" in complaint
     # Its workers end their shards or give up; either way the next run goes on, here without a cluster.
     until_no_shard_runs(out)
     again = run("batch", lib, "--to", TO, "-o", out, "--jobs", 1)
