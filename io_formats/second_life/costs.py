@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from .models import LEVELS
 
 _HEAD = 384
-"""Bytes of a block that are not counted as triangles."""
+"""Bytes subtracted from the size of a level before the rest is converted to triangles."""
 _TRIANGLE = 16
 _LEAST = 16
 _REGION_AREA = 102_944.0

@@ -9,8 +9,9 @@ from ..core.scene import FloatArray, IntArray
 
 _LEAST = np.float32(1e-7)
 _LEAST_OF_EVEN = np.float32(1e-11)
-"""For triangles whose other edges are between a tenth and ten times as long as the first one."""
+"""Smallest squared cross product of two edges of similar lengths (see ``_UNEVEN``); of others, ``_LEAST``."""
 _UNEVEN = np.float32(100)
+"""Largest ratio of squared edge lengths (the first edge to another, or the reverse) of similar lengths."""
 
 
 def degenerate_triangles(points: FloatArray, corner_point: IntArray) -> npt.NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from .llsd_binary import as_reals, singles
 Reals = npt.NDArray[np.float64]
 
 
-class NoNumber(ValueError):
+class NonFiniteRangeError(ValueError):
     """A range with a bound that is not finite in single precision."""
 
 
@@ -21,7 +21,7 @@ def domain_of(value: Any, axes: int) -> Reals | None:
 
     Raises
     ------
-    NoNumber
+    NonFiniteRangeError
         A bound, or the length, is not finite in single precision.
     """
     if not isinstance(value, dict):
@@ -33,7 +33,7 @@ def domain_of(value: Any, axes: int) -> Reals | None:
         ends = np.array((least, most)).astype(np.float32)
         finite = np.isfinite(ends).all() and np.isfinite(ends[1] - ends[0]).all()
     if not finite:
-        raise NoNumber
+        raise NonFiniteRangeError
     return ends.astype(np.float64)
 
 

@@ -23,7 +23,7 @@ NORMAL_TOLERANCE = 5e-4
 """Default tolerance of normals: corners of a point whose normals differ by no more are one vertex."""
 
 OFF_ONE = 5 / 65535
-"""Sums of weights this close to 1 are those of files, in which each of four weights is truncated."""
+"""Tolerance for sums of four weights: files truncate each to 1/65535, so sums this close to 1 stay unchanged."""
 
 Places = npt.NDArray[np.intp]
 
@@ -35,7 +35,7 @@ class FaceArrays:
     slot: int
     """Index of the material slot."""
     part: int
-    """0, or the number of the further face of a slot with more vertices than a face may have."""
+    """0; or 1, 2 … for the further faces of a slot with more vertices than one face may have."""
     material: str
     """Name of the slot's material; may be empty."""
     positions: FloatArray
@@ -53,7 +53,7 @@ class FaceArrays:
     joint_indices: IntArray | None = None
     """(V, 4) int32 into the joints of the scene's skeleton, the strongest first; None if the mesh has no weights."""
     joint_weights: FloatArray | None = None
-    """(V, 4) float32, unused entries 0; each row sums to 1 (as exactly as in a file), or to 0 without weights."""
+    """(V, 4) float32, unused entries 0; each row sums to 1 within ``OFF_ONE``, or to 0 without weights."""
     surface: Surface | None = None
 
     @property
@@ -148,7 +148,7 @@ def _refuse_nonfinite(mesh: Mesh, name: str) -> None:
 
 
 class _Vertices:
-    """The vertices of a whole mesh, from which each face takes its own."""
+    """Points, normals, UVs and weights of all vertices of a mesh; ``face`` extracts those of one face."""
 
     def __init__(self, mesh: Mesh, found: Split, warn: Warn) -> None:
         self.mesh = mesh

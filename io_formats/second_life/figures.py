@@ -18,7 +18,7 @@ from .mesh.physics_block import hulls_of
 from .models import LEVELS, models_of
 
 _SAME = 1e-6
-"""Tolerance for comparing ranges that come from the same file."""
+"""Tolerance for comparing ranges of quantised values from the same file."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class Figures:
     animesh: float
     """Its contribution to the weight of an animated object."""
     is_exact: bool = False
-    """Whether the values are those of a file. Otherwise another program will encode the model once more."""
+    """Whether the sizes are those of the stored file. Otherwise Meshferry encoded the model to measure it, and another
+    encoder gives slightly different sizes."""
 
 
 @dataclass(frozen=True)

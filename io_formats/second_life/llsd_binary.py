@@ -28,7 +28,7 @@ MOST_VALUES = 100_000
 
 _INTEGER, _REAL, _LENGTH, _DATE = struct.Struct(">i"), struct.Struct(">d"), struct.Struct(">I"), struct.Struct("<d")
 _MARKED_REAL = 9
-"""Size of a real with its marker."""
+"""Size in bytes of a real with the type marker before it."""
 _QUOTES = b"'\""
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
@@ -38,11 +38,11 @@ class RawString(bytes):
 
 
 class URI(str):
-    """An address."""
+    """A value of the LLSD type URI."""
 
 
 class Date(float):
-    """Seconds since 1970-01-01."""
+    """A value of the LLSD type date, in seconds since 1970-01-01."""
 
 
 @dataclass
@@ -186,7 +186,7 @@ class _Reader:
         return values
 
     def reals(self, count: int) -> list[Any]:
-        """Read this many values at once if all of them are reals, as in ranges and matrices; otherwise read nothing."""
+        """Read ``count`` reals at once, which is fast for matrices; return an empty list if they are not all reals."""
         start, end = self.position, self.position + _MARKED_REAL * count
         if count > self.allowance.values or self.data[start : start + 1] != b"r" or end > len(self.data):
             return []

@@ -15,7 +15,7 @@ LEVEL_LABELS = ("High", "Medium", "Low", "Lowest")
 
 @dataclass(frozen=True)
 class SubmodelId(PassThrough):
-    """Which part of a model with more than 8 faces an asset is, by its header."""
+    """Number, from the header of an asset, of the part of a split model (more than 8 faces) that the asset holds."""
 
     number: int
 

@@ -23,7 +23,7 @@ FLAT = 1e-5
 _INSIDE = 1e-6
 """Tolerance for points outside the box due to rounding, as a share of the box."""
 _WORTH_SAYING = 1e-3
-"""Share of the highest level's box by which other parts may exceed it without a warning."""
+"""Share of the highest level's box by which other levels and shapes may exceed the box without a warning."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def nodes_of(model: Model) -> Iterator[Node]:
 
 
 def settled(model: Model, turn: Matrix | None = None) -> Model:
-    """Return a model in a form that a file can hold; its meshes are changed if its transform cannot be stored.
+    """Return a model whose transform a file can hold; the rest of the transform is applied to the points.
 
     Parameters
     ----------

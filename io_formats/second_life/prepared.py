@@ -26,7 +26,7 @@ _IMPORTED_TOLERANCE = 0.02
 """Normals that passed through Blender's tangent space differ by about this much at corners of one vertex."""
 
 Column = tuple[int, int]
-"""A face: the slot of the highest level, and the number of its part if the slot has too many vertices for one face."""
+"""Key of a face in all levels: its material slot in the highest level, and :attr:`.FaceArrays.part`."""
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """A scene's skeleton -> the binding of a file (formats page, sections 4.3 to 4.5).
 
 Only the heads of bones are used: the bones of the avatar have no rotation at rest, so direction and roll of Blender's
-bones must be ignored. Collision volumes and attachment points have those of the avatar table. The facing direction of
-the avatar is derived from its left and right joints.
+bones must be ignored. Collision volumes and attachment points get rotation and scale of the avatar table. The facing
+direction of the avatar is derived from its left and right joints.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Matrix = npt.NDArray[np.float64]
 MOST_INDICES = 255
 """Number of joints that the weights of a file can refer to: a byte, of which 255 ends a list."""
 MOVED = 1e-4
-"""Distance in metres by which a joint must differ for the viewer to move it."""
+"""Distance in metres from its standard position beyond which a joint counts as moved, as in the viewer."""
 _QUARTER = np.radians(1.0)
 """Tolerance for snapping a rig to multiples of 90°, in radians."""
 
@@ -51,11 +51,11 @@ class Rig:
     bind_shape: Matrix | None = None
     """(4, 4) the imported matrix; None to use the placement of the unit cube."""
     given_alternative: Matrix | None = None
-    """(n, 4, 4) the imported matrices."""
+    """(n, 4, 4) the imported ``alt_inverse_bind``, or None to compute it."""
 
     @property
     def alt_inverse_bind(self) -> Matrix | None:
-        """(n, 4, 4): the inverse bind matrices with the joint positions as translations, or None."""
+        """(n, 4, 4): the inverse bind matrices with joint positions as translations; None without joint positions."""
         if self.given_alternative is not None:
             return self.given_alternative
         if self.joint_positions is None:
@@ -199,15 +199,15 @@ def rig_of(
 
 
 def _moved_ancestors(chosen: Sequence[int], known: Sequence[str | None], place_of: Mapping[str, Matrix]) -> list[str]:
-    """Return those of the chosen joints and of their ancestors that are not where the standard avatar has them."""
+    """Return names of the chosen joints and their ancestors that are moved from the standard avatar's positions."""
     above = {joint for number in chosen if known[number] for joint in skeleton_table.ancestors(known[number] or "")}
     return [name for name in _moved(place_of) if name in above]
 
 
 def _with_ancestors(chosen: list[int], known: Sequence[str | None], moved: Sequence[str]) -> list[int]:
-    """Return the chosen joints and the moved ones above them, which have to lie where the mesh was bound, too.
+    """Return the chosen joints and their moved ancestors, since the file stores positions of listed joints alone.
 
-    The ancestors are left out if there are more joints than possible otherwise.
+    The ancestors are left out if the sum exceeds the maximum number of joints.
     """
     listed = {known[number] for number in chosen}
     more = [known.index(name) for name in moved if name not in listed]
@@ -215,7 +215,10 @@ def _with_ancestors(chosen: list[int], known: Sequence[str | None], moved: Seque
 
 
 def _index_by_name(names: Sequence[str], chosen: Sequence[int]) -> tuple[npt.NDArray[np.int32], dict[str, int]]:
-    """Return the index in the file of each joint, -1 if it is not chosen, and the first joint of each name."""
+    """Return the index in the file of each joint (-1 if it is not chosen), and the first joint by each name.
+
+    Joints of equal names share an index.
+    """
     index = np.full(len(names), -1, np.int32)
     first: dict[str, int] = {}
     places: dict[str, int] = {}
@@ -227,7 +230,7 @@ def _index_by_name(names: Sequence[str], chosen: Sequence[int]) -> tuple[npt.NDA
 
 
 def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig | None:
-    """Return the imported binding of a mesh unchanged, or None if the mesh now uses other joints too."""
+    """Return the imported binding of a mesh unchanged, or None if the mesh uses joints that are not in it."""
     place: dict[str, int] = {}
     for number, name in enumerate(skin.joint_names):
         place.setdefault(name, number)
@@ -257,13 +260,13 @@ def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig 
 
 
 def _written(joint: Joint) -> str:
-    """Return the name of a joint in a file."""
+    """Return the name under which a joint is written."""
     known = skeleton_table.canonical(joint.name)
     return joint.name if known is None else known.replace(" ", "_")
 
 
 def _rest(known: str | None, head: Matrix) -> Matrix:
-    """Return a joint's rest matrix at ``head``."""
+    """Return a joint's rest matrix: rotation and scale of the table (none for bones), and the position of its head."""
     rest = np.identity(4)
     if known is not None and not skeleton_table.table()[known].is_bone:
         rest[:3, :3] = skeleton_table.rest_matrices()[known][:3, :3]
@@ -274,8 +277,7 @@ def _rest(known: str | None, head: Matrix) -> Matrix:
 def _relative(known: str | None, head: Matrix, place_of: Mapping[str, Matrix]) -> Matrix:
     """Return a joint's position relative to its parent in the table.
 
-    Missing joints of the armature in between are assumed to be where the avatar has them, relative to the next one
-    above.
+    If the armature lacks joints in between, the table's offsets of these are used.
     """
     if known is None:
         return head - place_of.get(skeleton_table.ROOT, np.zeros(3))

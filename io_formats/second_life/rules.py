@@ -19,25 +19,26 @@ from .models import LEVEL_LABELS, LEVELS, Model, models_of
 from .placement import is_as_imported, nodes_of, placement_of
 
 MOST_TRIANGLES = 8 * 21_844
-"""Triangles of the eight faces of an object: 16-bit indices can address the corners of 21,844. Larger models are split,
-but uploading them takes minutes and usually fails."""
+"""Most triangles of an object: a face has at most 21,844. Larger models are split, but uploading them takes minutes
+and usually fails."""
 MOST_HULLS = 256
 MOST_HULL_POINTS = 256
 LEAST_SIZE, MOST_SIZE = 0.01, 64.0
-"""Size of an object along each axis in Second Life, in metres."""
+"""Range of an object's size along each axis in Second Life, in metres."""
 OPEN_LEAST_SIZE, OPEN_MOST_SIZE = 0.001, 256.0
 """The same for OpenSim."""
 MOST_UV = 1000.0
 
 _RESERVED = re.compile(r"_(?:LOD|PHYS)")
 _FLAT_AXIS = 1e-5
-"""Extent in metres below which an axis is flat, and gets the size 1."""
+"""Extent in metres below which an axis counts as flat; an export gives it the size 1 metre."""
 _HULL_THICKNESS = 1e-4
 """Share of a hull's extent below which it is flat."""
 _WEIGHT_STEP = 2 / 65535
 _TURNED = 0.01
 _HEAVIER = 1.05
-"""Ratio to the size of the finer level; equal triangles can take a few bytes more or less."""
+"""Ratio to the compressed size of the finer level above which a level is reported as heavier. It is over 1, since the
+same triangles can take a few bytes more or less."""
 _UNEVEN_SCALE = 1e-3
 
 _Flags = npt.NDArray[np.bool_]
@@ -154,7 +155,7 @@ class _Rules:
         return Finding(Severity.WARNING, self.item(node), message, fix=fix, names=names)
 
     def level_nodes(self, *, made: bool = True) -> Iterator[tuple[int, Node, Mesh]]:
-        """Yield the existing levels, the finest first; levels generated from finer ones only with ``made``."""
+        """Yield the existing levels, the finest first; with ``made``, also those that an export generates."""
         for number, node in enumerate(self.model.levels):
             if node is not None and node.mesh is not None and (made or not node.generated_from):
                 yield number, node, node.mesh
@@ -177,7 +178,7 @@ class _Rules:
         for node in nodes_of(self.model):
             mesh = node.mesh
             if mesh is None or (node is not finest and node.generated_from):
-                continue  # a part generated from the finest level has the same values
+                continue  # generated from the finest level, so it has the same invalid values
             for what, layer in (
                 ("a position", Layer("", mesh.points)),
                 ("a normal", mesh.normal),
@@ -210,7 +211,7 @@ class _Rules:
             text = f"it is {size} m; Second Life makes it {LEAST_SIZE * 1000:g} mm along each axis at least"
             yield warning(self.item(), text)
         if self.stored or is_as_imported(self.model):
-            return  # the size of what came from a file is the scale of its object
+            return  # an import puts the size of an object into its scale
         if (scale < 0).any():
             text = "its scale is negative, which the uploader would lose; apply it (Object > Apply > Scale)"
             yield self.fixable(text, Fix.APPLY_SCALE)
@@ -250,10 +251,10 @@ class _Rules:
                 continue
             yield from self.crowded_faces(node, mesh)
             if node is self.model.finest or (node is self.model.physics and not self.stored):
-                continue  # materials of physics are not shown: a file gets those of the highest level
+                continue  # an export gives physics meshes the materials of the highest level
             used = _used_slots(mesh)
             strange = [slot for slot in used if mesh.materials[slot] not in known]
-            if strange and not node.generated_from:  # a made level has it from the next finer one
+            if strange and not node.generated_from:  # a generated level has the materials of a finer one
                 names = self.material_names(dict.fromkeys(mesh.materials[slot] for slot in strange))
                 text = f"{names}: not among the materials of the highest level; the uploader refuses that"
                 yield error(
@@ -268,12 +269,12 @@ class _Rules:
                 yield warning(self.item(node), text)
 
     def material_names(self, names: Iterable[str]) -> str:
-        """Return the names of materials; unnamed ones of a file are given as faces."""
+        """Return the names of materials for a message; ``_face_1``, for a file without names, becomes ``face 1``."""
         named = [name or "no material" for name in names]
         return listed(named if self.model.name else [name.replace("_", " ").strip() for name in named])
 
     def crowded_faces(self, node: Node, mesh: Mesh) -> Iterator[Finding]:
-        """Check for faces with more vertices than 16-bit indices allow; each point is at least one vertex.
+        """Check for faces with more points than a face may have vertices; each point is at least one vertex.
 
         Faces that are split in all levels alike are reported only for the finest.
         """
@@ -402,7 +403,7 @@ def _broken_points(mesh: Mesh, layer: Layer | None) -> _Flags:
 
 
 def _points_with(mesh: Mesh, layer: Layer, values: _Flags) -> _Flags:
-    """Return which points used by triangles have one of the layer's marked values."""
+    """Return which points used by triangles have a value of the layer for which ``values`` is True, (P,)."""
     found = np.zeros(len(mesh.points), bool)
     if layer.index is not None:
         found[mesh.corner_point[values[layer.index]]] = True
@@ -467,7 +468,7 @@ def _disagreeing(mesh: Mesh) -> _Flags:
         return none
     weights = np.maximum(mesh.joint_weights[shared], 0).astype(np.float64)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-30)
-    # Sums with two sets of odd factors distinguish weights regardless of their order and of unused entries.
+    # Hash of each point's weights that does not depend on the order of its joints or on entries with weight 0.
     joints = mesh.joint_indices[shared].astype(np.float64)
     print_of = np.column_stack([(weights * np.sin(joints * factor + factor)).sum(axis=1) for factor in (1.37, 2.91)])
     order = np.argsort(place[shared], kind="stable")

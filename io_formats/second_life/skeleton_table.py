@@ -123,7 +123,8 @@ def rest_matrices() -> dict[str, Matrix]:
     """Return each joint's rest matrix in avatar space, (4, 4); for bones a translation."""
     found: dict[str, Matrix] = {}
     for joint in table().values():
-        above = found.get(joint.parent, np.identity(4))  # attachments to mRoot belong to the avatar as a whole
+        # Some attachments have the parent mRoot, which is not in the table: its matrix is the identity.
+        above = found.get(joint.parent, np.identity(4))
         matrix = above @ joint.local
         matrix.setflags(write=False)
         found[joint.name] = matrix

@@ -35,7 +35,7 @@ class BoundJoint:
 
     name: str
     rest: Matrix
-    """(4, 4) its bind transform in the file, in avatar space."""
+    """(4, 4) rest transform in avatar space, computed from the bind matrices of the file."""
 
 
 def avatar_skeleton(*, with_collision_volumes: bool = True, with_attachments: bool = False) -> Skeleton:
@@ -191,7 +191,7 @@ def _group(joint: TableJoint) -> str:
 
 
 def _world_of(joint: Joint) -> Matrix:
-    """Return the position of a root as a matrix."""
+    """Return a matrix with the translation of a root joint."""
     world = np.identity(4)
     world[:3, 3] = joint.translation
     return world

@@ -27,9 +27,9 @@ MOST_LISTED = 1024
 _FURTHEST = 1e9
 """Limit of coordinates in metres; beyond it, single precision is useless."""
 _AWAY = 0.005
-"""Distance in metres by which joints of real rigs may differ unintentionally from the table."""
+"""Tolerance for joint positions in metres: joints of real rigs differ from the table by so much unintentionally."""
 _UNTURNED = 1e-3
-"""Largest element of a rotation or scale that is attributed to rounding."""
+"""Tolerance for elements of a 3 × 3 matrix: up to this difference from the identity it counts as rounding."""
 _BENT = 1e-2
 
 

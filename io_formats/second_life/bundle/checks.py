@@ -52,7 +52,7 @@ def _bundle_findings(bundle: Bundle) -> Iterator[Finding]:
 
 
 def _is_split(bundle: Bundle, number: int, labels: dict[int, str]) -> bool:
-    """Return whether the mesh was split into parts, of which the uploader reads no joints."""
+    """Return whether the bundle has further parts of this mesh (``NAME_b``, ``NAME_c`` …, with a ``submodel_id``)."""
     return any(
         (as_integer(asset.header.get("submodel_id")) or 0) >= 1
         and labels.get(other, "").startswith(labels.get(number, "\0"))

@@ -22,5 +22,5 @@ def companion_of(bundle: Bundle) -> bytes:
     """
     scene = to_scene(bundle, "")
     for material in scene.materials:
-        material.texture = None  # the bundle refers to the texture files
+        material.texture = None  # the viewer reads textures from the bundle alone
     return upload_set_writer.write(upload_set_mapping.from_scene(scene))

@@ -12,12 +12,12 @@ from .instances import instances_of
 
 
 def facts(bundle: Bundle) -> dict[str, Any]:
-    """Count what is stored, once for each instance of a mesh. ``lods`` and ``download_weight`` are sums."""
+    """Return counts and weights as sums over all instances: a mesh with three instances counts three times."""
     warnings = list(bundle.warnings)
     instances = instances_of(bundle, warnings)
     decoded = [shared.decode(asset) for asset in bundle.meshes]
     for number, mesh in enumerate(decoded, 1):
-        # the warnings of the asset's reader are among those of the bundle
+        # The bundle's warnings already include those of each asset's reader, the first in the list.
         said = mesh.warnings[len(bundle.meshes[number - 1].warnings) :]
         warnings += [f"Mesh {number}: {text}" for text in said]
     total: dict[str, int] = {}

@@ -26,7 +26,7 @@ FULL_BRIGHT = 0.25
 """Emission above which a material is written as full bright."""
 _PHYSICS = "physics_mesh"
 _MOST_PLACED = 64 << 20
-"""Limit for the arrays of all objects in bytes, unless the file itself is larger."""
+"""Limit for the positions and triangles of all instances in bytes, unless twice those of the meshes are more."""
 
 
 def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = None) -> Scene:
@@ -50,7 +50,7 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
     materials_by_name: dict[str, BundleMaterial] = {}
     differing: list[str] = []
     for instance in instances:
-        # The warnings of the assets' readers are among those of the bundle.
+        # The bundle's warnings already include those of each asset's reader.
         asset = replace(document.meshes[instance.mesh], warnings=[])
         builder.add(asset, instance.label, transform=instance.transform)
         for material in instance.materials:
@@ -65,7 +65,7 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
 
 
 def _refuse_crowds(document: Bundle, instances: Sequence[Instance]) -> None:
-    """Raise FormatError if a few meshes are instanced so often that they would exhaust memory."""
+    """Raise FormatError if a few meshes have so many instances that these would exhaust memory."""
     sizes = [_array_bytes(asset) for asset in document.meshes]
     placed = sum(sizes[instance.mesh] for instance in instances)
     if placed > max(_MOST_PLACED, 2 * sum(sizes)):
@@ -96,7 +96,7 @@ def _material(look: BundleMaterial) -> Material:
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return the whole scene, which becomes one bundle, or an empty list if it has no mesh."""
+    """Return a list with the whole scene, which becomes one bundle, or an empty list if it has no mesh."""
     return [replace(scene, warnings=[])] if models_of(scene) else []
 
 
@@ -179,7 +179,7 @@ class _BundleBuilder:
             )
 
     def look(self, name: str) -> BundleMaterial:
-        """Return the bundle's record of a material; plain white if nothing is known about it."""
+        """Return the bundle's record of a material; plain white if the scene has no material of this name."""
         known = self.materials_by_name.get(name)
         if known is None:
             return BundleMaterial(name)
@@ -195,7 +195,7 @@ class _BundleBuilder:
 
 
 def _bare(face: dict[str, Any]) -> dict[str, Any]:
-    """Return a level's face with only the keys of a physics mesh."""
+    """Copy an LLSD face of a level of detail without normals, UVs and weights, which a physics mesh does not have."""
     return {
         key: value for key, value in face.items() if key not in {"Normal", "TexCoord0", "TexCoord0Domain", "Weights"}
     }

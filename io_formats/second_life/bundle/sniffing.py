@@ -8,7 +8,7 @@ from .document import INSTANCES, MESHES
 
 
 def sniff(head: bytes, size: int) -> Match:
-    """Return whether the file starts like a model bundle. Keys are sorted, so one of the two comes first."""
+    """Return whether the file starts like a model bundle: the list of meshes or of instances is near its beginning."""
     if not head.startswith(b"{\0\0"):
         return Match.NONE
     pairs, cut = first_pairs(head)

@@ -11,12 +11,13 @@ from .document import MESHES, Bundle
 _LONGEST_HEADER = 1 << 20
 """Maximum header size of an asset in the bundle; it can be large, as it holds material names and is not downloaded."""
 _DELAY = 2.0
-"""Seconds by which the bundle is written after the Collada file, since the viewer requires it to be newer. One would
-do."""
+"""Seconds by which the bundle is written after the Collada file: the viewer only opens a bundle that is newer."""
 
 
 def write(bundle: Bundle) -> bytes:
-    """Encode a bundle (formats page, section 8). Keys keep their order, or are sorted if ``mesh`` is not among them.
+    """Encode a bundle (formats page, section 8).
+
+    Keys keep the order of ``bundle.values``; if that has no ``mesh``, they are sorted.
 
     Raises
     ------
@@ -29,8 +30,8 @@ def write(bundle: Bundle) -> bytes:
 
 
 def write_files(bundle: Bundle, stem: str) -> list[OutputFile]:
-    """Encode a bundle behind the Collada file that has to lie beside it, and has to be older."""
-    # Imported here, because inspecting a bundle does not need them.
+    """Encode the Collada file that the viewer needs beside a bundle, then the bundle, which must be newer."""
+    # Imported here, because inspecting a bundle does not need Collada.
     from .companion import companion_of
 
     return [OutputFile(f"{stem}.dae", companion_of(bundle)), OutputFile(f"{stem}.slm", write(bundle), delay=_DELAY)]

@@ -27,9 +27,9 @@ from .physics_block import MOST_HULLS, Hulls
 
 _FULL = 65535
 _UNNAMED = re.compile(r"_face_\d+$|^$")
-"""Material names that do not come from a file."""
+"""Material names that the importer generated for faces without a name, and empty names."""
 _ROUNDING = 0.51 / _FULL
-"""Share of a range by which values rounded to it may be outside of it."""
+"""Tolerance of the test whether values are inside an imported range, as a share of it: half a quantisation step."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ class _Builder:
             header["submodel_id"] = kept.number
         materials = [prepared.materials[number] for number in self.faces]
         if self.as_imported and not all(_UNNAMED.search(material) for material in materials):
-            # names from the imported file; otherwise names are derived from the face's number
+            # Some names are from the imported file. If the importer generated all, the file had no list.
             header["material_list"] = materials
         asset = Asset(header, {name: blocks[name] for name in BLOCKS if name in blocks})
         self.built = BuiltAsset(asset, self.placement, materials, number)
@@ -143,7 +143,7 @@ class _Builder:
         return stored
 
     def kept_range(self, stored: tuple[float, ...] | None, values: FloatArray) -> Matrix | None:
-        """Return the imported range of a face, or None if it no longer contains all values."""
+        """Return the imported range of a face's values, or None if some values are now outside it."""
         if not self.as_imported or stored is None:
             return None
         domain = np.array(stored, np.float32).astype(np.float64).reshape(2, -1)
@@ -153,7 +153,7 @@ class _Builder:
         return domain
 
     def weights(self, stored: Face, face: FaceArrays, rig: Rig) -> None:
-        """Add weights in 65535ths, the strongest first; vertices without weights follow the first joint."""
+        """Add weights as multiples of 1/65535, the strongest first; vertices without weights follow the first joint."""
         count = len(face.positions)
         indices, values = np.zeros((count, 4), np.uint8), np.zeros((count, 4), np.uint16)
         if face.joint_indices is not None and face.joint_weights is not None:

@@ -37,7 +37,10 @@ class Parts:
     """Keys of blocks that extend beyond the end of the file."""
 
     def block_of(self, key: str) -> str:
-        """Return the block of a key, like :func:`block_of_key`; or for an old name if the new one's is cut off."""
+        """Return the block of a header key, or empty if it is unknown.
+
+        An old name counts if the block of the new name is missing, that is, extends beyond the end of the file.
+        """
         return block_of_key(self.header.keys() - self.missing, key)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from ..domains import NoNumber, domain_map, domain_of
+from ..domains import NonFiniteRangeError, domain_map, domain_of
 from ..llsd_binary import as_bytes, as_reals, singles, sorted_map
 from .weights import decode as decode_weights
 from .weights import encode as encode_weights
@@ -106,7 +106,7 @@ def _face(value: Any, where: str, warnings: list[str]) -> Face:
         return empty("it has fewer than three vertices")
     try:
         domain = domain_of(value.get("PositionDomain"), 3)
-    except NoNumber:
+    except NonFiniteRangeError:
         return empty("the range of its positions is NaN or infinite")
     if domain is None:
         domain = _UNIT
@@ -150,7 +150,7 @@ def _layer(value: dict[str, Any], key: str, width: int, count: int, where: str, 
 def _set_uv_domain(face: Face, value: Any, where: str, warnings: list[str]) -> None:
     try:
         face.uv_domain = domain_of(value, 2)
-    except NoNumber:
+    except NonFiniteRangeError:
         face.uvs = None
         warnings.append(f"{where}: the range of its UV coordinates is NaN or infinite; they are left out")
         return

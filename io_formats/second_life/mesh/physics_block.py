@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..domains import NoNumber, domain_map, domain_of
+from ..domains import NonFiniteRangeError, domain_map, domain_of
 from ..llsd_binary import as_bytes, sorted_map
 
 Integers = npt.NDArray[np.uint16]
@@ -33,7 +33,10 @@ class Hulls:
 
 
 def hulls_of(value: Any, warnings: list[str] | None = None) -> Hulls:
-    """Decode a block; errors are left out and reported in ``warnings``. In parts of split models it is undefined."""
+    """Decode a physics block, leaving out damaged parts, which ``warnings`` reports.
+
+    Returns no hulls for None, which further parts of split models have here.
+    """
     said = [] if warnings is None else warnings
     found = Hulls()
     if value is None:
@@ -43,14 +46,14 @@ def hulls_of(value: Any, warnings: list[str] | None = None) -> Hulls:
         return found
     try:
         domain = domain_of(value, 3)
-    except NoNumber:
+    except NonFiniteRangeError:
         said.append("Physics hulls: the range of their points is NaN or infinite, they are left out")
         return found
     found.domain = _UNIT.copy() if domain is None else domain
     base = _points(value.get("BoundingVerts"))
     found.base = base if len(base) else None
     counts = np.frombuffer(as_bytes(value.get("HullList")) or b"", np.uint8).astype(np.intp)
-    counts[counts == 0] = MOST_POINTS  # a byte cannot hold 256
+    counts[counts == 0] = MOST_POINTS  # 256 is stored as 0, since a count is one byte
     points = _points(value.get("Positions"))
     ends = np.cumsum(counts)
     whole = int(np.searchsorted(ends, len(points), side="right"))

@@ -51,7 +51,7 @@ class Place:
     rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
     baked: Matrix | None = None
-    """(4, 4) the rest of the matrix, which is applied to the points."""
+    """(4, 4) shear or mirroring, which translation, rotation and scale cannot hold; applied to the points."""
 
 
 @dataclass
@@ -215,14 +215,14 @@ class _Model:
         """Warn about triangles because of which the uploader would reject the physics mesh."""
         convex = self.asset.blocks.get("physics_convex")
         if isinstance(convex, Mapping) and convex.get("HullList"):
-            return  # an upload uses the hulls instead
+            return  # the physics mesh is not used if there are hulls
         bad = int(degenerate_triangles(physics.points, physics.corner_point).sum())
         if bad:
             number = counted(bad, "triangle of its physics mesh is", "triangles of its physics mesh are")
             self.warn(f"{number} too thin or too small; an upload would be refused")
 
     def add_node(self, name: str, mesh: sc.Mesh, role: sc.Role = sc.Role.RENDER) -> sc.Node:
-        """Add a node with the model's transform; a shape unless it is a level."""
+        """Add a node with the model's transform: a level of detail, or with another ``role`` a physics shape."""
         node = sc.Node(
             name,
             translation=self.place.translation,
@@ -237,7 +237,7 @@ class _Model:
         return node
 
     def in_place(self, mesh: sc.Mesh) -> sc.Mesh:
-        """Return a mesh with the baked part of its transform; a rigged one is rotated to Blender's front view."""
+        """Apply the baked part of the model's transform to a mesh; a rigged mesh is converted from avatar space."""
         if self.binding is not None:
             mesh = avatar_space.turned_mesh(mesh)
         if self.place.baked is None:
@@ -364,7 +364,10 @@ class _Model:
 
 
 def placed(matrix: Matrix) -> Place:
-    """Decompose a (4, 4) matrix into translation, rotation and positive scale; the rest is to be baked."""
+    """Decompose a (4, 4) matrix into translation, rotation and positive scale.
+
+    With shear or mirroring, rotation and scale are the identity, and ``baked`` holds the 3 × 3 part of the matrix.
+    """
     x, y, z = matrix[:3, 3].tolist()
     linear = matrix[:3, :3]
     scale = np.linalg.norm(linear, axis=0)

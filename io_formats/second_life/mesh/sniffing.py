@@ -16,7 +16,7 @@ _ALSO = ("physics_convex", "physics_mesh", "physics_shape", "skin", "404")
 
 
 _VIEWER_CACHE = re.compile(rb"\x01\0\0\0.{8}\{\0\0\0.k\0\0\0", re.DOTALL)
-"""A version, the size of the header and flags before a mesh asset."""
+"""Start of a mesh in a viewer's cache: version, header size and flags (12 bytes), then the LLSD map of an asset."""
 
 
 def sniff(head: bytes, size: int) -> Match:
@@ -25,8 +25,8 @@ def sniff(head: bytes, size: int) -> Match:
 
 
 def near_miss(head: bytes, size: int) -> NearMiss | None:
-    """Explain other Second Life files."""
-    if head.startswith(PREFIX) or (head[:3] == b"{\0\0" and head[5:8] == b"k\0\0"):  # an LLSD map and its first key
+    """Recognise other Second Life files: other LLSD, meshes of a viewer's cache, animations."""
+    if head.startswith(PREFIX) or (head[:3] == b"{\0\0" and head[5:8] == b"k\0\0"):  # an LLSD map with its first key
         return NearMiss("This is a Second Life file, but not a mesh", has_signature=True)
     if _VIEWER_CACHE.match(head):
         text = "This is a mesh in the cache of a Second Life viewer, where parts of it may be missing"

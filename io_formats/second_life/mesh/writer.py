@@ -35,7 +35,7 @@ def write(asset: Asset, *, longest_header: int = LONGEST_HEADER) -> bytes:
     complete = all(name in keys for name in stored)
     for name, _, size in list(block_entries(header)):
         if size > 0 and (block_of_key(asset.header, name) or name) not in stored:
-            del header[name]  # it was missing in the file
+            del header[name]  # the header named a block that the file did not contain
     place = 0
     for name, content in stored.items():
         key = keys.get(name, name)

@@ -104,7 +104,7 @@ class _Looks:
             if key not in self._texture_of:
                 self._texture_of[key] = self._texture(material.texture)
             texture = self._texture_of[key]
-        if texture is not None:  # which the colour would tint
+        if texture is not None:  # white, since the viewer multiplies texture and colour
             return RequestFace((1.0, 1.0, 1.0, 1.0), material.emission > FULL_BRIGHT, texture)
         color = np.nan_to_num(np.array([material.color], np.float32))
         red, green, blue, alpha = np.clip(linear_to_srgb(color)[0], 0.0, 1.0).tolist()

@@ -25,7 +25,7 @@ _NULL_ID = uuid.UUID(int=0)
 
 
 def write_files(document: UploadRequest, stem: str) -> list[OutputFile]:
-    """Encode ``stem.fee.llsd``, which requests the price, and ``stem.llsd`` for the address in the answer.
+    """Encode ``stem.fee.llsd``, which requests the price, and ``stem.llsd``, which goes to the URL in the answer.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def write(document: UploadRequest) -> bytes:
 @functools.cache
 def _library() -> Callable[[Any], bytes]:
     try:
-        library: Any = importlib.import_module("llsd")  # which has no types to check by
+        library: Any = importlib.import_module("llsd")  # Any: the library has no type hints
     except ImportError:
         raise MissingLibraryError(
             "Upload requests need the library 'llsd'. The installed extension brings it; "

@@ -18,7 +18,7 @@ _STRETCHED = 0.01
 
 
 def check_scene(scene: Scene) -> list[Finding]:
-    """Return the findings of the rules for all models, and of those that only concern upload sets."""
+    """Return the findings of the rules of all Second Life formats, and of the rules for upload sets alone."""
     models = models_of(scene)
     own = [*(finding for model in models for finding in _stretched(model)), *_bare(models, scene)]
     return [*rules.check_scene(scene), *own]

@@ -109,7 +109,7 @@ class Collada:
             _add(diffuse, "texture", texture=f"{self._image_ids[image]}-sampler", texcoord=_UV_SET)
         else:
             _add(diffuse, "color", reals(np.array(material.color), 6), sid="diffuse")
-        refraction = _add(shading, "index_of_refraction")  # Blender's reader warns about files without it
+        refraction = _add(shading, "index_of_refraction")  # Blender's importer warns if it is missing
         _add(refraction, "float", "1.45", sid="ior")
 
     # -- geometry -------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Collada:
 
 
 def _identifiers(wanted: Sequence[str]) -> list[str]:
-    """Return an id for each name, in order."""
+    """Return a unique XML id for each name, in order."""
     taken: set[str] = set()
     found: list[str] = []
     for name in wanted:
@@ -161,7 +161,7 @@ def _asset(root: Element) -> None:
 
 
 def _address(image: Image, name: str) -> str:
-    """Return the address of an image relative to the files."""
+    """Return the URL of an image relative to the files."""
     if image.is_copied or image.path is None:
         return name
     return image.path.as_uri() if image.path.is_absolute() else image.path.as_posix()

@@ -106,7 +106,7 @@ def _shared(layer: Layer, points: Points, corner_position: IntArray) -> tuple[An
     first[corner_position[::-1]] = np.arange(count - 1, -1, -1)
     values = layer.values[first]
     differs = (layer.values != values[corner_position]).any(axis=1)
-    differs[first] = False  # NaN is not even equal to itself
+    differs[first] = False  # otherwise NaN, which differs from itself, would be added again
     differing = np.flatnonzero(differs)
     if not len(differing):
         return values, corner_position

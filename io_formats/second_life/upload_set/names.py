@@ -8,7 +8,7 @@ from collections.abc import Container
 
 _SUFFIX = re.compile(r"_(?:LOD[0-9]*|PHYS)\Z")
 _CUTS = re.compile(r"_(?=LOD|PHYS)")
-"""The viewer truncates names at these, wherever they occur."""
+"""The viewer truncates names at ``_LOD`` and ``_PHYS``, wherever they occur."""
 
 
 def model_name(name: str, taken: Container[str]) -> str:
@@ -32,7 +32,7 @@ def joint(name: str) -> str:
 
 
 def identifier(name: str, taken: Container[str]) -> str:
-    """Return an id of characters that need no encoding in an address."""
+    """Return a unique id of characters that need no encoding in a URL."""
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name) or "_"
     return unique(plain if plain[0].isalpha() or plain[0] == "_" else "_" + plain, taken)
 
@@ -47,7 +47,7 @@ def unique(plain: str, taken: Container[str]) -> str:
 
 
 def texture_name(name: str, extension: str) -> str:
-    """Return the name of a texture file in characters that need no encoding in an address."""
+    """Return the name of a texture file in characters that need no encoding in a URL."""
     stem = name[: -len(extension)] if name.lower().endswith(extension) else name
     return plain_file_name(stem) + extension
 

@@ -33,6 +33,6 @@ def integers(values: npt.NDArray[np.integer]) -> str:
         tens = rest // 10
         digits[:, column] = rest - tens * 10 + ord("0")
         if column < width - 1:
-            kept[:, column] = rest > 0  # no digits before the first
+            kept[:, column] = rest > 0  # no leading zeros
         rest = tens
     return digits[kept].tobytes()[:-1].decode("ascii")

@@ -33,7 +33,7 @@ from .textures import Materials
 
 @dataclass
 class _Planned:
-    """A model prepared for the files."""
+    """A model prepared for the files of a set."""
 
     model: Model
     """With its points in the space of the files."""
@@ -42,7 +42,7 @@ class _Planned:
     """Index of its skeleton in the scene if it is rigged."""
     rig: Rig | None = None
     tree: int = 0
-    """Index of that skeleton in the files."""
+    """Index of that skeleton's joint tree in each file."""
     symbols: set[str] = field(default_factory=set)
     """Symbols of the materials of its finest level."""
 
@@ -184,7 +184,7 @@ class SetBuilder:
         """Return the symbols of a mesh's slots; unused slots have an empty one."""
         slots = mesh.materials or [""]
         used = set(np.clip(np.unique(mesh.material_index), 0, len(slots) - 1).tolist())
-        # match slots without a material between levels too
+        # Slots without a material get the model's name and a number, so that they match between levels.
         unnamed = list(itertools.accumulate(not name for name in slots))
         fallbacks = [f"{plan.name}_plain" + (f"_{count}" if count > 1 else "") for count in unnamed]
         return [
@@ -202,7 +202,7 @@ class SetBuilder:
         bare = ~weights.any(axis=1)
         if bare.any():
             weights = weights.copy()
-            weights[bare, 0] = 1.0  # as the viewer does; the rules report it
+            weights[bare, 0] = 1.0  # to the first joint, like the viewer; the checks warn about it
         joint_names = [names.joint(name) for name in rig.joint_names]
         return Skin(joint_names, rig.inverse_bind, indices, weights, plan.tree)
 

@@ -45,7 +45,7 @@ class Materials:
         self._image_of: dict[object, int | None] = {}
 
     def symbol(self, name: str, fallback: str) -> str:
-        """Return the symbol of a material by its name; slots without one use ``fallback`` as the name."""
+        """Return the symbol of a material by its name; for a slot without a material, of the name ``fallback``."""
         known = name or fallback
         if known not in self._symbols:
             symbol = names.symbol(known, self._taken)
