@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.messages import counted, listed
-from ..core.scene import AnyArray, Clip, FloatArray, IntArray, Mesh, Node, Scene
+from ..core.scene import AnyArray, Clip, FloatArray, IntArray, Mesh, Node, Scene, VertexTrack
 from ..geometry.vertices import weld_map
 
 _NORMAL, _UV, _COLOR, _WEIGHT = 0.05, 2e-3, 6e-3, 6e-3
@@ -33,7 +33,8 @@ def differences(old: Scene, new: Scene) -> list[str]:
         *_members("animation", "animations", [clip.name for clip in old.clips], [clip.name for clip in new.clips]),
     ]
     clips = {clip.name: clip for clip in old.clips}
-    changed = [clip.name for clip in new.clips if clip.name in clips and not _same_clip(clips[clip.name], clip)]
+    both = [(clips[clip.name], clip) for clip in new.clips if clip.name in clips]
+    changed = [after.name for before, after in both if not _same_clip(before, after, old, new)]
     if changed:
         found.append(f"{counted(len(changed), 'animation', 'animations')} changed ({listed(changed)})")
     return found
@@ -207,7 +208,7 @@ def _same_rotations(old: AnyArray, new: AnyArray) -> bool:
     return _same(old, np.where((old * new).sum(axis=-1, keepdims=True) < 0, -new, new))
 
 
-def _same_clip(old: Clip, new: Clip) -> bool:
+def _same_clip(old: Clip, new: Clip, before: Scene, after: Scene) -> bool:
     """Return whether two animations have the same length, rate and tracks."""
     if (old.frame_count, len(old.transforms), len(old.vertices)) != (
         new.frame_count,
@@ -225,5 +226,26 @@ def _same_clip(old: Clip, new: Clip) -> bool:
             and _same(a.scale, b.scale)
             for a, b in tracks
         )
-        and all(_same(a.points, b.points) for a, b in zip(old.vertices, new.vertices, strict=True))
+        and all(
+            _same_vertex_track(a, b, before.nodes[a.target].mesh, after.nodes[b.target].mesh)
+            for a, b in zip(old.vertices, new.vertices, strict=True)
+        )
     )
+
+
+def _same_vertex_track(old: VertexTrack, new: VertexTrack, before: Mesh | None, after: Mesh | None) -> bool:
+    """Return whether corners move alike; vertices may be split and ordered in different ways.
+
+    Meshes whose triangles differ are not compared: their triangles are reported.
+    """
+    if before is None or after is None or not np.array_equal(_topology(before).corners, _topology(after).corners):
+        return True
+    size = float(np.ptp(old.points, axis=(0, 1)).max(initial=0)) if old.points.size else 0.0
+    return _same(_corner_points(old, before), _corner_points(new, after), max(_MOVED * size, 1e-6))
+
+
+def _corner_points(track: VertexTrack, mesh: Mesh) -> FloatArray:
+    """Return the points of each corner, (F, C, 3)."""
+    still = mesh.points[track.points.shape[1] :]
+    resting = np.broadcast_to(still, (len(track.points), *still.shape))
+    return np.concatenate([track.points, resting], axis=1)[:, mesh.corner_point]
