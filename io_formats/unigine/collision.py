@@ -77,7 +77,7 @@ def encode(block: CollisionBlock) -> bytes:
             compact_integers.encode(len(block.corners)),
             compact_integers.encode_many(block.corners),
             compact_integers.encode(len(block.nodes)),
-            # the axis, a byte, equals a compact integer of the same small value
+            # The axis is stored as one byte; the compact integer of 0, 1 or 2 is the same byte.
             compact_integers.encode_many(block.nodes),
             block.boxes.astype("<f4").tobytes(),
             block.splits.astype("<f4").tobytes(),
@@ -203,7 +203,7 @@ class _Tree:
             one, two, three = (column[triangles[:, corner]] for corner in range(3))
             self.lows.append(np.minimum(np.minimum(one, two), three))
             self.highs.append(np.maximum(np.maximum(one, two), three))
-            third = np.float32(1 / 3)  # before the sum, which could overflow
+            third = np.float32(1 / 3)  # multiplied before the sum: the sum of three corners could overflow
             self.centres.append(one * third + two * third + three * third)
         self.levels: list[_Level] = []
 
@@ -229,7 +229,7 @@ class _Tree:
             level.boxes[:, 3 + axis] = np.maximum.reduceat(self.highs[axis][places], starts)
 
     def _divide(self, level: _Level) -> None:
-        """Reorder the triangles of each node that is split: first those of the left half, then those of the right."""
+        """Split large nodes and sort the triangles of each: first those of its left child, then those of its right."""
         large = np.flatnonzero(level.end - level.begin >= self.leaf_size)
         if not len(large):
             return
@@ -250,7 +250,7 @@ class _Tree:
         moved = np.flatnonzero(divided[owner])
         left = on_left[axes[owner[moved]], moved]
         places, starts, owner = _ranges(begin[divided], level.end[nodes])
-        # Both halves keep the order of their triangles.
+        # The order of triangles within each child is preserved, as in the engine.
         before = np.cumsum(left) - left
         rank = before - before[starts][owner]
         targets = np.where(left, begin[divided][owner] + rank, left_count[divided][owner] + places - rank)
@@ -294,11 +294,11 @@ class _Level:
         self.axis = np.zeros(len(begin), np.intp)
         self.split = np.zeros(len(begin), np.float32)
         self.middle = np.zeros(len(begin), np.intp)
-        """Start of the right half; 0 if not split."""
+        """(M,) index of the first triangle of the right child; 0 if the node is not split."""
 
 
 def _ranges(begin: _Indices, end: _Indices) -> tuple[_Indices, _Indices, _Indices]:
-    """Return the numbers of all ranges in one array, the start of each range in it, and the range of each number."""
+    """Concatenate the integers of ranges; return them, the start of each range among them, and each one's range."""
     lengths = end - begin
     starts = np.cumsum(lengths) - lengths
     owner = np.repeat(np.arange(len(begin)), lengths)

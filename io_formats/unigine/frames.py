@@ -76,7 +76,7 @@ TRANSLATION_BITS, ROTATION_BIT, SCALE_BITS = (0, 1, 2), 3, (4, 5, 6)
 UNIT = 32767
 """Stored value of the rotation component 1 in delta frames."""
 
-_RECORDS_WORTH_A_LOOK, _FREE_LOOKS = 4096, 2
+_RECORDS_PER_COMPARISON, _FREE_COMPARISONS = 4096, 2
 _MOST_EMPTY_FRAMES = 65536
 """Limit of frames without bones. They take no bytes, so that the file size does not bound a damaged count."""
 
@@ -212,10 +212,10 @@ def _record_places(
     is much faster than following the chain from record to record.
     """
     starts = np.empty((frame_count, bone_count), np.intp)
-    frame = end = looks = 0
+    frame = end = comparisons = 0
     while frame < frame_count and bone_count:
-        # Looking ahead pays only if it finds many records; otherwise all remaining records are followed one by one.
-        follow = frame * bone_count < _RECORDS_WORTH_A_LOOK * (looks - _FREE_LOOKS)
+        # Comparing pays only if runs of equal frames are long; otherwise the rest is followed record by record.
+        follow = frame * bone_count < _RECORDS_PER_COMPARISON * (comparisons - _FREE_COMPARISONS)
         count = frame_count - frame if follow else 1
         try:
             found, size = record_starts(data[end:], count * bone_count, layout.size_of, what="bones of all frames")
@@ -226,14 +226,14 @@ def _record_places(
         if follow:
             starts[frame:] = row
             return starts, end + size
-        count = _alike(data, row[0], size, min(frame_count - frame, (len(data) - end) // size))
+        count = _equal_frames(data, row[0], size, min(frame_count - frame, (len(data) - end) // size))
         starts[frame : frame + count] = row + size * np.arange(count)[:, None]
-        frame, end, looks = frame + count, end + size * count, looks + 1
+        frame, end, comparisons = frame + count, end + size * count, comparisons + 1
     return starts, end
 
 
-def _alike(data: Bytes, row: Offsets, size: int, most: int) -> int:
-    """Return the number of frames with the flags of the first, of ``size`` bytes each and with records at ``row``."""
+def _equal_frames(data: Bytes, row: Offsets, size: int, most: int) -> int:
+    """Count the leading frames with equal flags: frames of ``size`` bytes, the first with records at ``row``."""
     wanted, count, ahead = data[row], 1, 8
     while count < most:
         frames = np.arange(count, min(count + ahead, most))

@@ -32,7 +32,8 @@ _UNIT_NOISE = 5e-7
 """Tolerance for the squared length of unit quaternions in float32; those of real an11 files are within 2e-7."""
 _ODD_LENGTH = 1e-2
 _SNAP = 1 / 64
-"""Values this little below a step are truncated to the step, since float32 holds 16-bit steps no more exactly."""
+"""Tolerance, in steps, below an integer within which a value is rounded up to it instead of truncated: float32 holds
+dequantised 16-bit values no more exactly."""
 _EMPTY_RANGE = (1e9, -2e9)
 _HIGHEST = 65535
 
@@ -104,7 +105,7 @@ def _from_range(
 ) -> FloatArray:
     """Dequantise an10 values: minimum + u * range / 65535, and the default for channels that are not animated."""
     whole = np.full(values.shape, default, np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinite values are found afterwards
+    with np.errstate(invalid="ignore", over="ignore"):  # the importer reports NaN and infinite values
         low, width = minimum_and_range.astype(np.float64)
         for axis, bit in enumerate(bits):
             if mask >> bit & 1:

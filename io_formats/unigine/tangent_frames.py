@@ -19,18 +19,20 @@ _BLOCK = 1 << 13
 """Frames in each pass, few enough to stay in the processor's cache."""
 _SMALLEST_W = 0.001
 _LEAST_STORED = 30.5
-"""Real files hold no w below 31 steps. Frames from files stay unchanged."""
+"""Frames with a smaller w, in steps, are rotated to increase it. Real files hold no w below 31, so their frames stay
+unchanged."""
 _NEARLY_DOWN = 0.99
 _MOST_LIFT = 0.03
-"""Sine of half the largest angle by which a frame is rotated about its normal to increase w."""
+"""Largest rotation of a frame about its normal to increase w, as the sine of half the angle."""
 _HANDED_BYTE = 127
 _NOISE = 0.02
-"""In units of the last place: a decoded component can be 0.01 below its integer in single precision, and truncation
-would then lose 1 each time a file is rewritten."""
+"""Added before truncation, in steps: a decoded component can be 0.01 below its integer in single precision, and would
+then lose 1 each time a file is rewritten."""
 _MISSED_STEPS = 4.0
-"""Tolerance for the w that follows from truncated components, in steps (ms10)."""
+"""ms10 does not store w. Tolerance, in steps, for the w computed from the truncated x, y, z; beyond it, these are
+adjusted."""
 _STEPS = np.array(list(itertools.product((0.0, 1.0, -1.0, 2.0), repeat=3))).T
-"""Steps to try for each of three components, (3, 64), the unchanged ones first."""
+"""Adjustments of x, y, z to try, in steps, (3, 64); none comes first."""
 
 
 def decode(stored: AnyArray, *, has_sign_byte: bool = False) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp]]:
@@ -130,8 +132,8 @@ def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool
     c, s = _half_turn(tx - nx * along, ty - ny * along)
     aimless = down & (tx == 0)
     if aimless.any():
-        # Where any tangent will do, normals that point nearly straight down get the one with the largest w: a w below
-        # 0.001 cannot be stored, and increasing it would bend the normal.
+        # Without a tangent, any direction will do: normals that point nearly straight down get the one with the
+        # largest w. A w below 0.001 cannot be stored, and increasing it would bend the normal.
         aimless &= (ty == 0) & (tz == 0) & (nz > np.float32(_NEARLY_DOWN)) & (nx * nx + ny * ny > 0)
         reach = np.sqrt(nx * nx + ny * ny)[aimless]
         c[aimless], s[aimless] = ny[aimless] / reach, -nx[aimless] / reach
@@ -142,7 +144,7 @@ def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool
     squared += z * z
     squared += w * w
     unit = np.float32(_ONE) / np.sqrt(squared)
-    unit[w < 0] *= -1  # w becomes positive
+    unit[w < 0] *= -1  # -q is the same rotation as q: use the one with positive w
     np.multiply(w, unit, out=w)
     handedness = np.where(side >= 0, np.float32(-1), np.float32(1))
     if has_sign_byte:
@@ -151,7 +153,7 @@ def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool
         return
     _lift_w(x, y, z, w, unit)
     np.maximum(w, np.float32(_SMALLEST_W * _ONE), out=w)
-    unit *= handedness  # so that the sign of the stored w is the handedness
+    unit *= handedness  # the sign of the stored w is the handedness
     for column, component in enumerate((x, y, z)):
         stored[:, column] = _truncated(component * unit)
     stored[:, 3] = _truncated(w * handedness)
@@ -180,7 +182,7 @@ def _lift_w(x: FloatArray, y: FloatArray, z: FloatArray, w: FloatArray, unit: Fl
 
 
 def _beside_a_sign_byte(vectors: FloatArray, w: FloatArray) -> FloatArray:
-    """Truncate x, y, z (3, n); where the w derived from them would be wrong, move them by one or two steps.
+    """Truncate x, y, z (3, n); where the w computed from them would be wrong, adjust them by one or two steps.
 
     A small w depends on the last bits of the other components: truncation alone would rotate some frames by a degree.
     """

@@ -15,7 +15,7 @@ from ...core.messages import counted, listed
 from ...core.scene import AnyArray, FloatArray
 
 _WIDE = 768
-"""Values in each row of a reduction, a multiple of 3: rows of 3 are ten times slower."""
+"""Width of the rows in which NumPy computes minimum and maximum of points: rows of 3 values are ten times slower."""
 _BLOCK = 1 << 15
 _LENGTH_TOLERANCE = 1e-2
 _LEAST_SQUARE = (32767 * (1 - _LENGTH_TOLERANCE)) ** 2
@@ -23,7 +23,7 @@ _MOST_SQUARE = (32767 * (1 + _LENGTH_TOLERANCE)) ** 2
 _BOX_TOLERANCE = 1e-3
 WEIGHT_SUM = 65535
 WEIGHT_SUM_TOLERANCE = 3
-"""Each of up to four weights is rounded down."""
+"""Each of up to four weights is rounded down, so that a sum can be up to 3 too small."""
 
 _KINDS = {
     "bounds": ("surface has bounds", "surfaces have bounds", "that disagree with the vertices"),

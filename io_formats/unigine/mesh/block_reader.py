@@ -188,9 +188,10 @@ def _read_geometry(content: bytearray | memoryview, outline: _Outline, document:
 
 
 def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: str) -> AnyArray:
-    """Read ``count`` indices. Those into large pools are i32 if the length of the block matches, otherwise compact.
+    """Read ``count`` indices into ``pool`` vertices.
 
-    ``after``: number of bytes that follow if they are i32 too where possible.
+    Indices into large pools are i32 or compact integers. They are read as i32 if the rest of the block then has the
+    right size: ``after`` is the size of the data after them, with its indices as i32 too.
     """
     kind = np.dtype(surface_arrays.index_type(pool))
     if kind.itemsize == 4 and stream.remaining != 4 * count + after:

@@ -16,14 +16,14 @@ from . import document as doc
 MOST_WEIGHTS = 4
 _FULL = 65535
 _OFF = 5 / _FULL
-"""Sums this close to 1 are those of files, in which each of four weights is truncated."""
+"""Tolerance for sums of four weights: files truncate each to 1/65535, so sums this close to 1 stay unchanged."""
 _NOISE = 0.01
-"""u / 65535 in single precision can be slightly too small, so that truncation would lose 1; this is added first."""
+"""Added to 65535 w before truncation: w = u / 65535 in single precision can be slightly too small."""
 
 
 @dataclass
 class PointWeights:
-    """Weights of all points of a mesh, in the order of their slots."""
+    """Quantised weights of all points of a mesh, up to four for each."""
 
     bones: AnyArray
     """(P, 4) int16."""
@@ -36,7 +36,7 @@ class PointWeights:
         return bool(self.values[points.chosen].any())
 
     def of_points(self, points: Pool) -> doc.Weights:
-        """Return the weights of some points as a surface stores them."""
+        """Return the weights of these points in the form of a surface, without unused entries."""
         values = self.values[points.chosen]
         kept = values > 0
         return doc.Weights(kept.sum(axis=1, dtype=np.uint8), self.bones[points.chosen][kept], values[kept])

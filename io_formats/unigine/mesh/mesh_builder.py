@@ -77,7 +77,7 @@ class MeshBuilder:
         counts = np.bincount(slot, minlength=len(names))
         corner_point, corner_vertex = mesh.corner_point, self.vertices.index
         if len(names) > 1 and np.any(slot[1:] < slot[:-1]):
-            order = np.argsort(slot.astype(np.int16), kind="stable")  # radix sort for 16 bits
+            order = np.argsort(slot.astype(np.int16), kind="stable")  # NumPy uses the fast radix sort for 16 bits only
             corner_point = corner_point.reshape(-1, 3)[order].reshape(-1)
             corner_vertex = corner_vertex.reshape(-1, 3)[order].reshape(-1)
         found, start, unused = [], 0, []
@@ -209,7 +209,7 @@ class MeshBuilder:
         return shapes
 
     def targets(self, surface: sc.Surface, shapes: Sequence[Shape], points: Pool, used: Pool) -> list[doc.Target]:
-        """Return a surface's base, its imported shapes in their order, and new shapes that move it."""
+        """Return a surface's base shape, its imported shapes in their order, and new shapes that move its points."""
         base, *keys = shapes
         rest = base.points[points.chosen]
         targets = [doc.Target(surface.base_name, rest, base.frames[used.chosen])]
@@ -263,7 +263,7 @@ class MeshBuilder:
 
 
 def _in_order(keys: Sequence[Shape], had: Iterable[str]) -> list[Shape]:
-    """Sort shapes in the order in which a surface had them, and each new one after its neighbour in the mesh.
+    """Sort shapes in their imported order in a surface; a new shape follows its predecessor in the mesh.
 
     The engine also identifies shapes by index, so a renamed shape keeps its position.
     """
@@ -276,7 +276,10 @@ def _in_order(keys: Sequence[Shape], had: Iterable[str]) -> list[Shape]:
 
 
 def _uv_places(layers: Sequence[sc.Layer]) -> list[int | None]:
-    """Return which layers become UV0 and UV1: those with these names, then others in order for what is still free."""
+    """Return the indices of the layers that become UV0 and UV1.
+
+    A layer of that name is preferred, then the first one without such a name; None if there are too few.
+    """
     names = [layer.name for layer in layers]
     places = [names.index(name) if name in names else None for name in UV_NAMES]
     others = [place for place in range(len(layers)) if place not in places]

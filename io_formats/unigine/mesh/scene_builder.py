@@ -25,7 +25,8 @@ UV_NAMES = ("UV0", "UV1")
 COLOR_NAME = "Color"
 _MOST_SHAPE_BYTES = 1 << 30
 _MOST_SHAPE_GROWTH = 8
-"""Limit of the memory for shape keys relative to the file's targets. One surface alone needs twice their size."""
+"""Limit of the memory for shape keys as a multiple of the size of the file's targets. A mesh of one surface needs
+twice that size."""
 
 FloatArray = sc.FloatArray
 
@@ -128,7 +129,7 @@ class SceneBuilder:
             for uv, start in zip(found, starts[:-1], strict=True):
                 if uv is not None:
                     values[start : start + len(uv), 0] = uv[:, 0]
-                    with np.errstate(invalid="ignore"):  # NaN and infinite values are found below
+                    with np.errstate(invalid="ignore"):  # `finite` reports NaN and infinite values
                         np.subtract(np.float32(1), uv[:, 1], out=values[start : start + len(uv), 1])
             mesh.uvs.append(sc.Layer(name, self.finite(values, name), index))
             for mapped, uv in zip(mesh.surfaces, found, strict=True):
@@ -146,7 +147,7 @@ class SceneBuilder:
         finite = np.isfinite(uv)
         if not finite.all():
             number = counted(int((~finite).sum()), "coordinate", "coordinates")
-            self.warn(f"{number} in {name} without a number; taken as 0")
+            self.warn(f"{number} of {name} NaN or infinite; set to 0")
             uv[~finite] = 0
         return uv
 

@@ -33,7 +33,7 @@ class TriangleVertices:
         self.warnings: list[str] = []
         index = shared_index(_stored_layers(mesh))
         if not mesh.triangle_count:
-            index = None  # values that no corner uses
+            index = None  # without corners, no layer value is used
         self.is_shared = index is not None
         self.index: IntArray
         """(C,) the vertex of each corner."""
@@ -74,7 +74,7 @@ class TriangleVertices:
         if not finite.all():
             flipped[~finite] = 0
             number = counted(int((~finite).sum()), "coordinate", "coordinates")
-            self.warnings.append(f"{number} in '{layer.name}' without a number; written as 0")
+            self.warnings.append(f"{number} of '{layer.name}' NaN or infinite; written as 0")
         return flipped
 
     def colors(self, layer: Layer) -> AnyArray:

@@ -337,7 +337,7 @@ def test_damaged_layers_are_mended() -> None:
     np.testing.assert_allclose(normals, np.tile([0, 0, 1], (6, 1)), atol=1e-3)
     np.testing.assert_allclose(np.linalg.norm(tangents[:, :3], axis=1), 1, atol=1e-5)
     assert surface.uv0 is not None and np.isfinite(surface.uv0).all()
-    assert scene.warnings == ["Thing: 1 coordinate in 'UVMap' without a number; written as 0"]
+    assert scene.warnings == ["Thing: 1 coordinate of 'UVMap' NaN or infinite; written as 0"]
 
 
 def test_colours_are_bytes() -> None:
