@@ -73,7 +73,7 @@ def read_bytes(path: str | Path) -> bytes:
 def format_of(path: str | Path) -> Format | None:
     """Return the format of a file's content, or None if it is unknown, cannot be read, or is not a regular file."""
     if special_kind(path):
-        return None  # its content can be read only once, and is needed later
+        return None  # reading would consume the content, which the import needs
     try:
         with open(path, "rb") as stream:
             head = stream.read(registry.HEAD_SIZE)
@@ -112,8 +112,8 @@ def read_scene(
 ) -> Scene:
     """Read a file of any known format as a scene named after the file.
 
-    Each format uses its own options among ``options``. ``choices`` are those of the armature that the content is added
-    to; they override ``options``. ``data`` is like in :func:`load`.
+    Each format uses its own options among ``options``. ``choices`` are the import choices stored on the armature that
+    receives the content; they override ``options``. ``data`` is like in :func:`load`.
     """
     loaded = load(path, data=data, inflated_limit=inflated_limit)
     found, document = loaded.format, loaded.document

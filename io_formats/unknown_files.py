@@ -84,7 +84,8 @@ def likely_text(head: bytes) -> str:
     kind = next((kind for magic, kind in _KINDS if text.lstrip().startswith(magic)), "")
     if not kind and _TEXT.fullmatch(text):
         with contextlib.suppress(UnicodeDecodeError):
-            codecs.getincrementaldecoder("utf-8")().decode(text)  # the head may end within a character
+            # An incremental decoder accepts a head that ends within a multi-byte character.
+            codecs.getincrementaldecoder("utf-8")().decode(text)
             kind = "plain text"
     return f"not a format that Meshferry reads; it looks like {kind}" if kind else ""
 

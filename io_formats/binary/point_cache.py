@@ -1,7 +1,7 @@
 r"""PC2 point caches, which Blender's Mesh Cache modifier plays.
 
 Little-endian: ``POINTCACHE2\0``, int32 version 1, int32 points, float32 first frame, float32 frames
-a sample, int32 samples; then float32 (samples, points, 3).
+per sample, int32 samples; then float32 (samples, points, 3).
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ _Positions = npt.NDArray[np.intp]
 _Bytes = npt.NDArray[np.uint8]
 
 _REGION = 1 << 20
-"""Bytes processed at a time: they stay in the processor's cache, and little after the last record is read."""
+"""Bytes processed at a time: few enough for the processor's cache, and for reading little after the last record."""
 _BLOCK = 512
 _SMALL = 1 << 13
-"""Up to this size every byte is followed: a few passes over all bytes are faster than a hundred steps of few lanes."""
+"""Up to this size every byte is treated as a start: this takes a few passes, following few blocks a hundred steps."""
 _RUN = 256
 """Minimum number of equal-sized records in a row that are skipped in one step."""
 _ROUNDS, _FEW, _SHRINKING = 48, 8, 0.9
@@ -132,9 +132,10 @@ def _region(data: _Bytes, position: int, sizes: npt.NDArray[np.intp], most: int)
 
 
 def _doubled(data: _Bytes, position: int, sizes: npt.NDArray[np.intp], most: int) -> tuple[_Positions, int]:
-    """Return at most ``most`` records from ``position`` on, and the end of the last, for few bytes.
+    """Return at most ``most`` records from ``position`` on, and the end of the last; fast for few bytes.
 
-    For each byte it is known which one follows after some number of records; applying this twice doubles the number.
+    An array holds, for a record at each byte, the start of the n-th record after it. Indexing this array by itself
+    doubles n.
     """
     here = np.arange(len(data), dtype=np.intp)
     after = here + sizes[data]
@@ -157,10 +158,10 @@ def _follow(
     sizes: npt.NDArray[np.intp],
     into: tuple[_Positions, _Positions] | None = None,
 ) -> tuple[_Positions, _Positions]:
-    """Follow the chains of all lanes in parallel until they leave their blocks.
+    """Follow the chains of records from ``entries`` in parallel, each until it leaves its block at ``ends``.
 
-    Return the exits and the numbers of records. ``into``: an array for the positions of the records, and the start of
-    each lane in it.
+    Return the first position after the block and the number of records of each chain. ``into``, if given, receives the
+    positions of the records: an array, and the index in it of the first record of each chain.
     """
     exits, counts = entries.copy(), np.zeros(len(entries), np.intp)
     lanes = np.flatnonzero(entries < ends)
@@ -187,7 +188,10 @@ def _settle(
     counts: _Positions,
     sizes: npt.NDArray[np.intp],
 ) -> None:
-    """Correct the chains of blocks in place by following every possible start, for chains that never meet."""
+    """Correct entries, exits and counts of all blocks in place, by following a chain from every possible start.
+
+    This is for records whose chains from different starts never meet.
+    """
     ways = int(sizes.max())
     starts = np.append(entries[:1], ends[:-1])
     all_entries = starts[:, None] + np.arange(ways)

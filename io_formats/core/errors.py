@@ -34,7 +34,7 @@ class FormatError(MeshferryError):
     offset:
         Byte offset in the (inflated) data where it was noticed, if there is one.
     item:
-        The thing it concerns, e.g. ``node 'Roof'``.
+        The damaged or unsupported part of the file, e.g. ``node 'Roof'``.
     file:
         Name of the file; added by the caller that knows it (see :meth:`in_file`).
     """

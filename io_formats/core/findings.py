@@ -66,14 +66,14 @@ def warning(item: str, message: str, elements: Elements | None = None) -> Findin
 
 
 def with_allowed(findings: Iterable[Finding], options: Mapping[str, Any], *, is_same_format: bool) -> list[Finding]:
-    """Return the findings with those errors as warnings that an option allows.
+    """Return the findings; errors that an export option allows (``Finding.allowed_by``) become warnings.
 
     Parameters
     ----------
     options:
         Export options of the format.
     is_same_format:
-        Whether the scene came from a file of the same format. Its own errors with an option are then allowed.
+        Whether the scene came from a file of the same format. All such errors are then allowed: the file had them too.
     """
     return [
         replace(finding, severity=Severity.WARNING)

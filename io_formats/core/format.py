@@ -129,7 +129,7 @@ class FileFormat(Generic[DocumentT]):
     """With the dot, in lower case; the first is the default for writing."""
     capabilities: Capabilities
     writing: Callable[[], Writing[DocumentT]] = field(repr=False)
-    """Imports the modules that write."""
+    """Import the modules that write."""
     sniffing: Callable[[], Sniffer] | None = field(default=None, repr=False)
     reading: Callable[[], Reading[DocumentT]] | None = field(default=None, repr=False)
     """Import the modules that recognise and read; None for formats that are only written."""
@@ -140,7 +140,7 @@ class FileFormat(Generic[DocumentT]):
     only_read: tuple[str, ...] = ()
     """Those of ``extensions`` that are read but not written."""
     ambiguous: tuple[str, ...] = ()
-    """Those of ``extensions`` that many programs use. A search of a folder goes by the content of such files."""
+    """Those of ``extensions`` that other programs use too. A search of a folder tests the content of such files."""
     is_set: bool = False
     """Whether a document becomes several files (``write_files``)."""
 
@@ -185,7 +185,7 @@ class FileFormat(Generic[DocumentT]):
         return self.writing().writer.write(document)
 
     def write_files(self, document: DocumentT, stem: str) -> list[OutputFile]:
-        """Encode a document as the files that it becomes beside each other, the chosen one last.
+        """Encode a document as one or more files for one folder, the one that the user chose last.
 
         ``stem`` is the chosen file's name without its extension.
         """
@@ -195,7 +195,7 @@ class FileFormat(Generic[DocumentT]):
         return [OutputFile(stem + self.extensions[0], self.write(document))]
 
     def same_content(self, one: bytes, other: bytes) -> bool:
-        """Return whether two files hold the same (compressed containers: the same inflated content)."""
+        """Return whether two files have the same content; compressed data is compared after inflation."""
         return self._reading().reader.same_content(one, other)
 
     def to_scene(self, document: DocumentT, name: str, options: Values | None = None) -> Scene:
@@ -222,7 +222,7 @@ class FileFormat(Generic[DocumentT]):
     def check_scene(self, scene: Scene) -> list[Finding]:
         """Apply the rules about scenes, whose findings can be shown in Blender.
 
-        Together with those of :meth:`check`, for the document made of the scene, they are all.
+        :meth:`check` applies the remaining rules to the document that is built from the scene.
         """
         scene_checks = self.writing().scene_checks
         return scene_checks.check_scene(scene) if scene_checks is not None else []

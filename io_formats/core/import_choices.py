@@ -82,7 +82,7 @@ def with_import_choices(
 
 
 def _common_value(option: Option, choices: Iterable[ImportChoice]) -> Value | None:
-    """Return the value of an option on which all objects agree. None if none of them has one."""
+    """Return the stored value of an option, or None without one; raise ExportError if objects have different values."""
     owners: dict[Value, str] = {}
     for choice in choices:
         value = parse_value(option, choice.value)
@@ -99,9 +99,14 @@ def _common_value(option: Option, choices: Iterable[ImportChoice]) -> Value | No
 
 
 def imported_texts(options: Iterable[Option], choices: Sequence[Iterable[ImportChoice]]) -> dict[str, str]:
-    """Return a text for each option of which some objects, given by their choices, have a stored value.
+    """Return a text for the options dialog by name of each option that was stored at the import of an object.
 
-    The text states the value of all objects; it is empty if some objects were not imported.
+    The text states the stored value. It is empty if some objects have none, since these use the value of the dialog.
+
+    Parameters
+    ----------
+    choices:
+        The stored choices of each object.
     """
     texts = {}
     for option in options:
@@ -117,7 +122,7 @@ def imported_texts(options: Iterable[Option], choices: Sequence[Iterable[ImportC
 
 
 def parse_value(option: Option, text: str) -> Value | None:
-    """Return the value of an option from its text. None if this version does not know it."""
+    """Return the value of an option from its stored text, or None if this version does not know the text."""
     known: dict[str, Value] = {choice.key: choice.key for choice in option.choices}
     if isinstance(option.default, bool):
         known = {"True": True, "False": False}

@@ -30,7 +30,7 @@ def imports_joint_animation(values: Values) -> bool:
 
 
 def completes_models(values: Values) -> bool:
-    """Return whether an export may add to what was imported."""
+    """Return whether an export adds missing parts, such as levels of detail, to imported models."""
     return not values.get(KEEP_IMPORTED)
 
 

@@ -43,7 +43,7 @@ class Option:
     headless_default: Value | None = None
     """Default on the command line if it differs from that of the dialog."""
     is_remembered: bool = False
-    """Whether the import stores the value on what it makes, because the export has to use the same one."""
+    """Whether an import stores the value on the objects that it creates, since their export must use the same value."""
 
     shown_when: Rule | None = None
     """Condition under which the option has an effect and a dialog shows it; default: always."""
@@ -51,7 +51,7 @@ class Option:
     """Sentence shown below the option if ``noted_when`` holds."""
     noted_when: Rule | None = None
     automatic_rate: Literal["", "SCENE", "ACTION"] = ""
-    """For a frame rate of 0: whether the scene's rate or that of the exported action is used."""
+    """For an option that is a frame rate: whether 0 means the scene's rate or that of the exported action."""
 
     def default_for(self, *, headless: bool) -> Value:
         return self.headless_default if headless and self.headless_default is not None else self.default

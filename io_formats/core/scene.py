@@ -78,13 +78,13 @@ class Layer:
 
     def at_corners(self, corner_point: IntArray) -> AnyArray:
         """Return the values of all corners, (C, k)."""
-        # take gathers rows several times faster than indexing
+        # NumPy's take is several times faster than indexing
         if self.index is not None:
             return self.values.take(self.index, axis=0)
         return self.values if self.per_corner else self.values.take(corner_point, axis=0)
 
     def rows(self, chosen: AnyArray | slice) -> Layer:
-        """Return the layer with only some of its values and their stored values."""
+        """Return the layer with only the chosen rows of ``values`` and ``stored``."""
         stored = self.stored if self.stored is not None and len(self.stored) == len(self.values) else None
         return replace(self, values=self.values[chosen], stored=None if stored is None else stored[chosen])
 
@@ -128,7 +128,7 @@ class Surface:
     """Whether the surface uses each of ``Mesh.uvs``; None for all."""
     has_colors: bool = True
     has_weights: bool | None = None
-    """None: if it has any weights."""
+    """Whether weights are written; None: if any of its points has a weight."""
     shape_keys: dict[str, str] | None = None
     """Shape keys of the mesh that the surface uses, each with its name in the file; None for all keys that move one of
     its points."""
@@ -137,7 +137,7 @@ class Surface:
     lightmap_resolution: int | None = None
     """Lightmap size as a code: 32 pixels shifted left by it."""
     base_name: str = ""
-    """Name of the base shape."""
+    """Name of the base shape in the file."""
     order: int | None = None
     """Index of the surface in its file; None if it did not come from a file."""
     is_empty: bool = False
@@ -286,7 +286,7 @@ class Node:
     skin: Skin | None = None
     """The binding of the mesh to ``skeleton``, if the file stores more than the joints' rest transforms."""
     choices: tuple[ImportChoice, ...] = ()
-    """Those of the objects that the node was made from."""
+    """Import choices stored on the Blender objects that the node was made from."""
     is_root: bool = False
     """Whether the node is a root of its file, rather than a child of a root that is named like the collection."""
     lod_of: int | None = None
@@ -298,11 +298,13 @@ class Node:
     generated_from: str = ""
     """Name of the object from which the export generated this level of detail or hull."""
     to_object: Matrix4 | None = None
-    """From the space of the node to that of its object in Blender, if that mirrors or shears."""
+    """Matrix from the node's space to the local space of its Blender object, if the object's transform mirrors or
+    shears; None if both spaces are the same."""
     world: Matrix4 | None = None
-    """From the space of the node to world space, if the transform above does not lead there."""
+    """Matrix from the node's space to Blender's world space, by which meshes of several nodes are joined; None for the
+    identity."""
     submodel: int = 0
-    """Index of the file that the node becomes, for a model with too many materials for one file."""
+    """Index of this part of a model that is split into several files because of its many materials; otherwise 0."""
     pass_through: PassThrough | None = None
 
     @property

@@ -14,7 +14,7 @@ IMPORT_CHOICES = Option(
 )
 
 MESH_FILES = Option(
-    name="mesh_files",  # the file browser uses an operator's property "files"
+    name="mesh_files",  # not "files", a property that Blender's file browser sets
     default="EACH",
     label="Files",
     description="How objects become files",

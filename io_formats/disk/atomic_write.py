@@ -48,8 +48,8 @@ def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> N
                     os.fsync(stream.fileno())
                 copy_mode(place, temporary)
                 if sys.platform != "win32":
-                    os.replace(temporary, place)  # while it is locked, so that no batch treats it as abandoned
-            if sys.platform == "win32":  # where an open file can be neither renamed nor removed by others
+                    os.replace(temporary, place)  # before the lock ends, so that no batch removes it as abandoned
+            if sys.platform == "win32":  # after closing: Windows cannot rename an open file
                 rename_over(temporary, place)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -105,7 +105,7 @@ def remove_folder(folder: str | Path) -> None:
 def _make_writable(path: str | Path) -> int | None:
     """Clear the read-only attribute of a file on Windows; return its previous mode, or None if nothing was changed."""
     if sys.platform != "win32":
-        return None  # the folder's permissions decide there
+        return None  # elsewhere only the folder must be writable
     try:
         mode = os.stat(path).st_mode
         if mode & stat.S_IWRITE:
@@ -127,7 +127,7 @@ def _retry_while_shared(action: Callable[[], None]) -> None:
 
 
 def real_place(path: Path) -> Path:
-    """Return the file to replace: for a link, the file that it leads to."""
+    """Return the file to replace: for a symbolic link, its target."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
@@ -136,7 +136,7 @@ OWN_MARK = "meshferry-"
 
 
 _RANDOM_PART = "xxxxxxxx.part"
-"""As long as the part that follows the prefix of a temporary name."""
+"""Placeholder with the length of the random letters and the extension after the prefix of a temporary name."""
 
 
 def temporary_prefix(place: Path, suffix: str = "") -> str:
@@ -157,10 +157,10 @@ def temporary_prefix(place: Path, suffix: str = "") -> str:
 
 def temporary_file(place: Path) -> tuple[int, str]:
     """Open a new locked file beside ``place`` that is not mistaken for a model; return handle and name."""
-    from .locks import lock  # which imports this module
+    from .locks import lock  # here, since `locks` imports this module
 
     handle, name = tempfile.mkstemp(prefix=temporary_prefix(place), suffix=".part", dir=place.parent)
-    if sys.platform != "win32":  # where an open file cannot be removed
+    if sys.platform != "win32":  # Windows protects open files from removal anyway
         lock(handle)
     return handle, name
 

@@ -126,7 +126,7 @@ def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
                 _rename(members)
             finally:
                 plan.seek(0)
-                plan.truncate()  # there is nothing left to report to the next export
+                plan.truncate()  # an empty plan: the next export reports nothing
         _flush_folder(path.parent)
     finally:
         for member in members:
@@ -239,7 +239,7 @@ def _take_back(member: _Member) -> bool:
             remove_file(member.place)
         elif member.place.parent == member.kept.parent.parent:
             rename_over(member.kept, member.place)
-        else:  # behind a link, possibly on another disk
+        else:  # the target of a link may be on another disk: copy instead of renaming
             replace_file(member.place, member.kept.read_bytes())
     except (OSError, ExportError):
         return False
@@ -263,7 +263,7 @@ class _Interrupted:
 
     def described(self, written: set[str]) -> str:
         """Describe which files are from the interrupted export, and which were not replaced now."""
-        if not self.done or not self.staged:  # nothing or everything was changed
+        if not self.done or not self.staged:  # the set is consistent: none or all of its files were replaced
             return ""
         states = ((self.done, "from it"), (self.older, "older"), (self.absent, "missing"))
         what = "; ".join(f"{word}: {', '.join(names)}" for names, word in states if names)
@@ -274,7 +274,7 @@ class _Interrupted:
     def remove(self) -> None:
         for path in self.staged:
             if path.suffix != ".part":
-                continue  # removed with the folder
+                continue  # in the staging folder, which is removed below
             with contextlib.suppress(OSError):
                 remove_file(path)
         remove_folder(self.folder)
@@ -282,15 +282,14 @@ class _Interrupted:
 
 def _interrupted_sets(path: Path) -> list[_Interrupted]:
     """Find the remains of killed exports of this chosen file; folders that a running process uses are ignored."""
-    # Version 0.1.0 wrote no mark into the name.
-    # Version 0.1.0 used the second prefix.
+    # The second prefix, without ``OWN_MARK``, is that of version 0.1.0.
     prefixes = "|".join(map(re.escape, (temporary_prefix(path), f".{path.name[:50]}.")))
     pattern = re.compile(rf"({prefixes})\w{{8}}\.part")
     found: list[_Interrupted] = []
     try:
         folders = sorted(entry.path for entry in os.scandir(path.parent) if pattern.fullmatch(entry.name))
     except OSError:
-        return []  # a missing permission to list the folder is reported when writing, if it matters
+        return []  # writing to the folder may be permitted nevertheless
     for folder in map(Path, folders):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             if folder.is_dir() and (interrupted := _interrupted(folder, path.name)) is not None:
@@ -302,7 +301,7 @@ def _interrupted(folder: Path, chosen: str = "") -> _Interrupted | None:
     plan = folder / _PLAN
     if not plan.exists():
         if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:
-            folder.rmdir()  # empty, because the plan is written first; otherwise of another program
+            folder.rmdir()  # fails unless empty: a folder with files but no plan is of another program
         return None
     with plan.open("r+", encoding="utf-8") as stream:
         if not lock(stream):

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from .atomic_write import remove_file
 
-_LOOKS = 100
+_RETRIES = 100
 """Number of retries if the lock file is removed while waiting."""
 
 
@@ -30,7 +30,7 @@ def lock(stream: IO[Any] | int) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     except OSError:
-        pass  # a disk without locks: two processes are unlikely to use the same folder at the same time
+        pass  # the file system has no locks: two processes are unlikely to use one folder at the same time
     return True
 
 
@@ -44,7 +44,7 @@ def hold(path: Path) -> IO[bytes] | None:
     OSError
         The file cannot be created.
     """
-    for _ in range(_LOOKS):
+    for _ in range(_RETRIES):
         stream = path.open("ab")
         if not lock(stream):
             stream.close()
@@ -54,7 +54,7 @@ def hold(path: Path) -> IO[bytes] | None:
                 break
         except FileNotFoundError:
             pass
-        stream.close()  # it was removed between opening and locking
+        stream.close()  # the previous holder removed the file between opening and locking
     else:
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
     return stream
@@ -63,7 +63,7 @@ def hold(path: Path) -> IO[bytes] | None:
 def remove(path: Path, held: IO[bytes]) -> None:
     """Release a lock and remove its file."""
     if sys.platform == "win32":
-        held.close()  # an open file cannot be removed there
+        held.close()  # Windows cannot remove an open file
     with contextlib.suppress(OSError):
         remove_file(path)
     held.close()

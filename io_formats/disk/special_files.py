@@ -20,7 +20,7 @@ SILENCE_LIMIT = 30.0
 """Seconds to wait for the first bytes, and for each further block."""
 _BLOCK = 2**20
 _WRITER_GRACE = 1.0
-"""Seconds for which an empty FIFO counts as one whose writer has not opened it yet."""
+"""Seconds to wait for a writer to open a FIFO before its end of file means that it is empty."""
 _POLL_SECONDS = 0.02
 
 _KINDS = {

@@ -38,7 +38,7 @@ class Basis:
     def vectors(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
         """Convert points, normals or directions, (…, 3) or more columns; further columns are copied."""
         mapped = np.empty(values.shape, np.float32)
-        with np.errstate(invalid="ignore"):  # signalling NaN
+        with np.errstate(invalid="ignore"):  # NumPy warns about signalling NaN
             for target, (source, sign) in enumerate(zip(self.order, self.signs, strict=True)):
                 # Not np.negative: NumPy 2.4 writes wrong values with some strides.
                 np.multiply(values[..., source], np.float32(sign), out=mapped[..., target], casting="same_kind")

@@ -13,7 +13,7 @@ from .submeshes import pool
 from .vertices import drop_repeated_corners, weld_map
 
 _FOLDED = -0.999
-"""Cosine between the normals of two triangles that are back to back, such as the two sides of a cloth."""
+"""Triangles whose normals have a smaller cosine are back to back, such as the two sides of a cloth."""
 
 _Indices = npt.NDArray[np.intp]
 
@@ -71,7 +71,7 @@ def open_points(corner_point: IntArray, count: int) -> npt.NDArray[np.bool_]:
 
 
 def sewn(mesh: Mesh) -> Mesh:
-    """Return a mesh whose points are welded along edges that two triangles share by position, without unused points.
+    """Weld the points of edges that two triangles have at the same position; remove unused points.
 
     Thus seams of UVs and normals, at which files split vertices, do not count as open edges. Back-to-back sides of a
     cloth stay separate, and so do parts that only touch. If welded points differ in weights, those of the first are

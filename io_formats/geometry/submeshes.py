@@ -30,7 +30,7 @@ def pool(index: IntArray) -> Pool:
     first, last = int(index.min()), int(index.max())
     span = last + 1 - first
     if span > 8 * len(index):
-        # For a few triangles of a large mesh, avoid arrays of the size of the mesh.
+        # A few triangles of a large mesh: sort them, instead of marking rows in an array of the size of the mesh.
         used, place = np.unique(index, return_inverse=True)
         return Pool(used.astype(np.intp), place.reshape(-1).astype(np.int32), len(used))
     moved = index - np.int32(first) if first else index

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..core.scene import AnyArray, IntArray, Layer, Mesh
 
 _PASSES = 24
-"""Passes of the fast splitting method; the remaining corners (centres of huge fans) are sorted."""
+"""Maximum number of passes of :func:`split`; the remaining corners (centres of huge fans) are sorted."""
 _BLOCK = 1 << 14
 """Corners compared at a time, few enough that the rows of both sides stay in the processor's cache."""
 
@@ -35,7 +35,7 @@ class SplitKey:
 
     values: AnyArray
     tolerance: float = 0.0
-    any_will_do: npt.NDArray[np.bool_] | None = None
+    is_wildcard: npt.NDArray[np.bool_] | None = None
     """(C,) wildcard corners, which compare equal to any other."""
 
     def equal(self, one: npt.NDArray[np.intp] | slice, other: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
@@ -45,8 +45,8 @@ class SplitKey:
             block = slice(start, start + _BLOCK)
             first = self.values[block] if isinstance(one, slice) else self.values.take(one[block], axis=0)
             same[block] = self._agree(first, self.values.take(other[block], axis=0))
-        if self.any_will_do is not None:
-            same |= self.any_will_do[one]
+        if self.is_wildcard is not None:
+            same |= self.is_wildcard[one]
         return same
 
     def _agree(self, first: AnyArray, second: AnyArray) -> npt.NDArray[np.bool_]:
@@ -95,8 +95,8 @@ def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) ->
     representative = np.full(point_count, -1, np.intp)
     representative[corner_point[::-1]] = np.arange(corners - 1, -1, -1)
     for key in keys:
-        if key.any_will_do is not None:  # a corner that is not a wildcard represents its point
-            meant = np.flatnonzero(~key.any_will_do)[::-1]
+        if key.is_wildcard is not None:  # prefer a corner that is not a wildcard as the point's representative
+            meant = np.flatnonzero(~key.is_wildcard)[::-1]
             representative[corner_point[meant]] = meant
     used = representative >= 0
     vertex_of_point = np.cumsum(used, dtype=np.int32) - 1
@@ -121,8 +121,8 @@ def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) ->
             break
         representative[points[::-1]] = pending[::-1]
         for key in keys:
-            if key.any_will_do is not None:
-                meant = pending[~key.any_will_do[pending]][::-1]
+            if key.is_wildcard is not None:
+                meant = pending[~key.is_wildcard[pending]][::-1]
                 representative[corner_point[meant]] = meant
         leaders = pending[representative[points] == pending]
         vertex_of_point[corner_point[leaders]] = np.arange(vertices, vertices + len(leaders), dtype=np.int32)
@@ -132,7 +132,7 @@ def split(corner_point: IntArray, point_count: int, keys: Sequence[SplitKey]) ->
         first = representative[points]
         for key in keys:
             same &= key.equal(pending, first)
-        same |= first == pending  # a representative is equal to itself even if a value is NaN
+        same |= first == pending  # NaN differs from itself, but a corner agrees with itself
         corner_vertex[pending[same]] = vertex_of_point[points[same]]
         pending = pending[~same]
     return Split(corner_vertex, np.concatenate(vertex_corner))
@@ -143,26 +143,26 @@ def _sorted_groups(
 ) -> tuple[IntArray, int, npt.NDArray[np.intp]]:
     """Group corners by point and rounded values; return their groups, the number of groups, and a corner of each."""
     rows = points.astype(np.float64)[:, None]
-    for key in sorted(keys, key=lambda key: key.any_will_do is not None):
+    for key in sorted(keys, key=lambda key: key.is_wildcard is not None):
         values = key.values[pending].astype(np.float64)
         if key.tolerance:
             values = np.rint(values / key.tolerance)
-        if key.any_will_do is not None:
+        if key.is_wildcard is not None:
             # Wildcard corners get the values of a corner that agrees with them in everything else.
             _, group = np.unique(rows, axis=0, return_inverse=True)
             group = group.reshape(-1)
-            wild = key.any_will_do[pending]
+            wild = key.is_wildcard[pending]
             meant = np.flatnonzero(~wild)
-            speaker = np.full(len(pending), -1, np.intp)
-            speaker[group[meant][::-1]] = meant[::-1]
-            speaker = speaker[group[wild]]
-            values[wild] = np.where(speaker[:, None] < 0, 0.0, values[speaker])
+            source = np.full(len(pending), -1, np.intp)
+            source[group[meant][::-1]] = meant[::-1]
+            source = source[group[wild]]
+            values[wild] = np.where(source[:, None] < 0, 0.0, values[source])
         rows = np.column_stack((rows, values))
     _, representative, groups = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     groups = groups.reshape(-1)
     for key in keys:
-        if key.any_will_do is not None:
-            meant = np.flatnonzero(~key.any_will_do[pending])[::-1]
+        if key.is_wildcard is not None:
+            meant = np.flatnonzero(~key.is_wildcard[pending])[::-1]
             representative[groups[meant]] = meant
     return groups.astype(np.int32), len(representative), pending[representative]
 

@@ -148,9 +148,9 @@ class DocumentBuilder:
         return rounded if stored is None else np.where(as_stored[:, None], stored, rounded)
 
     def tangent_bytes(self, normals: FloatArray, as_stored: AnyArray) -> AnyArray | None:
-        """Return tangents (V, 4) uint8, or None without a UV map; unchanged vertices keep their imported bytes.
+        """Return tangents (V, 4) uint8, or None without a UV map; vertices in ``as_stored`` keep their imported bytes.
 
-        The vertex decides, because Blender and other programs compute tangents that differ from those of the file.
+        Tangents themselves are not compared with the file's, since Blender and other programs compute different ones.
         """
         layer, mesh = self.mesh.tangent, self.mesh
         if layer is None and not mesh.uvs:

@@ -28,7 +28,7 @@ _FIRST_SIZES = {POSITIONS: 12, NORMALS: 12, TANGENTS: 16, UVS: 8}
 
 _FARTHEST = 1e9
 _NEAREST = 1e-30
-"""Non-zero coordinates outside these magnitudes mean that the bytes are not those of a mesh."""
+"""Largest and smallest magnitude of coordinates other than 0; bytes that give others are not a mesh."""
 _LEAST_EXTENT = 1e-7
 _MOST_SUBMESHES = 1024
 """Real meshes have far fewer submeshes; values read from other kinds of files go into the thousands."""

@@ -26,7 +26,7 @@ def _is_possible(head: bytes, header: Header) -> bool:
 
 
 def _wrapped(head: bytes, size: int, header: Header) -> str:
-    """Recognise a mesh too large for its 16-bit counts, of which the writer kept the lower bits (section 4)."""
+    """Recognise a mesh with more vertices or triangles than its 16-bit counts can hold (section 4)."""
     if not header.allows(15) or not layout.sound_bounds(head, layout.HEADER.size, 3):
         return ""
     for wraps in range(_MOST_WRAPS):

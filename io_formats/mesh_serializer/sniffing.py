@@ -26,7 +26,7 @@ def near_miss(head: bytes, size: int) -> NearMiss | None:
 def variant_of(head: bytes, size: int) -> Variant | None:
     """Return the variant of a file, or None.
 
-    A file with the length of a MeshSerializer2 file is one. Variants that need more evidence are tried after it.
+    The length alone identifies ``Variant.CURRENT``. The other variants need more evidence and are tried after it.
     """
     return next((variant for variant, test in _TESTS if test(head, size)), None)
 
@@ -45,4 +45,4 @@ _TESTS: tuple[tuple[Variant, Callable[[bytes, int], bool]], ...] = (
 )
 
 _WEAK = (Variant.FIRST_TEXT, Variant.SUBMESHES)
-"""Variants whose length is weaker evidence than the first tag of another format."""
+"""Variants that other formats may resemble by chance; such a format is preferred if it recognises the file."""

@@ -12,10 +12,10 @@ from ..core.scene import AnyArray, Clip, FloatArray, IntArray, Mesh, Node, Scene
 from ..geometry.vertices import weld_map
 
 _NORMAL, _UV, _COLOR, _WEIGHT = 0.05, 2e-3, 6e-3, 6e-3
-"""Largest differences attributed to rounding: editable normals differ by up to 0.02, bytes by 1/255."""
+"""Tolerances for rounding: normals that Blender stores differ by up to 0.02, colours in bytes by 1/255."""
 
 _MOVED = 2e-5
-"""Largest distance along an axis, as a share of the mesh's size, by which a vertex may move: files use 16-bit steps."""
+"""Tolerance for positions along an axis, as a share of the mesh's size: files store them in 65,535 steps."""
 
 _MOST_NODES = 3
 """Maximum number of changed nodes that are described; the others are counted."""

@@ -18,7 +18,7 @@ from .lod import separate, without_level
 Matrix = npt.NDArray[np.float64]
 _IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 _ALIGNED = 1e-6
-"""Tolerance for comparing matrices that result from divisions."""
+"""Tolerance for comparing matrices with the identity after an inversion."""
 
 
 def fit(scene: Scene, can: Capabilities, came_from: Capabilities | None = None) -> None:
@@ -269,7 +269,7 @@ def _unit(vectors: AnyArray) -> AnyArray:
 
 
 def _turned_around(mesh: Mesh) -> Mesh:
-    """Return a mesh with reversed triangles, each starting at the same corner."""
+    """Reverse the triangles of a mesh; each still starts at the same corner."""
     order = np.arange(len(mesh.corner_point)).reshape(-1, 3)[:, [0, 2, 1]].ravel()
 
     def change(layer: Layer) -> Layer:

@@ -101,7 +101,7 @@ def _surface_in(mesh: Mesh, slot: int, material: str, uv_count: int) -> Surface:
 
 
 def _both(one: Surface, other: Surface) -> Surface:
-    """Return a surface that uses the layers of both."""
+    """Merge two surfaces: the result uses each layer that one of them uses."""
     uvs = None
     if one.uvs is not None and other.uvs is not None:
         uvs = tuple(a or b for a, b in itertools.zip_longest(one.uvs, other.uvs, fillvalue=False))
@@ -121,7 +121,7 @@ def _both(one: Surface, other: Surface) -> Surface:
 
 
 def _by_place(lists: Sequence[list[Layer]]) -> list[tuple[Layer | None, ...]]:
-    """Return the first layers, the second layers and so on."""
+    """Group the layers of several meshes by index: all first layers, all second layers and so on; None if missing."""
     return list(itertools.zip_longest(*lists))
 
 

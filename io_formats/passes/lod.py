@@ -87,8 +87,8 @@ def coarser_nodes(scene: Scene, number: int) -> list[Node]:
 def join_levels(finest: Node, coarser: Sequence[Node]) -> Node:
     """Return the finest node with all levels in its mesh, with separate surfaces named after their levels.
 
-    A coarser surface whose name has no level, or is also that of a finer surface, is named after its node's ``lod``;
-    finer surfaces of that name without a level then become ``_lod_0``. Surfaces with a known position in the file
+    A coarser surface is renamed by its node's ``lod`` (``Roof_lod_1``) if its name has no level, or equals that of a
+    finer surface. A finer surface ``Roof`` then becomes ``Roof_lod_0``. Surfaces that had a position in the file
     (``order``) are sorted by it.
     """
     if finest.mesh is None or not coarser:
@@ -115,7 +115,7 @@ def join_levels(finest: Node, coarser: Sequence[Node]) -> Node:
 
 
 def _in_order(mesh: Mesh) -> Mesh:
-    """Sort surfaces by their position in the file; those without one come last."""
+    """Sort surfaces by their imported order; surfaces without one come last."""
     places = [surface.order for surface in mesh.surfaces]
     order = sorted(range(len(places)), key=lambda slot: (places[slot] is None, places[slot] or 0, slot))
     if order == list(range(len(places))):

@@ -15,7 +15,7 @@ from ..core.errors import FormatError
 
 DEFAULT_INFLATED_LIMIT = 64 * 1024 * 1024
 DEFAULT_INFLATED_RATIO = 64
-"""The largest ratio in real files is 7.1."""
+"""Largest accepted ratio of inflated to compressed size; the largest in real files is 7.1."""
 
 HEADER = b"\x78\x9c"
 GZIP_MAGIC = b"\x1f\x8b"

@@ -110,7 +110,7 @@ def messages() -> Messages:
             "Timbermesh needs the library 'protobuf'. The installed extension includes it; "
             "elsewhere: python -m pip install protobuf"
         ) from None
-    except _MIXED_UP:
+    except _VERSION_CONFLICTS:
         library = _protobuf_without_compiled_part()
     descriptor_pb2, descriptor_pool, message, message_factory = library
     pool = descriptor_pool.DescriptorPool()
@@ -132,8 +132,8 @@ def messages() -> Messages:
     )
 
 
-_MIXED_UP = (SystemError, AttributeError, TypeError)
-"""Exceptions of importing a protobuf that finds the compiled part of another version."""
+_VERSION_CONFLICTS = (SystemError, AttributeError, TypeError)
+"""Exceptions that importing protobuf raises if it finds the compiled part of another version."""
 
 _COMPILED_PART = "google._upb._message"
 
@@ -153,7 +153,7 @@ def _protobuf_without_compiled_part() -> tuple[Any, ...]:
     sys.modules[_COMPILED_PART] = None  # type: ignore[assignment]
     try:
         return _protobuf()
-    except (ImportError, *_MIXED_UP) as problem:
+    except (ImportError, *_VERSION_CONFLICTS) as problem:
         raise MissingLibraryError(
             f"Timbermesh needs the library 'protobuf', but two versions of it are on the path ({reason(problem)}); "
             "disable other add-ons that include one"

@@ -20,7 +20,7 @@ from .document import (
 
 _MANY_CORNERS = 1_000_000
 _MOST_CORNERS_A_VERTEX = 32
-"""Vertices of a closed surface have six corners on average."""
+"""Largest accepted number of corners for each vertex; vertices of a closed surface have six on average."""
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Model:

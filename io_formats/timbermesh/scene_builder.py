@@ -110,7 +110,7 @@ class SceneBuilder:
         tangents = self.property_values(node, "tangent", count)
         if tangents is not None:
             mapped = FILE_TO_BLENDER.vectors(tangents)
-            with np.errstate(invalid="ignore"):  # signalling NaN
+            with np.errstate(invalid="ignore"):  # NumPy warns about signalling NaN
                 mapped[:, 3] *= -1
             mesh.tangent = Layer("tangent", mapped)
         colors = self.property_values(node, "color", count)
@@ -316,7 +316,7 @@ class SceneBuilder:
                 return None
             frame[:] = values.reshape(count, 3)
         rest = mesh.points[:count]
-        with np.errstate(invalid="ignore", over="ignore"):  # signalling NaN, and finite offsets with an infinite sum
+        with np.errstate(invalid="ignore", over="ignore"):  # the result is tested below
             points = FILE_TO_BLENDER.vectors(offsets) + rest
         finite = np.isfinite(points).all(axis=2, keepdims=True)
         if not finite.all():

@@ -103,7 +103,7 @@ class _Walker:
             elif wire == _VARINT:
                 if (message, number, wire) == _SINGLE_INDEX:
                     self.found.unpacked_meshes[self.found.counts["Mesh"] - 1] = (start, end)
-                    return  # millions of varints may follow; protobuf checks them
+                    return  # skip the rest: it may hold millions of indices, which protobuf checks
                 _, position = self.varint(position, end)
             elif wire in (_FIXED32, _FIXED64):
                 position += 4 if wire == _FIXED32 else 8

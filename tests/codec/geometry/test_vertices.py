@@ -44,8 +44,8 @@ def check_split(found: Split, corner_point: Any, keys: list[SplitKey]) -> None:
     for key in keys:
         values = key.values.astype(np.float64)
         near = (np.abs(values[leader] - values) <= key.tolerance).all(axis=1)
-        if key.any_will_do is not None:
-            near |= key.any_will_do
+        if key.is_wildcard is not None:
+            near |= key.is_wildcard
         assert near.all()
 
 
