@@ -13,15 +13,16 @@ MAX_NAME_BYTES = 255 if bpy.app.version >= (5, 0, 0) else 63
 """Bytes of UTF-8 that the name of a data block can have."""
 
 HAS_FREE_NORMALS = bpy.app.version >= (4, 5, 0)
-"""Whether a ``custom_normal`` attribute of vectors is taken for normals; 4.4 ignores it silently."""
+"""Whether Blender uses a ``custom_normal`` attribute of vectors as free normals (from 4.5). 4.4 ignores it silently."""
 
 HAS_SLOTS = hasattr(bpy.types.Action, "slots") or "slots" in bpy.types.Action.bl_rna.properties
-"""Whether one action animates several data blocks (4.4)."""
+"""Whether actions have slots, so that one action can animate several data blocks (from 4.4)."""
 
 BLEND_RELATIVE_PATHS = {"PATH_SUPPORTS_BLEND_RELATIVE"} if bpy.app.version >= (4, 5, 0) else set[str]()
-"""Options of a path property that takes ``//``, the folder of the .blend file; an error before 4.5."""
+"""Options of a path property that accepts ``//`` for the folder of the .blend file. Before 4.5 this option is an error.
+"""
 
-# From 5.1 the setters of custom normals take lists four times faster than arrays; before, arrays as fast as lists.
+# From 5.1 on the setters of custom normals are four times as fast with lists as with arrays; before, equally fast.
 _NORMALS_AS_LIST = bpy.app.version >= (5, 1, 0)
 
 
@@ -109,7 +110,7 @@ class ActionCurves:
     def __init__(
         self, name: str, frame_range: tuple[float, float], keep: Callable[[Any], Any] = lambda block: block
     ) -> None:
-        """``keep`` is called with each new action."""
+        """Create no action yet. ``keep`` is called with each new one, so that a failed import can remove it."""
         self.name = name
         self.frame_range = frame_range
         self.keep = keep
@@ -137,14 +138,14 @@ class ActionCurves:
 
 
 def curve_groups(action: bpy.types.Action, slot: Any) -> Any:
-    """Return the groups for the f-curves of an action that is being filled, with slots those for one slot."""
+    """Return the f-curve groups of an action that :class:`ActionCurves` made; from 4.4 on those of one slot."""
     if not HAS_SLOTS:
         return action.groups
     return action.layers[0].strips[0].channelbag(slot, ensure=True).groups
 
 
 def assign_action(owner: bpy.types.ID, action: bpy.types.Action | None, slot: Any) -> None:
-    """Make an action the active one of a data block; the automatic choice of a slot has exceptions."""
+    """Make an action and its slot active on a data block, since Blender does not always choose the slot itself."""
     animation = owner.animation_data or owner.animation_data_create()
     animation.action = action
     if HAS_SLOTS and action is not None and slot is not None:
@@ -152,7 +153,7 @@ def assign_action(owner: bpy.types.ID, action: bpy.types.Action | None, slot: An
 
 
 def action_curves(action: bpy.types.Action, slot: Any) -> list[bpy.types.FCurve]:
-    """Return the f-curves of an action; with slots only those of one slot (None: of all slots)."""
+    """Return the f-curves of an action. From 4.4 on only those of ``slot``; None returns those of all slots."""
     if not HAS_SLOTS:
         return list(action.fcurves)
     curves: list[bpy.types.FCurve] = []
@@ -165,7 +166,7 @@ def action_curves(action: bpy.types.Action, slot: Any) -> list[bpy.types.FCurve]
 
 
 def remove_curves(action: bpy.types.Action, curves: list[bpy.types.FCurve]) -> None:
-    """Remove f-curves from an action, in all of its slots."""
+    """Remove f-curves from all slots of an action."""
     if not HAS_SLOTS:
         for curve in curves:
             action.fcurves.remove(curve)

@@ -16,9 +16,9 @@ _Flags = npt.NDArray[np.bool_]
 
 
 def is_as_read(context: bpy.types.Context, thing: bpy.types.Object, *, most: int, triangles: bool) -> bool:
-    """Return whether numbers of points (or triangles), up to ``most``, mean the same in an object's own mesh.
+    """Return whether exported indices of points (or triangles), up to ``most``, are valid in the object's own mesh.
 
-    They do where no modifier adds or removes anything. The object is not in edit mode.
+    They are if no modifier adds or removes elements. The object must not be in edit mode.
     """
     if thing.type != "MESH":
         return False
@@ -40,7 +40,7 @@ def select_points(thing: bpy.types.Object, numbers: Sequence[int]) -> None:
 
 
 def select_triangles(thing: bpy.types.Object, numbers: Sequence[int]) -> None:
-    """Select just the faces of a mesh object that these triangles are of, for edit mode by faces."""
+    """Select only the faces of a mesh object that contain these triangles, for edit mode with face selection."""
     data = thing.data
     triangles = np.asarray(numbers, np.intp)
     polygon = Triangulation.of(data).polygon
@@ -55,7 +55,7 @@ def select_triangles(thing: bpy.types.Object, numbers: Sequence[int]) -> None:
 
 
 def _select(data: bpy.types.Mesh, points: _Flags, edges: _Flags | None = None, faces: _Flags | None = None) -> None:
-    """Set the selection; edges and faces that are not given are those whose vertices are all selected."""
+    """Set the selection and reveal it. Edges and faces that are not given are selected if all their vertices are."""
     if edges is None:
         edges = points[_values(data.edges, "vertices", 2).reshape(-1, 2)].all(axis=1)
     if faces is None:

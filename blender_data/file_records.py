@@ -68,7 +68,7 @@ def read(owner: Any) -> FileRecord | None:
 
 
 def _is_copy(owner: Any, name: str) -> bool:
-    """Return whether a data block got the record of another, of that name, when it was duplicated; not if renamed."""
+    """Return whether a data block is a copy of the record's owner, which had this name, and not just renamed."""
     others = bpy.data.objects if isinstance(owner, bpy.types.Object) else bpy.data.collections
     if owner.name == name:
         return False
@@ -76,7 +76,7 @@ def _is_copy(owner: Any, name: str) -> bool:
 
 
 def clear(owners: Iterable[Any]) -> None:
-    """Remove the records of objects, since their collection has a newer one."""
+    """Remove the records of objects; used if their collection gets a newer record."""
     for owner in owners:
         if owner.is_editable:
             owner.meshferry.file.path = ""

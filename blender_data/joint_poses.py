@@ -5,7 +5,7 @@ and b the bind's local transform, bone j is posed by ::
 
     basis_j = N_j^-1 W_p f_j b_j^-1 W_p^-1 N_j = (N_j^-1 W_p) f_j (W_j^-1 N_j)
 
-which holds for any rest matrices: bones may point where an artist wants them. All is float64.
+This holds for any rest matrices, so bones may point in any direction. All is float64.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..io_formats.geometry.quaternions import components_to_quaternions, continu
 Array = npt.NDArray[np.float64]
 
 _SQUARE = 1e-6
-"""Cosine up to which two axes count as perpendicular."""
+"""Cosine between two axes up to which they count as perpendicular."""
 
 
 def matrices(translation: npt.ArrayLike, rotation: npt.ArrayLike, scale: npt.ArrayLike) -> Array:
@@ -76,7 +76,7 @@ def parents_first(parents: Sequence[int]) -> list[int]:
 def world_matrices(local: Array, parents: Sequence[int]) -> Array:
     """Multiply local matrices (J, 4, 4) down the chains of parents (-1: a root); scales multiply, too.
 
-    Chains of absurd scales overflow to infinity; nothing is raised.
+    Products of extreme scales overflow to infinity without an error.
     """
     world = local.copy()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -87,7 +87,7 @@ def world_matrices(local: Array, parents: Sequence[int]) -> Array:
 
 
 def inverse(many: Array) -> Array:
-    """Invert matrices (…, 4, 4); those without inverse (a scale of zero) get their pseudo-inverse."""
+    """Invert matrices (…, 4, 4); if any is singular (a scale of zero), return pseudo-inverses."""
     try:
         inverted: Array = np.linalg.inv(many)
     except np.linalg.LinAlgError:
@@ -96,7 +96,7 @@ def inverse(many: Array) -> Array:
 
 
 def rest_matrix(world: Array) -> Array:
-    """Return bind world matrices (…, 4, 4) without scale: their places, and the nearest rotations to their axes.
+    """Return bind world matrices (…, 4, 4) without scale: translations, and the rotations nearest to their axes.
 
     A mirrored joint keeps its Y axis, along which the bone points, and its Z axis.
     """
@@ -104,7 +104,7 @@ def rest_matrix(world: Array) -> Array:
     axes = world[..., :3, :3]
     length = np.linalg.norm(axes, axis=-2, keepdims=True)
     axes = np.where(length > 0, axes / np.where(length > 0, length, 1.0), np.eye(3))
-    # A triple product: LAPACK wakes a thread for each processor, which takes far longer than this.
+    # A triple product instead of ``np.linalg.det``, as LAPACK starts threads, which takes far longer.
     turns = (np.cross(axes[..., 0], axes[..., 1]) * axes[..., 2]).sum(axis=-1)
     axes = np.where(turns[..., None, None] < 0, axes * (-1.0, 1.0, 1.0), axes)
     components = np.moveaxis(axes, (-2, -1), (0, 1))
@@ -116,7 +116,7 @@ def rest_matrix(world: Array) -> Array:
 
 @dataclass(frozen=True)
 class PoseSpace:
-    """The constant matrices around a frame's local transform, one each for J joints."""
+    """The constant matrices of J joints that convert local transforms to poses of bones: left @ local @ right."""
 
     left: Array
     """(J, 4, 4) N_j^-1 W_p."""
@@ -125,17 +125,17 @@ class PoseSpace:
 
     @classmethod
     def of(cls, bind: Array, parents: Sequence[int], rest: Array) -> PoseSpace:
-        """Build it from bind local matrices, parents and Blender's rest matrices (``bone.matrix_local``)."""
+        """Compute them from bind local matrices, parents and Blender's rest matrices (``bone.matrix_local``)."""
         world = world_matrices(bind, parents)
         above = np.where((np.asarray(parents) >= 0)[:, None, None], world[np.asarray(parents, np.intp)], np.eye(4))
         return cls(inverse(rest) @ above, inverse(world) @ rest)
 
     def to_basis(self, joint: int | npt.NDArray[np.intp], local: Array) -> Array:
-        """Turn local transforms of a joint's frames, (F, 4, 4), into those of its bone relative to its rest."""
+        """Convert a joint's local transforms, (F, 4, 4), to transforms of its bone relative to its rest."""
         return self.left[joint] @ local @ self.right[joint]
 
     def to_local(self, joint: int | npt.NDArray[np.intp], basis: Array) -> Array:
-        """Turn a bone's transforms relative to its rest into local transforms of the joint; undoes ``to_basis``."""
+        """Convert a bone's transforms relative to its rest to local transforms of its joint, the inverse."""
         return inverse(self.left[joint]) @ basis @ inverse(self.right[joint])
 
 
@@ -150,7 +150,7 @@ class Channels:
     scale: Array
     """(n, 3, F)."""
     shear: Array
-    """(n,) The largest cosine between two axes of a bone's frames, which a bone cannot show."""
+    """(n,) The largest cosine between two axes of a bone in any frame; above 0 it is shear, which bones cannot have."""
 
 
 def bone_channels(
@@ -189,7 +189,7 @@ def decompose(many: Array) -> tuple[Array, Array, Array, Array]:
     translation, rotation, scale:
         (n, 3), (n, 4; w, x, y, z, w >= 0), (n, 3). A mirrored matrix has three negative scales.
     shear:
-        (n,) the largest cosine between two of the matrix' axes: 0 where nothing is lost.
+        (n,) the largest cosine between two axes of the matrix; above 0 it is shear, which is lost.
     """
     translation, rotation, scale, shear = _decompose(many.transpose(1, 2, 0))
     return translation.T, rotation.T, scale.T, shear
@@ -223,7 +223,7 @@ def _dot(a: Sequence[Array] | Array, b: Sequence[Array] | Array) -> Array:
 
 
 def _skewness(unit: Array) -> Array:
-    """Return the largest cosine between two axes of frames (3, 3, …), (…)."""
+    """Return the largest cosine between two axes, (…), of matrices (3, 3, …)."""
     x, y, z = unit[:, 0], unit[:, 1], unit[:, 2]
     cosines = [np.abs(_dot(a, b)) for a, b in ((x, y), (y, z), (z, x))]
     widest: Array = np.maximum(np.maximum(cosines[0], cosines[1]), cosines[2])
@@ -231,7 +231,7 @@ def _skewness(unit: Array) -> Array:
 
 
 def _nearest_rotations(unit: Array, shear: Array) -> Array:
-    """Return the rotations nearest to frames (3, 3, …) of unit axes: themselves if their axes are perpendicular."""
+    """Return the rotations nearest to matrices (3, 3, …) of unit axes; perpendicular axes are not changed."""
     skewed = shear > _SQUARE
     if skewed.any():
         unit = unit.copy()

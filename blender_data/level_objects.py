@@ -52,7 +52,7 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         mesh = _in_space_of_object(mesh, node, scene)
         data = meshes.build_mesh(name, mesh, slots, keep, weights)
         if not finest.material_slots and not any(slots):
-            data.materials.clear()  # an empty slot would be worth a word in each export
+            data.materials.clear()  # an empty slot causes a warning in each export
         meshes.set_normals(data, mesh, exact=False)
         level: bpy.types.Object = keep(bpy.data.objects.new(names.fit(name), data))
         for group in weights.names if weights else ():
@@ -71,7 +71,7 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
 
 
 def _materials(finest: bpy.types.Object, wanted: Iterable[str]) -> list[bpy.types.Material | None]:
-    """Return the materials of slots by their names in files: those of the finest object, else of its modifiers."""
+    """Find the materials of slots by their file names in the finest object's slots, then in its modifiers."""
     own = [slot.material for slot in finest.material_slots if slot.material]
     found: dict[str, bpy.types.Material] = {}
     for material in (*own, *bpy.data.materials):
@@ -80,19 +80,19 @@ def _materials(finest: bpy.types.Object, wanted: Iterable[str]) -> list[bpy.type
 
 
 def _open_to_new(collections: Iterable[bpy.types.Collection]) -> list[bpy.types.Collection]:
-    """Return the collections that take new objects: neither linked from another file nor overrides of such."""
+    """Return the collections to which objects can be added: not linked from another file, not library overrides."""
     return [one for one in collections if one.is_editable and one.override_library is None]
 
 
 def _in_space_of_object(mesh: Mesh, node: Node, scene: Scene) -> Mesh:
-    """Return a level's mesh in the object's own space, which mirrors or shears where its node's does not."""
+    """Return a level's mesh in the finest object's own space; the space of its node lacks mirroring and shear."""
     finest = node.lod_of
     matrix = scene.nodes[finest].to_object if finest is not None else None
     return mesh if matrix is None else transformed(mesh, matrix)
 
 
 def _follow(level: bpy.types.Object, finest: bpy.types.Object) -> None:
-    """Copy the transform and the armature modifiers of an object."""
+    """Copy parent, transform and armature modifiers of the finest object."""
     level.parent, level.parent_type, level.parent_bone = finest.parent, finest.parent_type, finest.parent_bone
     level.matrix_parent_inverse = finest.matrix_parent_inverse
     level.rotation_mode = finest.rotation_mode
@@ -113,7 +113,7 @@ def show_only(
         Names of objects that cannot be shown: disabled in viewports, or in excluded collections.
     """
     layer = context.view_layer
-    there = set(layer.objects)  # names would not do: linked objects share them with others
+    there = set(layer.objects)  # not names: linked objects may have equal names
     for other in others:
         if other in there:
             other.hide_set(True, view_layer=layer)
@@ -144,7 +144,7 @@ def _reveal(layer: bpy.types.ViewLayer, item: bpy.types.Object) -> bool:
 def _ways(
     layer: bpy.types.LayerCollection, item: bpy.types.Object, above: tuple[bpy.types.LayerCollection, ...] = ()
 ) -> Iterator[tuple[bpy.types.LayerCollection, ...]]:
-    """Yield the path of collections from the scene's own down to each collection of an object."""
+    """Yield the path from the scene's own collection down to each collection of an object."""
     here = (*above, layer)
     if item in set(layer.collection.objects):
         yield here

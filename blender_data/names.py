@@ -1,4 +1,4 @@
-"""Names in files <-> names of data blocks, which Blender cuts and makes unique."""
+"""Names in files <-> names of data blocks, which Blender truncates and makes unique."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import compat
 
 
 def fit(name: str) -> str:
-    """Return a name that Blender takes: no NUL, cut between two characters."""
+    """Return a valid name of a data block: without NUL, truncated between two characters."""
     clean = readable(name.replace("\0", "")).strip() or "Unnamed"
     encoded = clean.encode("utf-8")
     # Four bytes are left for the '.001' that Blender may have to add.
@@ -19,7 +19,7 @@ def fit(name: str) -> str:
 
 
 def readable(name: str) -> str:
-    """Return a name with question marks for undecodable bytes."""
+    """Return a name with question marks in place of bytes that are not valid UTF-8."""
     return name.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -58,7 +58,7 @@ def _cut(name: str, most: int) -> str:
 
 
 def remember(block: bpy.types.ID, source_name: str) -> None:
-    """Keep a data block's name in the file where Blender gave it another."""
+    """Store a data block's name in the file if Blender gave it another name."""
     if block.name != source_name:
         block.meshferry.source_name = readable(source_name)
         block.meshferry.given_name = block.name

@@ -1,4 +1,4 @@
-"""The mark in names of objects that become nodes of their own."""
+"""The # before the names of objects that become nodes of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MARK = "#"
 
 
 def set_own_node(item: Any, is_own: bool) -> None:
-    """Add # to an object's name or remove it, in Blender and in the file."""
+    """Add # before an object's name or remove it, both in its Blender name and in its file name."""
     kept = item.meshferry.given_name == item.name and item.meshferry.source_name
     item.name = _marked(item.name, is_own)
     if kept:

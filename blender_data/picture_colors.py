@@ -1,4 +1,4 @@
-"""The colours that meshes have in a small picture of them: their materials' with those of their vertices on top."""
+"""The colours of meshes in a small picture: material colours multiplied by vertex colours."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _LAYER = "Picture"
 _LEAST_ALPHA = 0.4
 """Minimum alpha of transparent materials, so that they are visible in a picture."""
 _PLAIN = (0.5, 0.5, 0.5, 1.0)
-"""Linear colour where there is no material."""
+"""Linear colour of faces without a material."""
 
 
 def show_colors(objects: Sequence[bpy.types.Object]) -> str:
-    """Make the colours of objects visible in Workbench; return its ``color_type`` that shows them."""
+    """Prepare the colours of objects for Workbench; return the ``color_type`` to set."""
     meshes = {one.data.name_full: one for one in objects if one.type == "MESH"}
     for slot in (slot for one in objects for slot in one.material_slots):
         if slot.material is not None:
@@ -32,14 +32,14 @@ def show_colors(objects: Sequence[bpy.types.Object]) -> str:
 
 
 def _has_texture(material: bpy.types.Material | None) -> bool:
-    """Return whether a material shows an image that is there."""
+    """Return whether a material has a texture whose image is available."""
     tree = material.node_tree if material is not None else None
     nodes: Any = tree.nodes if tree is not None else ()
     return any(node.type == "TEX_IMAGE" and node.image is not None and node.image.size[0] > 0 for node in nodes)
 
 
 def _bake(owner: bpy.types.Object) -> None:
-    """Store a colour for each corner of a mesh: that of its material times that of its vertices."""
+    """Add a colour attribute to a mesh: the material's colour times the mesh's own colour attribute."""
     mesh: bpy.types.Mesh = owner.data
     count = len(mesh.loops)
     table = np.array(

@@ -11,30 +11,30 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 _COLOR = (0.35, 0.5, 0.68, 1.0)
-"""Linear: as Blender draws nothing else."""
+"""Linear colour, which differs from all that Blender draws."""
 _GAP = 0.5
-"""Thickness of the connections between bones, relative to a point."""
+"""Thickness of the connections between bones, relative to that of points."""
 _MOST = 20_000
-"""Marks in a picture; of more, every so many-th."""
+"""Largest number of edges or points shown per mesh; of more, every n-th."""
 _DOT = 0.012
-"""Radius of a point and of an edge, as a part of the largest side of all."""
+"""Radius of points and edges, relative to the largest side of the bounding box of all."""
 _THICKNESS = 0.1
-"""Half of the width of a bone, as a part of its length: Blender draws them like this."""
+"""Half of a bone's width, relative to its length, as in Blender."""
 _THINNEST = 0.012
-"""The same as a part of the largest side of all, so that short bones can be seen."""
+"""Smallest half width of bones, relative to the largest side of all, so that short bones are visible."""
 _THICKEST = 0.03
-"""And the most."""
+"""Largest half width of bones, relative to the largest side of all."""
 _COLLAR = 0.12
-"""How far from its head a bone is thickest, as a part of its length."""
+"""Distance from a bone's head to its thickest point, relative to its length."""
 
 _TRIANGLES = np.array(
     [(0, 2, 1), (0, 3, 2), (0, 4, 3), (0, 1, 4), (5, 1, 2), (5, 2, 3), (5, 3, 4), (5, 4, 1)], np.int32
 )
-"""Of an octahedron of a head (0), a collar of four and a tail (5)."""
+"""Triangles of an octahedron: head (0), four points around the thickest part (1 to 4), tail (5)."""
 
 
 def has_faces(objects: Iterable[bpy.types.Object]) -> bool:
-    """Return whether something in objects has a surface that a renderer draws."""
+    """Return whether one of the objects has a surface that can be rendered."""
     return any(
         (one.type == "MESH" and (len(one.data.polygons) or one.modifiers))
         or one.type in {"CURVE", "SURFACE", "META", "FONT", "CURVES", "POINTCLOUD", "VOLUME"}
@@ -64,7 +64,7 @@ def _joined(some: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 
 def _largest_side(heads: Array, tails: Array) -> float:
-    """Return the largest side of the box around ends, or a visible default if it is zero."""
+    """Return the largest side of the bounding box of all ends; 1 if it is zero."""
     return (float(np.ptp(np.concatenate((heads, tails)), axis=0).max()) if len(heads) else 0.0) or 1.0
 
 
@@ -81,7 +81,7 @@ def _bones(armature: bpy.types.Object) -> tuple[Array, Array]:
 
 
 def _gaps(armature: bpy.types.Object) -> tuple[Array, Array]:
-    """Return the ends of connections from bones to children that do not start at the bone's end."""
+    """Return the ends of connections from bones to children that start neither at their head nor at their tail."""
     heads, tails = _bones(armature)
     numbers = {bone.name: number for number, bone in enumerate(armature.pose.bones)}
     pairs = [(numbers[bone.parent.name], number) for number, bone in enumerate(armature.pose.bones) if bone.parent]
@@ -93,7 +93,7 @@ def _gaps(armature: bpy.types.Object) -> tuple[Array, Array]:
 
 
 def _edges_and_points(owner: bpy.types.Object) -> tuple[Array, Array]:
-    """Return the ends of the edges of a mesh, each (E, 3), in world space; of points alone both ends are one."""
+    """Return the ends of a mesh's edges, each (E, 3), in world space; without edges, each point twice."""
     mesh: bpy.types.Mesh = owner.data
     flat = np.empty(len(mesh.vertices) * 3, np.float32)
     mesh.vertices.foreach_get("co", flat)
@@ -107,7 +107,7 @@ def _edges_and_points(owner: bpy.types.Object) -> tuple[Array, Array]:
 
 
 def _solids(name: str, heads: Array, tails: Array, side: float, *, is_bone: bool) -> bpy.types.Object:
-    """Return an object of octahedra from heads to tails, each (N, 3); ``side`` is the largest side of the whole."""
+    """Return an object with an octahedron for each head and tail, each (N, 3); ``side`` is the largest side of all."""
     along = tails - heads
     lengths = np.linalg.norm(along, axis=1)
     least = side * (_THINNEST if is_bone else _DOT)

@@ -23,17 +23,17 @@ Array = npt.NDArray[np.float64]
 _AZIMUTH = math.radians(32)
 _ELEVATION = math.radians(22)
 _HALF_VIEW = math.tan(math.radians(11))
-"""Tangent of half the camera's angle: a long lens with little perspective."""
+"""Tangent of half the camera's angle of view; small, for little perspective."""
 _MARGIN = 0.94
-"""Part of the picture's width that a model may take."""
+"""Share of the picture's width that the model fills."""
 _EXPOSURE = 0.6
-"""Stops: many materials of real models are dark."""
+"""Exposure in stops, since many materials of real models are dark."""
 _LARGE = 200_000
-"""Points above which edges are smoothed in the picture; up to there the model is drawn eight times for it."""
+"""Number of points above which edges are smoothed in the finished picture instead of rendering eight samples."""
 _SEEN = 0.1
-"""Alpha of a pixel that counts."""
+"""Alpha above which a pixel counts as visible."""
 _LEAST_CLIP = 1e-6
-"""Metres: Blender's smallest distance from which on a camera sees."""
+"""Smallest near clipping distance of Blender's cameras, in metres."""
 _NO_SURFACE = frozenset({"ARMATURE", "CAMERA", "LATTICE", "LIGHT", "LIGHT_PROBE", "SPEAKER"})
 _BOX = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], bool)
 
@@ -46,12 +46,12 @@ def make_scene(objects: Sequence[bpy.types.Object], size: int, *, surfaces: bool
     Parameters
     ----------
     objects:
-        In the open file. Of levels of detail and physics shapes the finest alone are shown, unless there is nothing
-        else; armatures where there is no surface at all.
+        Objects of the open file. Coarser levels of detail and physics shapes are shown only if there is nothing else,
+        armatures only if there is no surface.
     size:
         Width and height of the picture, in pixels.
     surfaces:
-        Show them; otherwise edges and points, also of what has surfaces, which may have no area.
+        If false, show edges and points instead, since surfaces may have no area.
     """
     scene = bpy.data.scenes.new("Picture")
     solid = [one for one in objects if one.type not in _NO_SURFACE]
@@ -80,7 +80,7 @@ def _may_show(one: bpy.types.Object) -> bool:
 
 
 def _points(scene: bpy.types.Scene) -> Array:
-    """Return the points of everything that a scene shows, (P, 3) in world space; of instances the corners of boxes."""
+    """Return the points of all visible objects, (P, 3), in world space; of instances only the bounding box corners."""
     layer = scene.view_layers[0]
     layer.update()
     found: list[Array] = [np.zeros((0, 3))]
@@ -102,7 +102,7 @@ def _points(scene: bpy.types.Scene) -> Array:
 
 
 def _set_camera(scene: bpy.types.Scene, points: Array) -> None:
-    """Give a scene a camera that sees points (P, 3) as large as they fit.
+    """Add a camera to a scene at the nearest location from which all points (P, 3) are visible.
 
     In the camera's axes x, y and z (towards the eye) and with t the tangent of half of its view, a point is seen from
     (a, b, c) where abs(x - a) <= t (c - z), and the same for y. The outermost of x + t z and x - t z therefore give
@@ -141,7 +141,7 @@ def _set_camera(scene: bpy.types.Scene, points: Array) -> None:
 
 
 def is_blank(picture: str) -> bool:
-    """Return whether nothing can be seen in a picture file with a transparent background."""
+    """Return whether all pixels of a picture file are transparent."""
     image: Any = bpy.data.images.load(picture)
     pixels = np.empty(image.size[0] * image.size[1] * 4, np.float32)
     image.pixels.foreach_get(pixels)
@@ -150,7 +150,7 @@ def is_blank(picture: str) -> bool:
 
 
 def _set_look(scene: bpy.types.Scene, size: int, *, is_large: bool) -> None:
-    """Set the display of a scene, independent of the user's settings."""
+    """Set the render and shading settings of a scene, independent of the user's."""
     render = scene.render
     render.engine = "BLENDER_WORKBENCH"
     render.resolution_x = render.resolution_y = size

@@ -94,7 +94,7 @@ class MeshferryBone(bpy.types.PropertyGroup):
 
 
 class MeshferrySurfaceShape(bpy.types.PropertyGroup):
-    """A shape key that a surface holds."""
+    """A shape key that a surface of the file contains."""
 
     name: StringProperty(name="Shape Key", description="Name of the shape key")
     source_name: StringProperty(name="Name in File", description="Name that the shape has in the file, maybe empty")
@@ -456,9 +456,9 @@ class StoredField:
     prop: str
     """Name of the property."""
     flag: str = ""
-    """Name of the boolean property that is true if there is a value. Empty if a property that is set has a value."""
+    """Name of the boolean property that states whether there is a value. If empty, a set property has a value."""
     none: object = None
-    """Value of the property that represents None."""
+    """Value of the property that stands for None."""
 
 
 FIELDS: Mapping[type, Mapping[str, StoredField]] = {
@@ -506,7 +506,7 @@ def store_fields(group: bpy.types.PropertyGroup, value: Any) -> None:
 
 
 def stored_fields(group: bpy.types.PropertyGroup, cls: type) -> dict[str, Any]:
-    """Return the fields of a dataclass that its property group stores, by name; enum values as whole numbers."""
+    """Return the fields of a dataclass that its property group stores, by name; enum values as integers."""
     found: dict[str, Any] = {}
     for field, stored in FIELDS[cls].items():
         has_value = getattr(group, stored.flag) if stored.flag else group.is_property_set(stored.prop)
@@ -560,7 +560,7 @@ def register():
 
 
 def unregister():
-    """Take everything off again, in reverse."""
+    """Remove the properties and unregister the groups, in reverse order."""
     del bpy.types.WindowManager.meshferry_files
     for owner, _group in reversed(OWNERS):
         del owner.meshferry

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
 
 ATTRIBUTES = {"normal": "file_normal", "tangent": "file_tangent"}
-"""Layer of a mesh, and the attribute with its stored numbers: four of 8 bits in one whole number, the first lowest."""
+"""Attribute for the quantised values of each layer: four 8-bit values in an integer, the first in the lowest byte."""
 
 COLOR_ATTRIBUTE = "file_color"
 """Attribute with the sRGB-encoded red, green and blue of a file whose colours are not multiples of 1/255.
@@ -27,7 +27,7 @@ _BYTES = 4
 
 
 def write(built: bpy.types.Mesh, mesh: Mesh) -> None:
-    """Keep the stored numbers of a mesh's normals and tangents, where there are any."""
+    """Store the quantised values of a mesh's normals and tangents as attributes, if it has any."""
     for layer, name in ((mesh.normal, ATTRIBUTES["normal"]), (mesh.tangent, ATTRIBUTES["tangent"])):
         if layer is None or layer.stored is None or len(layer.stored) != len(layer.values) or not len(layer.stored):
             continue
@@ -40,7 +40,7 @@ def write(built: bpy.types.Mesh, mesh: Mesh) -> None:
 
 
 def write_colors(built: bpy.types.Mesh, mesh: Mesh) -> None:
-    """Keep the encoded values of the first colour layer, where there are any."""
+    """Store the sRGB-encoded values of the first colour layer as an attribute, if it has any."""
     layer = mesh.colors[0] if mesh.colors else None
     if layer is None or layer.stored is None or layer.stored.dtype != np.float32:
         return
@@ -53,7 +53,7 @@ def write_colors(built: bpy.types.Mesh, mesh: Mesh) -> None:
 
 
 def colors_of(data: bpy.types.Mesh, color: bpy.types.Attribute) -> FloatArray | None:
-    """Return the encoded values that a mesh keeps for a float colour attribute, (N, 3) in its domain."""
+    """Return the sRGB-encoded values that a mesh stores for a float colour attribute, (N, 3) in its domain, or None."""
     attribute = data.attributes.get(COLOR_ATTRIBUTE)
     if attribute is None or attribute.data_type != "FLOAT_VECTOR" or attribute.domain != color.domain:
         return None
@@ -90,7 +90,7 @@ def with_stored(
 
 
 def _in_order(layer: Layer, at_corners: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the numbers of corners, (C, k), in the order of a layer's values."""
+    """Arrange the quantised values of the corners, (C, k), in the order of a layer's values."""
     if layer.index is None:
         return np.ascontiguousarray(at_corners)
     stored = np.zeros((len(layer.values), at_corners.shape[1]), np.uint8)

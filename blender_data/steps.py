@@ -52,9 +52,9 @@ def without_bpy(label: str, function: Callable[P, T], *args: P.args, **kwargs: P
 
 
 def scaled(steps: Steps[T], start: float, end: float, subject: str = "") -> Steps[T]:
-    """Yield the steps of a part of the work, scaled to two fractions of the whole; return its result.
+    """Yield the steps of a part of the work with their progress scaled to the given range; return its result.
 
-    ``subject`` is set on the steps that have none.
+    Steps without a subject get ``subject``.
     """
     reply: Future[Any] | None = None
     try:

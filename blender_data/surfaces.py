@@ -16,19 +16,19 @@ _UV_NAMES = ("UV0", "UV1")
 
 
 def uv_place(name: str, position: int) -> int:
-    """Return the index in the file of a UV layer: from its name, or else its position."""
+    """Return the file's index of a UV layer: according to its name, or else its position in the list."""
     return _UV_NAMES.index(name) if name in _UV_NAMES else position
 
 
 def write(
     thing: bpy.types.Object, surfaces: Sequence[Surface], uv_names: Sequence[str], key_names: Mapping[str, str]
 ) -> None:
-    """Fill an object's list from the surfaces of its mesh, one a material slot.
+    """Fill an object's list of surfaces from those of its mesh, one for each material slot.
 
     Parameters
     ----------
     uv_names:
-        Names of the mesh's UV layers, which the surfaces hold or not.
+        Names of the mesh's UV layers, for storing which of them each surface uses.
     key_names:
         The name that each shape key has in Blender.
     """
@@ -39,7 +39,7 @@ def write(
         material = thing.material_slots[place].material if place < len(thing.material_slots) else None
         entry.material = material
         entry.given_name = material.name if material else ""
-        # Levels of detail share the surfaces of a file, so that the index in the file is not the slot.
+        # The levels of detail of a file share its surfaces, so the file's index can differ from the slot.
         store_fields(entry, replace(surface, order=place) if surface.order is None else surface)
         for position, held in enumerate(surface.uvs or ()):
             number = uv_place(uv_names[position], position)
@@ -53,14 +53,14 @@ def write(
 
 @dataclass(frozen=True)
 class WrittenSurface:
-    """A surface of an object as an export writes it."""
+    """A surface of an object, as an export writes it."""
 
     name: str
-    """Empty: the file gets the object's name."""
+    """Name in the file; if empty, that of the object."""
     entry: bpy.types.PropertyGroup | None
     """Its settings in the object's list, or None for the defaults."""
     has_own_name: bool
-    """Whether the name is that of the settings; otherwise it is that of the material or the object."""
+    """Whether the name comes from the settings, not from the material or the object."""
 
 
 def written(thing: bpy.types.Object) -> list[WrittenSurface]:
@@ -78,14 +78,14 @@ def written(thing: bpy.types.Object) -> list[WrittenSurface]:
 
 
 def unused(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup]:
-    """Return the settings in an object's list that belong to no material slot, so that nothing is written of them."""
+    """Return the settings in an object's list that belong to no material slot and so are not exported."""
     only = slotless(thing)
     used = {entry.as_pointer() for entry in (only, *matched(thing)) if entry is not None}
     return [entry for entry in thing.meshferry.surfaces if entry.as_pointer() not in used]
 
 
 def slotless(thing: bpy.types.Object) -> bpy.types.PropertyGroup | None:
-    """Return the settings of an object without slots: the only ones, if they never had a material."""
+    """Return the settings of an object without slots: its only settings, if they never had a material."""
     stored = thing.meshferry.surfaces
     if len(thing.material_slots) or len(stored) != 1 or stored[0].material is not None or stored[0].given_name:
         return None
@@ -95,8 +95,8 @@ def slotless(thing: bpy.types.Object) -> bpy.types.PropertyGroup | None:
 def matched(thing: bpy.types.Object) -> list[bpy.types.PropertyGroup | None]:
     """Return for each material slot its settings in the object's list, or None.
 
-    Settings follow their material, so that slots can be moved; slots of one material take theirs in
-    order. A slot that got another material keeps the settings at its place, if no other slot has them.
+    Settings belong to a material, so slots can be moved. Slots with the same material get theirs in order. A slot whose
+    material was replaced keeps the settings at its index, unless another slot has them.
     """
     stored = thing.meshferry.surfaces
     slots = [slot.material for slot in thing.material_slots]
@@ -114,7 +114,7 @@ def _rank(order: int) -> float:
 
 
 def _written(entry: bpy.types.PropertyGroup | None, material: bpy.types.Material | None) -> WrittenSurface:
-    """Return the data written for a slot; settings determine the name as long as their material is unchanged."""
+    """Return the surface to export for a slot. It has the name in the settings while their material is unchanged."""
     if entry is not None:
         is_same = material is not None and entry.material == material and entry.given_name == material.name
         if material is None or (is_same and (entry.name or entry.order >= 0)):
@@ -130,8 +130,8 @@ def read(thing: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[s
     uv_names:
         Names of the mesh's UV layers, in the order of ``Mesh.uvs``.
     key_names:
-        Names of the mesh's shape keys. An imported surface lists those that it used; the caller adds others that move
-        it.
+        Names of the mesh's shape keys. An imported surface lists the keys of its file; the caller adds others that move
+        its points.
     """
     return [_surface(surface, uv_names, key_names) for surface in written(thing)]
 

@@ -6,7 +6,7 @@ import bpy
 
 
 class TimeLine:
-    """The frames of a scene, and how many a second has, as they were when this was made, so that they can be again."""
+    """Snapshot of the frame rate and range of a scene."""
 
     def __init__(self, scene: bpy.types.Scene) -> None:
         render = scene.render
@@ -14,6 +14,6 @@ class TimeLine:
         self._range = (scene.frame_start, scene.frame_end)
 
     def restore(self, scene: bpy.types.Scene) -> None:
-        """Give a scene these frames."""
+        """Restore the frame rate and range of a scene."""
         scene.render.fps, scene.render.fps_base = self._rate
         scene.frame_start, scene.frame_end = self._range

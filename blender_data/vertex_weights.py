@@ -20,18 +20,18 @@ from ..io_formats.binary.gc_pause import without_collection
 from ..io_formats.core.scene import FloatArray, IntArray
 
 _BLOCK = 1 << 16
-"""Vertices whose Python objects live at the same time."""
+"""Number of vertices processed at a time, which limits the memory for Python objects."""
 
 
 def write(mesh: bpy.types.Mesh, groups: IntArray, weights: FloatArray) -> None:
-    """Give the vertices of a mesh that has points only, no edges or faces yet, their weights.
+    """Set the weights of the vertices of a mesh that has no edges or faces yet.
 
     Parameters
     ----------
     groups:
-        (P, k) int32: indices of the vertex groups, which the object gets under their names.
+        (P, k) int32: indices of the vertex groups, which are added to the object elsewhere.
     weights:
-        (P, k) float32; 0 (or less): no weight. A group named twice for a vertex gets the sum.
+        (P, k) float32; 0 or less means no weight. Weights of the same group in a vertex are added.
     """
     weights = _joined(groups, weights)
     made = bmesh.new()
@@ -72,9 +72,9 @@ def _joined(groups: IntArray, weights: FloatArray) -> FloatArray:
 
 
 def read(mesh: bpy.types.Mesh) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return how many weights each vertex has, (P,), and the group and weight of all of them in a row, (N,).
+    """Return the weight count of each vertex, (P,), and all group indices and weights in vertex order, each (N,).
 
-    Weights of 0 are among them, and so are groups that no longer exist (their index is too large).
+    Weights of 0 are included, and so are groups that no longer exist (their index is too large).
     """
     made = bmesh.new()
     try:

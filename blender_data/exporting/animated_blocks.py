@@ -17,7 +17,7 @@ _STILL = frozenset(
         *("CORRECTIVE_SMOOTH", "LAPLACIANSMOOTH", "LAPLACIANDEFORM", "CAST"),
     }
 )
-"""Modifiers that change nothing with time unless something they refer to does."""
+"""Modifiers whose result is constant unless their settings or the objects they refer to are animated."""
 
 _SELF_MOVING = frozenset(
     {
@@ -25,7 +25,7 @@ _SELF_MOVING = frozenset(
         *("FLUID", "EXPLODE", "PARTICLE_SYSTEM", "PARTICLE_INSTANCE"),
     }
 )
-"""Modifiers that read the time themselves."""
+"""Modifiers whose result changes with time by itself: caches and simulations."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Dependencies:
     animated: list[bpy.types.ID] = field(default_factory=list)
     """The blocks with animation data, in a stable order."""
     moves_by_itself: bool = False
-    """Whether a simulation, cache or the scene time is among them."""
+    """Whether a simulation, a cache or the scene time changes one of them."""
 
     @property
     def any_change(self) -> bool:
@@ -48,7 +48,7 @@ def _animates(block: bpy.types.ID) -> bool:
 
 
 def dependencies(objects: Iterable[bpy.types.Object]) -> Dependencies:
-    """Follow parents, constraints, modifiers, drivers and instances from the given objects."""
+    """Collect what objects depend on through parents, constraints, modifiers, drivers and instances, at any depth."""
     found = Dependencies()
     seen: set[bpy.types.ID] = set()
     waiting: list[bpy.types.ID] = list(objects)
@@ -133,7 +133,7 @@ def may_deform(thing: bpy.types.Object) -> bool:
     if any(modifier.type not in _STILL for modifier in modifiers):
         return True
     if thing.animation_data is not None and modifiers:
-        return True  # curves or drivers may turn a modifier's own settings
+        return True  # its f-curves or drivers may change a modifier's settings
     return (
         any(isinstance(block, bpy.types.Object) for modifier in modifiers for block in _pointed_at(modifier))
         or thing.type != "MESH"

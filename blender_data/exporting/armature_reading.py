@@ -24,15 +24,15 @@ Matrix4 = npt.NDArray[np.float64]
 _SHEAR = 1e-4
 """Cosine between the axes of a joint above which the dropped shear is reported."""
 
-_HELD = 1e-5
-"""Largest difference, relative to its size, between a matrix (of single precision) and a multiple of a rotation."""
+_SAME_ROTATION = 1e-5
+"""Relative tolerance for recognising a single-precision matrix as a rotation with uniform scale."""
 
 
 _DRIFT = 1e-4
-"""Difference of axes, of the shortest bones of a rig, that Blender causes when a bone above them is edited."""
+"""Tolerance for the axes of an unmoved bone: editing an ancestor changes those of the shortest bones by this much."""
 
-_DRIFT_OF_PLACE = 1e-6
-"""The same of places, relative to the largest coordinate of the rig."""
+_POSITION_DRIFT = 1e-6
+"""Tolerance for the position of an unmoved bone, relative to the largest coordinate of the rig."""
 
 
 @dataclass
@@ -66,9 +66,9 @@ def read_skeleton(
     Parameters
     ----------
     deform_only:
-        Leave out bones whose Deform is off, unless one that deforms hangs on them.
+        Leave out bones whose Deform is off, unless they have a deforming descendant.
     notice:
-        Is given what had to be changed, in words.
+        Called with a warning about each change that the skeleton needed.
     """
     bones = _ordered([bone for bone in thing.data.bones if not deform_only or _deforms(bone)])
     place = {bone.name: number for number, bone in enumerate(bones)}
@@ -98,7 +98,8 @@ def _deforms(bone: bpy.types.Bone) -> bool:
 def _ordered(bones: list[bpy.types.Bone]) -> list[bpy.types.Bone]:
     """Put imported bones in their file's order; new ones follow as Blender has them, parents first.
 
-    A bone that was duplicated has the place of its model too, but Blender's name for it is longer.
+    A duplicated bone has the order number of the original, too. The copy is recognised by the longer name that Blender
+    gave it.
     """
     imported: dict[int, bpy.types.Bone] = {}
     for bone in bones:
@@ -128,7 +129,7 @@ class _Binds:
         self.same_parent = [self._has_same_parent(number) for number in range(len(bones))]
         self.order = joint_poses.parents_first(parents)
         self.old_world = self._old_worlds()
-        still = _lie_still(self.rest, self.kept_rest)
+        still = _are_unmoved(self.rest, self.kept_rest)
         self.unmoved = [old is not None and bool(still[number]) for number, old in enumerate(self.old_world)]
         self.world = self._worlds()
 
@@ -142,7 +143,8 @@ class _Binds:
     def _old_worlds(self) -> list[Matrix4 | None]:
         """Return the world matrices of joints at the time of import; None for new bones.
 
-        If the chain above a joint was changed, the stored matrix is used, in single precision.
+        They are products of the stored local transforms. If the parents of a joint were changed, its stored world
+        matrix is used, which has single precision only.
         """
         kept_world = _kept_matrices(self.bones, "bind_matrix")
         worlds: list[Matrix4 | None] = [None] * len(self.bones)
@@ -206,16 +208,16 @@ class _Binds:
 
 
 def _rounded(values: npt.NDArray[np.float64]) -> tuple[float, ...]:
-    """Return numbers as single precision has them, without negative zeros."""
+    """Round numbers to single precision, and negative zeros to zero."""
     return tuple((values.astype(np.float32) + np.float32(0)).tolist())
 
 
-def _lie_still(rest: Matrix4, kept: Matrix4) -> npt.NDArray[np.bool_]:
-    """Return which bones were not moved, (J,). An edit of one bone changes all bones below it slightly."""
+def _are_unmoved(rest: Matrix4, kept: Matrix4) -> npt.NDArray[np.bool_]:
+    """Return which bones were not moved, (J,). The tolerances are for bones whose ancestors were edited."""
     apart = np.abs(rest - kept)
     extent = np.abs(kept[:, :3, 3]).max(initial=0.0)
     turned: npt.NDArray[np.bool_] = apart[:, :3, :3].reshape(-1, 9).max(axis=1, initial=0.0) > _DRIFT
-    return ~turned & (apart[:, :3, 3].max(axis=1, initial=0.0) <= _DRIFT_OF_PLACE * extent)
+    return ~turned & (apart[:, :3, 3].max(axis=1, initial=0.0) <= _POSITION_DRIFT * extent)
 
 
 def _kept_matrices(bones: list[bpy.types.Bone], name: str) -> Matrix4:
@@ -258,11 +260,11 @@ class SkeletonSpace:
         return np.array_equal(self.matrix, np.identity(4))
 
     def parts(self) -> tuple[float, Matrix4]:
-        """Return the scale of all places, and the matrix before the roots' transforms."""
+        """Return the uniform scale for the positions of all joints, and the remaining matrix for the root joints."""
         linear = self.matrix[:3, :3]
         size = float(np.cbrt(max(0.0, np.linalg.det(linear))))
         before = self.matrix.copy()
-        if size > 0 and np.allclose(linear.T @ linear, np.identity(3) * size**2, atol=_HELD * size**2, rtol=0):
+        if size > 0 and np.allclose(linear.T @ linear, np.identity(3) * size**2, atol=_SAME_ROTATION * size**2, rtol=0):
             u, _, v = np.linalg.svd(linear)
             before[:3, :3] = u @ v
             return size, before

@@ -14,12 +14,12 @@ from .shape_reading import shape_keys
 
 
 def notices(objects: Sequence[bpy.types.Object], options: ExportOptions, capabilities: Capabilities) -> list[str]:
-    """Return a sentence for each kind of thing that a file of these capabilities cannot hold, with the objects' names.
+    """Return a warning, with the objects' names, for each kind of animation or deformation that the format cannot hold.
 
     Parameters
     ----------
     options:
-        Of ``export_options``; without modifiers, meshes are written as nothing deforms them.
+        Without ``use_modifiers``, meshes are exported undeformed.
     """
     shown = [thing for thing in objects if thing.type in MESHABLE]
     said = []

@@ -19,10 +19,16 @@ from .. import compat
 from .object_selection import MESHABLE, enabled_objects, listed
 
 _OWN = "meshferry"
-_HOMES = {"MESH": "meshes", "ARMATURE": "armatures", "CURVE": "curves", "CAMERA": "cameras", "LIGHT": "lights"}
-"""Where data of objects is, by type of object."""
+_DATA_COLLECTIONS = {
+    "MESH": "meshes",
+    "ARMATURE": "armatures",
+    "CURVE": "curves",
+    "CAMERA": "cameras",
+    "LIGHT": "lights",
+}
+"""Collection of ``bpy.data`` with the data of each type of object."""
 _SHARP = 0.05
-"""Difference of two normals of a vertex, per component, that is an edge one sees."""
+"""Difference of two corner normals of a vertex, per component, above which the edge between them is visibly sharp."""
 _POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
 
 
@@ -126,7 +132,7 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
 
 
 def count_faces(context: bpy.types.Context, objects: Iterable[bpy.types.Object], *, triangulated: bool) -> int:
-    """Return how many faces objects show, or how many triangles these are cut into."""
+    """Return how many faces the evaluated objects have, or how many triangles these form if ``triangulated``."""
     depsgraph = context.evaluated_depsgraph_get()
     faces = corners = 0
     for obj in objects:
@@ -169,20 +175,20 @@ def name_data_after_objects(objects: Sequence[bpy.types.Object]) -> None:
     If a file has a transform and a mesh for one object of Blender, importers create one object with the name of the
     mesh.
     """
-    owners = [thing for thing in objects if thing.type in _HOMES and thing.data is not None]
+    owners = [thing for thing in objects if thing.type in _DATA_COLLECTIONS and thing.data is not None]
     for number, thing in enumerate(owners):
         if thing.data.users > 1:
             thing.data = thing.data.copy()
-        thing.data.name = f"{_OWN} {number}"  # out of the way of names that others are to get
+        thing.data.name = f"{_OWN} {number}"  # frees the names that other objects' data will get
     for thing in owners:
-        taken = getattr(bpy.data, _HOMES[thing.type]).get(thing.name)
+        taken = getattr(bpy.data, _DATA_COLLECTIONS[thing.type]).get(thing.name)
         if taken is not None:
             taken.name = f"{_OWN} other"
         thing.data.name = thing.name
 
 
 def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
-    """Take the extension's properties off objects and their data, which exporters take for custom ones of the user."""
+    """Remove the extension's own properties from objects and their data; exporters would write them to the file."""
     for thing in objects:
         blocks: list[Any] = [thing, thing.data, getattr(thing.data, "shape_keys", None)]
         blocks += [slot.material for slot in thing.material_slots]
@@ -197,11 +203,11 @@ def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
 
 @contextlib.contextmanager
 def own_image_files(folder: Path, owner: str) -> Iterator[None]:
-    """Temporarily store the images of the open file in a folder, with names that start with their owner's.
+    """Temporarily store images in a folder under names that start with ``owner``, the name of the exported file.
 
-    Exporters that write images beside the file name them after these. Another file in the folder may have a different
-    image of the same name: ``crate.wood.png`` and ``lamp.wood.png`` are both kept. The part after the owner's name has
-    no dots, so owners of different names never share a file name.
+    Exporters that write images beside the file use these names. Another file in the folder may have a different
+    image of the same name: ``crate.wood.png`` and ``lamp.wood.png`` are both kept. The part after ``owner`` has no
+    dots, so files of different names never share an image name.
     """
     kept = []
     for number, image in enumerate(list(bpy.data.images)):

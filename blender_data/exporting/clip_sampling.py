@@ -127,7 +127,7 @@ class ClipSampler:
     def _transform_track(
         self, index: int, poses: list[list[transforms.Transform]], source: ClipSource
     ) -> TransformTrack | None:
-        """Return a node's track, or None if it is constantly at rest and not keyed by an imported action."""
+        """Return a node's track; None if it stays at rest and no imported action keys it."""
         thing = self.nodes[index].thing
         if thing is None:
             return None
@@ -184,7 +184,7 @@ def set_frame(scene: bpy.types.Scene, frame: float) -> None:
 
 
 def is_keyed(thing: bpy.types.Object) -> bool:
-    """Return whether the action of an object, as it plays now, keys its transform."""
+    """Return whether the active action of an object keys its transform."""
     data = thing.animation_data
     if data is None or data.action is None:
         return False
@@ -196,7 +196,7 @@ def is_keyed(thing: bpy.types.Object) -> bool:
 def _vertex_track(
     index: int, found: NodeMesh, shapes: list[tuple[FloatArray, FloatArray, FloatArray]], source: ClipSource
 ) -> VertexTrack | None:
-    """Return a node's vertex animation where its shape changes within the clip or differs from its rest."""
+    """Return a node's vertex animation; None if its shape stays at rest and the clip was not imported."""
     if not shapes:
         return None
     points = np.stack([shape[0] for shape in shapes])
@@ -210,7 +210,7 @@ def _vertex_track(
 
 
 def _closes(clip: Clip) -> bool:
-    """Return whether the last frame of a clip repeats its first."""
+    """Return whether the last frame of a clip equals its first."""
     for track in clip.transforms:
         size = max(1.0, float(np.abs(track.translation).max()))
         for values in (track.translation, track.scale):

@@ -49,14 +49,14 @@ class ClipSource:
         return max(1, round((self.end - self.start) * self.fps / scene_fps) + 1)
 
     def frames(self, scene_fps: float) -> npt.NDArray[np.float64]:
-        """Return the frames of the scene that are the clip's, (F,)."""
+        """Return the scene frame of each sample, (F,)."""
         frames = self.start + np.arange(self.frame_count(scene_fps)) * (scene_fps / self.fps)
         # Keys are stored in single precision, so round frames that are nearly whole numbers.
         nearest = np.rint(frames)
         return np.where(np.abs(frames - nearest) < 1e-4, nearest, frames)
 
     def play(self, animated: Iterable[bpy.types.ID]) -> None:
-        """Make exactly this clip play; the caller puts everything back."""
+        """Assign only the actions and NLA strips of this clip; the caller restores the original ones."""
         if self.actions is None and not self.strips:
             return
         for block in animated:
@@ -126,7 +126,7 @@ def _refuse_tweaking(found: Dependencies) -> None:
 
 
 def played(clips: Iterable[ClipSource]) -> dict[bpy.types.ID, list[bpy.types.Action]]:
-    """Return the actions that clips give to each data block."""
+    """Return the actions that clips assign to each data block."""
     given: dict[bpy.types.ID, list[bpy.types.Action]] = {}
     for clip in clips:
         for block, (action, _) in (clip.actions or {}).items():
@@ -140,7 +140,7 @@ def _playing(found: Dependencies) -> list[bpy.types.Action]:
 
 
 def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool, for_joints: bool) -> ClipSource:
-    """Return one clip of the current animation."""
+    """Describe the current animation as one clip, with the range of the scene or of its actions and NLA strips."""
     actions = _playing(found)
     clip = _clip_of(actions, scene)
     one_name = len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file
@@ -157,7 +157,7 @@ def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool,
 
 
 def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSource:
-    """Describe the clip that some actions make up together."""
+    """Describe the clip that consists of these actions."""
     first = actions[0] if actions else None
     own_rate = next((action.meshferry.fps for action in actions if action.meshferry.fps > 0), 0.0)
     return ClipSource(
@@ -169,7 +169,7 @@ def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSou
         is_cyclic=bool(actions) and all(action.use_frame_range and action.use_cyclic for action in actions),
         from_file=any(action.meshferry.frame_count > 0 for action in actions),
         root_motion=any(action.meshferry.root_motion for action in actions),
-        is_empty=bool(actions) and all(_came_without_frames(action) for action in actions),
+        is_empty=bool(actions) and all(_is_still_empty(action) for action in actions),
     )
 
 
@@ -183,20 +183,20 @@ def has_keys(action: bpy.types.Action) -> bool:
     return not all(curve.is_empty for curve in compat.action_curves(action, None))
 
 
-def _came_without_frames(action: bpy.types.Action) -> bool:
-    """Return whether an action is a clip of a file that has no frame, and got no key since."""
+def _is_still_empty(action: bpy.types.Action) -> bool:
+    """Return whether an action was imported as a clip without frames, and still has no keys."""
     kept = action.meshferry
     return bool(kept.clip_name) and not kept.frame_count and not has_keys(action)
 
 
 def _every_action(scene: bpy.types.Scene, found: Dependencies, *, with_empty: bool) -> list[ClipSource]:
-    """Make a clip for each name of the actions that belong to the exported objects."""
+    """Make a clip for each clip name among the actions that belong to the exported objects."""
     groups: dict[str, dict[bpy.types.ID, tuple[bpy.types.Action, Any]]] = {}
     for block in found.animated:
         exported = {
             action: slot
             for action, slot in actions_of(block)
-            if action.meshferry.use_export and (has_keys(action) or (with_empty and _came_without_frames(action)))
+            if action.meshferry.use_export and (has_keys(action) or (with_empty and _is_still_empty(action)))
         }
         names = _names_of_clips(exported)
         for action, slot in exported.items():
@@ -211,9 +211,10 @@ def _every_action(scene: bpy.types.Scene, found: Dependencies, *, with_empty: bo
 
 
 def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Action, str]:
-    """Name the clips that the actions of one data block are.
+    """Return a unique clip name for each action of one data block.
 
-    Clips of several files may bear one name ("Take 001"), of which one action can keep it; others have their own.
+    If clips of several files have the same name ("Take 001"), one action keeps it; the others are named after
+    themselves.
     """
     given: dict[bpy.types.Action, str] = {}
     for action in sorted(actions, key=lambda action: action.name != clip_name(action)):
@@ -224,7 +225,7 @@ def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Actio
 
 
 def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
-    """Return the actions of a data block with their slots: the active one, those in the NLA, and matching ones."""
+    """Return the actions of a data block with their slots: active, in the NLA, or unassigned but made for it."""
     data = block.animation_data
     actions: dict[bpy.types.Action, Any] = {}
     if data.action is not None:
@@ -245,7 +246,10 @@ def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
 
 
 def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
-    """Return whether a loose action was made for a data block, by its slot's name or by the bones or keys it moves."""
+    """Return whether an unassigned action fits a data block, and its slot.
+
+    It fits if its slot has the name of the block, or if the block has all bones or shape keys that it animates.
+    """
     parts = {
         'pose.bones["': getattr(getattr(block, "pose", None), "bones", ()),
         'key_blocks["': getattr(block, "key_blocks", ()),
@@ -280,7 +284,7 @@ def _extent(strips: list[bpy.types.NlaStrip]) -> tuple[float, float]:
 
 
 def _nla_clips(scene: bpy.types.Scene, found: Dependencies) -> list[ClipSource]:
-    """Make a clip for each name of NLA strips, muted ones too: stashed actions are clips in waiting."""
+    """Make a clip for each name of NLA strips, including muted ones, since stashed actions are muted strips."""
     strips: dict[str, list[bpy.types.NlaStrip]] = {}
     for block in found.animated:
         for track in block.animation_data.nla_tracks:

@@ -18,7 +18,7 @@ from .. import compat
 
 _FACE_INDEX = "meshferry face"
 _SAME_NORMAL = 1e-3
-"""Largest difference of two normals, per component, that is rounding of tangent-space normals."""
+"""Tolerance for equal normals, per component: the rounding of tangent-space normals."""
 
 
 @contextlib.contextmanager
@@ -92,7 +92,7 @@ def _separate(mesh: bpy.types.Mesh, ranks: IntArray) -> None:
         ]
         for faces in groups:
             bmesh.ops.split(editable, geom=faces)
-        editable.faces.sort(key=operator.itemgetter(index))  # split faces are at the end
+        editable.faces.sort(key=operator.itemgetter(index))  # Blender appends the split faces
         editable.to_mesh(mesh)
     finally:
         editable.free()

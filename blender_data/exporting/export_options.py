@@ -316,7 +316,7 @@ class ExportOptions:
 
     @property
     def level_ratios(self) -> tuple[float, ...]:
-        """Triangles of the coarser levels of detail as a share of those of the finest, the finer levels first."""
+        """Triangle counts of the levels medium, low and lowest, relative to the finest level."""
         return (self.medium_ratio, self.low_ratio, self.lowest_ratio)
 
 
@@ -346,5 +346,5 @@ _NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
 
 
 def export_options_for(can: Capabilities) -> tuple[Option, ...]:
-    """Return the options that mean something where a file can hold this."""
+    """Return the options that apply to a format with these capabilities."""
     return tuple(option for option in EXPORT_OPTIONS if _NEEDED[option.name](can))

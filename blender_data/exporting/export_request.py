@@ -22,4 +22,4 @@ class ExportRequest:
     name: str
     """Name of the scene, and of its root if the source is not a collection."""
     capabilities: Capabilities
-    """Capabilities of the target format. Other data is not read, and reported as left out."""
+    """Capabilities of the target format. Data that it cannot hold is not read, and is reported as left out."""

@@ -44,7 +44,7 @@ def export_scene(request: ExportRequest) -> Scene:
 
 
 def export_steps(request: ExportRequest) -> Steps[Scene]:
-    """Do the same as :func:`export_scene` in steps; between two of them the user's scene may be posed otherwise."""
+    """Do the same as :func:`export_scene` in steps. Between them the user's scene may be in another pose or frame."""
     context = request.context
     if context.mode not in {"OBJECT", "POSE"}:
         # Edits in edit mode are written to the object data only on request.
@@ -76,7 +76,7 @@ class _Export(SceneExport):
             self.say_dropped_empties()
 
     def say_dropped_empties(self) -> None:
-        """Warn about empties that merging drops: without own node, children or instances."""
+        """Warn about empties that merging drops, since they have no node, no children and no instances."""
         kept = {node.thing for node in self.nodes} | {thing.parent for thing in self.objects}
         dropped = [
             thing.name
@@ -89,7 +89,7 @@ class _Export(SceneExport):
             )
 
     def warn_merged_animations(self) -> None:
-        """Name the animated objects that are merged into the node of another."""
+        """Warn about animated objects that are merged into the node of another object."""
         moved = [
             part.name
             for node in self.nodes
@@ -105,11 +105,11 @@ class _Export(SceneExport):
             )
 
     def _warn_unmarked(self, unmarked: list[str], text: str) -> None:
-        """Warn of objects that need # before their names."""
+        """Warn about objects that need # before their names to become nodes."""
         self.warn(Finding(Severity.WARNING, listed(unmarked), text, fix=Fix.MARK_NODE, names=tuple(unmarked)))
 
     def merges(self) -> bool:
-        """Return whether objects are merged into # objects; by default not for imported collections."""
+        """Return whether objects are merged into their nearest # ancestor; by default not for imported collections."""
         choice = self.options.merging
         collection = self.source.collection
         if choice == "AUTO" and collection is not None:

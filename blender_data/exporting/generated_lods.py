@@ -19,17 +19,19 @@ from ...io_formats.geometry.vertices import weld_map
 _NORMAL = "level_normal"
 _GROUP = "level_fixed"
 _FEWEST = 4
-"""Triangles that Decimate asks for."""
+"""Smallest number of triangles that Decimate reduces."""
 _FAR = 4.0
-"""Length of the slivers that hold material borders, in diagonals of the mesh, so that no collapse can flip them."""
+"""Length of the slivers that hold material borders, relative to the mesh diagonal: too long for a collapse to flip
+them.
+"""
 _THIN = 1e-3
-"""Their width, as a share of their length."""
+"""Width of these slivers, relative to their length."""
 _Flags = npt.NDArray[np.bool_]
 
 
-@np.errstate(over="ignore", invalid="ignore")  # a mesh may be as large as numbers are
+@np.errstate(over="ignore", invalid="ignore")  # points may have extreme coordinates
 def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
-    """Return a mesh with about ``ratio`` times the triangles, at least one and never more than there are.
+    """Return a simplified mesh with about ``ratio`` times the triangles: at least one, never more than the original.
 
     Parameters
     ----------
@@ -43,12 +45,12 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     Returns
     -------
     Mesh
-        Of fewer triangles where borders leave room for that, in the same box; a material slot loses its last triangle
-        only where there are more slots than triangles wanted, and borders between slots stay about where they are. A
-        mesh with infinite points comes back as it is.
+        It has the bounding box of the original. Borders between material slots stay about where they are, and each slot
+        keeps a triangle unless fewer triangles than slots are wanted. Fixed borders may prevent the reduction. A mesh
+        with NaN or infinite points is returned unchanged.
 
-    The user's scene is not touched, and nothing stays behind in the .blend file. Data of evaluated objects that was
-    not copied yet may become invalid: first read all objects, then make levels of what was read.
+    The user's scene is not touched, and nothing stays behind in the .blend file. References to data of evaluated
+    objects may become invalid: read all objects before making levels.
     """
     count = mesh.triangle_count
     wanted = max(1, round(ratio * count))
@@ -76,16 +78,16 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
 
 
 def has_open_borders(mesh: Mesh) -> bool:
-    """Return whether a mesh has open edges, apart from seams."""
+    """Return whether a mesh has open edges; seams of UVs or normals do not count."""
     source = sewn(mesh)
     return bool(open_points(source.corner_point, len(source.points)).any())
 
 
 def _in_box(made: Mesh, source: Mesh, kept: FloatArray) -> FloatArray:
-    """Return the points of a level, moved so that it fills the box of its source.
+    """Return the points of a level, adjusted so that its bounding box equals that of its source.
 
-    Otherwise programs that fit each file to its own box would stretch the level. Points at the positions ``kept`` are
-    not moved.
+    Otherwise programs that scale each file to its own bounding box would stretch the level. Points at the positions
+    ``kept`` are not moved.
     """
     low, high = (side(source.points[source.corner_point], axis=0) for side in (np.min, np.max))
     points = np.clip(made.points, low, high)  # Decimate moves points slightly outside of the mesh
@@ -102,7 +104,7 @@ def _in_box(made: Mesh, source: Mesh, kept: FloatArray) -> FloatArray:
 
 
 def _largest(mesh: Mesh, slot: int) -> IntArray:
-    """Return the points of the largest triangle of a slot, of any where it is negative."""
+    """Return the points of the largest triangle of a slot, or of the whole mesh if ``slot`` is negative."""
     area = np.linalg.norm(face_normals(mesh.points, mesh.corner_point), axis=1)
     if slot >= 0:
         area = np.where(mesh.material_index == slot, area, -1.0)
@@ -116,7 +118,7 @@ def _decimated(source: Mesh, wanted: int, fixed: _Flags) -> Mesh:
     held = _with_held_borders(source, fixed)
     added = held.triangle_count - source.triangle_count
     fixed = np.concatenate([fixed, np.ones(len(held.points) - len(source.points), bool)])
-    with _workshop() as (scene, thing):
+    with _temporary_scene() as (scene, thing):
         data = thing.data
         _fill(data, held, joints)
         modifier = thing.modifiers.new("Decimate", "DECIMATE")
@@ -155,7 +157,7 @@ def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
         across = across / np.linalg.norm(across, axis=1, keepdims=True)
         tips = points[one, None] + long * (along[:, None] + _THIN * across[:, None] * np.array([[1.0], [-1.0]]))
     tips = tips.astype(np.float32)
-    good = np.isfinite(tips).all(axis=(1, 2))  # edges have a length, triangles an area
+    good = np.isfinite(tips).all(axis=(1, 2))  # NaN for edges without length and triangles without area
     one, tips = one[good], tips[good]
     count, made = len(points), len(one)
     if not made:
@@ -182,7 +184,7 @@ def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
 
 
 def _material_borders(mesh: Mesh) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the edges between triangles of different slots: both points (n,) each, a vector (n, 3) across each."""
+    """Return the edges between triangles of different slots: both points, each (n,), and a vector across, (n, 3)."""
     count = len(mesh.points)
     start = mesh.corner_point.astype(np.int64)
     end = np.roll(start.reshape(-1, 3), -1, axis=1).reshape(-1)
@@ -200,8 +202,8 @@ def _material_borders(mesh: Mesh) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 @contextlib.contextmanager
-def _workshop() -> Iterator[tuple[bpy.types.Scene, bpy.types.Object]]:
-    """Yield a temporary scene with an object of an empty mesh, and remove them in any case."""
+def _temporary_scene() -> Iterator[tuple[bpy.types.Scene, bpy.types.Object]]:
+    """Yield a temporary scene with an object that has an empty mesh; remove them afterwards, also after an error."""
     made: list[bpy.types.ID] = []
     try:
         data = bpy.data.meshes.new("level")
@@ -249,7 +251,7 @@ def _fill(data: bpy.types.Mesh, mesh: Mesh, joints: int) -> None:
 
 def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
     """Return the collapsed mesh with the layers of the source."""
-    # Collapsing may put a point outside: the box would grow, and with it the object.
+    # Collapsing may move a point outside of the bounding box.
     points = np.clip(_values(data, "position", "vector", 3), source.points.min(axis=0), source.points.max(axis=0))
     corner_point = np.empty(len(data.loops), np.int32)
     if len(corner_point):
@@ -258,7 +260,7 @@ def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
     material_index = np.zeros(len(data.polygons), np.int32)
     if slots is not None and len(material_index):
         slots.data.foreach_get("value", material_index)
-    stays = material_index <= source.material_index.max(initial=0)  # the others held borders
+    stays = material_index <= source.material_index.max(initial=0)  # the others are slivers
     corners = np.repeat(stays, 3)
     used, renumbered = np.unique(corner_point[corners], return_inverse=True)
     made = Mesh(
@@ -275,7 +277,9 @@ def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
     if source.normal is not None:
         normals = _values(data, _NORMAL, "color", 4)[corners, :3]
         faces_out = _facing(source, source.normal) > 0
-        made.normal = Layer(source.normal.name, _mended(normals, made, faces_out=faces_out), per_corner=True)
+        made.normal = Layer(
+            source.normal.name, _with_valid_normals(normals, made, faces_out=faces_out), per_corner=True
+        )
     if joints and source.joint_weights is not None:
         blocks = [_values(data, _weights_name(start), "color", 4)[used] for start in range(0, joints, 4)]
         made.joint_indices, made.joint_weights = _strongest(
@@ -306,21 +310,21 @@ def _values(data: bpy.types.Mesh, name: str, field: str, width: int) -> FloatArr
 
 
 def _weight_of_joints(mesh: Mesh, joints: int) -> FloatArray:
-    """Return the weight of each joint for each point, (P, joints rounded up to fours)."""
+    """Return the weight of each joint for each point, (P, number of joints rounded up to a multiple of four)."""
     weights = np.zeros((len(mesh.points), (joints + 3) // 4 * 4), np.float32)
     if mesh.joint_indices is None or mesh.joint_weights is None:
         return weights
     rows = np.arange(len(mesh.points))
     for column in range(mesh.joint_weights.shape[1]):
-        # A joint that is named twice for a point gets the sum.
+        # Add up the weights if a point lists a joint twice.
         weights[rows, mesh.joint_indices[:, column]] += np.maximum(mesh.joint_weights[:, column], 0)
     return weights
 
 
 def _strongest(weights: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
-    """Return indices and weights (P, most) of the strongest joints of each point, in descending order.
+    """Return indices and weights, each (P, most), of the joints with the largest weights of each point.
 
-    The weights are scaled to the sum that all weights of the point had.
+    They are in descending order, scaled to the original sum of all weights of the point.
     """
     most = min(most, weights.shape[1])
     order = np.argsort(-weights, axis=1, kind="stable")[:, :most]
@@ -330,7 +334,7 @@ def _strongest(weights: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
     return order.astype(np.int32), chosen
 
 
-def _mended(normals: FloatArray, made: Mesh, *, faces_out: bool) -> FloatArray:
+def _with_valid_normals(normals: FloatArray, made: Mesh, *, faces_out: bool) -> FloatArray:
     """Return unit normals (C, 3), zero normals replaced by the normal of their triangle.
 
     Inverted normals are replaced too, if normals face the front of their triangles (``faces_out``).
@@ -342,13 +346,13 @@ def _mended(normals: FloatArray, made: Mesh, *, faces_out: bool) -> FloatArray:
     if faces_out:
         broken |= np.einsum("ij,ij->i", normals, of_face) < 0
     normals = np.where(broken[:, None], of_face, normals)
-    flat = np.linalg.norm(normals, axis=1) < 1e-6  # of triangles without area
+    flat = np.linalg.norm(normals, axis=1) < 1e-6  # corners of triangles without area
     if flat.any():
         normals[flat] = vertex_normals(made.points, made.corner_point)[made.corner_point[flat]]
     return unit(np.ascontiguousarray(normals, np.float32))
 
 
 def _facing(mesh: Mesh, normal: Layer) -> float:
-    """Return the mean agreement of a mesh's normals with its triangles: below 0, they point backwards."""
+    """Return the mean cosine between a mesh's normals and those of its triangles; negative if they point backwards."""
     of_face = np.repeat(unit(face_normals(mesh.points, mesh.corner_point)), 3, axis=0)
     return float(np.nan_to_num(np.einsum("ij,ij->i", normal.at_corners(mesh.corner_point), of_face)).mean())

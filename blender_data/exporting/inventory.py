@@ -1,4 +1,4 @@
-"""The data of objects as a scene without geometry, for reporting what files of other writers lose."""
+"""The data of objects as a scene without geometry, for reporting what Blender's own exporters lose."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _CREASES = ("crease_", "bevel_weight_")
 def inventory(
     context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, options: ExportOptions
 ) -> Scene:
-    """Return a scene with the numbers and names of the objects' data, but without values.
+    """Return a scene with the names and element counts of the objects' data, but without values.
 
-    Meshes have the visible numbers of points and triangles, all of them zero. Every action of the objects is a clip,
-    with tracks without frames.
+    Meshes have as many points and triangles as the evaluated objects, all filled with zeros. Each action of the objects
+    is a clip whose tracks have no frames.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def inventory(
     for number in {track.target for clip in scene.clips for track in clip.vertices}:
         mesh = scene.nodes[number].mesh
         if mesh is not None:
-            mesh.shape_keys = []  # they are its vertex animation
+            mesh.shape_keys = []  # vertex animation is imported as shape keys
     return scene
 
 
@@ -118,7 +118,7 @@ def _mesh(thing: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: 
 
 
 def _color(attribute: bpy.types.Attribute) -> Layer:
-    """Return a layer of one value, which has the least alpha of all."""
+    """Return a colour layer of one white value with the lowest alpha of the attribute."""
     values = np.ones(4 * len(attribute.data), np.float32)
     attribute.data.foreach_get("color", values)
     least = values[3::4].min(initial=1.0)

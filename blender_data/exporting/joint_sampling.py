@@ -31,10 +31,10 @@ from .object_selection import listed
 Array = npt.NDArray[np.float64]
 
 _STILL = 2e-6
-"""Difference from the bind transform, relative to its size, below which a joint is constant (single precision)."""
+"""Relative difference from the bind transform that counts as single-precision rounding."""
 
 _CHUNK = 16
-"""Number of joints computed at a time: few calls, but still within the processor's cache."""
+"""Number of joints computed at a time, so that the arrays fit the processor's cache."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ def clips_by_armature(
 ) -> list[list[ClipSource]]:
     """Return the clips that the options select for each armature.
 
-    Actions fit every armature with the same bones. One that an armature uses is left out for all others.
+    An action fits every armature with the same bones. If one armature plays it, it is left out for those that do not.
     """
     return [
         [
@@ -69,7 +69,7 @@ def clips_by_armature(
 
 
 def actions_of_armatures(armatures: Sequence[bpy.types.Object]) -> list[bpy.types.Action]:
-    """Return the actions that the armatures could export as clips, each once, whether that is switched on or not."""
+    """Return the actions that could be exported as clips of the armatures, each once, independent of the options."""
     return list(
         dict.fromkeys(
             action
@@ -82,7 +82,7 @@ def actions_of_armatures(armatures: Sequence[bpy.types.Object]) -> list[bpy.type
 
 
 def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.types.Action]]:
-    """Return for each armature the actions that others play and it does not."""
+    """Return for each armature the actions that only other armatures play."""
     own = [pose_curves.own_actions(thing) for thing in armatures]
     return [set().union(*(actions for actions in own if actions is not mine)) - mine for mine in own]
 
@@ -112,18 +112,18 @@ class JointSampler:
         return clips
 
     def _clips_of(self, rig: _Rig, sources: list[ClipSource]) -> Steps[list[Clip]]:
-        """Read the clips of one armature: all that keys alone move without touching the scene."""
+        """Read the clips of one armature. Those that depend on keys alone are computed without changing the scene."""
         if any(pose_curves.moves_object(rig.thing, source) for source in sources):
             self.notice(f"{rig.thing.name}: the armature object itself is animated; only its bones are exported")
-        by_keys = [source.is_empty or pose_curves.says_all(rig.thing, rig.found, source) for source in sources]
+        by_keys = [source.is_empty or pose_curves.keys_suffice(rig.thing, rig.found, source) for source in sources]
         sampled = [source for source, direct in zip(sources, by_keys, strict=True) if not direct]
         self.sampled += [source.name for source in sampled]
         clips: dict[int, Clip] = {}
-        forgotten = self._forgotten(rig, sources)
+        reset_channels = self._channels_to_reset(rig, sources)
         for place, (source, direct) in enumerate(zip(sources, by_keys, strict=True)):
             if direct:
                 yield Step("Reading animation", len(clips) / len(sources))
-                clips[place] = self._read(rig, source, forgotten)
+                clips[place] = self._read(rig, source, reset_channels)
         if sampled:
             self._require_evaluated(rig, sampled)
             blocks = rig.found.animated
@@ -134,7 +134,7 @@ class JointSampler:
                     source.play(blocks)
                     for channel in rest:
                         channel.restore()
-                    pose_curves.rest_channels(rig.thing, forgotten)
+                    pose_curves.rest_channels(rig.thing, reset_channels)
                     start, end = (done / len(sources) for done in (len(clips), len(clips) + 1))
                     clips[sources.index(source)] = yield from scaled(self._sample(rig, source), start, end)
         return [clips[place] for place in sorted(clips)]
@@ -147,7 +147,7 @@ class JointSampler:
                 f"and NLA strips move nothing; enable it to export {listed([source.name for source in sampled])}"
             )
 
-    def _forgotten(self, rig: _Rig, sources: list[ClipSource]) -> set[tuple[str, str]]:
+    def _channels_to_reset(self, rig: _Rig, sources: list[ClipSource]) -> set[tuple[str, str]]:
         """Return the channels of bones that are reset to rest in clips that do not key them.
 
         Unkeyed channels keep their value, as in Blender. But if another exported action keys the channel, its value
@@ -161,12 +161,12 @@ class JointSampler:
 
     # -- from keys ------------------------------------------------------------------------------
 
-    def _read(self, rig: _Rig, source: ClipSource, forgotten: set[tuple[str, str]]) -> Clip:
+    def _read(self, rig: _Rig, source: ClipSource, reset_channels: set[tuple[str, str]]) -> Clip:
         """Make a clip from the f-curves of an action."""
         frames = source.frames(scene_rate(self.context.scene))
         read = rig.read
         curves = pose_curves.curves_of(rig.thing, source)
-        poses = pose_curves.PoseChannels(rig.thing, read.bones, forgotten)
+        poses = pose_curves.PoseChannels(rig.thing, read.bones, reset_channels)
         keyed = np.array([name in curves for name in read.bones], bool)
         tracks = _Tracks(rig, len(frames))
         space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
@@ -238,7 +238,7 @@ def _chunks(joints: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
 
 
 def _to_local(space: joint_poses.PoseSpace, joints: npt.NDArray[np.intp], basis: Array) -> Array:
-    """Turn the transforms of bones relative to their rests, (n, F, 4, 4), into local transforms of their joints."""
+    """Convert transforms of bones relative to their rest, (n, F, 4, 4), to local transforms of their joints."""
     return joint_poses.inverse(space.left[joints])[:, None] @ basis @ joint_poses.inverse(space.right[joints])[:, None]
 
 
@@ -279,7 +279,7 @@ class _Tracks:
                 setattr(track, name, np.repeat(getattr(track, name), self.frame_count, axis=0))
 
     def _add_one(self, joint: int, translation: Array, rotation: Array, scale: Array) -> None:
-        """Add a joint's track; if it never leaves the bind transform, use exactly that."""
+        """Add a joint's track. Channels that stay within the tolerance of the bind transform get exactly its values."""
         bind = self.bind[joint]
         place, turn, extent = (np.asarray(value, np.float64) for value in (bind.translation, bind.rotation, bind.scale))
         turn = turn / (np.linalg.norm(turn) or 1.0)

@@ -11,10 +11,10 @@ from ...io_formats.core.scene import Mesh, Surface
 
 
 def tidied(mesh: Mesh) -> Mesh:
-    """Return a finest mesh with the slots that its file will have.
+    """Return the finest mesh of a model with the slots to export.
 
-    Slots of one material are merged and those without triangles removed, unless they were imported: there the index of
-    a slot may be in use, for example by textures in the target program.
+    Slots with the same material are merged and slots without triangles are removed. Imported slots are not changed,
+    since the target program may refer to them by index.
     """
     if any(surface.order is not None for surface in mesh.surfaces) or len(mesh.materials) < 2:
         return mesh
@@ -57,7 +57,7 @@ def aligned(mesh: Mesh, finest: Mesh, *, is_shape: bool = False) -> Mesh:
 
 
 def _surfaces(mesh: Mesh, finest: Mesh, table: Sequence[int], names: Sequence[str]) -> list[Surface]:
-    """Return a surface for each slot: the mesh's own where it has one, else the finest's without its ranges."""
+    """Return a surface for each slot: the mesh's own, or else that of the finest mesh without quantisation ranges."""
     found = [surface.without_domains() for surface in finest.surfaces[: len(names)]]
     found += [Surface(name) for name in names[len(found) :]]
     used = set(np.unique(mesh.material_index).tolist())

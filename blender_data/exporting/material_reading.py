@@ -34,14 +34,14 @@ _KINDS_OF_FILES = (
 )
 
 _MOST_PIXELS = 1 << 26
-"""Of an image that has to be encoded here."""
+"""Largest number of pixels of an image that has to be encoded as PNG."""
 
 
 def read_material(material: bpy.types.Material, notice: Callable[[str], None]) -> Material:
     """Return what a file can hold of a material: its colour (linear), emission and image.
 
-    Of nodes the shader that reaches the output is read, Principled BSDF before others: its base colour, or the first
-    image upstream of that, with white as colour then. Without nodes it is the colour of the solid view.
+    They are read from the shader connected to the output, preferably a Principled BSDF. If its base colour is linked,
+    the first image upstream is the texture, and the colour is white. A material without nodes has its viewport colour.
     """
     name = names.file_name(material)
     tree = compat.node_tree(material)
@@ -93,7 +93,7 @@ def read_materials(
 
 
 def _shader(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
-    """Return the shader that makes a material's colour: upstream of its output, else any."""
+    """Return the shader that determines a material's colour: one connected to the output, otherwise any of the tree."""
     output = tree.get_output_node("ALL") or tree.get_output_node("EEVEE") or tree.get_output_node("CYCLES")
     reached = list(_upstream(output.inputs["Surface"])) if output is not None else []
     for nodes in (reached, list(tree.nodes)):
@@ -131,7 +131,7 @@ def _images(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Image]:
 
 
 def _fixed_color(socket: bpy.types.NodeSocket) -> tuple[float, ...] | None:
-    """Return the colour of an RGB node, through reroutes and groups, where that is all that is linked."""
+    """Return the colour of the only RGB node that feeds a socket, also through reroutes and groups, or None."""
     nodes = [node for node in _upstream(socket) if node.type not in {"REROUTE", "GROUP"}]
     if len(nodes) == 1 and nodes[0].type == "RGB":
         return tuple(nodes[0].outputs[0].default_value)
@@ -146,7 +146,7 @@ def _plain_color(shader: bpy.types.Node) -> tuple[float, float, float, float]:
 
 
 def _emission(shader: bpy.types.Node) -> float:
-    """Return the mean of the emitted colour times its strength; colours that are linked count as white."""
+    """Return the mean of the emitted colour times its strength; linked colours count as white, linked strength as 1."""
     socket = shader.inputs.get("Color" if shader.type == "EMISSION" else "Emission Color")
     strength = shader.inputs.get("Strength" if shader.type == "EMISSION" else "Emission Strength")
     if socket is None or strength is None:
@@ -197,13 +197,13 @@ def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
     if values.shape[2] != 4:
         grey_or_color = values[..., :3] if values.shape[2] == 3 else np.repeat(values[..., :1], 3, axis=2)
         values = np.concatenate([grey_or_color, np.ones((height, width, 1), np.float32)], axis=2)
-    if image.is_float:  # those are linear
+    if image.is_float:  # float images are linear
         values = linear_to_srgb(values.reshape(-1, 4)).reshape(height, width, 4)
     return encode_png(to_unorm(values.reshape(-1, 4)).reshape(height, width, 4))
 
 
 def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """Return pixels (H, W, 4), the topmost row first, as a PNG file."""
+    """Encode pixels (H, W, 4), the topmost row first, as a PNG file."""
     height, width, _ = pixels.shape
     rows = np.zeros((height, 1 + 4 * width), np.uint8)  # each row starts with its filter type, none
     rows[:, 1:] = pixels.reshape(height, -1)

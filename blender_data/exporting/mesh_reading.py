@@ -23,17 +23,17 @@ IntArray = npt.NDArray[np.int32]
 
 
 _STEPS = 2048
-"""Steps from 0 to 1 that blurred normals are rounded to: an error of 0.02 degrees, as large as the blur."""
+"""Steps per unit to which normals are rounded: 0.02 degrees, as large as the error of Blender's tangent space."""
 
 _BLUR = 0.05
-"""By how much the components of equal normals are apart in Blender's tangent space, and some more."""
+"""Tolerance, per component, for normals that were equal before Blender converted them to its tangent space."""
 
 _MOST_BACKWARDS = 0.01
-"""Share of normals that may point away from their faces, in addition to those in the imported file."""
+"""Additional share of normals pointing away from their faces, compared with the imported file, before a warning."""
 
 
 class MeshReader:
-    """Reads objects of one export; what it had to change is in ``notices``.
+    """Reads the meshes of one export; warnings are in ``notices``.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ class MeshReader:
     with_tangents:
         Whether tangents are wanted.
     steady_normals:
-        Round normals that passed through Blender's tangent space, so that equal ones are equal again: compressed files
-        are a tenth smaller.
+        Round normals from Blender's tangent space, so that equal ones are equal again: compressed files are a tenth
+        smaller.
     normals_by_file_vertex:
         Use one normal for corners that were one vertex in a file, since Blender's tangent space changes them slightly.
     near_normals_only:
-        Only for vertices whose normals differ by no more than that; others were edited by the user.
+        Do this only where the normals of a vertex differ by no more than that error; others were edited by the user.
     with_materials:
         Whether materials are needed.
     """
@@ -90,7 +90,7 @@ class MeshReader:
         self.with_materials = with_materials
         self.notices: list[str] = []
         self.findings: list[Finding] = []
-        """Entries of ``notices`` that name objects to select or have a fix."""
+        """The warnings of ``notices`` that name objects to select or offer a fix."""
 
     def notice(self, text: str) -> None:
         if text not in self.notices:
@@ -120,7 +120,7 @@ class MeshReader:
     def convert(
         self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation
     ) -> Mesh:
-        """Return the mesh that ``seen``, an object as evaluated or the very ``thing``, shows as ``data``."""
+        """Convert ``data``, the mesh of ``seen``, which is either ``thing`` itself or its evaluated version."""
         loops = cut.loops
         mesh = Mesh(points_of(data), cut.corner_point, np.zeros(len(cut.corner_point) // 3, np.int32))
         mesh.materials, mesh.material_index = self._materials(thing, seen, data, cut.polygon)
@@ -148,14 +148,14 @@ class MeshReader:
         return mesh
 
     def convert_shape(self, name: str, data: bpy.types.Mesh, base: Mesh, cut: Triangulation) -> ShapeKey:
-        """Return the shape that ``data`` has, of the topology that ``base`` was converted from."""
+        """Convert ``data`` to a shape key; it has the topology of the mesh from which ``base`` was converted."""
         points = points_of(data)
         normal = _normals(data, cut.loops, cut.polygon)
         shaped = replace(base, points=points, normal=normal)
         return ShapeKey(name, points, normal, _tangents(data, shaped, cut.loops))
 
     def _uv_maps(self, thing: bpy.types.Object, data: bpy.types.Mesh) -> list[bpy.types.MeshUVLoopLayer]:
-        """Return the UV maps to export. Maps named like a UV slot of the format take it, others the free ones."""
+        """Return the UV maps to export: each of ``uv_names`` gets the map of that name, or else the next other map."""
         found = list(data.uv_layers)
         if self.render_uv_first:
             found.sort(key=lambda layer: not layer.active_render)
@@ -177,7 +177,8 @@ class MeshReader:
     ) -> tuple[list[str], IntArray]:
         """Return material names by slot and the slot of each triangle.
 
-        Slots are the evaluated mesh's, since modifiers add some; those linked to the object win.
+        Slots are those of the evaluated mesh, since modifiers may add some. Materials linked to the object take
+        precedence.
         """
         found: list[bpy.types.Material | None] = list(data.materials)
         for number, slot in enumerate(seen.material_slots):
@@ -209,7 +210,7 @@ class MeshReader:
     def _colors(self, thing: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
         """Return the colour layers as 8 bits, sRGB-encoded; the one marked for rendering first.
 
-        Float colours of a file that keeps them as such are returned as linear floats.
+        A float attribute for which the mesh stores the file's encoded colours is returned as linear floats, with these.
         """
         found = list(data.color_attributes)
         chosen = data.color_attributes.render_color_index
@@ -224,7 +225,7 @@ class MeshReader:
 
 
 def is_part_of_family(seen: bpy.types.Object) -> bool:
-    """Return whether an object is a metaball whose surface belongs to the first one of its family."""
+    """Return whether an object is a metaball whose surface Blender adds to the first metaball of the same base name."""
     if seen.type != "META" or not seen.name.rpartition(".")[2].isdigit():
         return False
     base = bpy.data.objects.get(seen.name.rpartition(".")[0])
@@ -270,7 +271,7 @@ class Triangulation:
 
     vertex_of_loop: IntArray
     corner_point: IntArray
-    """(C,) int32."""
+    """(C,) int32: the vertex of each corner of the triangles."""
     polygon: IntArray | None = None
     """(T,) int32: the polygon of each triangle; None if all polygons are triangles."""
     loops: IntArray | None = None
@@ -279,7 +280,7 @@ class Triangulation:
     @classmethod
     def of(cls, data: bpy.types.Mesh) -> Triangulation:
         vertex_of_loop = np.empty(len(data.loops), np.int32)
-        if len(vertex_of_loop):  # a mesh without any has no such attribute
+        if len(vertex_of_loop):  # a mesh without loops lacks this attribute
             data.attributes[".corner_vert"].data.foreach_get("value", vertex_of_loop)
         if len(data.loops) == 3 * len(data.polygons):  # no polygon has fewer than three corners, so all have three
             return cls(vertex_of_loop, vertex_of_loop)
@@ -292,7 +293,7 @@ class Triangulation:
         return cls(vertex_of_loop, vertex_of_loop[loops], polygon, loops)
 
     def fits(self, data: bpy.types.Mesh, points: int) -> bool:
-        """Return whether a mesh has the topology that this one was made of."""
+        """Return whether a mesh has the same topology as the triangulated one."""
         if len(data.vertices) != points or len(data.loops) != len(self.vertex_of_loop):
             return False
         return np.array_equal(Triangulation.of(data).vertex_of_loop, self.vertex_of_loop)
@@ -322,7 +323,7 @@ def _has_blurred_normals(data: bpy.types.Mesh) -> bool:
 
 
 def _of_loops(values: AnyArray, loops: IntArray | None) -> AnyArray:
-    """Return a loop's values for each corner of the triangles."""
+    """Return values of loops as values of the corners of the triangles."""
     return values if loops is None else values[loops]
 
 
@@ -353,7 +354,7 @@ def _color(attribute: bpy.types.Attribute, data: bpy.types.Mesh, loops: IntArray
 
 
 def _custom_layers(thing: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray | None) -> list[Layer]:
-    """Return the layers of a file that the mesh keeps as attributes."""
+    """Return the file's custom layers that the mesh stores as attributes."""
     kept = getattr(thing.original.data, "meshferry", None)
     layers = []
     for entry in getattr(kept, "custom_layers", ()):
@@ -394,7 +395,7 @@ def _in_dtype(values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
 
 
 def _tangents(data: bpy.types.Mesh, mesh: Mesh, loops: IntArray | None) -> Layer | None:
-    """Return MikkTSpace tangents of the first UV map, (C, 4), or None without one."""
+    """Return MikkTSpace tangents of the first UV map, (C, 4); None without a UV map."""
     if not mesh.uvs:
         return None
     if loops is None or _has_no_polygon_above_quad(data):
@@ -465,10 +466,11 @@ def _by_file_vertex(tangents: Layer, vertex: IntArray | None) -> Layer:
 
 
 def _middle_normals(normals: Layer, vertex: IntArray | None, corner_point: IntArray, most_apart: float) -> Layer:
-    """Give all corners of a file's vertex one normal, in each direction the middle one of theirs.
+    """Give all corners of a file's vertex one normal: the median of their normals, component by component.
 
-    In Blender's tangent space the normals of triangles back to back, on the same three points, are far off: they
-    count only where no others meet. Vertices with normals farther than ``most_apart`` from the middle are left alone.
+    Normals of back-to-back triangles, which share all three points, are wrong in Blender's tangent space. They are used
+    only for vertices without other triangles. Vertices with a normal farther than ``most_apart`` from the median are
+    not changed.
     """
     if vertex is None or not len(vertex) or int(vertex.min()) < 0:
         return normals
@@ -562,7 +564,7 @@ def _moved_tangents(layer: Layer | None, matrix: npt.NDArray[np.float64], mirror
 
 
 def _cofactors(linear: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the inverse transpose times the determinant, which a flattening matrix has too."""
+    """Return the cofactor matrix: inverse transpose times determinant, which exists for singular matrices, too."""
     return np.cross(np.roll(linear, -1, axis=0), np.roll(linear, -2, axis=0))
 
 

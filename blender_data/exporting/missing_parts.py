@@ -1,4 +1,4 @@
-"""Levels of detail and physics shapes for which there is no object: made of the mesh that is there."""
+"""Generate levels of detail and physics shapes for which a model has no object."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from .generated_lods import has_open_borders, make_level
 from .physics_hulls import box, convex_hull, hulls_of_parts
 
 _LEVEL_SHARES = (0.0, 0.0, 0.6, 0.8)
-"""Share of the time for a model's levels and shapes that has passed before each level (million triangles)."""
+"""Progress of a model's generated parts at the start of each level, by index; measured with a million triangles."""
 
-_NO_BURDEN = 12
-"""Triangles that a level keeps at any ratio: a box. They cost nothing, and fewer triangles cannot form a solid."""
+_LEAST_TRIANGLES = 12
+"""Lowest number of triangles to which a level is reduced: those of a box, as fewer hardly form a solid."""
 
-_MORE = 1.1
-"""Times the triangles asked for, above which a made level misses its ratio."""
+_TOLERATED_EXCESS = 1.1
+"""A generated level with more than this many times the requested triangles is reported."""
 
 _MOST_PARTS = 256
-"""Loose parts for which a hull each is made."""
+"""Largest number of loose parts with a hull each; a mesh with more gets one hull around all."""
 
 
 @dataclass
 class PlacedModel:
-    """The nodes of one model."""
+    """The nodes of one model: levels of detail and physics shapes."""
 
     thing: bpy.types.Object
     finest: Node
     mesh: Mesh
     """The mesh of the finest node."""
     levels: dict[int, Node] = field(default_factory=dict)
-    """The coarser ones: 1 to 3."""
+    """The coarser levels, by their numbers 1 to 3."""
     physics: Node | None = None
     hulls: list[Node] = field(default_factory=list)
     base_hull: Node | None = None
 
     def nodes(self, number: int) -> list[Node]:
-        """Return all nodes, the finest first, which is to be that number of the scene."""
+        """Return all nodes, the finest first; ``number`` is the index of the finest in the scene."""
         coarser = [self.levels[level] for level in sorted(self.levels)]
         shapes = [node for node in (self.physics, *self.hulls, self.base_hull) if node is not None]
         for node in coarser:
@@ -71,13 +71,14 @@ class MissingParts:
         total = max(1, sum(model.mesh.triangle_count for model in models))
         done = 0
         for model in models:
-            # A level takes as long as the triangles that it is made of; shapes take about as long as the coarsest.
+            # The time of a level is proportional to its source triangles; shapes take about as long as the coarsest
+            # level.
             for share, step in self._missing_of(model):
                 yield Step(step, (done + share * model.mesh.triangle_count) / total, model.finest.name)
             done += model.mesh.triangle_count
 
     def _missing_of(self, model: PlacedModel) -> Iterator[tuple[float, str]]:
-        """Make a model's missing levels and shapes; yield the share done and the phase before each."""
+        """Make a model's missing levels and shapes; before each, yield the model's progress and the phase."""
         if self.options.missing_levels == "MAKE":
             for share in self._make_levels(model):
                 yield share, "Making levels of detail"
@@ -88,7 +89,7 @@ class MissingParts:
             model.base_hull.is_base_hull = True
 
     def made(self) -> list[str]:
-        """Return information about generated parts, which needs no action."""
+        """Return informational messages about the generated parts."""
         said = []
         if self._made_levels:
             said.append(f"Levels of detail made of the next finer one: {_some(self._made_levels)}")
@@ -108,7 +109,7 @@ class MissingParts:
     def _make_levels(self, model: PlacedModel) -> Iterator[float]:
         """Generate each missing level from the next finer one, so that it never has more triangles.
 
-        Before each level, yield the share of the time for a model's levels and shapes that has passed.
+        Before each level, yield the progress of the model (see ``_LEVEL_SHARES``).
         """
         most = model.mesh.triangle_count
         keeps_borders = self.options.use_open_borders
@@ -120,11 +121,11 @@ class MissingParts:
             if given is not None and given.mesh is not None:
                 finer = given.mesh
                 continue
-            wanted = max(ratio * most, _NO_BURDEN)
+            wanted = max(ratio * most, _LEAST_TRIANGLES)
             if wanted < finer.triangle_count:
                 yield _LEVEL_SHARES[level]
                 finer = make_level(finer, wanted / finer.triangle_count, keep_borders=keeps_borders)
-                if keeps_borders and finer.triangle_count > _MORE * wanted and has_open_borders(finer):
+                if keeps_borders and finer.triangle_count > _TOLERATED_EXCESS * wanted and has_open_borders(finer):
                     floor = finer.triangle_count
             name = lod_names.of_level(model.finest.name, level)
             model.levels[level] = replace(
@@ -150,7 +151,7 @@ class MissingParts:
     # -- shapes ---------------------------------------------------------------------------------
 
     def _choice(self, model: PlacedModel) -> str:
-        """Return the kind of a model's physics shape; existing objects count as a choice."""
+        """Return the kind of a model's physics shape: its own setting, existing objects, or the export's option."""
         own = str(model.thing.meshferry.physics_shape)
         if own != "DEFAULT":
             return own

@@ -27,7 +27,7 @@ from .scene_export import SceneExport
 Matrix4 = npt.NDArray[np.float64]
 
 _ALIGNED = 1e-7
-"""Largest difference between two matrices that is taken for rounding."""
+"""Tolerance for equal matrices, per entry."""
 
 
 class ModelExport(SceneExport):
@@ -42,7 +42,7 @@ class ModelExport(SceneExport):
         self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
         self.spaces: dict[bpy.types.Object, SkeletonSpace] = {}
         self.copies: Copies = {}
-        """The objects of skinned collection instances."""
+        """The temporary copies of the objects in skinned collection instances."""
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps.
@@ -176,7 +176,7 @@ class ModelExport(SceneExport):
         meshes: RestMeshes,
         instances: NodeMeshes,
     ) -> list[Mesh]:
-        """Return the meshes of an object and of the instances that it shows, in the space of the file."""
+        """Return the meshes of an object and of its instances, in the space of the file."""
         parts: list[Mesh] = []
         if thing.type in MESHABLE:
             deforms = armature is not None and (armature_of(thing) == armature)
@@ -194,7 +194,7 @@ class ModelExport(SceneExport):
     # -- spaces ---------------------------------------------------------------------------------
 
     def _file_space(self, thing: bpy.types.Object) -> Matrix4:
-        """Return the matrix from an object's own space to that of its file."""
+        """Return the matrix from an object's own space to the space of the file, which the option ``space`` chooses."""
         choice = self.options.space
         matrix = np.identity(4) if choice == "OWN" else transforms.world(self._evaluated(thing)).copy()
         if choice == "TURNED_AND_SCALED":
@@ -202,7 +202,7 @@ class ModelExport(SceneExport):
         return matrix
 
     def _to_file(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
-        """Return the matrix from the space of an object's mesh to that of its file."""
+        """Return the matrix from an object's own space to that of the file; deformed objects follow their armature."""
         if armature is None:
             return self._file_space(thing)
         held = transforms.world(self._evaluated(armature))
@@ -213,7 +213,7 @@ class ModelExport(SceneExport):
         return self._file_space(armature) @ relative
 
     def _from_world(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
-        """Return the matrix from world space to that of an object's file."""
+        """Return the matrix from world space to the space of the file with an object."""
         carrier = armature or thing
         if self.options.space == "WORLD":
             return np.identity(4)

@@ -1,6 +1,6 @@
 """Find out which object is a level of detail or physics shape of which other object.
 
-The first of these applies:
+The first rule that applies decides:
 
 1. the finest object points at its parts (``medium_level`` … ``physics_object``);
 2. a part points at its finest object (``lod_of``, ``shape_of``), as imported ones do;
@@ -70,7 +70,7 @@ class ModelIndex:
         self._models: dict[bpy.types.Object, ModelObjects] = {}
         self._owner: dict[bpy.types.Object, bpy.types.Object] = {}
         self.astray: dict[bpy.types.Object, bpy.types.Object] = {}
-        """Objects named as a part although they have parts themselves -> the object whose part they are named as."""
+        """Objects that refer to a finest object although they have parts themselves -> that finest object."""
         things = [thing for thing in dict.fromkeys(objects) if thing.type in MESHABLE]
         self._take_pointers(things)
         self._take_references(things)
@@ -78,11 +78,11 @@ class ModelIndex:
 
     @property
     def parts(self) -> Collection[bpy.types.Object]:
-        """The objects that belong to a finer one."""
+        """The objects that are a coarser level or physics shape of a finest object."""
         return self._owner.keys()
 
     def finest_of(self, thing: bpy.types.Object) -> bpy.types.Object:
-        """Return the finest object of the model that an object belongs to: itself where it belongs to no other."""
+        """Return the finest object of the model to which an object belongs; the object itself if it is not a part."""
         return self._owner.get(thing, thing)
 
     def model(self, finest: bpy.types.Object) -> ModelObjects:
@@ -117,7 +117,7 @@ class ModelIndex:
                     self._take(thing, place, part)
 
     def _take_references(self, things: Iterable[bpy.types.Object]) -> None:
-        """Take the parts that point at their finest object, or at a part of that."""
+        """Assign the parts that point at their finest object, or at another part of it."""
         for thing in things:
             finest = self._referred(thing)
             if thing in self._owner or finest is None:
@@ -125,7 +125,7 @@ class ModelIndex:
             if finest == thing:
                 direct = _reference(thing)
                 if direct is not None and direct != thing and self.finest_of(direct) != thing:
-                    self.astray[thing] = direct  # they point at each other in a circle
+                    self.astray[thing] = direct  # they point at each other
                 continue
             kept = thing.meshferry
             place = {"PHYSICS": "physics", "HULL": "hull", "BASE_HULL": "base_hull"}.get(kept.role)
@@ -173,9 +173,9 @@ def is_deleted(thing: bpy.types.Object) -> bool:
 
 
 def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dict[str, bpy.types.Object]:
-    """Return the objects of levels by their names in files.
+    """Return the objects of coarser levels by their names in files.
 
-    Generated levels are represented by their finest objects if ``with_made`` is set.
+    With ``with_made``, levels that an export generates are included; the finest object represents them.
     """
     things = [thing for thing in objects if thing.type in MESHABLE]
     index = ModelIndex(things)
@@ -203,17 +203,17 @@ class FoundModels:
     models: list[ModelObjects] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     enabled: set[bpy.types.Object] = field(default_factory=set)
-    """Objects that Blender evaluates for their own sake."""
+    """Objects that Blender evaluates in their own right; see :func:`.object_selection.enabled_objects`."""
 
 
 def find_models(context: bpy.types.Context, source: Source, options: ExportOptions) -> FoundModels:
     """Choose the models of an export and put them in order.
 
-    Levels of detail and physics shapes come with their finest object, wherever they are: hidden, disabled in
-    viewports, in an excluded collection. Where one of them is selected, its model is.
+    Levels of detail and physics shapes are exported with their finest object, even if they are hidden, disabled in
+    viewports or in an excluded collection. Selecting one of them selects its model.
 
-    The active object's model is the first, if it is among them; the others follow by name, whatever their case. What
-    is kept as imported has the order of its collection, which is that of the file.
+    The model of the active object comes first. The others are sorted by name, ignoring case. With Keep as Imported,
+    models have the order of their collection, which is that of the file.
 
     Raises
     ------
@@ -227,14 +227,14 @@ def find_models(context: bpy.types.Context, source: Source, options: ExportOptio
     left_out: dict[str, list[str]] = {}
     names_model = source.kind in {"SELECTION", "OBJECTS"}
     given = set(candidates)
-    shown = set(shown_by(candidates))  # the originals of instances often lie in an excluded collection
+    shown = set(shown_by(candidates))  # no warning for instanced originals
     for candidate in candidates:
         finest = index.finest_of(candidate) if candidate.type in MESHABLE else candidate
         if finest not in given and not names_model:
             left_out.setdefault(f"part of '{finest.name}', which is not exported", []).append(candidate.name)
             continue
         if finest in given and finest != candidate:
-            continue  # its finest object speaks for it
+            continue  # exported with its finest object
         if finest.type in MESHABLE and finest.meshferry.role != "RENDER":
             left_out.setdefault("a physics shape of no object, left out", []).append(finest.name)
             continue
@@ -258,7 +258,7 @@ def find_models(context: bpy.types.Context, source: Source, options: ExportOptio
 
 
 def _notices(models: Sequence[ModelObjects], index: ModelIndex, options: ExportOptions) -> Iterator[str]:
-    """Yield notices about levels and shapes whose export differs from their names or properties."""
+    """Yield warnings about levels and shapes that are not exported as their names or properties say."""
     finest = [model.finest for model in models]
     for thing in finest:
         if thing in index.astray:

@@ -1,4 +1,4 @@
-"""The meshes of planned nodes: parts read, moved into the node's space and joined."""
+"""Meshes of planned nodes: read the parts, transform them to the node's space and join them."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _UNUSED = 2**31 - 1
 
 @dataclass(frozen=True)
 class PartLayout:
-    """The vertices of a moving part: (V,) a corner of its mesh for each, and properties that must stay constant."""
+    """The vertices of a moving part: a corner of its mesh for each, (V,), and counts that all frames must have."""
 
     corner: npt.NDArray[np.intp]
     corners: int
     points: int
     turned: bool
-    """Whether its winding was reversed; a later mirroring movement cannot change the triangles again."""
+    """Whether the winding was reversed at rest. It stays so in all frames, even if the part is mirrored in some."""
 
     def edge_directions(self, mesh: Mesh) -> npt.NDArray[np.float32]:
-        """Return for each vertex the edge at its corner, (V, 3): a tangent that moves with a mesh without UVs."""
+        """Return the triangle edge that starts at each vertex' corner, (V, 3): the tangents of a mesh without UVs."""
         following = self.corner - self.corner % 3 + (self.corner + 1) % 3
         return mesh.points[mesh.corner_point[following]] - mesh.points[mesh.corner_point[self.corner]]
 
 
 @dataclass
 class NodeMesh:
-    """A node's mesh; moving parts come first in it, so that its first points are the moving ones."""
+    """A node's mesh. Moving parts come first, so the first ``moving_points`` points are theirs."""
 
     mesh: Mesh
     layouts: dict[bpy.types.Object, PartLayout] = field(default_factory=dict)
-    """The parts that may move within the node."""
+    """The layout of each part that may move within the node."""
     moving_points: int = 0
 
     @property
@@ -61,11 +61,11 @@ class NodeMeshes:
         self.depsgraph = depsgraph
         self.tolerance = tolerance
         self.left_out: Container[bpy.types.Object] = ()
-        """Objects of which no instance counts."""
+        """Objects whose instances are ignored."""
         self._instances: dict[bpy.types.Object, list[tuple[Mesh, Matrix4]]] = {}
         self._shown: dict[bpy.types.Object, dict[bpy.types.Object, None]] = {}
         self.rest_places: dict[bpy.types.Object, list[Matrix4]] = {}
-        """Where the instances of each instancer rest within its node."""
+        """Rest transforms of the instances within the node, by instancer."""
 
     def read_instances(self, instancers: set[bpy.types.Object]) -> None:
         """Read the instances that the given objects show, by instancer, in world space."""
@@ -77,11 +77,11 @@ class NodeMeshes:
                 self._shown.setdefault(owner, {})[shown] = None
 
     def instances_of(self, thing: bpy.types.Object) -> list[tuple[Mesh, Matrix4]]:
-        """Return the instances that an object shows, with their world matrices, after they were read."""
+        """Return the meshes and world matrices of an object's instances, as read by :meth:`read_instances`."""
         return self._instances.get(thing, [])
 
     def objects_shown_by(self, thing: bpy.types.Object) -> list[bpy.types.Object]:
-        """Return the objects whose meshes an object shows as instances, once they were read."""
+        """Return the objects of which an object shows instances, as read by :meth:`read_instances`."""
         return list(self._shown.get(thing, ()))
 
     def _instances_of(
@@ -92,7 +92,8 @@ class NodeMeshes:
             if not instance.is_instance or instance.parent is None:
                 continue
             owner = instance.parent.original
-            # Curves and text are followed by an entry for their mesh; an exported object's is read as its own part.
+            # Blender lists the mesh of a curve or text as its instance. An exported object's mesh is read as a part
+            # instead.
             is_own_mesh = instance.object.original == owner and tuple(instance.persistent_id)[1] == _UNUSED
             counts = instance.object.type == "MESH" and instance.object.original not in self.left_out
             if owner in instancers and counts and not is_own_mesh:
@@ -136,12 +137,12 @@ class NodeMeshes:
         return NodeMesh(join(meshes), layouts, moving_points) if meshes else None
 
     def owners(self, node: PlannedNode) -> list[bpy.types.Object]:
-        """Return the objects whose instances a node shows."""
+        """Return the objects of a node that may show instances."""
         own = [node.thing] if node.thing is not None else []
         return list(dict.fromkeys([*own, *node.parts, *node.instancers]))
 
     def part_mesh(self, node: PlannedNode, part: bpy.types.Object, layout: PartLayout | None = None) -> Mesh | None:
-        """Return the current mesh of a part in its node's space; with a layout, its corners in that order."""
+        """Return the current mesh of a part in its node's space; with a layout, its winding is as at rest."""
         mesh = self.reader.read(part)
         if mesh is None or part is node.thing:
             return mesh

@@ -11,7 +11,7 @@ from .. import names
 from .object_selection import MESHABLE
 
 OWN_NODE_PREFIX = "#"
-"""First letter of the names of objects that are never merged into others (attachment points and moving parts)."""
+"""First character of the names of objects that are never merged into others (attachment points and moving parts)."""
 
 
 @dataclass
@@ -30,9 +30,9 @@ class PlannedNode:
 def plan(objects: list[bpy.types.Object], root_name: str, *, merge: bool) -> list[PlannedNode]:
     """Plan the nodes of an export; ``objects`` has parents before children.
 
-    Objects marked as roots and without exported parent are roots; where none is, a root without
-    transform is made, named ``root_name``. With ``merge``, objects not named ``#…`` join their nearest
-    ancestor that is a node.
+    Objects that are marked as roots and have no exported parent are roots. Without any, a root named ``root_name``
+    without transform is made. With ``merge``, objects not named ``#…`` are merged into their nearest ancestor that is a
+    node.
     """
     exported = set(objects)
     marked = [thing for thing in objects if thing.meshferry.is_root and _nearest(thing, exported) is None]

@@ -13,7 +13,7 @@ MESHABLE = frozenset({"MESH", "CURVE", "SURFACE", "FONT", "META"})
 """Types of objects that have a surface to export."""
 
 _SILENT = frozenset({"ARMATURE", "LATTICE"})
-"""Types that act through others: their effect on meshes is exported, so leaving them out is not a loss."""
+"""Types that are left out without a warning, since their effect on meshes is exported."""
 
 _KINDS = {"LIGHT": "light", "CAMERA": "camera", "LIGHT_PROBE": "light probe", "SPEAKER": "speaker", "VOLUME": "volume"}
 
@@ -26,7 +26,7 @@ class Source:
     collection: bpy.types.Collection | None = None
     objects: tuple[bpy.types.Object, ...] = ()
     roots: tuple[bpy.types.Object, ...] = ()
-    """Armatures and empties that were chosen, if ``objects`` are those below them."""
+    """The selected armatures and empties, if ``objects`` are the meshes below them."""
 
 
 @dataclass
@@ -92,9 +92,9 @@ def _below(context: bpy.types.Context, roots: Iterable[bpy.types.Object], *, wit
 def select(context: bpy.types.Context, source: Source, *, use_hidden: bool, with_empties: bool = True) -> Selected:
     """Choose the objects of an export.
 
-    Objects that Blender does not evaluate (disabled in viewports, in excluded collections) come
-    without their modifiers, so they are left out and named; hidden ones are an option. Coarser levels
-    of detail come with their finest one, hidden or not.
+    Objects that Blender does not evaluate (disabled in viewports, in excluded collections) are left out with a warning,
+    since their modifiers would be missing. Hidden objects are exported if ``use_hidden``, coarser levels of detail
+    always with their finest level.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def select_armatures(context: bpy.types.Context, source: Source, *, use_hidden: 
         if found is None or found in chosen:
             continue
         if found is not candidate and candidate not in enabled:
-            hidden.append(found.name)  # nothing that Blender evaluates needs it
+            hidden.append(found.name)  # it deforms only objects that Blender does not evaluate
             continue
         seen = found in enabled and (use_hidden or found.visible_get(view_layer=context.view_layer))
         if found is candidate and not seen and source.kind != "OBJECTS":
@@ -236,7 +236,7 @@ def _coarser(
 
 
 def _missing_levels(chosen: Iterable[bpy.types.Object], candidates: Iterable[bpy.types.Object]) -> list[str]:
-    """Return the names of coarser levels of detail that are left out, and that no other warning mentions."""
+    """Return a warning about coarser levels of detail that are left out, if no other warning names them."""
     exported = set(chosen)
     named = exported.union(candidates)
     missing = [
@@ -262,7 +262,7 @@ def candidates_of(context: bpy.types.Context, source: Source) -> list[bpy.types.
 
 
 def shown_by(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Return the objects of the collections that objects show instances of, with those in instances inside them."""
+    """Return the objects in the collections that are instanced by these objects, nested instances included."""
     found: dict[bpy.types.Object, None] = {}
     waiting = list(objects)
     while waiting:
@@ -295,7 +295,7 @@ def enabled_objects(layer: bpy.types.LayerCollection) -> Iterator[bpy.types.Obje
 
 
 def label_of(source: Source) -> str:
-    """Return the name of a source in messages."""
+    """Return the name of a source for messages."""
     if source.collection is not None:
         return f"collection '{source.collection.name}'"
     if source.roots:

@@ -19,13 +19,13 @@ from .transforms import Transform
 Matrix4 = npt.NDArray[np.float64]
 
 _ALIGNED = 1e-7
-"""Largest difference between two matrices, relative to their size, that is taken for rounding."""
+"""Tolerance for equal matrices, relative to their size."""
 
 _SHEAR = 1e-4
 """Cosine between the axes of a transform above which its shear is reported."""
 
 _UNAPPLIED = 1e-4
-"""Difference from 1 of a scale, or from the identity of a rotation, that is taken for rounding."""
+"""Tolerance below which a scale counts as 1, and a rotation matrix as the identity."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ArmatureSpace:
     """The transform of an armature object."""
 
     space: Matrix4
-    """(4, 4) its rotation and scale."""
+    """(4, 4) its rotation and scale in the world."""
     inverse: Matrix4
     """(4, 4) from the world to its own space."""
 
@@ -54,7 +54,7 @@ class ObjectSpaces:
         self.notice = notice
         self.warn = warn
         self.stand_ins: dict[bpy.types.Object, bpy.types.Object] = {}
-        """Copies of objects that Blender does not evaluate."""
+        """Objects that Blender does not evaluate -> temporary copies that it evaluates."""
         self._armatures: dict[bpy.types.Object, ArmatureSpace] = {}
 
     def stand_in(self, thing: bpy.types.Object) -> bpy.types.Object:
@@ -80,7 +80,7 @@ class ObjectSpaces:
     def relative(self, thing: bpy.types.Object, armature: bpy.types.Object | None) -> Matrix4:
         """Return the matrix from an object's own space to the world's or an armature object's.
 
-        If the object's channels give the same matrix, they are used, since they have full precision at any location.
+        It is computed from the object's own channels if possible, since these keep full precision far from the origin.
         """
         seen = self.evaluated(thing)
         above = self.evaluated(armature) if armature is not None else None
@@ -95,7 +95,7 @@ class ObjectSpaces:
         return relative if armature is None else self.of_armature(armature).space @ relative
 
     def transform(self, thing: bpy.types.Object, armature: bpy.types.Object | None, place: Matrix4) -> Transform:
-        """Return the transform of a model's nodes, its scales above zero."""
+        """Return the transform of a model's nodes, with positive scales; ``place`` is that of the finest object."""
         seen = self.evaluated(thing)
         above = self.evaluated(armature) if armature is not None else None
         is_plain = armature is None or np.array_equal(self.of_armature(armature).space, np.identity(4))
@@ -110,7 +110,7 @@ class ObjectSpaces:
 
 
 def _warn_unapplied(armature: bpy.types.Object, space: Matrix4, warn: Callable[[Finding], None]) -> None:
-    """Warn of an armature with a rotation or a scale."""
+    """Warn about an armature with unapplied rotation or scale."""
     scale = np.linalg.norm(space[:3, :3], axis=0)
     unapplied = ["scale"] if (np.abs(scale - 1) > _UNAPPLIED).any() else []
     if (np.abs(space[:3, :3] / scale - np.identity(3)) > _UNAPPLIED).any():
@@ -134,7 +134,7 @@ def matrix_of(transform: Transform) -> Matrix4:
 
 
 def snapped(matrix: Matrix4) -> Matrix4:
-    """Return a matrix whose entries are whole numbers where they differ from those by rounding only."""
+    """Round the entries of a matrix that are nearly whole numbers."""
     whole = np.rint(matrix)
     size = max(1.0, float(np.abs(matrix[:3, :3]).max()))
     near = np.abs(matrix - whole) < _ALIGNED * size

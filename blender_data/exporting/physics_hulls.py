@@ -16,7 +16,7 @@ from ...io_formats.geometry.submeshes import pool
 from ...io_formats.geometry.vertices import weld_map
 
 MOST_POINTS = 256
-"""Points that a hull may have."""
+"""Largest number of points of a hull."""
 
 _FLAT = 1e-5
 """Share of the largest extent below which points are coplanar."""
@@ -33,8 +33,9 @@ def convex_hull(points: FloatArray) -> Mesh:
     """Return the convex hull of points (P, 3), at most 256 of them, with outward triangles and without layers.
 
     A larger hull is reduced to the outermost points in 256 directions: the bounds stay the same except for rounding,
-    and other points are outside of it by about a hundredth of the size. Coplanar points give a flat two-sided polygon;
-    points on a line, or at one position, a box around them. Points that are not finite are ignored; if none is left,
+    and other points are outside of it by about a hundredth of the size. Coplanar points give a flat two-sided polygon.
+    Points on a line, or at one position, give a box around them. Points that are not finite are ignored; if none is
+    left,
     the mesh is empty.
     """
     points = _distinct(points)
@@ -83,7 +84,7 @@ def hulls_of_parts(mesh: Mesh) -> list[Mesh]:
 def box(points: FloatArray) -> Mesh:
     """Return the box around points (P, 3) along the axes: 8 points, 12 triangles outward.
 
-    Where it is flat on one axis, a rectangle of 4 points with both its sides.
+    If it is flat on one axis, return a two-sided rectangle of 4 points.
     """
     points = _distinct(points)
     if not len(points):
@@ -92,7 +93,7 @@ def box(points: FloatArray) -> Mesh:
     corners, triangles = np.where(_BOX > 0, high, low), _BOX_CORNERS
     flat = high - low <= _FLAT * (high - low).max()
     if np.count_nonzero(flat) == 1:
-        # Triangles on edge have no area; those of the two flat sides fall on the same four points.
+        # Drop the triangles of the sides without area, and use the same four points for the other two.
         across = 1 << int(np.argmax(flat))
         kept = ((triangles & across) == (triangles[:, :1] & across)).all(axis=1)
         triangles = triangles[kept] & ~np.int32(across)
@@ -111,7 +112,7 @@ def _mesh(points: FloatArray, corner_point: IntArray) -> Mesh:
 
 
 def _distinct(points: FloatArray) -> FloatArray:
-    """Return the finite points, each place once."""
+    """Return the finite points without duplicates."""
     points = np.ascontiguousarray(points, np.float32).reshape(-1, 3)
     points = points[np.isfinite(points).all(axis=1)]
     return points[weld_map([points])[1]]
@@ -119,7 +120,7 @@ def _distinct(points: FloatArray) -> FloatArray:
 
 @contextlib.contextmanager
 def _point_mesh(points: FloatArray) -> Iterator[bpy.types.Mesh]:
-    """Yield a mesh data block of points, and remove it in any case."""
+    """Yield a temporary mesh data block of points."""
     data = bpy.data.meshes.new("hull")
     try:
         data.vertices.add(len(points))
@@ -130,7 +131,7 @@ def _point_mesh(points: FloatArray) -> Iterator[bpy.types.Mesh]:
 
 
 def _hull(points: FloatArray) -> IntArray:
-    """Return the corners (C,) of the convex hull's triangles, as numbers of the points (P, 3)."""
+    """Return the corners (C,) of the convex hull's triangles, as indices of the points (P, 3)."""
     with _point_mesh(points) as data:
         made = bmesh.new()
         try:
@@ -147,7 +148,7 @@ def _hull(points: FloatArray) -> IntArray:
 
 
 def _outward(mesh: Mesh) -> Mesh:
-    """Turn the triangles of a convex mesh outward that look inward."""
+    """Reverse the triangles of a convex mesh that face inward."""
     triangles = mesh.corner_point.reshape(-1, 3)
     points = mesh.points.astype(np.float64)
     normals = np.cross(
@@ -162,7 +163,7 @@ def _polygon(points: FloatArray, away: npt.NDArray[np.float64], axes: npt.NDArra
     """Return the hull of points in a plane: a convex polygon, its triangles on both sides."""
     plane = away @ axes[:2].T
     plane /= np.ptp(plane, axis=0)
-    # With a tip above the plane it is a body; the triangles at the tip are those of the outline.
+    # Blender's hull needs a solid, so add an apex above the plane; the triangles at the apex give the outline.
     tip = len(points)
     raised = np.column_stack([plane, np.zeros(tip)])
     corner_point = _hull(np.vstack([raised, [[*plane.mean(axis=0), 1.0]]]).astype(np.float32)).reshape(-1, 3)
@@ -187,7 +188,7 @@ def _outermost(scaled: FloatArray, points: FloatArray) -> npt.NDArray[np.intp]:
     """
     step = np.arange(MOST_POINTS - 6) + 0.5
     height = 1 - 2 * step / len(step)
-    angle = step * np.pi * (1 + 5**0.5)  # the golden angle: directions spread evenly over a sphere
+    angle = step * np.pi * (1 + 5**0.5)  # golden angle: an even distribution
     ring = np.sqrt(1 - height**2)
     directions = np.column_stack([ring * np.cos(angle), ring * np.sin(angle), height]).astype(np.float32)
     bounds = np.concatenate([np.argmin(points, axis=0), np.argmax(points, axis=0)])

@@ -31,30 +31,30 @@ from .scene_export import SceneExport
 Matrix4 = npt.NDArray[np.float64]
 
 _APART = 0.1
-"""Distance of the middles of two levels, as a share of the finest's diagonal, beyond which they do not lie together."""
+"""Distance between the centres of two levels, relative to the finest's diagonal, above which they are side by side."""
 
 
 @dataclass
 class _Part:
-    """An object of a model as it was read."""
+    """The mesh and transform of one object of a model."""
 
     mesh: Mesh
     """In the object's own space."""
     place: Matrix4
-    """(4, 4) from there to the world, or for an object deformed by an armature, to its undeformed location."""
+    """(4, 4) matrix from that space to the world, or for deformed objects, to the space relative to the armature."""
     is_bound: bool = False
     """Whether an armature deforms it."""
 
 
 class PlacedExport(SceneExport):
-    """One export of models that keep their place; the user's scene is the same before and after.
+    """One export of models with their transforms; the user's scene is the same before and after.
 
-    Each model is the node of its finest object and after it those of its coarser levels, its physics shape and its
-    hulls. All of them have the finest's transform, and all meshes are in the space of that. The transform is the
-    object's in the world, or, of an object that an armature deforms, that relative to the armature, with the rotation
-    and scale of the armature but not its location. Scales are above zero; what they mirror or shear is in the points.
+    A model consists of the node of its finest object, followed by those of its coarser levels, its physics shape and
+    its hulls. All of them have the transform of the finest object, and all meshes are in its space. This is the
+    object's world transform, or, for a deformed object, the one relative to its armature, with the armature's rotation
+    and scale but not its location. Scales are positive; mirroring and shear are applied to the points.
 
-    The first model is the active object's, the others follow by name; see :func:`.model_objects.find_models`.
+    For the order of models see :func:`.model_objects.find_models`.
     """
 
     def __init__(self, request: ExportRequest) -> None:
@@ -108,7 +108,7 @@ class PlacedExport(SceneExport):
         return self.scene
 
     def _fill_missing(self, models: list[PlacedModel]) -> Steps[None]:
-        """Generate the missing levels of detail and physics shapes; that is reported, but none of it is a loss."""
+        """Generate missing levels of detail and physics shapes, and report them."""
         missing = MissingParts(self.options)
         yield from missing.fill(models)
         made = missing.made()
@@ -118,7 +118,7 @@ class PlacedExport(SceneExport):
         self.scene.notes = made + [str(finding) for finding in missing.costs]
 
     def _read_models(self, found: list[ModelObjects]) -> Steps[list[PlacedModel]]:
-        """Read all models that have something to show."""
+        """Read all models whose finest object has a visible mesh."""
         models: list[PlacedModel] = []
         for number, objects in enumerate(found):
             yield Step("Reading meshes", number / len(found), objects.finest.name)
@@ -217,9 +217,10 @@ class PlacedExport(SceneExport):
     def _read_part(
         self, thing: bpy.types.Object, armature: bpy.types.Object | None, bones: bpy.types.Object | None = None
     ) -> _Part | None:
-        """Read an object; None where it has nothing to show.
+        """Read an object; return None if it has no visible mesh.
 
-        ``armature`` is what deforms it, whose bones, or those of the armature ``bones``, its weights are for.
+        ``armature`` deforms it. Its weights refer to the bones of the armature ``bones`` if given, otherwise to those
+        of ``armature``.
         """
         mesh = self.objects.mesh_of(thing, self._skeleton(bones or armature) if armature is not None else None)
         if mesh is None:
@@ -262,7 +263,7 @@ def _shape_node(model: PlacedModel, thing: bpy.types.Object, role: Role, mesh: M
 
 
 def _name_apart(models: list[PlacedModel]) -> None:
-    """Give models of the same name the names of their Blender objects, which are unique."""
+    """Make the names of models unique, with the names of their Blender objects where two are equal."""
     taken: set[str] = set()
     for model in models:
         name = model.finest.name
@@ -288,11 +289,11 @@ def _placed(part: _Part, into: Matrix4, place: Matrix4 | None = None) -> Mesh:
 
 
 def _location_beside(part: _Part, finest: _Part, *, keeps_place: bool = False) -> Matrix4:
-    """Return where a coarser level or a shape stands: in the place of the finest, whose levels lie side by side.
+    """Return the matrix of a coarser level or a shape: normally with the location of the finest object.
 
-    Where that would put it beside the finest, and its own place would not, its points were given their place in
-    the world, as applying the location does; then its own place holds. What an armature deforms (``keeps_place``)
-    stays in its own place unless that is beside the finest, and the place of the finest is not.
+    Artists often arrange levels side by side, so their own locations are ignored. But if the location was applied to
+    the points, the location of the finest object would put the level beside it; then its own location is used. A
+    deformed object (``keeps_place``) has its own location, unless only that of the finest brings them together.
     """
     moved = part.place.copy()
     moved[:3, 3] = finest.place[:3, 3]
@@ -307,7 +308,7 @@ def _location_beside(part: _Part, finest: _Part, *, keeps_place: bool = False) -
 
 
 def _box(mesh: Mesh, place: Matrix4) -> tuple[Matrix4, float]:
-    """Return the middle (3,) of a placed mesh, and the length of the diagonal of the box around it."""
+    """Return the centre (3,) of a transformed mesh's bounding box, and the length of its diagonal."""
     points = mesh.points @ place[:3, :3].T + place[:3, 3]
     least, most = points.min(axis=0), points.max(axis=0)
     return (least + most) / 2, float(np.linalg.norm(most - least))

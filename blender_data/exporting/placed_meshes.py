@@ -1,4 +1,4 @@
-"""Meshes of the objects of placed models, each in the space of its object."""
+"""Meshes of the objects of a placed model, each in the space of its object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PlacedMeshes:
         self.spaces = spaces
         self.meshes = spaces.meshes
         self.copies: Copies = {}
-        """The objects of skinned collection instances."""
+        """The temporary copies of the objects in skinned collection instances."""
         self._instances = NodeMeshes(self.meshes.reader, self.meshes.reader.depsgraph, tolerance)
         self._read: dict[tuple[bpy.types.Object, bpy.types.Object | None], Mesh | None] = {}
 
@@ -37,7 +37,7 @@ class PlacedMeshes:
         """Read the instances that the finest objects of the models show."""
         self._instances.depsgraph = self.meshes.reader.depsgraph
         shown = {copy for members in self.copies.values() for copy in members}
-        # An instanced collection shows the levels and shapes of the models in it, too, all at the same location.
+        # Instanced collections also contain the levels and shapes of their models, which would overlap the finest ones.
         self._instances.left_out = ModelIndex(bpy.data.objects).parts
         self._instances.read_instances((set(finest) - set(self.copies)) | shown)
 
@@ -62,14 +62,14 @@ class PlacedMeshes:
         return self._read[key]
 
     def _member_mesh(self, member: bpy.types.Object, read: ReadSkeleton | None) -> list[tuple[Mesh, Matrix4]]:
-        """Return the mesh of an object of an instance with its matrix in world space; none if it has no mesh."""
+        """Return the mesh of an instanced object with its world matrix; an empty list if it has no mesh."""
         if member.type not in MESHABLE:
             return []
         mesh = self.meshes.read(member, read if read is not None and armature_of(member) == read.thing else None)
         return [] if mesh is None else [(mesh, self.spaces.world(member))]
 
     def hull_of(self, thing: bpy.types.Object) -> Mesh:
-        """Return a hull: all its points in order, with its faces if it has any."""
+        """Return the mesh of a hull: all its points in order, and its faces if it has any."""
         seen = self.spaces.stand_in(thing)
         if not self.meshes.is_plain(seen):
             seen = seen.evaluated_get(self.meshes.reader.depsgraph)

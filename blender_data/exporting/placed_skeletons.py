@@ -1,4 +1,4 @@
-"""Armatures -> skeletons whose joints are where the bones' heads are, whichever way these point and roll."""
+"""Armatures -> skeletons whose joints are at the heads of the bones, independent of the bones' directions and rolls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Matrix4 = npt.NDArray[np.float64]
 def placed_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
     """Return the joints of an armature transformed by ``space`` (4, 4), each exactly at its bone's head.
 
-    Joints are translations, since the direction of a Blender bone carries no meaning. Only imported joints without
+    Joints have no rotation or scale, since the direction of a Blender bone is arbitrary. Only imported joints without
     children keep the rotation and scale of the file.
     """
     world = space @ joint_poses.world_matrices(read.local, read.parents)
@@ -44,7 +44,7 @@ def placed_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
 
 
 def _rounded(values: Matrix4) -> list[float]:
-    """Return numbers as single precision has them, without negative zeros."""
+    """Round numbers to single precision, and negative zeros to zero."""
     rounded: list[float] = (values.astype(np.float32) + np.float32(0)).tolist()
     return rounded
 

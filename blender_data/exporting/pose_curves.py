@@ -1,4 +1,4 @@
-"""Evaluation of an action's f-curves for the bones of an armature, and tests for when they are sufficient."""
+"""Evaluate an action's f-curves for the bones of an armature, and test whether they alone determine the pose."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OBJECT_CHANNELS = frozenset({*_CHANNELS, *(f"delta_{name}" for name in _CHANNEL
 _BONE_PATH = 'pose.bones["'
 _CONSTANT, _LINEAR = 0, 1
 _NEAR = 1e-4
-"""Tolerance within which Blender treats a frame as that of a key."""
+"""Blender's tolerance, in frames, for a frame that coincides with a key."""
 
 
 def action_of(thing: bpy.types.Object, source: ClipSource) -> tuple[bpy.types.Action | None, Any]:
@@ -85,7 +85,7 @@ def keyed_channels(action: bpy.types.Action, slot: Any) -> set[tuple[str, str]]:
 
 
 def curves_of(thing: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple[str, int], bpy.types.FCurve]]:
-    """Return the curves of a clip that move bones, by the name of the bone; of an empty clip those without keys."""
+    """Return the f-curves of a clip that move bones, by bone name; for an empty clip, the f-curves without keys."""
     strips = _strip_curves(thing, source) if source.strips else ()
     found: dict[str, dict[tuple[str, int], bpy.types.FCurve]] = {}
     for curve in (*strips, *(() if source.strips else _playing_curves(thing, source))):
@@ -103,8 +103,8 @@ def _strip_curves(thing: bpy.types.Object, source: ClipSource) -> Iterable[bpy.t
                 yield from compat.action_curves(strip.action, strip.action_slot if compat.HAS_SLOTS else None)
 
 
-def says_all(thing: bpy.types.Object, found: Dependencies, source: ClipSource) -> bool:
-    """Return whether nothing but the f-curves of its action moves the bones of an armature in a clip."""
+def keys_suffice(thing: bpy.types.Object, found: Dependencies, source: ClipSource) -> bool:
+    """Return whether only the f-curves of the clip's action move the bones of an armature."""
     data = thing.animation_data
     if source.strips or found.moves_by_itself:
         return False
@@ -112,7 +112,7 @@ def says_all(thing: bpy.types.Object, found: Dependencies, source: ClipSource) -
     if mixed or (data is not None and (data.use_tweak_mode or len(data.drivers))):
         return False
     if thing.data.animation_data is not None:
-        return False  # of bones themselves: how they inherit and bend
+        return False  # animates settings of bones, such as inheritance or bendy bones
     if any(_bone_and_channel(curve.data_path)[1] == "rotation_mode" for curve in _playing_curves(thing, source)):
         return False
     return all(_is_simple(bone) for bone in thing.pose.bones)
@@ -137,7 +137,7 @@ def _is_simple(bone: bpy.types.PoseBone) -> bool:
 
 
 def bones_moved_otherwise(thing: bpy.types.Object) -> set[str]:
-    """Return the bones that constraints or drivers move, those of the chains of inverse kinematics among them."""
+    """Return the bones that are moved by constraints or drivers, including whole inverse kinematics chains."""
     moved = set()
     for bone in thing.pose.bones:
         for constraint in bone.constraints:
@@ -210,12 +210,12 @@ class PoseChannels:
 
 
 def rotation_channel(mode: str) -> str:
-    """Return the channel that a rotation mode reads."""
+    """Return the name of the channel that a rotation mode uses."""
     return {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}.get(mode, "rotation_euler")
 
 
 def rotations(mode: str, values: Array) -> Array:
-    """Return the matrices (F, 3, 3) of a rotation channel's values, as Blender makes them."""
+    """Convert the values of a rotation channel to matrices (F, 3, 3) with Blender's conventions."""
     if mode == "QUATERNION":
         return _of_quaternions(values)
     if mode == "AXIS_ANGLE":
@@ -225,7 +225,7 @@ def rotations(mode: str, values: Array) -> Array:
         angle = np.where(length[:, 0] > 0, angle, 0.0)
         return _of_quaternions(np.column_stack((np.cos(angle), np.sin(angle)[:, None] * axis)))
     made = np.broadcast_to(np.eye(3), (len(values), 3, 3))
-    for axis_name in mode:  # XYZ: about X first
+    for axis_name in mode:  # X is applied first in XYZ
         made = _about("XYZ".index(axis_name), values[:, "XYZ".index(axis_name)]) @ made
     return made
 

@@ -1,4 +1,4 @@
-"""Temporary copies of the objects in collection instances of skinned models, for an export.
+"""Temporary real copies of collection instances of skinned models, for an export.
 
 The dependency graph yields instances as deformed meshes without weights. Copies have the undeformed mesh and its
 weights.
@@ -60,7 +60,7 @@ def common_armature(instance: bpy.types.Object, members: Iterable[bpy.types.Obje
     Raises
     ------
     ExportError
-        There are several.
+        There are several armatures.
     """
     found = dict.fromkeys(armature for member in members if (armature := armature_of(member)) is not None)
     if len(found) > 1:
@@ -74,21 +74,21 @@ def common_armature(instance: bpy.types.Object, members: Iterable[bpy.types.Obje
 def parts_shown(objects: Iterable[bpy.types.Object], parts: Container[bpy.types.Object] = ()) -> list[bpy.types.Object]:
     """Return the levels of detail and physics shapes in the collections that objects show instances of.
 
-    ``parts`` are objects that are levels or shapes without saying so.
+    ``parts`` are further levels and shapes, which are recognised only by their names.
     """
     shown = [thing for thing in shown_by(objects) if thing.type in MESHABLE]
     return [thing for thing in shown if _is_part(thing) or thing in parts]
 
 
 def left_out_notice(parts: Iterable[bpy.types.Object]) -> list[str]:
-    """Return a notice about the levels of detail and physics shapes that instances are exported without."""
+    """Return a warning that these levels of detail and physics shapes of collection instances are left out."""
     names = [thing.name for thing in parts]
     why = "levels of detail and physics shapes of collection instances are left out"
     return [f"{listed(names)}: {why}"] if names else []
 
 
 def _members(collection: bpy.types.Collection) -> list[bpy.types.Object]:
-    """Return the objects of a collection that its instances show, and the objects that these depend on."""
+    """Return the objects of a collection to copy: those that its instances show, and armatures."""
     return [
         thing
         for thing in collection.all_objects
@@ -101,7 +101,7 @@ def _is_part(thing: bpy.types.Object) -> bool:
 
 
 def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Copy the objects of an instance and of those inside it, in their place; ``made`` gets each copy at once."""
+    """Copy the objects of an instance and of nested ones, with their transforms; add each copy to ``made`` at once."""
     copies: dict[bpy.types.Object, bpy.types.Object] = {}
     for thing in _members(instance.instance_collection):
         copy = thing.copy()
@@ -130,7 +130,7 @@ def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> l
 def _point_to_copies(
     user: bpy.types.Modifier | bpy.types.Constraint, copies: dict[bpy.types.Object, bpy.types.Object]
 ) -> None:
-    """Replace the objects that a modifier or a constraint points at by their copies."""
+    """Make a modifier or a constraint refer to the copies instead of the original objects."""
     for known in user.bl_rna.properties:
         if known.type == "POINTER" and not known.is_readonly:
             target = getattr(user, known.identifier)

@@ -1,6 +1,6 @@
-"""Meshes as they rest: before armatures deform them, in their Basis shape, with weights, shape keys and surfaces.
+"""Meshes at rest: undeformed by armatures, in their Basis shape, with weights, shape keys and surfaces.
 
-For files that hold no bones or no shape keys, as these make them look.
+If the format lacks bones or shape keys, their current effect is applied to the mesh.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .mesh_reading import MeshReader, Triangulation, is_part_of_family
 from .object_selection import armature_modifiers, listed
 
 UV_NAMES = ("UV0", "UV1")
-"""UV maps with these names become the first and second UV channel, in any order."""
+"""UV maps with these names become the first and second UV channel, whatever their order in Blender."""
 
 
 class RestMeshes:
@@ -35,7 +35,7 @@ class RestMeshes:
         self.influences = capabilities.influences
         self.with_surfaces = capabilities.surfaces
         self.with_bones = capabilities.skeletons
-        """Otherwise a mesh is exported as armatures make it look."""
+        """Whether the format has bones. If not, meshes are exported as the armatures deform them."""
         is_single = capabilities.placed_models or capabilities.uv_layers == 1
         self.reader = MeshReader(
             context.evaluated_depsgraph_get(),
@@ -60,14 +60,14 @@ class RestMeshes:
         return self.reader.notices
 
     def is_plain(self, thing: bpy.types.Object) -> bool:
-        """Return whether a mesh rests as its own data are, so that Blender need not evaluate anything."""
+        """Return whether the object's own mesh data is its rest mesh, so that no evaluation is needed."""
         if thing.type != "MESH":
             return False
         if not self.use_modifiers:
             return True
         if any(m.show_viewport and not (self.with_bones and m.type == "ARMATURE") for m in thing.modifiers):
             return False
-        if not self.with_bones and thing.parent_type == "ARMATURE":  # deforms without a modifier
+        if not self.with_bones and thing.parent_type == "ARMATURE":  # this parent type deforms without a modifier
             return False
         return self.use_keys or thing.meshferry.rest_is_basis or not shape_reading.is_reshaped(thing)
 
@@ -128,7 +128,7 @@ class RestMeshes:
     def _read_weights(
         self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, mesh: Mesh, read: ReadSkeleton
     ) -> None:
-        """Read how much the bones of an armature weigh on each point; ``data`` is of no use for anything else then."""
+        """Read the bone weights of each point into ``mesh``; this destroys ``data``."""
         if not self.influences:
             return
         bones = read.thing.data.bones
@@ -198,7 +198,7 @@ class RestMeshes:
 
 
 def _notice_other_deformations(thing: bpy.types.Object, read: ReadSkeleton, notice: Callable[[str], None]) -> None:
-    """Warn about kinds of deformation that no file can hold."""
+    """Warn about kinds of deformation that no format can hold."""
     modifiers = armature_modifiers(thing)
     others = [modifier.object.name for modifier in modifiers[1:] if modifier.object != read.thing]
     if others:
@@ -222,7 +222,7 @@ def _notice_other_deformations(thing: bpy.types.Object, read: ReadSkeleton, noti
 def _notice_relative_keys(
     thing: bpy.types.Object, keys: Iterable[bpy.types.ShapeKey], notice: Callable[[str], None]
 ) -> None:
-    """Name the shape keys that add to another in Blender, and to the Basis in a file."""
+    """Warn about shape keys that are relative to another key in Blender; in a file they are relative to the Basis."""
     others = [key.name for key in keys if key.relative_key != thing.data.shape_keys.reference_key]
     if others and thing.data.shape_keys.use_relative:
         notice(
@@ -232,7 +232,7 @@ def _notice_relative_keys(
 
 
 def _strip(data: bpy.types.Mesh) -> None:
-    """Take the layers off a copy of a mesh, over which reading its weights would take three times as long."""
+    """Remove all optional attributes from a temporary mesh, which makes reading its weights three times as fast."""
     for name in [attribute.name for attribute in data.attributes if not attribute.is_required]:
         attribute = data.attributes.get(name)
         if attribute is not None:

@@ -33,6 +33,6 @@ class SceneExport:
         Raises
         ------
         ExportError
-            See the kinds of exports.
+            The objects cannot be exported; the subclasses list the causes.
         """
         raise NotImplementedError

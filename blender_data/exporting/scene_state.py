@@ -1,4 +1,4 @@
-"""The user's scene, put back exactly as it was after an export has played its animations."""
+"""Restore the user's scene exactly after an export has played its animations."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import bpy
 from .. import compat
 
 Played = Mapping[bpy.types.ID, Iterable[bpy.types.Action]]
-"""Actions that are given to data blocks for a while."""
+"""Actions that an export temporarily assigns to data blocks."""
 
 
 @contextlib.contextmanager
 def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: Played) -> Iterator[None]:
-    """Keep frame, actions, NLA tracks and animated values of a scene through a block of code.
+    """Restore frame, actions, NLA tracks and animated values of a scene after a ``with`` block.
 
-    Setting a frame plays the animation of everything in the scene, not only of the ``animated`` blocks whose
-    actions and tracks the code changes; ``played`` are the actions that it gives them.
+    The block may change the actions and tracks of ``animated`` data blocks and assign the actions ``played``. As
+    setting a frame plays all animation in the file, the values of all other animated blocks are restored, too.
     """
     scene = context.scene
     frame, camera = (scene.frame_current, scene.frame_subframe), scene.camera
@@ -41,7 +41,7 @@ def kept(context: bpy.types.Context, animated: Iterable[bpy.types.ID], played: P
 
 
 def set_frame(scene: bpy.types.Scene, frame: int, subframe: float) -> None:
-    """Set a frame; Blender gives subframes below 0 before frame 0, and cuts them off when it takes them back."""
+    """Set a frame and subframe; Blender reports negative subframes before frame 0, but does not accept them."""
     if subframe < 0:
         frame, subframe = frame - 1, subframe + 1
     scene.frame_set(frame, subframe=subframe)
@@ -113,7 +113,7 @@ def _value(owner: Any, name: str, index: int) -> Any:
 
 
 def _blocks() -> Iterator[bpy.types.ID]:
-    """Yield every data block of the file that has animation, node trees within others included."""
+    """Yield every data block of the .blend file that has animation, including node trees of other data blocks."""
     for description in bpy.data.bl_rna.properties:
         if description.type != "COLLECTION":
             continue
@@ -155,7 +155,7 @@ def undeformed(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) 
                 if modifier.type == "ARMATURE" and modifier.show_viewport:
                     shown.append(modifier)
                     modifier.show_viewport = False
-            if thing.parent_type == "ARMATURE":  # deforms without a modifier
+            if thing.parent_type == "ARMATURE":  # this parent type deforms without a modifier
                 hung.append(thing)
                 thing.parent_type = "OBJECT"
                 thing.update_tag(refresh={"DATA"})
@@ -174,7 +174,7 @@ def undeformed(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) 
 
 @contextlib.contextmanager
 def shape_shown(thing: bpy.types.Object) -> Iterator[None]:
-    """Give an object back the shape key that it shows after a block of code, and keys their mutes."""
+    """Restore the active shape key, Shape Key Lock and muted keys of an object after a ``with`` block."""
     keys = thing.data.shape_keys
     before = (thing.show_only_shape_key, thing.active_shape_key_index)
     mutes = [(key, key.mute) for key in keys.key_blocks] if keys is not None else []
@@ -206,7 +206,7 @@ def posed(context: bpy.types.Context, armatures: Iterable[bpy.types.Object]) -> 
 
 @contextlib.contextmanager
 def resting(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
-    """Show objects in their Basis shape and without mesh caches through a block of code."""
+    """Temporarily show objects in their Basis shape and without mesh caches."""
     pinned = []
     caches = []
     for thing in objects:
@@ -236,10 +236,10 @@ def resting(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> 
 def stand_ins(
     context: bpy.types.Context, objects: Iterable[bpy.types.Object]
 ) -> Iterator[dict[bpy.types.Object, bpy.types.Object]]:
-    """Have objects that Blender does not evaluate evaluated through a block of code, by copies in their stead.
+    """Temporarily add copies of objects that Blender does not evaluate; yield the copy of each.
 
-    Such are disabled in viewports, or in no collection but excluded ones or ones of another scene: of these Blender
-    shows the mesh without modifiers, and no transform of today. Yields the copy of each.
+    These are disabled in viewports, or only in collections that are excluded or belong to another scene. Without
+    evaluation their modifiers are not applied and their transforms are outdated.
     """
     copies: dict[bpy.types.Object, bpy.types.Object] = {}
     try:

@@ -1,4 +1,4 @@
-"""Shape keys of objects: stored ones, and as modifiers and masks make them look."""
+"""Shape keys of objects, as stored or with modifiers and vertex group masks applied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .mesh_reading import points_of
 
 
 def shape_keys(thing: bpy.types.Object) -> list[bpy.types.ShapeKey]:
-    """Return the shape keys of an object but its Basis."""
+    """Return the shape keys of an object except its Basis."""
     keys = getattr(thing.data, "shape_keys", None)
     return [key for key in keys.key_blocks if key != keys.reference_key] if keys is not None else []
 
@@ -29,7 +29,7 @@ def is_reshaped(thing: bpy.types.Object) -> bool:
 
 
 def show_basis(thing: bpy.types.Object, data: bpy.types.Mesh) -> None:
-    """Give a copy of an object's mesh the points of its Basis, which its own may lag behind."""
+    """Move the points of a mesh copy to the Basis shape key, which the points of the original may not match."""
     keys = getattr(thing.data, "shape_keys", None)
     if keys is None:
         return
@@ -45,9 +45,9 @@ def set_points(data: bpy.types.Mesh, points: FloatArray) -> None:
 
 
 def stored_shapes(thing: bpy.types.Object, data: bpy.types.Mesh) -> Iterator[tuple[bpy.types.ShapeKey, FloatArray]]:
-    """Yield shape keys and the points (P, 3) that they give a mesh by themselves, muted ones too.
+    """Yield each shape key, including muted ones, and the points (P, 3) of the mesh with only this key applied.
 
-    A key that a vertex group masks moves points as far as the group lets it.
+    The vertex group that masks a key is applied.
     """
     keys = shape_keys(thing)
     count = len(data.vertices)
@@ -78,7 +78,7 @@ def _masks(thing: bpy.types.Object, data: bpy.types.Mesh) -> dict[str, FloatArra
 
 
 def shown_alone(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[bpy.types.ShapeKey]:
-    """Show the shape keys of an object one after the other, each alone; the caller puts everything back."""
+    """Show and yield the shape keys of an object one at a time; the caller restores the original state."""
     thing.show_only_shape_key = True
     for key in shape_keys(thing):
         key.mute = False  # a muted key shows the Basis

@@ -14,11 +14,11 @@ from ..properties import stored_fields
 Matrix4 = npt.NDArray[np.float64]
 
 _SAME = 1e-5
-"""Largest difference, relative to the matrix, that is taken for the rounding of single precision."""
+"""Tolerance for equal matrices, relative to their size: single-precision rounding."""
 
 
 def has_skin(thing: bpy.types.Object) -> bool:
-    """Return whether an object keeps how its file binds it."""
+    """Return whether the binding of the imported file is stored on an object."""
     return len(thing.meshferry.skin.joints) > 0
 
 

@@ -41,7 +41,7 @@ class SingularTransformError(ExportError):
 
 
 def require_size(thing: bpy.types.Object, matrix: Matrix4) -> None:
-    """Refuse an object of zero scale by its name: it has no inverse, no normals and nothing to show."""
+    """Raise an error that names the object if its transform is singular, so that it has no inverse and no normals."""
     problem = _singularity(thing, matrix)
     if problem:
         raise SingularTransformError(problem)
@@ -50,7 +50,7 @@ def require_size(thing: bpy.types.Object, matrix: Matrix4) -> None:
 def all_singular(
     context: bpy.types.Context, things: Iterable[bpy.types.Object], first: SingularTransformError
 ) -> ExportError:
-    """Return one error for all objects whose transform is singular, where an export stopped at the first."""
+    """Return one error that names all objects with a singular transform; ``first`` is the error of the export."""
     depsgraph = context.evaluated_depsgraph_get()
     found = [str(first)]
     found += [
@@ -63,7 +63,7 @@ def all_singular(
 
 
 def _singularity(thing: bpy.types.Object, matrix: Matrix4) -> str:
-    """Return why a transform cannot be inverted, or an empty text."""
+    """Return the reason why a transform cannot be inverted, or an empty string."""
     if not np.isfinite(matrix).all():
         return f"'{thing.name}' has a transform with NaN or infinite values"
     lengths = np.linalg.norm(matrix[:3, :3], axis=0)
@@ -85,7 +85,7 @@ def local(thing: bpy.types.Object, above: bpy.types.Object | None) -> Transform:
 
 
 def has_plain_channels(thing: bpy.types.Object, above: bpy.types.Object | None) -> bool:
-    """Return whether location, rotation and scale of an object are its very transform below ``above``."""
+    """Return whether location, rotation and scale of an object are its whole transform relative to ``above``."""
     parent = thing.parent
     if (parent.original if parent else None) != (above.original if above else None):
         return False
@@ -100,7 +100,7 @@ def has_plain_channels(thing: bpy.types.Object, above: bpy.types.Object | None) 
 
 
 def hangs_on_object(thing: bpy.types.Object) -> bool:
-    """Return whether a child follows only the object transform of its parent: no bone, vertex or curve path."""
+    """Return whether a child follows the object transform of its parent, not a bone, a vertex or a curve path."""
     parent = thing.parent
     return thing.parent_type == "OBJECT" and not (parent.type == "CURVE" and parent.data.use_path)
 

@@ -6,7 +6,7 @@ import bpy
 
 
 def triangle_count(context: bpy.types.Context, thing: bpy.types.Object, *, use_modifiers: bool) -> int:
-    """Return the number of triangles of a mesh object, without its instances; 0 if that takes work to find out."""
+    """Return the number of triangles of a mesh object, without its instances; 0 for other types and in edit mode."""
     if thing.type != "MESH" or thing.mode == "EDIT":
         return 0
     data = thing.evaluated_get(context.evaluated_depsgraph_get()).data if use_modifiers else thing.data

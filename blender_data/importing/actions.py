@@ -24,16 +24,16 @@ _LINEAR = 1
 """Interpolation of a key. Blender copies this property from bytes 7 times as fast as from 32-bit integers."""
 
 _STILL = 2e-7
-"""Change of a channel that is attributed to rounding; for locations relative to the armature's size."""
+"""Change of a channel that counts as rounding; for locations, relative to the armature's size."""
 
 _VALUES_AT_ONCE = 8192
-"""Frames of all bones that are converted together: as many as the processor's cache holds."""
+"""Number of bone poses (bones times frames) that are converted at a time, so that they fit the processor's cache."""
 
 _MOST = 1e15
-"""Largest number of a bone's pose: Blender squares lengths in single precision."""
+"""Limit of the values of a bone's pose, since Blender squares lengths in single precision."""
 
 _SHEARED = 1e-4
-"""Cosine between the axes of a bone's pose that is worth a word."""
+"""Cosine between the axes of a bone's pose above which a warning reports shear."""
 
 
 class ClipTiming:
@@ -82,7 +82,7 @@ class ClipActions:
                 keys.add(curves.new(path, index=index), values[:, index])
 
     def add_joints(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> list[str]:
-        """Key the bones of an armature; return the names of bones that a frame would shear, which bones cannot show."""
+        """Key the bones of an armature; return the names of bones of which a frame has shear, which is lost."""
         keyed = {name: track for track in tracks if (name := bones.bones[track.target]) is not None}
         curves = self._bone_curves(bones.armature, list(keyed))
         keys = LinearKeys(self.timing.frames)
@@ -130,7 +130,7 @@ class ClipActions:
         return made
 
     def _channels(self, bones: BoneMap, tracks: Mapping[str, TransformTrack]) -> joint_poses.Channels:
-        """Return the poses of some bones, given their tracks by name."""
+        """Compute the channels of some bones from their tracks."""
         channels = joint_poses.bone_channels(
             bones.space,
             np.array([track.target for track in tracks.values()], np.intp),
@@ -144,7 +144,7 @@ class ClipActions:
         return channels
 
     def curves_for(self, owner: bpy.types.ID, label: str) -> Any:
-        """Return the f-curves of this clip for a data block, and note that it plays them."""
+        """Return the f-curves of this clip for a data block, which :meth:`attach` will assign."""
         curves, action, slot = self.curves.curves_for(owner, label)
         store_fields(action.meshferry, self.clip)
         self.assigned.append((owner, action, slot))
@@ -197,13 +197,13 @@ class PlayedBefore:
         self.reference = (kept.skeleton_guid, kept.skeleton_path) if kept is not None else ("", "")
 
     def refer(self, skeleton: Skeleton) -> None:
-        """Set the skeleton file of an armature without one to that of its animations."""
+        """Store the animations' reference to a skeleton file on the armature, unless it has one."""
         if self.armature is None or any(self.reference):
             return
         store_fields(self.armature.meshferry, skeleton)
 
     def note(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> None:
-        """Remember how the bones that are about to be keyed keep their rotation."""
+        """Remember the rotation modes of the bones that are about to be keyed."""
         if self.armature is None or bones.armature != self.armature:
             return
         for track in tracks:
@@ -211,8 +211,8 @@ class PlayedBefore:
             if name is not None:
                 self.rotation_modes.setdefault(name, self.armature.pose.bones[name].rotation_mode)
 
-    def no_longer_turned(self) -> list[str]:
-        """Return the bones whose existing keys of another rotation mode no longer have an effect."""
+    def bones_with_unused_keys(self) -> list[str]:
+        """Return the bones whose existing rotation keys have no effect any more, as the bones now use quaternions."""
         strips = (strip.action for track in self.tracks for strip in track.strips)
         had = dict.fromkeys(action for action in (self.action, *strips) if action is not None)
         keyed = {channel for action in had for channel in pose_curves.keyed_channels(action, None)}
@@ -223,9 +223,9 @@ class PlayedBefore:
         ]
 
     def make_way(self, clip: Clip) -> Collection[bpy.types.ID]:
-        """Stash the active action of the armature; return the armature if it is to play the clip.
+        """Stash the active action of the armature; return the armature if the clip becomes its active action.
 
-        A still pose does not replace a movement, and nothing replaces a strip in tweak mode.
+        A clip of one frame does not replace an action with several, and nothing replaces a strip in tweak mode.
         """
         if self.armature is None or not self.rotation_modes or self.is_tweaked:
             return ()

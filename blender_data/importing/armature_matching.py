@@ -15,16 +15,16 @@ from ..joint_poses import Array
 from .armatures import BoneMap, bind_matrices, extent, parents_of
 
 _ENOUGH = 0.5
-"""Share of the joints that an armature must have under their names to be taken without being asked for."""
+"""Share of the joints that an armature must have, by name, to be chosen automatically."""
 
 _SAME_BIND = 1e-4
-"""Tolerance for comparing bind transforms: of axes, and of positions relative to the size."""
+"""Tolerance for equal bind transforms; relative to the largest entry of each matrix if that is above 1."""
 
 _SAME_PLACE = 1e-4
-"""Metres between the rest places of two joints that are one."""
+"""Tolerance for equal rest positions of joints, in metres."""
 
 _NAMED = 3
-"""Missing bones that are named; the rest are counted."""
+"""Number of missing bones that a message names; it gives only the number of the others."""
 
 
 def choose_for_scene(
@@ -130,7 +130,7 @@ def active_armature(context: bpy.types.Context) -> bpy.types.Object | None:
 
 
 def _best(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
-    """Return the armature that has most of the joints, among equals the one of the nearest bind pose, then name."""
+    """Return the armature with most of the joints; ties are decided by equal bind pose, equal name and age."""
     wanted = {joint.name for joint in skeleton.joints}
     ranked = []
     for age, candidate in enumerate(candidates):
@@ -145,7 +145,7 @@ def _best(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.typ
 
 
 def alike(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
-    """Return the first armature that has all joints of a skeleton, under the same parents and at the same rest."""
+    """Return the first armature that has all joints of a skeleton, with the same parents and rest transforms."""
     heads = joint_poses.world_matrices(bind_matrices(skeleton), parents_of(skeleton))[:, :3, 3]
     for candidate in candidates:
         if candidate.library is not None or not skeleton.joints:
@@ -223,7 +223,7 @@ def match(armature: bpy.types.Object, skeleton: Skeleton, warn: Callable[[str], 
 
 
 def named(bones: list[str]) -> str:
-    """Return how many bones there are, and the names of the first."""
+    """Return the number of bones and the first names, for messages."""
     names_of = ", ".join(f"'{name}'" for name in bones[:_NAMED])
     if len(bones) == 1:
         return f"bone {names_of}"
@@ -236,14 +236,14 @@ def _find(there: ReadSkeleton, skeleton: Skeleton) -> list[int]:
     for number, joint in enumerate(there.skeleton.joints):
         waiting.setdefault(joint.name, []).append(number)
     found = [waiting[joint.name].pop(0) if waiting.get(joint.name) else -1 for joint in skeleton.joints]
-    # Remaining joints may have Blender's name of a bone.
+    # Joints without a match may have the name that a bone has in Blender.
     taken = set(found)
     by_name = {name: number for number, name in enumerate(there.bones) if number not in taken}
     return [by_name.pop(joint.name, -1) if at < 0 else at for at, joint in zip(found, skeleton.joints, strict=True)]
 
 
 def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list[int]) -> joint_poses.PoseSpace:
-    """Return the matrices around the joints' frames; those in ``hang`` have other parents."""
+    """Return the matrices that convert joint poses to bone poses; joints in ``hang`` have other parents there."""
     places = np.maximum(np.asarray(found, np.intp), 0)
     if not there.bones or not found:
         none = np.tile(np.eye(4), (len(found), 1, 1))
@@ -263,7 +263,7 @@ def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list
 
 
 def _differs(there: ReadSkeleton, skeleton: Skeleton, found: list[int]) -> bool:
-    """Return whether the bind poses of the joints that are in both differ."""
+    """Return whether the bind poses of common joints differ."""
     both = np.flatnonzero(np.asarray(found) >= 0)
     if not skeleton.has_bind or not len(both):
         return False

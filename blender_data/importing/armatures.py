@@ -25,19 +25,19 @@ from . import drawn_bones
 from .selection import Selection
 
 _STICKS_FROM = 100
-"""Bones from which an armature is drawn as sticks: so many octahedra hide the model and each other."""
+"""Number of bones from which an armature is drawn as sticks, since so many octahedra would hide the model."""
 
 _SHARE_OF_PARENT = 0.5
 _SHARE_OF_SIZE = 0.1
 _LEAST_SHARE = 1e-3
 _LEAST_LENGTH = 1e-4
-"""Metres. Up to 4.5 Blender deletes bones without length on leaving edit mode."""
+"""Minimum length of bones in metres. Up to 4.5 Blender deletes bones without length on leaving edit mode."""
 _FAR_SHARE = 1e-4
-"""Length relative to the distance from the origin: single precision keeps the direction of no shorter bone."""
+"""Minimum length of bones relative to their distance from the origin; below, single precision loses their direction."""
 
 
 _MOST = 1e15
-"""Largest number in a joint's world matrix: Blender squares lengths in single precision."""
+"""Limit of the entries of a joint's world matrix, since Blender squares lengths in single precision."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class BoneMap:
     bones: list[str | None]
     """Names of the bones, None for joints that the armature lacks."""
     pose_space: Callable[[], joint_poses.PoseSpace]
-    """Computes :attr:`space` on first use, since only animations need it."""
+    """Function that computes :attr:`space` on first use, since only animations need it."""
     size: float
     """Extent of the bone positions, in metres."""
 
@@ -87,9 +87,10 @@ def build(
     Parameters
     ----------
     label:
-        Name of the object: the skeleton's, unless its mesh has that.
+        Name of the object: that of the skeleton, unless its mesh has the same name.
     size:
-        Of what the skeleton moves, in metres: the measure of bones whose joints say nothing about their length.
+        Size of the meshes that the skeleton deforms, in metres; bone lengths depend on it if all joints are at one
+        position.
     to_children:
         Let bones point to their children instead of along the Y axis of their joints.
     keep:
@@ -148,7 +149,7 @@ def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -
         thing = build(context, name, replace(skeleton, name=""), 0.0, to_children=False, keep=keep).armature
         thing.location = context.scene.cursor.location
         context.collection.objects.link(thing)
-        layer.update()  # otherwise newly linked objects are not available yet
+        layer.update()  # otherwise newly linked objects are not available
         if thing.name not in layer.objects:  # the active collection is excluded from the view layer
             context.scene.collection.objects.link(thing)
             layer.update()
@@ -163,7 +164,7 @@ def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -
 
 
 def extent(rest: Array) -> float:
-    """Return the largest side of the box around the places of bones; 0 for less than two."""
+    """Return the largest side of the bounding box of bone positions; 0 for fewer than two."""
     return float(np.ptp(rest[:, :3, 3], axis=0).max()) if len(rest) else 0.0
 
 
@@ -177,9 +178,9 @@ def _require_finite(skeleton: Skeleton, world: Array) -> None:
 
 @contextlib.contextmanager
 def _edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[None]:
-    """Edit one object that is in no collection; mode, selection and active object are the same afterwards."""
+    """Put an object that is in no collection into edit mode; afterwards restore mode, selection and active object."""
     before = Selection(context)
-    # The scene's own collection can be neither hidden nor excluded.
+    # Link it to the scene's own collection, which cannot be hidden or excluded.
     home = context.scene.collection
     home.objects.link(thing)
     try:
@@ -236,7 +237,7 @@ def _keep_roll(bone: bpy.types.EditBone, rest: Array) -> None:
 
 
 def _tails(parents: list[int], rest: Array, size: float, *, to_children: bool) -> Array:
-    """Return where bones end, (J, 3)."""
+    """Return the tail positions of bones, (J, 3)."""
     heads = rest[:, :3, 3]
     size = extent(rest) or size or 1.0
     children: list[list[int]] = [[] for _ in parents]
@@ -267,7 +268,7 @@ def _tails(parents: list[int], rest: Array, size: float, *, to_children: bool) -
 
 
 def _direction(head: Array, children: Array, above: Array | None, least: float) -> Array | None:
-    """Return the direction of a bone: to the middle of its children, or away from its parent; None for the joint's."""
+    """Return a bone's direction: to the centre of its children or away from its parent; None for the joint's Y axis."""
     if len(children):
         middle: Array = children.mean(axis=0) - head
         return middle if np.linalg.norm(middle) > least else None
@@ -278,7 +279,7 @@ def _direction(head: Array, children: Array, above: Array | None, least: float) 
 
 
 def _remember(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str], world: Array) -> Array:
-    """Store the joint of each bone; return Blender's rest matrices, (J, 4, 4) float64."""
+    """Store each joint on its bone; return Blender's rest matrices, (J, 4, 4) float64."""
     rest = np.zeros((len(joints), 4, 4))
     for place, (joint, name) in enumerate(zip(joints, given, strict=True)):
         bone = data.bones[name]

@@ -15,13 +15,13 @@ from .. import compat
 from .actions import ClipActions, ClipTiming
 
 _CACHED = "TRANSFORM_CACHE"
-"""Type of the constraint that reads an object's place out of a file."""
+"""Type of the constraint that reads an object's transform from a file."""
 
 _LAYER = re.compile(r"(Base ?)?Layer ?\d*")
 """Names of animation layers, which importers add to names of actions."""
 
 _STILL = 1e-6
-"""Change of a curve that is rounding, as a share of its largest value, or of 1."""
+"""Change of a curve that counts as rounding, relative to its largest value or 1."""
 
 
 def without_scaffolding(objects: Sequence[bpy.types.Object], names: Collection[str]) -> list[bpy.types.Object]:
@@ -60,17 +60,18 @@ def apply_transforms(objects: Sequence[bpy.types.Object]) -> None:
 
 
 def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool) -> None:
-    """Remove keys of objects and shape keys without effect, which importers add to everything that a file names.
+    """Remove constant f-curves of objects and shape keys, which importers add to everything that a file names.
 
-    Those of bones are kept: a constant pose is part of an animation.
+    Constant curves of bones are kept, since a constant pose is part of an animation.
 
     Parameters
     ----------
     keeps_clips:
-        Keep the keys of animations in which nothing moves at all.
+        Keep the curves of clips in which nothing moves.
     """
     held = _held_actions(objects) if keeps_clips else set()
-    for action in held:  # marks them as read from a file, so that exporters keep them where they equal the rest pose
+    # Mark them as imported clips, since exporters drop other constant clips that equal the rest pose.
+    for action in held:
         action.meshferry.frame_count = round(action.frame_range[1] - action.frame_range[0]) + 1
     for action in bpy.data.actions:
         if action in held:
@@ -92,7 +93,7 @@ def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool)
 
 
 def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
-    """Return the actions on tracks of a name under which nothing moves."""
+    """Return the actions of clips in which nothing moves; the tracks of one name form a clip."""
     actions: dict[str, set[bpy.types.Action]] = {}
     for _block, data in _animated(objects):
         for track in data.nla_tracks:
@@ -105,7 +106,7 @@ def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
 
 
 def held_blocks(objects: Sequence[bpy.types.Object]) -> tuple[list[bpy.types.ID], bool]:
-    """Return objects and shape keys with only constant keys, and whether others have keys that change."""
+    """Return the objects and shape keys whose f-curves are all constant, and whether any other f-curve changes."""
     held: list[bpy.types.ID] = []
     has_movement = False
     for block, data in _animated(objects):
@@ -118,7 +119,7 @@ def held_blocks(objects: Sequence[bpy.types.Object]) -> tuple[list[bpy.types.ID]
 
 
 def _animated(objects: Sequence[bpy.types.Object]) -> Iterator[tuple[bpy.types.ID, bpy.types.AnimData]]:
-    """Yield objects and their shape keys that have animation data, with it."""
+    """Yield the objects and their shape keys that have animation data, with this data."""
     for thing in objects:
         for block in (thing, getattr(thing.data, "shape_keys", None)):
             if block is not None and block.animation_data is not None:
@@ -152,9 +153,9 @@ def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]
             continue
         (thing,) = alike
         if not _rests(place) and thing.animation_data is not None:
-            continue  # it has bones to move
+            continue  # the parent must remain, since it moves bones
         for child in [child for child in place.children if child is not thing]:
-            child.parent = thing  # same location, so that its own transform stays valid
+            child.parent = thing  # equal locations keep the transform valid
         thing.parent = place.parent
         thing.matrix_parent_inverse = place.matrix_parent_inverse
         thing.rotation_mode = place.rotation_mode
@@ -183,13 +184,13 @@ def _rests(thing: bpy.types.Object) -> bool:
 
 
 def _only_acts(thing: bpy.types.Object) -> bool:
-    """Return whether an action is all that moves an object."""
+    """Return whether an object is animated by its active action alone, without constraints, drivers or NLA tracks."""
     data = thing.animation_data
     return data is not None and not (len(thing.constraints) or len(data.drivers) or len(data.nla_tracks))
 
 
 def _plain(thing: bpy.types.Object) -> str:
-    """Return an object's name without the number that Blender gives to the second of a name."""
+    """Return an object's name without the number that Blender appends to make it unique."""
     return re.sub(r"\.\d{3}$", "", thing.name)
 
 
@@ -217,7 +218,7 @@ def name_clips(objects: Sequence[bpy.types.Object]) -> None:
         parts = action.name.split("|")
         owner = bpy.data.objects.get(parts[0])
         if not compat.HAS_SLOTS and len(parts) > 1 and owner is not None and action not in playing:
-            compat.stash_action(owner, action, None, action.name)  # otherwise its owner would be unknown
+            compat.stash_action(owner, action, None, action.name)  # without a track, its owner would be unknown
         while len(parts) > 1 and parts[0] in owners:
             del parts[0]
         if len(parts) > 1 and _LAYER.fullmatch(parts[-1]):
@@ -226,7 +227,7 @@ def name_clips(objects: Sequence[bpy.types.Object]) -> None:
 
 
 def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, rate: float) -> None:
-    """Create one clip of all animation of objects along the time line of a file with ``rate`` frames per second.
+    """Combine all animation of objects into one clip of a file with ``rate`` frames per second.
 
     Transforms that are read from the file at each frame become keys, so that the file is no longer needed. If the scene
     has another rate, keys are moved to keep the speed. The clip has the length of the scene's range.
@@ -246,7 +247,7 @@ def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
 
 
 def _stretch(action: bpy.types.Action, start: float, factor: float) -> None:
-    """Move the keys of an action away from a frame, by a factor."""
+    """Scale the times of an action's keys about a frame by a factor."""
     for curve in compat.action_curves(action, None):
         points = np.empty(2 * len(curve.keyframe_points), np.float32)
         curve.keyframe_points.foreach_get("co", points)

@@ -18,7 +18,7 @@ from .actions import ClipActions, ClipTiming
 from .import_context import ImportContext
 
 _RATE_ROUNDING = 1e-3
-"""Difference of a frame rate from a whole number that is taken for rounding."""
+"""Tolerance within which a frame rate counts as a whole number."""
 
 
 class ClipBuilder:
@@ -47,7 +47,7 @@ class ClipBuilder:
         return made
 
     def _place_on_time_line(self, clip: Clip) -> ClipTiming:
-        """Return the frames of a clip at the rate that the scene has or is about to get."""
+        """Return the scene frames of a clip, at the frame rate that the scene has or will get."""
         start = self.options.frame_start
         timing = ClipTiming(clip, self.blender_scene, start)
         leading = self.clips[0].fps
@@ -58,7 +58,7 @@ class ClipBuilder:
 
     def _name_action(self, clip: Clip) -> str:
         plain = names.fit(clip.name)
-        if plain not in bpy.data.actions or clip.name == self.job.scene.name:  # a second import: Blender numbers it
+        if plain not in bpy.data.actions or clip.name == self.job.scene.name:  # Blender appends a number
             return plain
         return names.fit(f"{clip.name} {self.job.scene.name}")
 
@@ -84,7 +84,7 @@ class ClipBuilder:
             self.job.played.note(bones, tracks)
             sheared = actions.add_joints(bones, tracks)
             helper_bones.hide_scaled(bones.armature, actions.first_scales)
-            silenced = self.job.played.no_longer_turned()
+            silenced = self.job.played.bones_with_unused_keys()
             if silenced:
                 self.job.warn_once(
                     f"'{bones.armature.name}': quaternions turn {armature_matching.named(silenced)} now; Euler angles "

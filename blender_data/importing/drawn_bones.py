@@ -1,4 +1,4 @@
-"""Bones of joints with known ends, drawn towards them, with mirrored rolls on both sides.
+"""Place the bones of joints that state their end, with mirrored rolls on the left and right side.
 
 The joints' own axes are not used for such bones; they are stored in ``bone.meshferry`` as for all bones.
 """
@@ -16,14 +16,14 @@ from .. import compat, joint_poses, names
 from ..joint_poses import Array
 
 _LEAST_LENGTH = 1e-4
-"""Metres; a shorter joint has no usable direction."""
+"""Shortest joint with a usable direction, in metres."""
 _SHORT = 0.01
-"""Metres: length of the bones of such joints."""
+"""Length of the bones of shorter joints, in metres."""
 _TOUCHING = 1e-6
 """Largest distance in metres between a bone's head and the end of its parent for which they are connected."""
 _UNSCALED = 1e-6
 _ALONG = 0.9
-"""Cosine above which a bone is too near to an axis to be rolled by it."""
+"""Cosine of the angle between a bone and a roll axis above which the other axis is used."""
 
 _ROLL_AXES = (Vector((0.0, -1.0, 0.0)), Vector((0.0, 0.0, 1.0)))
 """Preferred Z axes of bones; the second is for bones that point along the first. Both are in the mirror plane of left
@@ -73,7 +73,7 @@ def connect(
 def sort(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str]) -> None:
     """Assign bones to the bone collections named by their joints; collision volumes are drawn thin and coloured.
 
-    A volume is a joint with a scale: the space that it fills.
+    A joint with a scale is a collision volume of that size.
     """
     collections: dict[str, bpy.types.BoneCollection] = {}
     for joint, name in zip(joints, given, strict=True):

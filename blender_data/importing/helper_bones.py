@@ -1,4 +1,4 @@
-"""Hide bones that deform nothing and reach out of the model or through it, which would fill the view with lines.
+"""Hide helper bones, which deform nothing and would fill the view with lines in and around the model.
 
 A cat of 6 cm has 289 bones, of which 52 deform it; controls and mechanism bones reach up to 12 cm, and its animation
 scales some by a million.
@@ -17,20 +17,22 @@ from .armatures import BoneMap
 
 COLLECTION = "Helper Bones"
 LONG, OUTSIDE = 0.25, 0.1
-"""Smallest length of helper bones, and how far shorter ones reach out of the model, in parts of its largest side."""
+"""Bones without weights are hidden from this length on, or if they reach out of the model by this much. Both are
+relative to the largest side of the model.
+"""
 LARGE = 2.0
-"""Smallest scale of bones that an animation makes too long."""
+"""Bones without weights are hidden if an animation scales them by at least this much."""
 
 
 def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types.Object]) -> None:
     """Put helper bones of new armatures into a hidden bone collection; the export treats them like all others.
 
-    Without weights, helper bones cannot be recognised. Bones whose joints state their ends stay visible.
+    If the meshes have no weights, helper bones cannot be recognised. Bones whose joints state their ends stay visible.
 
     Parameters
     ----------
     bones:
-        For each skeleton of the scene its bones, or None if they were left out.
+        The bones of each skeleton of the scene, None if they were left out.
     made:
         The new armatures.
     """
@@ -54,7 +56,7 @@ def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types
 
 
 def hide_scaled(armature: bpy.types.Object, scales: Mapping[str, float]) -> None:
-    """Hide bones that deform nothing and that the first frame of an animation makes that long.
+    """Hide bones that deform nothing and that the first frame of an animation scales by ``LARGE`` or more.
 
     Armatures with bone collections of the user are left alone.
 
@@ -80,7 +82,7 @@ def hide_scaled(armature: bpy.types.Object, scales: Mapping[str, float]) -> None
 
 
 def show_used(scene: Scene, bones: Sequence[BoneMap | None]) -> None:
-    """Take bones that the meshes of a scene give weights to out of the hidden collection of their armature."""
+    """Remove bones for which the meshes of a scene have weights from the hidden collection of their armature."""
     for number, found in enumerate(bones):
         hidden = found.armature.data.collections_all.get(COLLECTION) if found is not None else None
         if found is None or hidden is None:
@@ -92,7 +94,7 @@ def show_used(scene: Scene, bones: Sequence[BoneMap | None]) -> None:
 
 
 def size_of(nodes: Sequence[Node]) -> float:
-    """Return the largest side of the meshes of nodes, in metres; 0 if there are none."""
+    """Return the largest side of the bounding box of the meshes of nodes, in metres; 0 without meshes."""
     points = [node.mesh.points for node in nodes if node.mesh]
     return max((float(np.ptp(some, axis=0).max()) for some in points if len(some)), default=0.0)
 
@@ -125,7 +127,7 @@ def _is_long(bone: bpy.types.Bone, length: float, deforming: set[str], size: flo
 
 
 def _put_away(data: bpy.types.Armature, bones: Sequence[bpy.types.Bone]) -> None:
-    """Put bones into the hidden collection."""
+    """Assign bones to the hidden collection, which is created if necessary."""
     if not bones:
         return
     collection = data.collections_all.get(COLLECTION)

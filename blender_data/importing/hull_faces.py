@@ -1,4 +1,4 @@
-"""Points of a convex hull -> its faces, which files leave out."""
+"""Add the faces of convex hulls, of which files store only the points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import bpy
 def add(built: bpy.types.Mesh) -> None:
     """Add the faces of the convex hull to a mesh of points; all points are kept in order.
 
-    Coplanar points get a flat polygon, points on a line or at one position nothing.
+    Coplanar points get a flat polygon. Points on a line or at one position get no faces.
     """
     made = bmesh.new()
     try:

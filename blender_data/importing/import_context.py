@@ -1,4 +1,4 @@
-"""Shared data of the steps of one import, and its undoing."""
+"""Shared data of the steps of one import, and how to undo the import."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class ImportContext:
         self.frames_before = TimeLine(request.context.scene)
         self.made: list[bpy.types.ID] = []
         self.caches: list[tuple[Path, bytes | None]] = []
-        """Mesh caches that were written, and the content of the file that each replaced."""
+        """Paths of the written mesh caches, and the previous content of each file (None if it is new)."""
         self.objects: list[bpy.types.Object] = []
-        """One for each node."""
+        """The object of each node."""
         self.armatures: list[bpy.types.Object] = []
-        """New armatures."""
+        """The armatures that this import created."""
         self.bones: list[BoneMap | None] = []
-        """One for each skeleton; None if its bones are left out."""
+        """The bones of each skeleton; None if they are left out."""
         self.selection = Selection(request.context)
         self.played = PlayedBefore(request.armature)
         self.materials = MaterialFinder(
@@ -64,7 +64,7 @@ class ImportContext:
             self.warnings.append(text)
 
     def keep(self, block: Any) -> Any:
-        """Note a data block as made by this import, and return it."""
+        """Register a data block as created by this import, so that :meth:`undo` removes it; return it."""
         self.made.append(block)
         return block
 
@@ -94,7 +94,7 @@ class ImportContext:
 
 
 def _with_resting_points(moving: FloatArray, rest: FloatArray) -> FloatArray:
-    """Return the frames of all points, (F, P, 3), given those of the first that move, (F, K, 3)."""
+    """Append the points at rest, to get frames of all points, (F, P, 3); only the first K points move, (F, K, 3)."""
     if moving.shape[1] == len(rest):
         return moving
     still = np.broadcast_to(rest[moving.shape[1] :], (len(moving), len(rest) - moving.shape[1], 3))

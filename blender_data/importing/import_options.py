@@ -22,7 +22,8 @@ def _writes_cache(values: Mapping[str, Any]) -> bool:
 
 
 AUTOMATIC_NORMALS_LIMIT = 200_000
-"""Corners up to which automatic normals are editable; setting those takes Blender long on large meshes."""
+"""Number of triangle corners up to which automatic normals are editable. On larger meshes setting these takes too long.
+"""
 
 NORMALS = Option(
     name="normals",

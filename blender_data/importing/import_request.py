@@ -20,5 +20,6 @@ class ImportRequest:
     source_path: str = ""
     """The file, stored on the collection; mesh caches are written beside it."""
     armature: bpy.types.Object | None = None
-    """Takes the weights and animations of the scene's skeleton, by the names of its bones. If None, each skeleton
-    becomes an armature of its own. See :func:`.armature_matching.choose_for_scene`."""
+    """Existing armature for the weights and animations of the scene's skeleton, whose joints are matched to bones by
+    name. If None, each skeleton becomes a new armature. See :func:`.armature_matching.choose_for_scene`.
+    """

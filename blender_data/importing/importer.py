@@ -31,16 +31,16 @@ class ImportResult:
     triangles: int
     warnings: list[str] = field(default_factory=list)
     armatures: list[bpy.types.Object] = field(default_factory=list)
-    """Armatures that the file's bones are in: new ones, which are among ``objects``, or the one it was given."""
+    """Armatures with the file's bones: new ones, which are also in ``objects``, or the armature of the request."""
     bones: int = 0
-    """New bones."""
+    """Number of new bones."""
     actions: int = 0
     undo: Callable[[], None] = lambda: None
-    """Removes all data blocks and files that the import made, and restores what it changed."""
+    """Function that removes all data blocks and files of the import, and restores the changed settings."""
 
 
 def import_scene(request: ImportRequest) -> ImportResult:
-    """Make a collection with the objects, materials and actions of a scene, and link it to Blender's.
+    """Make a collection with the objects, materials and actions of a scene, and link it to Blender's scene.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def import_scene(request: ImportRequest) -> ImportResult:
 
 
 def import_steps(request: ImportRequest) -> Steps[ImportResult]:
-    """Do the same as :func:`import_scene` in steps; nothing is in the user's scene before the last of them."""
+    """Do the same as :func:`import_scene` in steps; the last of them adds the objects to the user's scene."""
     job = ImportContext(request)
     try:
         return (yield from _build(job))
@@ -87,7 +87,7 @@ def _build(job: ImportContext) -> Steps[ImportResult]:
 
 
 def _relate_objects(job: ImportContext) -> None:
-    """Parent the objects, and store which of them are levels of detail and physics shapes of which."""
+    """Parent the objects, and store the finest object of each level of detail and physics shape."""
     for made, node in zip(job.objects, job.scene.nodes, strict=True):
         if node.parent >= 0:
             made.parent = job.objects[node.parent]
@@ -100,7 +100,7 @@ def _relate_objects(job: ImportContext) -> None:
 def _link(job: ImportContext) -> bpy.types.Collection:
     """Link the new objects to a collection in the scene. This comes last, since Blender evaluates linked objects.
 
-    A scene of skeletons whose animations went onto an existing armature gets no collection of its own.
+    If only animations for an existing armature were imported, there is no new collection.
     """
     context = job.request.context
     if job.scene.skeletons and not job.objects and not job.armatures:

@@ -23,7 +23,7 @@ _WHITE = 0.999
 _DARK = 1e-3
 _BRIGHTEST = 1e6
 _DEPTHS_WITH_ALPHA = (32, 128)
-"""Bits a pixel of images with four channels; Blender has three bytes in four."""
+"""Bits per pixel of images with an alpha channel. ``channels`` is 4 for byte images without alpha, too."""
 
 _COLORS = {
     "black": (0.03, 0.03, 0.03),
@@ -99,7 +99,7 @@ class MaterialFinder:
         self._textures = TextureLoader(folder, self.keep, warn)
 
     def keep(self, block: Any) -> Any:
-        """Note a data block as made by this import."""
+        """Register a data block as created by this import."""
         self.made.append(block)
         return block
 
@@ -177,7 +177,7 @@ class MaterialFinder:
         given: Material,
         shown: bpy.types.NodeSocket | None,
     ) -> None:
-        """Set the look of a new material from the file; ``shown`` is the current source of its base colour."""
+        """Apply the file's properties to a new material; ``shown`` is the socket linked to its base colour, if any."""
         red, green, blue, alpha = color = _within_one(given.color)
         shader.inputs["Alpha"].default_value = alpha
         if given.texture is not None:
@@ -193,7 +193,7 @@ class MaterialFinder:
             if source.image.depth in _DEPTHS_WITH_ALPHA and alpha >= _WHITE:
                 tree.links.new(source.outputs["Alpha"], shader.inputs["Alpha"])
         if given.emission > 0:
-            # The emitted colour is that of the material; its mean times the strength is the value in the file.
+            # The emission colour is the base colour. The file's value is the mean of that colour times the strength.
             mean = (red + green + blue) / 3
             emitted = color if mean > _DARK else (1.0, 1.0, 1.0, 1.0)
             shader.inputs["Emission Color"].default_value = emitted
@@ -229,7 +229,7 @@ def _multiplied(
     other: bpy.types.NodeSocket | None,
     color: Sequence[float],
 ) -> bpy.types.NodeSocket:
-    """Return one colour times another or, without, times a constant one."""
+    """Add a node that multiplies a colour by another socket, or by a constant colour; return its result."""
     mix = tree.nodes.new("ShaderNodeMix")
     mix.data_type = "RGBA"
     mix.blend_type = "MULTIPLY"

@@ -41,7 +41,7 @@ class GroupWeights:
 
     @classmethod
     def of(cls, mesh: Mesh, joint_names: Sequence[str]) -> GroupWeights | None:
-        """Return a group for each joint with weights, in the order of the joints, or None without weights."""
+        """Assign a vertex group to each joint with weights, in the order of the joints; return None without weights."""
         if mesh.joint_indices is None or mesh.joint_weights is None:
             return None
         counts = np.bincount(mesh.joint_indices[mesh.joint_weights > 0], minlength=len(joint_names))
@@ -74,7 +74,7 @@ def build_mesh(
     built: bpy.types.Mesh = keep(bpy.data.meshes.new(names.fit(name)))
     corners, triangles = len(mesh.corner_point), mesh.triangle_count
     built.vertices.add(len(mesh.points))
-    if len(mesh.points):  # a mesh without any has no such attribute
+    if len(mesh.points):  # a mesh without loops lacks this attribute
         built.attributes["position"].data.foreach_set("vector", _flat(mesh.points, np.float32))
     if weights is not None:
         vertex_weights.write(built, weights.groups, weights.weights)
@@ -98,7 +98,7 @@ def build_mesh(
             _set_file_vertices(built, layer)
         else:
             _set_custom(built, layer)
-    built.update(calc_edges=True)  # last, since edges take as much memory as all before
+    built.update(calc_edges=True)  # last, since edges double the memory
     built.meshferry.file_vertices = len(mesh.points)
     built.meshferry.file_corners = corners
     built.meshferry.is_welded = any(layer.index is not None for layer in mesh.layers())
@@ -106,7 +106,7 @@ def build_mesh(
 
 
 def _flat(values: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
-    """Return values as foreach_set is fast with: contiguous, of the very type, one dimension."""
+    """Return values as ``foreach_set`` needs them to be fast: contiguous, flat and of the property's type."""
     return np.ascontiguousarray(values, dtype).reshape(-1)
 
 
@@ -115,13 +115,13 @@ def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.in
     if uv is None:
         return
     if layer.values.dtype == np.float32 and layer.index is None and not layer.per_corner:
-        # Two floats gathered as one 8-byte number: half the time of a row gather.
-        # In blocks, because take makes 8-byte copies of 4-byte indices: the import's peak of memory is here.
+        # Copy each pair of floats as one 8-byte number, which takes half the time. Work in blocks, since ``take`` makes
+        # an 8-byte copy of 4-byte indices at the peak of the import's memory use.
         pairs = np.ascontiguousarray(layer.values).view(np.uint64).reshape(-1)
         taken = np.empty(len(corner_point), np.uint64)
         for start in range(0, len(taken), _BLOCK):
             block = slice(start, start + _BLOCK)
-            np.take(pairs, corner_point[block], out=taken[block], mode="clip")  # "raise" copies
+            np.take(pairs, corner_point[block], out=taken[block], mode="clip")  # mode "raise" would copy
         values = taken.view(np.float32)
     else:
         values = _flat(layer.at_corners(corner_point), np.float32)
@@ -146,7 +146,7 @@ def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
 def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
     """Store a layer without an equivalent in Blender as attributes, and record its data type.
 
-    Attributes have 1, 2, 3 or 4 floats or one whole number; other layers take one attribute a component.
+    A Blender attribute has 1 to 4 floats or one integer; other layers need an attribute for each component.
     """
     values = layer.values
     on_corners = layer.index is not None or layer.per_corner
@@ -168,7 +168,7 @@ def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
         4: ("FLOAT_COLOR", "color"),
     }[values.shape[1]]
     if kind == "FLOAT2" and domain == "CORNER":
-        _set_components(built, kept, layer.name, values, domain)  # it would pass for a UV map
+        _set_components(built, kept, layer.name, values, domain)  # two floats per corner would count as a UV map
         return
     attribute = built.attributes.new(names.fit(layer.name), kind, domain)
     kept.attribute = attribute.name
@@ -176,7 +176,7 @@ def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
 
 
 def _set_file_vertices(built: bpy.types.Mesh, layer: Layer) -> None:
-    """Keep the numbers of the file's vertices on the corners; on the points they are the points' own."""
+    """Store the index of the file's vertex on each corner, unless it equals the index of the corner's point."""
     if layer.index is not None:
         attribute = built.attributes.new(FILE_VERTEX, "INT", "CORNER")
         attribute.data.foreach_set("value", _flat(layer.values[layer.index], np.int32))
@@ -185,7 +185,7 @@ def _set_file_vertices(built: bpy.types.Mesh, layer: Layer) -> None:
 def _set_components(
     built: bpy.types.Mesh, kept: bpy.types.PropertyGroup, name: str, values: npt.NDArray[np.generic], domain: str
 ) -> None:
-    """Keep each component in an attribute ``name.0``, ``name.1`` …; 64-bit floats as two halves of their bits."""
+    """Store each component as an attribute ``name.0``, ``name.1`` …; 64-bit values are split into two integers."""
     if values.dtype.itemsize == 8:
         words = np.ascontiguousarray(values).view(np.int32)
     elif values.dtype.kind in "iu":
@@ -204,7 +204,7 @@ def _set_components(
 def set_normals(built: bpy.types.Mesh, mesh: Mesh, *, exact: bool) -> None:
     """Set the custom normals of a mesh from its scene mesh.
 
-    ``exact`` normals are free normals (4.5): exactly as stored, but they do not follow edits. Others are stored in
+    ``exact`` normals are free normals (from 4.5): exactly as stored, but they do not follow edits. Others are stored in
     tangent space and follow edits and deformation.
     """
     layer = mesh.normal
@@ -224,9 +224,9 @@ def set_normals(built: bpy.types.Mesh, mesh: Mesh, *, exact: bool) -> None:
 
 
 def _normals_of_points(layer: Layer, mesh: Mesh) -> FloatArray | None:
-    """Return one normal a point, (P, 3), where all corners of a point agree; Blender takes those three times faster.
+    """Return one normal for each point, (P, 3), which is three times as fast to set; None if corners of a point differ.
 
-    UV seams split the vertices of many files without a crease.
+    In many files vertices are split at UV seams, although their normals are equal.
     """
     if layer.index is None:
         return None

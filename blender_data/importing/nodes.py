@@ -66,7 +66,7 @@ class NodeBuilder:
     def _build_mesh(
         self, index: int, node: Node, mesh: Mesh, weights: meshes.GroupWeights | None
     ) -> tuple[Mesh, bpy.types.Mesh]:
-        """Build a node's mesh; warn of what Blender cannot hold."""
+        """Build a node's mesh; warn about data that Blender cannot hold."""
         if self.options.use_weld and node.role is not Role.HULL:
             mesh, first = self._weld(index, mesh)
             if weights is not None:
@@ -78,7 +78,7 @@ class NodeBuilder:
             extra = len(mesh.uvs) - meshes.MOST_UV_LAYERS
             self.job.warnings.append(f"{node.name}: {extra} UV layers beyond Blender's 8 were left out")
         colors = meshes.COLOR_NAME if mesh.colors else ""
-        # A single slot without a material would only have to be filled.
+        # A single slot without a material would be useless to the user.
         materials = mesh.materials if len(mesh.materials) > 1 or any(mesh.materials) else []
         found = [self.job.materials.find(name, colors) for name in materials]
         built = meshes.build_mesh(node.name, mesh, found, self.job.keep, weights)
@@ -88,15 +88,15 @@ class NodeBuilder:
         return mesh, built
 
     def _weld(self, index: int, mesh: Mesh) -> tuple[Mesh, npt.NDArray[np.intp]]:
-        """Join split vertices of a mesh and of the vertex tracks of its node.
+        """Weld the split vertices of a mesh and of the vertex tracks of its node.
 
-        If triangles with mirrored UVs share vertices in the file, their tangents can only be exported from the
-        vertex numbers that the corners store.
+        If triangles with mirrored UVs share vertices in the file, the export needs the index of the file's vertex on
+        each corner to write the same tangents.
 
         Returns
         -------
         tuple
-            The mesh and, for each new point, the index of the old point that it is made of.
+            The mesh and, for each new point, the index of the original point.
         """
         if shares_mirrored_vertices(mesh):
             ids = np.arange(len(mesh.points), dtype=np.int32).reshape(-1, 1)
@@ -116,7 +116,7 @@ class NodeBuilder:
         exact = mode == "EXACT" or (mode == "AUTO" and len(mesh.corner_point) > AUTOMATIC_NORMALS_LIMIT)
         has_shapes = bool(mesh.shape_keys) and self.options.use_shape_keys
         if exact and (index in self.job.tracks or has_shapes or is_skinned):
-            exact = False  # free normals stay put when a mesh deforms
+            exact = False  # free normals do not follow deformation
         if exact and mode == "EXACT" and not compat.HAS_FREE_NORMALS:
             self.job.warn_once("This Blender has no exact normals (4.5 has); they were made editable ones")
         meshes.set_normals(built, mesh, exact=exact)

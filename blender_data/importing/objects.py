@@ -1,4 +1,4 @@
-"""Scene nodes -> objects: names, hierarchy, transforms, armatures, levels of detail, shapes of physics."""
+"""Scene nodes -> objects: names, hierarchy, transforms, armatures, levels of detail, physics shapes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def build_object(node: Node, data: bpy.types.Mesh | None, keep: Callable[[bpy.ty
 
 
 def remember_rest(made: bpy.types.Object, node: Node) -> None:
-    """Keep a node's rest transform, which its animation overwrites in Blender."""
+    """Store a node's rest transform, since its animation changes the object's transform."""
     kept = made.meshferry
     kept.has_rest = True
     kept.rest_location = node.translation
@@ -50,7 +50,7 @@ def remember_rest(made: bpy.types.Object, node: Node) -> None:
 
 
 def hang_on_armature(made: bpy.types.Object, armature: bpy.types.Object, groups: Sequence[str]) -> None:
-    """Parent an object to its armature; with vertex groups, which get these names in this order, it deforms it."""
+    """Parent an object to an armature; with group names, add these vertex groups and an Armature modifier."""
     made.parent = armature
     for name in groups:
         made.vertex_groups.new(name=name)
@@ -89,7 +89,7 @@ def link_levels(
     keep: Callable[[bpy.types.ID], Any],
     level_names: Sequence[str] = (),
 ) -> list[bpy.types.Collection]:
-    """Link objects to a collection: coarser levels of detail, and shapes of physics, to others in it.
+    """Link objects to a collection; coarser levels of detail and physics shapes go to collections inside it.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def link_levels(
     Returns
     -------
     list
-        Collections of levels and shapes at the location of the finest level.
+        The collections of levels and shapes that overlap the finest level.
     """
     for armature in armatures:
         collection.objects.link(armature)
@@ -142,7 +142,7 @@ def _link_levels(
 
 
 def hide_levels(view_layer: bpy.types.ViewLayer, hidden: Sequence[bpy.types.Collection]) -> None:
-    """Hide the collections of levels of detail and shapes at the location of the finest level."""
+    """Hide these collections of levels of detail and shapes, which overlap the finest level."""
     waiting = [view_layer.layer_collection] if hidden else []
     while waiting:
         layer = waiting.pop()

@@ -6,7 +6,7 @@ import bpy
 
 
 class Selection:
-    """Objects selected in a view layer, the active one and its mode, as they were when this was made."""
+    """Snapshot of the selected objects of a view layer, the active object and its mode."""
 
     def __init__(self, context: bpy.types.Context) -> None:
         self.layer = context.view_layer

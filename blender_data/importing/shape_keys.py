@@ -15,7 +15,7 @@ BASIS = "Basis"
 
 
 def add_file_shapes(owner: bpy.types.Object, shapes: Sequence[ShapeKey]) -> dict[str, str]:
-    """Make shape keys of a mesh's shapes, all at 0; return the name that each got."""
+    """Make a shape key with value 0 of each shape of a mesh; return the name that each got in Blender."""
     given: dict[str, str] = {}
     if not shapes:
         return given
@@ -32,8 +32,8 @@ def add_file_shapes(owner: bpy.types.Object, shapes: Sequence[ShapeKey]) -> dict
 def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: VertexTrack) -> None:
     """Make a shape key of each frame and key their values so that they play one after the other.
 
-    Between two frames the values run linearly into each other, which is how the frames themselves
-    are interpolated. Frames that equal the rest shape need no key.
+    Values are interpolated linearly between two frames, like the frames of the file. Frames that equal the rest shape
+    need no shape key.
     """
     mesh = owner.data
     rest = np.empty(len(mesh.vertices) * 3, np.float32)

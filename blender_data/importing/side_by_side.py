@@ -1,4 +1,4 @@
-"""Models of several files next to each other, by their bounds."""
+"""Arrange the models of several files next to each other."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import bpy
 from mathutils import Vector
 
 _GAP = 0.1
-"""Distance between two models, as a share of the widest."""
+"""Gap between two models, relative to the width of the widest."""
 
 
 def place(models: Sequence[Sequence[bpy.types.Object]]) -> None:
-    """Move all models but the first along X, so that each begins where the one before it ends, with a gap.
+    """Move all models but the first along X, so that their bounding boxes are in a row with gaps.
 
-    The delta location moves objects with keys on their location, too.
+    The delta location is set, which also works for objects with an animated location.
 
     Parameters
     ----------
     models:
-        The objects of each file, in the order of their places; files without new objects take no place.
+        The objects of each file, in the order along X; files without new objects are skipped.
     """
     ranges = [(model, found) for model in models if (found := _range(model)) is not None]
     gap = _GAP * max((end - start for _, (start, end) in ranges), default=0.0)
@@ -34,7 +34,7 @@ def place(models: Sequence[Sequence[bpy.types.Object]]) -> None:
 
 
 def _range(model: Sequence[bpy.types.Object]) -> tuple[float, float] | None:
-    """Return the least and largest X of the boxes around a model's objects; None without objects."""
+    """Return the smallest and largest X of a model's bounding boxes; None without objects."""
     places = [
         (thing.matrix_world @ Vector(corner)).x if thing.type != "EMPTY" else thing.matrix_world.translation.x
         for thing in model

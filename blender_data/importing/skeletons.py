@@ -1,4 +1,4 @@
-"""Skeletons of a scene -> new armatures, or the bones of armatures that exist."""
+"""Skeletons of a scene -> new armatures, or the bones of existing ones."""
 
 from __future__ import annotations
 

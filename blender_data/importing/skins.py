@@ -1,4 +1,4 @@
-"""How a file binds a mesh to its armature -> properties of the object, for an unchanged export."""
+"""Store the file's binding of a mesh to its armature as properties of the object, for an unchanged export."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..properties import store_fields
 
 
 def write(made: bpy.types.Object, skin: Skin) -> None:
-    """Keep a node's binding with its object, which has its transform already; in single precision."""
+    """Store a node's binding and the current transform of its object, in single precision."""
     kept = made.meshferry.skin
     kept.bind_shape = _row_by_row(skin.bind_shape)
     kept.given_matrix = _row_by_row(np.array(made.matrix_basis, np.float64))
@@ -30,6 +30,6 @@ def write(made: bpy.types.Object, skin: Skin) -> None:
 
 
 def _row_by_row(values: npt.ArrayLike) -> list[float]:
-    """Return numbers in a row; of those beyond single precision Blender keeps its largest."""
+    """Return the values as a flat list. Blender clamps them to the range of single precision."""
     row: list[float] = np.asarray(values, np.float64).reshape(-1).tolist()
     return row

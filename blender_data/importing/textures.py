@@ -61,7 +61,7 @@ class TextureLoader:
             return there
         try:
             image = self._keep(bpy.data.images.load(str(path)))
-        except RuntimeError:  # Blender may not open it
+        except RuntimeError:  # Blender could not open the file
             image = self._empty(label, str(path))
         return self._checked(material, label, image)
 
@@ -94,14 +94,14 @@ class TextureLoader:
 
 
 def _last_part(path: str) -> str:
-    """Return a file's name, whichever system its path is of."""
+    """Return the file name of a Windows or POSIX path."""
     return PureWindowsPath(path).name
 
 
 def _exists(place: Path) -> bool:
     try:
         return place.is_file()
-    except (OSError, ValueError):  # too long, or with a NUL in it
+    except (OSError, ValueError):  # too long, or contains NUL
         return False
 
 

@@ -73,7 +73,7 @@ def sampled_instead(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function after which every clip is sampled frame by frame."""
     from meshferry.blender_data.exporting import pose_curves
 
-    return lambda: monkeypatch.setattr(pose_curves, "says_all", lambda *_: False)
+    return lambda: monkeypatch.setattr(pose_curves, "keys_suffice", lambda *_: False)
 
 
 @pytest.fixture
