@@ -100,10 +100,6 @@ def described(capabilities: Capabilities) -> str:
     return ", ".join(part for part in parts if part) or "bare triangles"
 
 
-def _is_opaque(capabilities: Capabilities) -> bool:
-    return 0 < capabilities.color_layers <= capabilities.opaque_colors
-
-
 def _amount(number: int, noun: str, more: str = "") -> str:
     if not number:
         return ""
