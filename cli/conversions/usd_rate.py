@@ -19,6 +19,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from ...io_formats.binary import lz4_block
+from ...io_formats.core.errors import FormatError
+
 DEFAULT_RATE = 24.0
 _NAMES = (b"timeCodesPerSecond", b"framesPerSecond")
 _MOST_TEXT = 1 << 16
@@ -33,7 +36,7 @@ def frames_per_second(path: Path) -> float:
     """Return the frame rate of a file, or :data:`DEFAULT_RATE` if it has none or an invalid one."""
     stated: dict[bytes, float] = {}
     # Blender reports errors of damaged files.
-    with contextlib.suppress(ValueError, IndexError, OverflowError, struct.error), _layer(path) as data:
+    with contextlib.suppress(FormatError, ValueError, IndexError, OverflowError, struct.error), _layer(path) as data:
         stated = dict(_binary_fields(data) if data[:8] == b"PXR-USDC" else _text_fields(data[:_MOST_TEXT]))
     rates = [stated[name] for name in _NAMES if 0.001 <= stated.get(name, 0) <= 100_000]
     return rates[0] if rates else DEFAULT_RATE
@@ -120,51 +123,16 @@ def _unpacked(packed: bytes, most: int) -> bytes:
 
     Raises
     ------
-    ValueError
+    FormatError, ValueError
         They are damaged, or larger than ``most``.
     """
     if most > _MOST_UNPACKED:
         raise ValueError("too much")
     if not packed[0]:
-        return _unpacked_block(packed[1:], most)
-    made, at = b"", 1
+        return bytes(lz4_block.decode(packed[1:], most, is_exact=False))
+    made, at = bytearray(), 1
     for _ in range(packed[0]):
         (size,) = struct.unpack_from("<i", packed, at)
-        made += _unpacked_block(packed[at + 4 : at + 4 + size], most - len(made))
+        made += lz4_block.decode(packed[at + 4 : at + 4 + size], most - len(made), is_exact=False)
         at += 4 + size
-    return made
-
-
-def _unpacked_block(block: bytes, most: int) -> bytes:
-    """Decompress one LZ4 block: literals, each run followed by a copy of earlier output."""
-    made = bytearray()
-    at = 0
-
-    def length(short: int) -> int:
-        nonlocal at
-        total = short
-        while short == 15:
-            more = block[at]
-            at += 1
-            total += more
-            if more != 255:
-                break
-        return total
-
-    while at < len(block):
-        token = block[at]
-        at += 1
-        run = length(token >> 4)
-        made += block[at : at + run]
-        at += run
-        if at >= len(block):
-            break
-        (back,) = struct.unpack_from("<H", block, at)
-        at += 2
-        size = length(token & 15) + 4
-        if not 0 < back <= len(made) or len(made) + size > most:
-            raise ValueError("a damaged block")
-        start = len(made) - back
-        piece = bytes(made[start : start + size])
-        made += (piece * (size // len(piece) + 1))[:size]
     return bytes(made)

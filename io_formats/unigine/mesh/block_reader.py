@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...binary import lz4_block
 from ...binary.byte_reader import ByteStream
 from ...core.errors import FormatError
 from ...core.scene import AnyArray
-from .. import collision, compact_integers, lz4_block, strings
+from .. import collision, compact_integers, strings
 from ..bones import read_table, read_transforms
 from . import surface_arrays
 from .array_checks import Tally

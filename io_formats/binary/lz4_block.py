@@ -1,4 +1,4 @@
-"""LZ4 blocks without a frame (section 6.2): sequences of literals and copies of earlier output.
+"""LZ4 blocks without a frame: sequences of literals and copies of earlier output.
 
 A sequence is a token (4 bits: number of literals; 4 bits: length of the copy minus 4; the value 15 means that further
 bytes are added to it, up to and including the first below 255), the literals, a u16 offset back, and the further bytes
@@ -13,8 +13,8 @@ HIGHEST_RATIO = 255
 """A byte adds at most 255 bytes to a length, so no block expands more."""
 
 
-def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "") -> bytearray:
-    """Decode a block to exactly ``size`` bytes.
+def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "", is_exact: bool = True) -> bytearray:
+    """Decode a block to ``size`` bytes.
 
     Parameters
     ----------
@@ -24,6 +24,8 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "") -
         Expected size of the output. Nothing is allocated in advance, so that a wrong size costs no memory.
     item:
         The owner of the block, for errors.
+    is_exact:
+        Whether less output than ``size`` is an error.
 
     Raises
     ------
@@ -65,7 +67,7 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "") -
                 result += (piece * (length // distance + 1))[:length]
     except IndexError:
         raise _broken("it is cut off", end, item) from None
-    if len(result) != size:
+    if is_exact and len(result) != size:
         raise _broken(f"{len(result):,} of {size:,} bytes come out", end, item)
     return result
 
