@@ -12,6 +12,7 @@ from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.options import resolve
+from ...io_formats.disk.atomic_write import make_folder
 from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import by_name
 from .. import inputs, interruption
@@ -23,7 +24,7 @@ from .convert_plan import ConversionJob
 from .on_disk import on_disk
 from .outcomes import ANOTHER_FAILED, Outcome, Settings
 from .part_writing import PartWriter, lost_by_exporter
-from .scene_writing import SceneWriter, make_folder
+from .scene_writing import SceneWriter
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
@@ -139,7 +140,8 @@ class IntoBlender:
         if work.target.is_blend:
             if self._settings.dry_run:
                 return
-            make_folder(work.job)
+            if work.job.in_folder:
+                make_folder(work.job.target.parent)
             compress = resolve((COMPRESS,), self._settings.blend_options)[COMPRESS.name]
             self._session.save(work.job.target, compress=compress, is_flushed=self._settings.is_flushed)
         else:

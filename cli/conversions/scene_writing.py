@@ -12,6 +12,7 @@ from ...io_formats.core.capabilities import losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.options import resolve
 from ...io_formats.core.output_file import OutputFile
+from ...io_formats.disk.atomic_write import make_folder
 from ...io_formats.disk.file_names import PathTable
 from ...io_formats.passes.flatten import fit
 from ...io_formats.registry import Format, by_name
@@ -102,7 +103,8 @@ class SceneWriter:
         """
         paths = self._claim(outcome.target, outputs)
         if not self._settings.dry_run:
-            make_folder(job)
+            if job.in_folder:
+                make_folder(job.target.parent)
             if job.format.is_set or outputs[-1].copy_of is not None:
                 outcome.add(api.write_outputs(outcome.target, outputs))
             else:  # A single file needs no staging folder, and searching a folder of 10,000 files for old ones is slow.
@@ -183,14 +185,3 @@ def _too_many(parts: Sequence[Scene], job: ConversionJob, target: Format, *, joi
         way = f"use --mesh-files joined to join them, or {folder}" if joinable else f"use {folder}"
         return f"{len(parts)} {'objects' if joinable else 'meshes'} ({some}) cannot become one file; {way}"
     return f"{len(parts)} animations ({some}) cannot become one file; choose one with --clip-names, or use {folder}"
-
-
-def make_folder(job: ConversionJob) -> None:
-    """Make the folder that was named to write into."""
-    if job.in_folder:
-        try:
-            job.target.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise ExportError(
-                f"{job.target.parent}: the folder cannot be made: {problem.strerror or problem}"
-            ) from None

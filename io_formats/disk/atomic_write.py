@@ -184,6 +184,20 @@ def why_not_written(path: Path, problem: Exception) -> str:
     return f"the file cannot be written: {refusal(problem)}"
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder with its parents unless it exists.
+
+    Raises
+    ------
+    ExportError
+        The operating system reports an error.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ExportError(f"{folder}: the folder cannot be made: {refusal(problem)}") from None
+
+
 def refusal(problem: Exception) -> str:
     """Return the error text of the operating system."""
     return getattr(problem, "strerror", None) or str(problem)

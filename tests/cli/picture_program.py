@@ -135,7 +135,8 @@ OUTLINE = 0.5
 def drawn(session: BlendSession, folder: Path, name: str, path: Path, content: bytes | None = None) -> dict[str, Any]:
     to = folder / "pictures" / f"{name}.webp"
     try:
-        return look(session.use_bpy(), pictures.render(session, path, to, content=content))
+        pictures.render(session, path, to, content=content)
+        return look(session.use_bpy(), to)
     except ValueError as problem:
         return {"error": str(problem)}
 

@@ -6,26 +6,19 @@ import base64
 import html
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from ...reporting import counted, grouped, printable
 from ..progress import time_text
-from ..tasks import Result, Status
+from ..tasks import Result
 from .pictures import read_picture
 
 KINDS = ("done", "unchanged", "failed", "quarantined")
 """Kinds of results that the filter buttons select, in the order of the buttons."""
-_LABELS = {
-    Status.DONE: "Done",
-    Status.UNCHANGED: "Unchanged",
-    Status.FAILED: "Failed",
-    Status.CRASHED: "Crashed",
-    Status.TIMED_OUT: "Timed out",
-}
 _COUNTS = (
     ("nodes", "object", ""),
     ("triangles", "triangle", ""),
@@ -38,45 +31,25 @@ _COUNTS = (
 """Facts that a card shows, each with its noun in the singular and in the plural if that is irregular."""
 _JOINED = "\N{NO-BREAK SPACE}"
 """Separator within a count ("5 bones") and before the dot that follows it, so that lines break only after the dot."""
-_WARNINGS_SHOWN = 40
-"""Warnings of one model that are shown; equal warnings of several objects count as one."""
-_FILES_SHOWN = 40
-"""Output files of one model that are listed."""
+_LISTED = 40
+"""Output files or kinds of warnings of one model that are listed."""
 _ERROR_SHOWN = 200
 """Characters of a longer error that are shown before it is unfolded."""
 _LONGEST = 2000
 """Characters after which a message is cut off."""
 
 
-@dataclass
-class Sums:
-    """Sums of a page or of a whole report."""
-
-    models: int = 0
-    kinds: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
-    warned: int = 0
-    triangles: int = 0
-    vertices: int = 0
-    seconds: float = 0.0
-
-    def add(self, result: Result) -> None:
-        """Count a result."""
-        self.models += 1
-        self.kinds[kind_of(result)] += 1
-        self.warned += bool(result.warnings)
-        self.triangles += fact(result.facts, "triangles")
-        self.vertices += fact(result.facts, "vertices")
-        self.seconds += seconds_of(result)
-
-    def add_all(self, other: Sums) -> None:
-        """Add the sums of a page."""
-        self.models += other.models
-        for kind in KINDS:
-            self.kinds[kind] += other.kinds[kind]
-        self.warned += other.warned
-        self.triangles += other.triangles
-        self.vertices += other.vertices
-        self.seconds += other.seconds
+def sums_of(results: Iterable[Result]) -> Counter[str]:
+    """Return the number of ``models``, of those ``warned`` and of each kind, and their sums of other facts."""
+    sums: Counter[str] = Counter()
+    for result in results:
+        sums["models"] += 1
+        sums[kind_of(result)] += 1
+        sums["warned"] += bool(result.warnings)
+        sums["triangles"] += fact(result.facts, "triangles")
+        sums["vertices"] += fact(result.facts, "vertices")
+        sums["microseconds"] += round(1e6 * seconds_of(result))
+    return sums
 
 
 def escaped(text: str) -> str:
@@ -104,6 +77,11 @@ class Links:
             return escaped(self._start + quote(os.fsencode(path)))
         except UnicodeEncodeError:
             return ""
+
+    def element(self, path: str, shown: str = "") -> str:
+        """Return a link to a path below the folder; its text is the path by default."""
+        address = self.to(path)
+        return f'<a href="{address}">{name(shown or path)}</a>' if address else name(shown or path)
 
 
 def kind_of(result: Result) -> str:
@@ -145,24 +123,23 @@ def card(result: Result, number: int, output: Path, links: Links) -> str:
     links:
         Addresses of files in the output folder.
     """
-    kind = kind_of(result)
     title, folder = names_of(result)
-    facts = result.facts
-    parts = [f"<h2>{name(title)}</h2>\n"]
-    if folder:
-        parts.append(f'<p class="folder">{name(folder)}</p>\n')
-    counts = [counted(n, one, several) for key, one, several in _COUNTS if (n := fact(facts, key))]
-    if counts:
-        text = f"{_JOINED}· ".join(count.replace(" ", _JOINED) for count in counts)
-        parts.append(f'<p class="counts">{escaped(text)}</p>\n')
-    parts.append(f'<p class="result"><b>{_LABELS[result.status]}</b>{_written(result, links)}{_time(result)}</p>\n')
-    if result.error:
-        parts.append(_error(_shortened(result.error)))
-    parts += [_files(result, links), _warnings(result)]
+    facts, seconds = result.facts, seconds_of(result)
+    counts = (counted(n, one, several) for key, one, several in _COUNTS if (n := fact(facts, key)))
+    time = f' <span class="time">{escaped(time_text(seconds))}</span>' if seconds else ""
+    parts = (
+        _picture(result, output),
+        f"<div>\n<h2>{name(title)}</h2>\n",
+        _paragraph("folder", name(folder) if folder else ""),
+        _paragraph("counts", f"{_JOINED}· ".join(count.replace(" ", _JOINED) for count in counts)),
+        _paragraph("result", f"<b>{result.status.value.capitalize()}</b>{_target(result, links)}{time}"),
+        _error(_shortened(result.error)),
+        _folded("file", result.outputs if len(result.outputs) > 1 else (), links.element),
+        _folded("warning", result.warnings, lambda text: escaped(_shortened(text)), grouped(result.warnings)),
+    )
     return (
-        f'<article id="m{number}" data-result="{kind}" data-triangles="{fact(facts, "triangles")}" '
-        f'data-seconds="{seconds_of(result):.4f}" data-warnings="{len(result.warnings)}">\n'
-        f"{_picture(result, output)}<div>\n{''.join(parts)}</div>\n</article>\n"
+        f'<article id="m{number}" data-result="{kind_of(result)}" data-triangles="{fact(facts, "triangles")}" '
+        f'data-seconds="{seconds:.4f}" data-warnings="{len(result.warnings)}">\n{"".join(parts)}</div>\n</article>\n'
     )
 
 
@@ -176,29 +153,23 @@ def _picture(result: Result, output: Path) -> str:
     return f'<img src="{source}" width="96" height="96" alt="">\n'
 
 
-def _written(result: Result, links: Links) -> str:
-    """Return a link to the main output of a source."""
+def _paragraph(style: str, content: str) -> str:
+    return f'<p class="{style}">{content}</p>\n' if content else ""
+
+
+def _target(result: Result, links: Links) -> str:
+    """Return a link to the main output; it shows the folder unless that is the folder of the source."""
     if not result.outputs or not result.status.is_good:
         return ""
-    return f" → {_link(result.outputs[-1], links, PurePosixPath(result.task.path).parent)}"
-
-
-def _link(path: str, links: Links, folder: PurePosixPath | None = None) -> str:
-    """Return a link to an output; it shows the folder unless that is the folder of the source."""
-    shown = PurePosixPath(path).name if PurePosixPath(path).parent == folder else path
-    address = links.to(path)
-    return f'<a href="{address}">{name(shown)}</a>' if address else name(shown)
-
-
-def _time(result: Result) -> str:
-    seconds = seconds_of(result)
-    return f' <span class="time">{escaped(time_text(seconds))}</span>' if seconds else ""
+    path = PurePosixPath(result.outputs[-1])
+    is_beside = path.parent == PurePosixPath(result.task.path).parent
+    return f" → {links.element(result.outputs[-1], path.name if is_beside else '')}"
 
 
 def _error(text: str) -> str:
     """Return the error of a source; a long one is folded after its beginning."""
     if len(text) <= _ERROR_SHOWN:
-        return f'<p class="error">{escaped(text)}</p>\n'
+        return _paragraph("error", escaped(text))
     start = text[:_ERROR_SHOWN].rpartition(" ")[0] or text[:_ERROR_SHOWN]
     return (
         f'<details class="error"><summary>{escaped(start)} …</summary>\n'
@@ -206,23 +177,16 @@ def _error(text: str) -> str:
     )
 
 
-def _files(result: Result, links: Links) -> str:
-    """Return the list of outputs if a source has several."""
-    if len(result.outputs) < 2:
+def _folded(noun: str, texts: Sequence[str], element: Callable[[str], str], kinds: Sequence[str] | None = None) -> str:
+    """Return a folded list of texts, or of their kinds; only its first items are shown."""
+    items = texts if kinds is None else kinds
+    if not items:
         return ""
-    shown = "".join(f"<li>{_link(path, links)}</li>\n" for path in result.outputs[:_FILES_SHOWN])
-    return f"<details><summary>{counted(len(result.outputs), 'file')}</summary>\n<ul>\n{shown}</ul>\n</details>\n"
-
-
-def _warnings(result: Result) -> str:
-    lines = [_shortened(text) for text in grouped(result.warnings)]
-    if not lines:
-        return ""
-    if len(lines) > _WARNINGS_SHOWN:
-        lines[_WARNINGS_SHOWN:] = [f"and {len(lines) - _WARNINGS_SHOWN} more kinds of warnings"]
-    shown = "".join(f"<li>{escaped(text)}</li>\n" for text in lines)
-    title = counted(len(result.warnings), "warning")
-    return f'<details class="warnings"><summary>{title}</summary>\n<ul>\n{shown}</ul>\n</details>\n'
+    shown = "".join(f"<li>{element(text)}</li>\n" for text in items[:_LISTED])
+    if more := len(items) - len(items[:_LISTED]):
+        shown += f"<li>and {more:,} more {'' if kinds is None else 'kinds of '}{noun}s</li>\n"
+    title = counted(len(texts), noun)
+    return f'<details class="{noun}s"><summary>{title}</summary>\n<ul>\n{shown}</ul>\n</details>\n'
 
 
 def _shortened(text: str) -> str:

@@ -19,7 +19,7 @@ from ....io_formats import api
 from ....io_formats.binary.gc_pause import without_collection
 from ....io_formats.core.errors import ExportError, MissingLibraryError
 from ....io_formats.core.scene import Scene
-from ....io_formats.disk.atomic_write import refusal, replace_file
+from ....io_formats.disk.atomic_write import make_folder, replace_file
 from ...conversions import blender_exchange, blender_formats
 from ...conversions.blend_files import BlendSession
 from ...conversions.blender_formats import BlenderFormat
@@ -36,12 +36,10 @@ _MODEL = _ALWAYS | {"armature": "NONE", "use_joint_animation": False, "use_node_
 """Import options of scenes with meshes. Bones and animations are left out: importing them takes time."""
 _BONES = _ALWAYS | {"armature": "NEW", "bone_direction": "CHILDREN"}
 """Import options of scenes without meshes: the bones are drawn in their first pose."""
-SUFFIXES = (".webp", ".png")
-"""Extensions of pictures: the second is used by builds of Blender that lack WebP."""
 CANNOT_DRAW = "Blender cannot draw a picture"
 """Start of error messages that concern this machine and not a single file."""
 _MAGIC = {b"RIFF": "image/webp", b"\x89PNG": "image/png"}
-"""Media types by the first bytes of the file."""
+"""Media types by the first bytes of the file. Builds of Blender that lack WebP write PNG."""
 _LARGEST = 1 << 20
 """Bytes of the largest file that is shown: even uncompressed, a picture has less than 40,000."""
 _HASH = re.compile("[0-9a-f]{16,128}")
@@ -51,13 +49,8 @@ _REMEDY = "Drawing needs OpenGL 4.3; on Debian and Ubuntu without a graphics car
 
 
 def picture_file(output: Path, hashed: str) -> Path:
-    """Return the path of the picture of a source with this hash (``Result.hash``).
-
-    If the picture does not exist yet, this is the path to write it to.
-    """
-    folder = output / STATE_FOLDER / PICTURES_FOLDER
-    there = (folder / (hashed + suffix) for suffix in SUFFIXES)
-    return next((path for path in there if path.is_file()), folder / (hashed + SUFFIXES[0]))
+    """Return the path of the picture of a source with this hash (``Result.hash``)."""
+    return output / STATE_FOLDER / PICTURES_FOLDER / f"{hashed}.webp"
 
 
 def read_picture(output: Path, hashed: str) -> tuple[str, bytes] | None:
@@ -88,9 +81,8 @@ class PictureRun:
 
         Sources that could not be read or crashed their process get no picture. A damaged picture is drawn again.
         """
-        if self.problem or not _HASH.fullmatch(result.hash):
-            return False
-        if not result.status.is_good and not (result.facts and result.status is Status.FAILED):
+        was_read = result.status.is_good or (result.facts and result.status is Status.FAILED)
+        if self.problem or not was_read or not _HASH.fullmatch(result.hash):
             return False
         return read_picture(self._output, result.hash) is None
 
@@ -111,7 +103,7 @@ def render(
     *,
     content: bytes | None = None,
     read_options: Mapping[str, Any] | None = None,
-) -> Path:
+) -> None:
     """Draw the model of a file and write the picture atomically; create its folder if needed.
 
     Parameters
@@ -125,11 +117,6 @@ def render(
         name.
     read_options:
         Reading options of the conversion.
-
-    Returns
-    -------
-    Path
-        The written file: ``to``, with another extension if this Blender cannot write WebP.
 
     Raises
     ------
@@ -149,15 +136,9 @@ def render(
         session.start_empty()
         with without_collection():
             _import(session, scene, source)
-    with tempfile.TemporaryDirectory() as folder:
-        drawn = _draw(session, Path(folder))
-        path = to.with_suffix(drawn.suffix)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise ExportError(f"{path.parent}: the folder cannot be made: {refusal(problem)}") from None
-        replace_file(path, drawn.read_bytes())
-    return path
+    data = _draw(session)
+    make_folder(to.parent)
+    replace_file(to, data)
 
 
 def _open(session: BlendSession, source: Path, known: BlenderFormat, content: bytes | None) -> None:
@@ -184,31 +165,26 @@ def _import(session: BlendSession, scene: Scene, source: Path) -> None:
             obj.data.set_sharp_from_angle(angle=_SHARP)
 
 
-def _draw(session: BlendSession, folder: Path) -> Path:
+def _draw(session: BlendSession) -> bytes:
     """Draw the objects of the open file: their surfaces, or their edges and points if the surfaces are not visible."""
     picture_scene: Any = importlib.import_module("....blender_data.picture_scene", __package__)
     context = session.use_bpy().context
     # Objects of disabled collections are drawn only if there are no others.
     objects = list(context.view_layer.objects) or list(context.scene.objects)
-    for surfaces in (True, False):
-        made = picture_scene.make_scene(objects, SIZE, surfaces=surfaces)
-        if made is None:
-            break
-        drawn = folder / ("picture" + _set_kind(made.render.image_settings))
-        session.render(made, drawn)
-        if not picture_scene.is_blank(str(drawn)):
-            return drawn
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = Path(folder, "picture")
+        for surfaces in (True, False):
+            made = picture_scene.make_scene(objects, SIZE, surfaces=surfaces)
+            if made is None:
+                break
+            settings = made.render.image_settings
+            try:
+                settings.file_format = "WEBP"
+            except TypeError:
+                settings.file_format = "PNG"
+            settings.color_mode = "RGBA"
+            settings.quality = _QUALITY
+            session.render(made, drawn)
+            if not picture_scene.is_blank(str(drawn)):
+                return drawn.read_bytes()
     raise ExportError("There is nothing to see in it")
-
-
-def _set_kind(settings: Any) -> str:
-    """Set the file format of the picture; return its extension."""
-    suffix = SUFFIXES[0]
-    try:
-        settings.file_format = "WEBP"
-    except TypeError:
-        settings.file_format = "PNG"
-        suffix = SUFFIXES[1]
-    settings.color_mode = "RGBA"
-    settings.quality = _QUALITY
-    return suffix

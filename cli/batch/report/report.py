@@ -7,9 +7,9 @@ import hashlib
 import itertools
 import json
 import os
-import re
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -18,11 +18,11 @@ from string import Template
 from urllib.parse import quote
 
 from ....io_formats.core.errors import ExportError
-from ....io_formats.disk.atomic_write import refusal, remove_file, replace_file
+from ....io_formats.disk.atomic_write import make_folder, refusal, remove_file, replace_file
 from ...reporting import counted, printable
 from ..progress import time_text
 from ..tasks import Result
-from .cards import KINDS, Links, Sums, card, escaped, kind_of, name, names_of
+from .cards import KINDS, Links, card, escaped, kind_of, name, names_of, sums_of
 
 ENTRIES_A_PAGE = 2000
 """Models of one page."""
@@ -30,7 +30,7 @@ _GENERATOR = "Meshferry batch report"
 _BAD = "not converted"
 _HEAD = 2000
 """Bytes at the start of a page that contain its ``generator``."""
-_FILTERS = (("all", "All"), *((kind, kind.capitalize()) for kind in KINDS), ("warned", "With warnings"))
+_FILTERS = (("models", "All"), *((kind, kind.capitalize()) for kind in KINDS), ("warned", "With warnings"))
 _SORTING = """<label for="sort">Sort by</label>
 <select id="sort">
 <option value="place" selected>folder</option>
@@ -79,198 +79,153 @@ def write(results: Iterable[Result], about: About, output: Path, to: Path, *, a_
     ExportError
         A file cannot be written; files that were not replaced are unchanged.
     """
-    try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise ExportError(f"{to.parent}: the folder cannot be made: {refusal(problem)}") from None
-    return _Report(about, output.absolute(), to.absolute(), a_page).write(results)
+    make_folder(to.parent)
+    output, to = output.absolute(), to.absolute()
+    pages = _Pages(about, output, to)
+    links = Links(output, to)
+    entries: list[str] = []
+    rows: list[str] = []
+    total: Counter[str] = Counter()
+    for number, (chunk, is_last) in enumerate(_chunks(results, a_page), 1):
+        sums = sums_of(chunk)
+        start = total["models"]
+        total.update(sums)
+        cards = "".join(card(result, index, output, links) for index, result in enumerate(chunk, start))
+        if is_last and not start:
+            pages.write(to, "", sums, cards)
+            break
+        span = f"{start + 1:,} to {total['models']:,}"
+        pages.write(
+            pages.path(number), f": models {span}", sums, cards, pages=pages.neighbours(number, is_last=is_last)
+        )
+        entries.append(pages.entry(number, span, chunk, sums))
+        rows += _index_rows(chunk)
+    else:
+        head = {"stem": quote(os.fsencode(to.stem)) + "-", "suffix": to.suffix, "a_page": a_page, "results": KINDS}
+        models = ",\n".join(rows)
+        data = f'{_json(head)[:-1]}, "models": [\n{models}\n]}}'
+        found = f'<ol id="found"></ol>\n<ol id="list">\n{"".join(entries)}</ol>\n'
+        pages.write(to, "", total, found, data=data)
+    pages.remove_after(len(entries))
+    return to
 
 
-class _Report:
-    """The writer of one report."""
+class _Pages:
+    """The pages of one report."""
 
-    def __init__(self, about: About, output: Path, to: Path, a_page: int) -> None:
-        self._about = about
-        self._output = output
+    def __init__(self, about: About, output: Path, to: Path) -> None:
         self._to = to
-        self._a_page = a_page
-        self._links = Links(output, to)
+        self._title = f"Batch into {output.name or output}"
         self._template = Template(_asset("template.html"))
-        self._script = _asset("report.js")
-        self._style = _asset("report.css")
-        self._all = Sums()
+        script = _asset("report.js")
+        digest = hashlib.sha256(f"\n{script}".encode()).digest()
+        self._shared = {
+            "generator": _GENERATOR,
+            "script_hash": "sha256-" + base64.b64encode(digest).decode("ascii"),
+            "when": escaped(time.strftime("%Y-%m-%d %H:%M", time.localtime(about.ended))),
+            "notice": f'<p class="notice">{escaped(about.no_pictures)}</p>\n' if about.no_pictures else "",
+            "asked": _batch_facts(about),
+            "version": escaped(about.version),
+            "style": _asset("report.css"),
+            "script": script,
+        }
 
-    def write(self, results: Iterable[Result]) -> Path:
-        chunks = _chunks(results, self._a_page)
-        first, following = next(chunks, []), next(chunks, None)
-        if following is None:
-            self._all, cards = self._cards(first, 0)
-            self._page(self._to, self._title, self._all, cards, "models")
-        else:
-            self._pages(itertools.chain([first, following], chunks))
-        self._remove_pages_after(0 if following is None else -(-self._all.models // self._a_page))
-        return self._to
+    def write(self, to: Path, part: str, sums: Counter[str], main: str, *, pages: str = "", data: str = "") -> None:
+        """Write a page of models, or the index if it has data to search.
 
-    def _pages(self, chunks: Iterator[list[Result]]) -> None:
-        """Write a page for each chunk and, at the end, the index of all."""
-        entries: list[str] = []
-        rows = _IndexRows()
-        chunk: list[Result] | None = next(chunks)
-        while chunk is not None:
-            following = next(chunks, None)
-            number = len(entries) + 1
-            sums, cards = self._cards(chunk, self._all.models)
-            numbers = f"{self._all.models + 1:,} to {self._all.models + sums.models:,}"
-            self._page(
-                self._path(number),
-                f"{self._title}: models {numbers}",
-                sums,
-                cards,
-                "models",
-                pages=self._neighbours(number, is_last=following is None),
-            )
-            for result in chunk:
-                rows.add(result)
-            self._all.add_all(sums)
-            entries.append(self._index_entry(number, numbers, chunk, sums))
-            chunk = following
-        data = rows.to_json(stem=quote(os.fsencode(self._to.stem)) + "-", suffix=self._suffix, a_page=self._a_page)
-        pages = f'<ol id="found"></ol>\n<ol id="list">\n{"".join(entries)}</ol>\n'
-        self._page(self._to, self._title, self._all, pages, "index", data=data)
-
-    def _cards(self, chunk: Sequence[Result], start: int) -> tuple[Sums, str]:
-        sums = Sums()
-        cards = []
-        for number, result in enumerate(chunk, start):
-            sums.add(result)
-            cards.append(card(result, number, self._output, self._links))
-        return sums, "".join(cards)
-
-    @property
-    def _title(self) -> str:
-        return f"Batch into {self._output.name or self._output}"
-
-    @property
-    def _suffix(self) -> str:
-        return self._to.suffix or ".html"
-
-    def _path(self, number: int) -> Path:
-        return self._to.with_name(f"{self._to.stem}-{number:03}{self._suffix}")
-
-    def _address(self, path: Path) -> str:
-        return escaped(quote(os.fsencode(path.name)))
-
-    def _neighbours(self, number: int, *, is_last: bool) -> str:
-        """Return the links of a page to the index and to the previous and next page."""
-        links = [f'<a href="{self._address(self._to)}">Index of all pages</a>\n']
-        if number > 1:
-            links.append(f'<a href="{self._address(self._path(number - 1))}" rel="prev">Previous page</a>\n')
-        if not is_last:
-            links.append(f'<a href="{self._address(self._path(number + 1))}" rel="next">Next page</a>\n')
-        return f'<nav class="pages" aria-label="Pages">\n{"".join(links)}</nav>\n'
-
-    def _index_entry(self, number: int, numbers: str, chunk: Sequence[Result], sums: Sums) -> str:
-        """Return the entry of a page in the index."""
-        bad = sums.kinds["failed"] + sums.kinds["quarantined"]
-        notes = f' <span class="bad">{bad:,} {_BAD}</span>' if bad else ""
-        ends = f"{name(chunk[0].task.source)} … {name(chunk[-1].task.source)}"
-        address = self._address(self._path(number))
-        return f'<li><a href="{address}">Models {numbers}</a> <span>{ends}</span>{notes}</li>\n'
-
-    def _page(self, to: Path, title: str, sums: Sums, main: str, kind: str, *, pages: str = "", data: str = "") -> None:
-        about = self._about
-        digest = hashlib.sha256(f"\n{self._script}".encode()).digest()
+        Parameters
+        ----------
+        part:
+            Addition to the title.
+        pages:
+            Links to other pages.
+        """
         filled = self._template.substitute(
-            generator=_GENERATOR,
-            script_hash="sha256-" + base64.b64encode(digest).decode("ascii"),
-            title=escaped(title),
-            heading=escaped(title),
-            when=escaped(time.strftime("%Y-%m-%d %H:%M", time.localtime(about.ended))),
-            notice=f'<p class="notice">{escaped(about.no_pictures)}</p>\n' if about.no_pictures else "",
-            asked=self._batch_facts(),
+            self._shared,
+            title=escaped(self._title + part),
             totals=_totals(sums),
             filters=_filters(sums),
-            sorting="" if kind == "index" else _SORTING,
-            placeholder="Search names and folders" if kind == "index" else "Search names, folders and warnings",
-            pages_above=pages,
-            pages_below=pages,
-            kind=kind,
+            sorting="" if data else _SORTING,
+            placeholder="Search names and folders" if data else "Search names, folders and warnings",
+            pages=pages,
+            kind="index" if data else "models",
             main=main,
             data=f'<script type="application/json" id="data">{data}</script>\n' if data else "",
-            version=escaped(about.version),
-            style=self._style,
-            script=self._script,
         )
         replace_file(to, filled.encode("utf-8"))
 
-    def _batch_facts(self) -> str:
-        """Return the options and folders of the batch as entries of a list."""
-        home = os.path.expanduser("~")
-        roots = [root.replace(home, "~", 1) if root.startswith(home) else root for root in self._about.roots]
-        options = shlex.join(printable(option) for option in self._about.options) or "none"
-        lines = [f"<dt>Options</dt><dd><code>{escaped(options)}</code></dd>\n"]
-        lines += [f"<dt>Folder</dt><dd>{name(root)}</dd>\n" for root in roots]
-        return "".join(lines)
+    def path(self, number: int) -> Path:
+        """Return the path of a page; the index is number 0."""
+        return self._to.with_stem(f"{self._to.stem}-{number:03}") if number else self._to
 
-    def _remove_pages_after(self, last: int) -> None:
-        """Remove the pages of an earlier, longer report."""
-        pattern = re.compile(re.escape(self._to.stem) + r"-(\d{3,})" + re.escape(self._suffix))
-        for path in list(self._to.parent.iterdir()):
-            found = pattern.fullmatch(path.name)
-            if found and int(found[1]) > last and _is_page(path):
-                try:
-                    remove_file(path)
-                except FileNotFoundError:
-                    continue
-                except OSError as problem:
-                    raise ExportError(f"{path}: the old page cannot be removed: {refusal(problem)}") from None
+    def _link(self, number: int, text: str, relation: str = "") -> str:
+        return f'<a href="{escaped(quote(os.fsencode(self.path(number).name)))}"{relation}>{text}</a>'
+
+    def neighbours(self, number: int, *, is_last: bool) -> str:
+        """Return the links of a page to the index and to the previous and next page."""
+        links = self._link(0, "Index of all pages") + "\n"
+        if number > 1:
+            links += self._link(number - 1, "Previous page", ' rel="prev"') + "\n"
+        if not is_last:
+            links += self._link(number + 1, "Next page", ' rel="next"') + "\n"
+        return f'<nav class="pages" aria-label="Pages">\n{links}</nav>\n'
+
+    def entry(self, number: int, span: str, chunk: Sequence[Result], sums: Counter[str]) -> str:
+        """Return the entry of a page in the index."""
+        bad = sums["failed"] + sums["quarantined"]
+        notes = f' <span class="bad">{bad:,} {_BAD}</span>' if bad else ""
+        ends = f"{name(chunk[0].task.source)} … {name(chunk[-1].task.source)}"
+        return f"<li>{self._link(number, f'Models {span}')} <span>{ends}</span>{notes}</li>\n"
+
+    def remove_after(self, last: int) -> None:
+        """Remove the pages of an earlier, longer report, backwards so that the next report continues if interrupted."""
+        old = itertools.takewhile(_is_page, map(self.path, itertools.count(last + 1)))
+        for path in reversed(list(old)):
+            try:
+                remove_file(path)
+            except OSError as problem:
+                raise ExportError(f"{path}: the old page cannot be removed: {refusal(problem)}") from None
 
 
-class _IndexRows:
-    """The names of all models, as data that the index searches: ``["folder", "name", code, "name", code, ...]``.
+def _batch_facts(about: About) -> str:
+    """Return the options and folders of the batch as entries of a list."""
+    home = os.path.expanduser("~")
+    roots = [root.replace(home, "~", 1) if root.startswith(home) else root for root in about.roots]
+    options = shlex.join(printable(option) for option in about.options) or "none"
+    lines = [f"<dt>Options</dt><dd><code>{escaped(options)}</code></dd>\n"]
+    lines += [f"<dt>Folder</dt><dd>{name(root)}</dd>\n" for root in roots]
+    return "".join(lines)
+
+
+def _index_rows(chunk: Iterable[Result]) -> Iterator[str]:
+    """Yield the names of models as data that the index searches: ``["folder", "name", code, "name", code, ...]``.
 
     A code is twice the index of a kind of result in :data:`KINDS`, and one more if there are warnings.
     """
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._folder: str | None = None
-
-    def add(self, result: Result) -> None:
-        """Add a model; models of one folder follow each other."""
-        title, folder = names_of(result)
-        if folder != self._folder:
-            self._parts.append(("" if self._folder is None else "],\n") + "[" + _json(folder))
-            self._folder = folder
-        code = 2 * KINDS.index(kind_of(result)) + bool(result.warnings)
-        self._parts.append(f",{_json(title)},{code}")
-
-    def to_json(self, *, stem: str, suffix: str, a_page: int) -> str:
-        """Return all rows as JSON for a script element, with the address of a page before and after its number."""
-        rows = "".join(self._parts) + ("" if self._folder is None else "]")
-        head = {"stem": stem, "suffix": suffix, "a_page": a_page, "results": KINDS}
-        return f'{_escape_json(json.dumps(head))[:-1]}, "models": [\n{rows}\n]}}'
+    for folder, results in itertools.groupby(chunk, lambda result: names_of(result)[1]):
+        row: list[str | int] = [printable(folder)]
+        for result in results:
+            row += (printable(names_of(result)[0]), 2 * KINDS.index(kind_of(result)) + bool(result.warnings))
+        yield _json(row)
 
 
-def _json(text: str) -> str:
-    return _escape_json(json.dumps(printable(text), ensure_ascii=False))
-
-
-def _escape_json(text: str) -> str:
-    """Escape characters that would end a script element or begin a comment in it."""
-    for character in "<>\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+def _json(value: object) -> str:
+    """Return JSON for a script element, in which ``<`` could end the element or begin a comment."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ": ")).replace("<", "\\u003c")
 
 
 def _asset(file: str) -> str:
     return resources.files(__package__).joinpath(file).read_text("utf-8")
 
 
-def _chunks(results: Iterable[Result], size: int) -> Iterator[list[Result]]:
+def _chunks(results: Iterable[Result], size: int) -> Iterator[tuple[list[Result], bool]]:
+    """Yield the results of each page, and whether it is the last one; at least one page."""
     stream = iter(results)
-    while chunk := list(itertools.islice(stream, size)):
-        yield chunk
+    chunk = list(itertools.islice(stream, size))
+    while following := list(itertools.islice(stream, size)):
+        yield chunk, False
+        chunk = following
+    yield chunk, True
 
 
 def _is_page(path: Path) -> bool:
@@ -282,29 +237,26 @@ def _is_page(path: Path) -> bool:
         return False
 
 
-def _totals(sums: Sums) -> str:
-    converted = sums.kinds["done"] + sums.kinds["unchanged"]
-    shown = {
-        "models" if sums.models != 1 else "model": f"{sums.models:,}",
-        "converted": f"{converted:,}",
-        _BAD: f"{sums.models - converted:,}",
-        "triangles": f"{sums.triangles:,}",
-        "vertices": f"{sums.vertices:,}",
-        "processing time": time_text(sums.seconds),
-    }
-    bad = ' class="bad"'
-    return "".join(
-        f"<div{bad if label == _BAD and value != '0' else ''}><dt>{escaped(label)}</dt><dd>{value}</dd></div>\n"
-        for label, value in shown.items()
+def _totals(sums: Counter[str]) -> str:
+    converted = sums["done"] + sums["unchanged"]
+    bad = sums["models"] - converted
+    shown = (
+        ("", "models" if sums["models"] != 1 else "model", f"{sums['models']:,}"),
+        ("", "converted", f"{converted:,}"),
+        (' class="bad"' if bad else "", _BAD, f"{bad:,}"),
+        ("", "triangles", f"{sums['triangles']:,}"),
+        ("", "vertices", f"{sums['vertices']:,}"),
+        ("", "processing time", time_text(sums["microseconds"] / 1e6)),
     )
+    return "".join(f"<div{style}><dt>{label}</dt><dd>{value}</dd></div>\n" for style, label, value in shown)
 
 
-def _filters(sums: Sums) -> str:
+def _filters(sums: Counter[str]) -> str:
     """Return the filter buttons, without those that would select no model."""
-    numbers = {"all": sums.models, **sums.kinds, "warned": sums.warned}
     return "".join(
-        f'<button type="button" data-filter="{key}" aria-pressed="{"true" if key == "all" else "false"}" '
-        f'title="{counted(numbers[key], "model")}">{label} <b>{numbers[key]:,}</b></button>\n'
+        f'<button type="button" data-filter="{"all" if key == "models" else key}" '
+        f'aria-pressed="{"true" if key == "models" else "false"}" '
+        f'title="{counted(sums[key], "model")}">{label} <b>{sums[key]:,}</b></button>\n'
         for key, label in _FILTERS
-        if numbers[key] or key == "all"
+        if sums[key] or key == "models"
     )
