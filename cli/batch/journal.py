@@ -6,17 +6,17 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.disk.atomic_write import refusal
 from .. import environment
 from .tasks import Result, Status, Task
 
-HEADER_START = b'{"journal":'
+LOCK_SUFFIX = ".lock"
 _ENTRY_START = b'{"target":'
 AFTER_TARGET = b',"source":'
 """Text after the target in a line. A target never contains it, as its quotation marks are escaped."""
@@ -26,7 +26,16 @@ _SYNC_SECONDS = 5.0
 encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
-@dataclass(slots=True)
+class Known(NamedTuple):
+    """The last conversion of a task that had the same options and whose outputs still exist."""
+
+    hash: str
+    """Hash of the source at its last conversion."""
+    is_same: bool
+    """Whether size and date of the source are unchanged since then."""
+
+
+@dataclass
 class Entry:
     """One line of a journal; the fields are the keys of the line, in this order."""
 
@@ -54,7 +63,7 @@ class Entry:
 
     def line(self) -> bytes:
         """Return the line with its line break, in ASCII: lone surrogates in names are escaped."""
-        return encode({name: getattr(self, name) for name in self.__slots__}).encode("ascii") + b"\n"
+        return encode(vars(self)).encode("ascii") + b"\n"
 
     def to_result(self, task: Task) -> Result:
         """Return the result that this entry was made from."""
@@ -70,11 +79,28 @@ class Entry:
             attempts=self.attempts,
         )
 
+    def known(self, task: Task, options: str, output: Path) -> Known | None:
+        """Return this conversion if it is valid for a task: same source and options, all outputs with their sizes."""
+        if not self.hash or self.options != options or not Status(self.result).is_good:
+            return None
+        if (self.source, self.member) != (task.path, task.member) or not self.outputs:
+            return None
+        for name, size in self.outputs.items():
+            if size < 0 or _file_size(f"{output}{os.sep}{name}") != size:
+                return None
+        return Known(self.hash, (self.size, self.modified) == (task.size, task.modified))
 
-def entry_of(result: Result, options: str, output: Path) -> Entry:
-    """Return the entry of a result, with the current sizes of its outputs."""
-    task, folder = result.task, str(output)
-    return Entry(
+
+def entry_of(result: Result, options: str, output: Path, before: Entry | None) -> Entry:
+    """Return the entry of a result, with the current sizes of its outputs.
+
+    Parameters
+    ----------
+    before:
+        The last entry of the target. If the source is unchanged, its outputs, warnings and facts are kept.
+    """
+    task = result.task
+    entry = Entry(
         target=task.target,
         source=task.path,
         member=task.member,
@@ -83,7 +109,7 @@ def entry_of(result: Result, options: str, output: Path) -> Entry:
         hash=result.hash,
         options=options,
         result=result.status.value,
-        outputs={name: _file_size(os.path.join(folder, name)) for name in result.outputs},
+        outputs={name: _file_size(f"{output}{os.sep}{name}") for name in result.outputs},
         warnings=result.warnings,
         facts=result.facts,
         error=result.error,
@@ -91,14 +117,9 @@ def entry_of(result: Result, options: str, output: Path) -> Entry:
         attempts=result.attempts,
         time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     )
-
-
-def outputs_exist(outputs: Mapping[str, int], output: Path | str) -> bool:
-    """Return whether there are outputs and all of them exist with the recorded size."""
-    folder = str(output)
-    return bool(outputs) and all(
-        size >= 0 and _file_size(f"{folder}{os.sep}{name}") == size for name, size in outputs.items()
-    )
+    if result.status is Status.UNCHANGED and before is not None:
+        entry.outputs, entry.warnings, entry.facts = before.outputs, before.warnings, before.facts
+    return entry
 
 
 def _file_size(path: str) -> int:
@@ -108,10 +129,8 @@ def _file_size(path: str) -> int:
         return -1
 
 
-def parse(line: bytes) -> Entry | None:
+def parse(line: bytes | str) -> Entry | None:
     """Parse a line; return None if it is not an entry."""
-    if not line.startswith(_ENTRY_START):
-        return None
     try:
         entry = Entry(**json.loads(line))
         Status(entry.result)
@@ -132,7 +151,7 @@ def start_of(target: str) -> bytes:
 
 
 def header(options: str) -> bytes:
-    """Return the header line of a run, which precedes its entries."""
+    """Return the first line of a journal."""
     values = {"journal": _VERSION, "meshferry": environment.version(), "options": options}
     return encode(values).encode("ascii") + b"\n"
 

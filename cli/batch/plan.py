@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -15,7 +16,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from ...io_formats.core.errors import FormatError
@@ -23,9 +23,7 @@ from ...io_formats.disk.atomic_write import refusal, rename_over
 from ...io_formats.disk.file_names import cautious_key
 from .tasks import PLAN_FILE, STATE_FOLDER, Task
 
-ROWS = 1000
-"""Rows per query, so that no statement stays open and memory is bounded."""
-TASK_COLUMNS = "t.line - 1, t.root, t.path, t.member, t.target, t.size, t.modified"
+TASK_COLUMNS = "line - 1, root, path, member, target, size, modified"
 _SCHEMA = """
 CREATE TABLE head (json TEXT NOT NULL);
 CREATE TABLE tasks (
@@ -76,39 +74,20 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little", signed=True)
 
 
-def to_sql(text: str) -> str | bytes:
+def to_sql(text: str) -> bytes:
     """Return a name as a parameter for ``CAST(? AS TEXT)``: SQLite accepts lone surrogates only as bytes."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
-    return text
-
-
-def uri(path: Path, **options: object) -> str:
-    """Return the URI of a database with these options of SQLite."""
-    name = str(path.absolute()).replace(os.sep, "/")
-    start = "" if name.startswith("/") else "/"
-    query = "&".join(f"{option}={value}" for option, value in options.items())
-    return f"file://{start}{quote(name.encode('utf-8', 'surrogateescape'))}?{query}"
+    return text.encode("utf-8", "surrogatepass")
 
 
 def connect(path: Path, **options: object) -> sqlite3.Connection:
-    """Open a database in autocommit mode."""
-    return sqlite3.connect(uri(path, **options), uri=True, isolation_level=None, timeout=0)
-
-
-def fetch(connection: sqlite3.Connection, statement: str, values: Sequence[object] = ()) -> list[Any]:
-    """Return all rows of a query; names may have lone surrogates."""
-    try:
-        return connection.execute(statement, values).fetchall()
-    except sqlite3.OperationalError as problem:
-        if "decode" not in str(problem):
-            raise
-        connection.text_factory = lambda data: data.decode("utf-8", "surrogatepass")
-        return connection.execute(statement, values).fetchall()
+    """Open a database in autocommit mode with these options of SQLite; names in it may have lone surrogates."""
+    name = str(path.absolute()).replace(os.sep, "/")
+    start = "" if name.startswith("/") else "/"
+    query = "&".join(f"{option}={value}" for option, value in options.items())
+    uri = f"file://{start}{quote(name.encode('utf-8', 'surrogateescape'))}?{query}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=0)
+    connection.text_factory = functools.partial(str, encoding="utf-8", errors="surrogatepass")
+    return connection
 
 
 class Plan:
@@ -145,8 +124,8 @@ class Plan:
         if not path.is_file():
             raise FormatError("There is no plan of a batch here", file=str(folder))
         with _errors_of(path), contextlib.closing(connect(path, immutable=1)) as connection:
-            values = json.loads(fetch(connection, "SELECT json FROM head")[0][0])
-            last_line = fetch(connection, "SELECT coalesce(max(line), 0) FROM tasks")[0][0]
+            values = json.loads(connection.execute("SELECT json FROM head").fetchone()[0])
+            last_line = connection.execute("SELECT coalesce(max(line), 0) FROM tasks").fetchone()[0]
             values |= {name: tuple(values[name]) for name in ("argv", "roots")}
             head = PlanHead(**values)
         if roots is not None and len(roots) != len(head.roots):
@@ -173,28 +152,15 @@ class Plan:
         Raises
         ------
         FormatError
-            The plan is damaged.
+            The plan is damaged, or a target is not below the output folder.
         """
-        statement = f"SELECT {TASK_COLUMNS} FROM tasks t WHERE line > ? AND line <= ? ORDER BY line LIMIT {ROWS}"
+        statement = f"SELECT {TASK_COLUMNS} FROM tasks WHERE line > ? AND line <= ? ORDER BY line"
         stop = self.last_line if stop is None else stop
         with _errors_of(self.path), contextlib.closing(connect(self.path, immutable=1)) as connection:
-            while rows := fetch(connection, statement, (start, stop)):
-                for row in rows:
-                    yield self.task(row)
-                start = rows[-1][0] + 1
-
-    def task(self, row: Sequence[Any]) -> Task:
-        """Return the task of a row of :data:`TASK_COLUMNS`.
-
-        Raises
-        ------
-        FormatError
-            The target is not below the output folder.
-        """
-        task = Task._make(row)
-        if not 0 <= task.root < len(self.roots) or not _is_below(task.target):
-            raise FormatError(f"Line {task.number + 1:,} of the plan is not valid", file=str(self.path))
-        return task
+            for task in map(Task._make, connection.execute(statement, (start, stop))):
+                if not 0 <= task.root < len(self.roots) or not _is_below(task.target):
+                    raise FormatError(f"Line {task.number + 1:,} of the plan is not valid", file=str(self.path))
+                yield task
 
 
 class PlannedNames:

@@ -18,50 +18,45 @@ from typing import Any, Literal
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.disk.atomic_write import refusal
-from ...io_formats.disk.file_names import CAUTIOUS, NameRules, rules_of
+from ...io_formats.disk.file_names import NameRules, rules_of
 from .. import inputs
 from ..conversions.convert_plan import renamed
-from .plan import (
-    ROWS,
-    TASK_COLUMNS,
-    Plan,
-    PlanHead,
-    fetch,
-    insert_tasks,
-    name_hash,
-    new_plan,
-    set_head,
-    text_hash,
-    to_sql,
-)
+from .plan import TASK_COLUMNS, Plan, PlanHead, insert_tasks, name_hash, new_plan, set_head, text_hash, to_sql
 from .tasks import STATE_FOLDER, Source, Task
 
 Clashes = Literal["refuse", "number"]
 
+_ROWS = 1000
+"""Rows that are inserted at once."""
 _NAMED = 3
 """Clashes that an error message lists; further ones are counted."""
-_CHECKED = 1000
-"""Number of possibly overwritten sources up to which each is compared with the file on disk."""
 _OBSOLETE = ("batch.json", "plan.jsonl", "targets.u64")
 """Files of the plans of version 0.1.0."""
 _TEMPORARY = {
     "keys": "(line INTEGER PRIMARY KEY, source INTEGER, name INTEGER)",
     "inside": "(name INTEGER, line INTEGER)",
-    "duplicates": "(line INTEGER PRIMARY KEY)",
-    "clashing": "(line INTEGER PRIMARY KEY, name INTEGER, key INTEGER)",
+    "links": "(line INTEGER PRIMARY KEY, source INTEGER)",
 }
 """``keys``: hashes of source and target. ``inside``: sources in the output folder, by the hash of their path there.
-``clashing``: rows with equal ``name``; ``key`` is the hash of the target under the rules of the output folder."""
-_DUPLICATES = """
-SELECT line FROM (
-  SELECT line, row_number() OVER (PARTITION BY source ORDER BY line) AS copy FROM keys
-  WHERE source IN (SELECT source FROM keys GROUP BY source HAVING count(*) > 1)
-) WHERE copy > 1
+``links``: targets that exist as links, with the hash of the linked file."""
+_REMOVE_DUPLICATES = """
+DELETE FROM keys WHERE line IN (
+  SELECT line FROM (
+    SELECT line, row_number() OVER (PARTITION BY source ORDER BY line) AS copy FROM keys
+    WHERE source IN (SELECT source FROM keys GROUP BY source HAVING count(*) > 1)
+  ) WHERE copy > 1
+)
 """
-_LATER = """
-SELECT later.line, first.line, later.name FROM clashing later
-JOIN (SELECT key, min(line) AS line FROM clashing GROUP BY key) first ON first.key = later.key
-WHERE later.line > first.line
+_OVERWRITTEN = """
+SELECT k.line, min(i.line), 0 FROM keys k JOIN inside i ON i.name = k.name GROUP BY k.line
+UNION ALL SELECT l.line, min(k.line), 1 FROM links l CROSS JOIN keys k ON k.source = l.source GROUP BY l.line
+"""
+"""Rows whose target may be a source: the source, and whether it certainly is."""
+_FIND_LATER = """
+CREATE TEMP TABLE later AS SELECT line, first, name FROM (
+  SELECT line, name, min(line) OVER (PARTITION BY name_key(CAST(target AS BLOB))) AS first
+  FROM keys JOIN tasks USING (line) WHERE name IN (SELECT name FROM keys GROUP BY name HAVING count(*) > 1)
+) WHERE line > first
 """
 """Rows with the same target as an earlier row, each with the first of these."""
 
@@ -114,7 +109,7 @@ def make_plan(
             draft.remove_duplicates()
             draft.refuse_overwriting()
             draft.resolve_clashes(numbers=clashes == "number")
-            count = fetch(connection, "SELECT count(*) FROM tasks")[0][0]
+            count = draft.value("SELECT count(*) FROM tasks")
             set_head(connection, dataclasses.replace(head, roots=tuple(draft.roots), count=count))
         for name in _OBSOLETE:
             (state / name).unlink(missing_ok=True)
@@ -135,21 +130,21 @@ class _Draft:
         self._extension = extension
         self.roots: dict[str, int] = {}
         """The folders of the sources, with their indices."""
-        self._links: list[tuple[int, int]] = []
-        """Lines whose target exists as a link, each with the hash of the linked file."""
         for table, columns in _TEMPORARY.items():
             connection.execute(f"CREATE TEMP TABLE {table} {columns}")
 
+    def value(self, statement: str) -> Any:
+        """Return the single value of a query."""
+        return self._connection.execute(statement).fetchone()[0]
+
     def load(self, sources: Iterable[Source]) -> None:
         """Insert a row for each source."""
-        sources = iter(sources)
-        line = 1
-        while batch := list(itertools.islice(sources, ROWS)):
+        numbered = enumerate(sources, 1)
+        while batch := list(itertools.islice(numbered, _ROWS)):
             rows: list[Any] = []
             keys: list[Any] = []
-            for line, source in enumerate(batch, line):  # noqa: B020 (continues the count)
+            for line, source in batch:
                 self._add(line, source, rows, keys)
-            line += 1
             insert_tasks(self._connection, rows)
             self._connection.executemany("INSERT INTO keys VALUES (?, ?, ?)", keys)
 
@@ -157,26 +152,19 @@ class _Draft:
         root, path, member, output_path, size, modified, is_link = source
         target = _renamed(output_path, self._extension)
         key = self._output.key(root, path)
-        name = name_hash(target)
-        keys.append((line, hash((key, member)), name))
-        if self._output.is_near or is_link:
-            self._add_inside(line, [key, inputs.file_key(Path(root, path))] if is_link else [key])
+        keys.append((line, hash((key, member)), name_hash(target)))
+        for file in (key, inputs.file_key(Path(root, path))) if is_link else (key,):
+            if (below := self._output.below(file)) is not None:
+                self._connection.execute("INSERT INTO inside VALUES (?, ?)", (name_hash(below), line))
         if link := self._output.link(target):
-            self._links.append((line, hash((link, ""))))
+            self._connection.execute("INSERT INTO links VALUES (?, ?)", (line, hash((link, ""))))
         number = self.roots.setdefault(root, len(self.roots))
         rows.append((line, number, to_sql(path), to_sql(member), to_sql(target), size, modified))
 
-    def _add_inside(self, line: int, keys: Iterable[str]) -> None:
-        """Record a source if it is in the output folder."""
-        found = [(name_hash(below), line) for key in keys if (below := self._output.below(key)) is not None]
-        if found:
-            self._connection.executemany("INSERT INTO inside VALUES (?, ?)", found)
-
     def remove_duplicates(self) -> None:
         """Remove the later rows of sources that were found repeatedly."""
-        if self._connection.execute(f"INSERT INTO duplicates {_DUPLICATES}").rowcount:
-            for table in ("tasks", "keys", "inside"):
-                self._connection.execute(f"DELETE FROM {table} WHERE line IN (SELECT line FROM duplicates)")
+        if self._connection.execute(_REMOVE_DUPLICATES).rowcount:
+            self._connection.execute("DELETE FROM tasks WHERE line NOT IN (SELECT line FROM keys)")
 
     def refuse_overwriting(self) -> None:
         """Refuse targets that are sources.
@@ -187,25 +175,16 @@ class _Draft:
             A source would be overwritten.
         """
         self._connection.execute("CREATE INDEX inside_names ON inside (name)")
-        pairs = "FROM inside i JOIN keys k ON k.name = i.name GROUP BY k.line"
-        victims = dict(fetch(self._connection, f"SELECT k.line, min(i.line) {pairs} LIMIT {_CHECKED + 1}"))
+        messages: list[str] = []
         count = 0
-        if len(victims) > _CHECKED:
-            count = fetch(self._connection, f"SELECT count(*) FROM (SELECT 1 {pairs})")[0][0] - len(victims)
-        else:
-            victims = {line: source for line, source in victims.items() if self._is_overwritten(line, source)}
-        if self._links:
-            self._connection.execute("CREATE INDEX key_sources ON keys (source)")
-        for line, file in self._links:
-            if found := fetch(self._connection, "SELECT min(line) FROM keys WHERE source = ?", (file,))[0][0]:
-                victims[line] = found
-        if victims:
-            messages = [
-                f"{self._shown(line)} would overwrite "
-                + ("itself" if line == victim else f"the input {self._shown(victim)}")
-                for line, victim in list(victims.items())[:_NAMED]
-            ]
-            raise MeshferryError(f"{_and_more(messages, len(victims) + count)}; nothing was written")
+        for line, source, is_certain in self._connection.execute(_OVERWRITTEN):
+            if is_certain or self._is_overwritten(line, source):
+                count += 1
+                if count <= _NAMED:
+                    victim = "itself" if line == source else f"the input {self._shown(source)}"
+                    messages.append(f"{self._shown(line)} would overwrite {victim}")
+        if count:
+            raise MeshferryError(f"{_and_more(messages, count)}; nothing was written")
 
     def resolve_clashes(self, *, numbers: bool) -> None:
         """Find rows with the same target, number the later ones, and reserve all names.
@@ -217,53 +196,40 @@ class _Draft:
         """
         execute = self._connection.execute
         names = execute("INSERT OR IGNORE INTO names SELECT name FROM keys ORDER BY name").rowcount
-        has_clashes = names < fetch(self._connection, "SELECT count(*) FROM keys")[0][0]
+        has_clashes = names < self.value("SELECT count(*) FROM keys")
         execute("INSERT OR IGNORE INTO names SELECT name FROM inside")
         if not has_clashes:
             return
-        self._find_clashing()
-        later = fetch(self._connection, f"{_LATER} ORDER BY later.line LIMIT {_NAMED}")
-        if later and not numbers:
+        rules = self._output.rules
+        self._connection.create_function(
+            "name_key", 1, lambda target: text_hash(rules.key(target.decode("utf-8", "surrogatepass")))
+        )
+        execute(_FIND_LATER)
+        if count := 0 if numbers else self.value("SELECT count(*) FROM later"):
             messages = [
                 f"{self._shown(first)} and {self._shown(line)} would both become {self._task(first).target}"
-                for line, first, _name in later
+                for line, first in execute(f"SELECT line, first FROM later ORDER BY line LIMIT {_NAMED}")
             ]
-            count = fetch(self._connection, f"SELECT count(*) FROM ({_LATER})")[0][0]
             raise MeshferryError(
                 f"{_and_more(messages, count)}; use --clashes number to number them; nothing was written"
             )
         self._number()
 
-    def _find_clashing(self) -> None:
-        """Fill the table of clashing rows. The folder is probed only if different names have equal hashes."""
-        connection = self._connection
-        connection.execute("CREATE TEMP TABLE equal (name INTEGER PRIMARY KEY)")
-        connection.execute("INSERT INTO equal SELECT name FROM keys GROUP BY name HAVING count(*) > 1")
-        found = "SELECT k.line, k.name, t.target FROM keys k JOIN tasks t USING (line) JOIN equal USING (name)"
-        varied = fetch(connection, f"SELECT 1 FROM ({found}) GROUP BY name HAVING count(DISTINCT target) > 1 LIMIT 1")
-        rules = self._output.rules if varied else CAUTIOUS
-        start = 0
-        while rows := fetch(connection, f"{found} WHERE k.line > ? ORDER BY k.line LIMIT {ROWS}", (start,)):
-            keyed = [(line, name, text_hash(rules.key(target))) for line, name, target in rows]
-            connection.executemany("INSERT INTO clashing VALUES (?, ?, ?)", keyed)
-            start = rows[-1][0]
-
     def _number(self) -> None:
         """Append numbers to the targets of the later rows."""
-        connection = self._connection
-        connection.execute(f"CREATE TEMP TABLE later AS {_LATER}")
+        execute = self._connection.execute
         last: tuple[int, int] = (0, 1)
         """Hash of the last target and the last number used for it."""
-        for line, name in connection.execute("SELECT line, name FROM later ORDER BY name, line"):
+        for line, name in execute("SELECT line, name FROM later ORDER BY name, line"):
             number = last[1] if last[0] == name else 1
             stem = self._task(line).target[: -len(self._extension)]
             while True:
                 number += 1
                 target = f"{stem}_{number}{self._extension}"
-                free = connection.execute("INSERT OR IGNORE INTO names VALUES (?)", (name_hash(target),)).rowcount
-                if free and not self._output.link(target):
+                is_free = execute("INSERT OR IGNORE INTO names VALUES (?)", (name_hash(target),)).rowcount
+                if is_free and not self._output.link(target):
                     break
-            connection.execute("UPDATE tasks SET target = CAST(? AS TEXT) WHERE line = ?", (to_sql(target), line))
+            execute("UPDATE tasks SET target = CAST(? AS TEXT) WHERE line = ?", (to_sql(target), line))
             last = (name, number)
 
     def _is_overwritten(self, line: int, source: int) -> bool:
@@ -277,7 +243,8 @@ class _Draft:
             return below is None or self._output.rules.key(below) == self._output.rules.key(target)
 
     def _task(self, line: int) -> Task:
-        return Task._make(fetch(self._connection, f"SELECT {TASK_COLUMNS} FROM tasks t WHERE line = ?", (line,))[0])
+        statement = f"SELECT {TASK_COLUMNS} FROM tasks WHERE line = ?"
+        return Task._make(self._connection.execute(statement, (line,)).fetchone())
 
     def _shown(self, line: int) -> str:
         task = self._task(line)
@@ -293,10 +260,8 @@ class _Output:
         self._key = inputs.file_key(folder).rstrip(os.sep) + os.sep
         self._real_folder = functools.lru_cache(256)(_real_folder)
         self._linked_names = functools.lru_cache(64)(self._links_in)
-        self.is_near = False
-        """Whether the source of the last :meth:`key` may be in the output folder."""
 
-    @property
+    @functools.cached_property
     def rules(self) -> NameRules:
         """Rules by which the folder compares names."""
         return self._rules or rules_of(self._folder)
@@ -305,10 +270,7 @@ class _Output:
         """Return one key for all spellings of a path. Links among its folders are resolved, the last part is not."""
         folder, _, name = path.rpartition("/")
         key = self._real_folder(root, folder) + name
-        if sys.platform in {"win32", "darwin"}:
-            key = key.casefold()
-        self.is_near = key.startswith(self._key)
-        return key
+        return key.casefold() if sys.platform in {"win32", "darwin"} else key
 
     def below(self, key: str) -> str | None:
         """Return the path below the output folder; None if the file is elsewhere."""

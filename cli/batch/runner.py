@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,12 +27,13 @@ from ..conversions.convert_plan import known_kind, searched
 from ..inputs import BLEND
 from ..reporting import Reporter, cause, counted, printable
 from . import planning
+from .journal import Known
 from .leftovers import sweep
 from .plan import Plan, PlanHead, PlannedNames
 from .progress import Progress
 from .sources.archives import ArchiveReader
 from .sources.search import find
-from .state import Known, State
+from .state import State, locked
 from .summary import Summary, Totals
 from .tasks import REPORT_FILE, STATE_FOLDER, LoadedTask, Result, Source, Status, Task, TaskKind
 from .workers.messages import Setup
@@ -250,13 +251,12 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
     output = Path(arguments.output).absolute()
     if arguments.dry_run:
         return _preview(arguments, output, reporter)
-    with State(output, has_journal=arguments.journal) as state:
+    with locked(output), Progress(reporter) as progress:
         sweep(output)
-        with Progress(reporter) as progress:
-            search = _Search(reporter)
-            plan = make_plan(arguments, output, search, progress)
-            state.start(plan)
-            progress.set_plan(plan, output)
+        search = _Search(reporter)
+        plan = make_plan(arguments, output, search, progress)
+        progress.set_plan(plan, output)
+        with State(output, plan, has_journal=arguments.journal) as state:
             if arguments.openjd is not None:
                 return openjd.write_job(arguments, plan, state, reporter)
             conversion = Run(state, plan, output=output, progress=progress, checksum=arguments.checksum)
@@ -282,10 +282,10 @@ def _preview(arguments: argparse.Namespace, output: Path, reporter: Reporter) ->
     """Print what a run would convert; return 1 if a source cannot be searched."""
     search = _Search(reporter)
     count = done = 0
-    with tempfile.TemporaryDirectory() as folder, closing(State(output)) as state:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         with Progress(reporter) as progress:
             plan = make_plan(arguments, output, search, progress, Path(folder))
-        state.read(plan)
+        state = stack.enter_context(State(output, plan, is_preview=True))
         for task, known in state.tasks():
             interruption.check()
             if known is not None and known.is_same and not arguments.checksum:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,15 @@ def plan_of(output: Path, tasks: Iterable[Any], *, root: Path | None = None, opt
         head = plans.PlanHead((options,), "blend", ".blend", "0", (str(root or output),), count)
         plans.set_head(connection, head)
     return plans.Plan.open(folder)
+
+
+@contextmanager
+def opened(output: Path, tasks: Iterable[Any], *, options: str = "options", **values: Any) -> Iterator[Any]:
+    """Lock an output folder and open its state for a plan of these tasks."""
+    from meshferry.cli.batch.state import State, locked
+
+    with locked(output), State(output, plan_of(output, tasks, options=options), **values) as state:
+        yield state
 
 
 @dataclass

@@ -16,7 +16,7 @@ import pytest
 from batch_stand_ins import PretendedWorkers
 from meshferry.cli import batch_command
 from meshferry.cli.batch import progress, runner
-from meshferry.cli.batch.state import State
+from meshferry.cli.batch.state import locked
 from meshferry.cli.batch.summary import Summary, Totals
 from meshferry.cli.batch.tasks import Result, Status, Task, TaskKind
 from meshferry.cli.conversions import conversion_arguments
@@ -260,7 +260,7 @@ def test_a_dry_run_lists_the_files_and_writes_nothing(meshferry, library, preten
 
 
 def test_two_runs_on_one_folder_refuse_in_words(meshferry, library, pretend, tmp_path):
-    with State(tmp_path / "out"):
+    with locked(tmp_path / "out"):
         result = meshferry("batch", library, "--to", "blend", "-o", tmp_path / "out")
     assert result.status == 2 and "another batch is writing to this folder" in result.err
 

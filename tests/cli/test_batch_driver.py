@@ -26,9 +26,8 @@ def go(output, tasks, *, workers=None, options=OPTIONS, checksum=False, root=Non
     """Run a plan; return the totals, the tasks given to the workers and the reported progress."""
     workers = workers or PretendedWorkers(output)
     heard = Heard()
-    with State(output) as state:
-        plan = plan_of(output, tasks, root=root, options=options)
-        state.start(plan)
+    plan = plan_of(output, tasks, root=root, options=options)
+    with State(output, plan) as state:
         run = runner.Run(state, plan, output=output, progress=heard, checksum=checksum)
         totals = run.convert(workers, plan.count)
         state.compact()
@@ -207,9 +206,8 @@ def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
         return Result(loaded.task, Status.DONE, hash=loaded.known_hash, kind=TaskKind.PICTURE)
 
     workers = PretendedWorkers(tmp_path, draw)
-    with State(tmp_path) as state:
-        plan = plan_of(tmp_path, tasks)
-        state.start(plan)
+    plan = plan_of(tmp_path, tasks)
+    with State(tmp_path, plan) as state:
         run = runner.Run(state, plan, output=tmp_path, progress=Heard())
         run.convert(workers, 4)
         before = state.journal_path.read_bytes()
@@ -237,9 +235,8 @@ def test_nothing_is_held_as_a_whole(tmp_path):
 
     def peak(count):
         output = tmp_path / str(count)
-        with State(output) as state:
-            plan = plan_of(output, tasks_of(count))
-            state.start(plan)
+        plan = plan_of(output, tasks_of(count))
+        with State(output, plan) as state:
             run = runner.Run(state, plan, output=output, progress=Mute())
             tracemalloc.start()
             totals = run.convert(Idle(), count)

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from batch_stand_ins import content_hash, make_task, plan_of
+from batch_stand_ins import content_hash, make_task, opened
 from meshferry.cli.batch.journal import JournalFile
-from meshferry.cli.batch.state import HeldError, State
+from meshferry.cli.batch.state import HeldError, locked
 from meshferry.cli.batch.tasks import Result, Status
 from meshferry.io_formats.core.errors import MeshferryError
 
@@ -33,8 +33,7 @@ def lines(output):
 
 def store(output, results, **values):
     """Store results; return the path of the journal."""
-    with State(output, **values) as state:
-        state.start(plan_of(output, [result.task for result in results]))
+    with opened(output, [result.task for result in results], **values) as state:
         for result in results:
             state.append(result)
     return output / "meshferry-batch" / "journal.jsonl"
@@ -45,8 +44,7 @@ def fill(output, tasks, **values):
 
 
 def known(output, task, options="options"):
-    with State(output) as state:
-        state.start(plan_of(output, [task], options=options))
+    with opened(output, [task], options=options) as state:
         return next(state.tasks())[1]
 
 
@@ -142,8 +140,7 @@ def test_a_torn_last_line_of_a_journal_is_not_imported(tmp_path, cut):
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
     (path.parent / "state.sqlite").unlink()
-    with State(tmp_path) as state:
-        state.start(plan_of(tmp_path, tasks))
+    with opened(tmp_path, tasks) as state:
         assert [known is not None for _, known in state.tasks()] == [True, False]
         state.append(done(make_task(1), tmp_path))
     assert [line.get("target") for line in lines(tmp_path)] == [None, "file0.blend", "file1.blend"]
@@ -166,8 +163,7 @@ def test_damaged_lines_are_ignored_and_removed(tmp_path, garbage):
     path = fill(tmp_path, tasks)
     with path.open("ab") as stream:
         stream.write(garbage)
-    with State(tmp_path) as state:
-        state.start(plan_of(tmp_path, tasks))
+    with opened(tmp_path, tasks) as state:
         assert all(known is not None for _, known in state.tasks())
         state.compact()
     assert [line.get("target") for line in lines(tmp_path)] == [None, "file0.blend", "file1.blend"]
@@ -179,15 +175,14 @@ def test_names_that_are_not_utf_8_survive(tmp_path):
     fill(tmp_path, [task])
     assert known(tmp_path, task).is_same
     assert lines(tmp_path)[1]["target"] == task.target
-    with State(tmp_path) as state:
-        state.start(plan_of(tmp_path, [task]))
+    with opened(tmp_path, [task]) as state:
         assert [result.task for result in state.results()] == [task]
 
 
 def test_two_runs_on_one_folder_are_refused(tmp_path):
-    with State(tmp_path), pytest.raises(HeldError, match="another batch is writing to this folder"):
-        State(tmp_path).__enter__()
-    with State(tmp_path):
+    with locked(tmp_path), pytest.raises(HeldError, match="another batch is writing to this folder"):
+        locked(tmp_path).__enter__()
+    with locked(tmp_path):
         pass
 
 
@@ -199,11 +194,11 @@ sys.path[:0] = {[str(ROOT / "tests"), str(ROOT / "tests" / "cli")]!r}
 from load_package import load_package
 load_package()
 from pathlib import Path
-from meshferry.cli.batch.state import State
-from test_batch_state import done, make_task, plan_of
+from batch_stand_ins import opened
+from test_batch_state import done, make_task
 output = Path(sys.argv[1])
-state = State(output, has_journal={"--no-journal" not in text}).__enter__()
-state.start(plan_of(output, [make_task(number) for number in range(9)]))
+holder = opened(output, [make_task(number) for number in range(9)], has_journal={"--no-journal" not in text})
+state = holder.__enter__()
 for number in range(5):
     state.append(done(make_task(number), output))
 print("stored", flush=True)
@@ -214,7 +209,7 @@ sys.stdin.read()
     ) as holder:
         assert holder.stdout.readline() == "stored\n"
         with pytest.raises(HeldError):
-            State(tmp_path).__enter__()
+            locked(tmp_path).__enter__()
         assert not (tmp_path / "meshferry-batch" / "state.sqlite-shm").exists(), "works on disks without shared memory"
         holder.kill()
         holder.wait()
@@ -224,8 +219,7 @@ sys.stdin.read()
 @pytest.mark.parametrize("options", ["", "--no-journal"])
 def test_a_killed_run_loses_nothing_and_blocks_no_other(tmp_path, options):
     killed(tmp_path, options)
-    with State(tmp_path) as state:
-        state.start(plan_of(tmp_path, [make_task(number) for number in range(9)]))
+    with opened(tmp_path, [make_task(number) for number in range(9)]) as state:
         assert [known is not None for _, known in state.tasks()] == [True] * 5 + [False] * 4
         state.compact()
     assert [line["target"] for line in lines(tmp_path)[1:]] == [f"file{number}.blend" for number in range(5)]
@@ -234,8 +228,7 @@ def test_a_killed_run_loses_nothing_and_blocks_no_other(tmp_path, options):
 def test_without_a_journal_there_is_none_and_the_next_run_writes_it(tmp_path):
     path = store(tmp_path, [done(make_task(0), tmp_path)], has_journal=False)
     assert not path.exists() and known(tmp_path, make_task(0)).is_same
-    with State(tmp_path) as state:
-        state.start(plan_of(tmp_path, [make_task(0)]))
+    with opened(tmp_path, [make_task(0)]) as state:
         state.compact()
     assert [line.get("target") for line in lines(tmp_path)] == [None, "file0.blend"]
 
@@ -270,13 +263,13 @@ def test_disks_that_refuse_a_write_ahead_log_are_used_without_one(tmp_path, monk
 def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path):
     (tmp_path / "out").write_text("a file")
     with pytest.raises(MeshferryError, match="the journal cannot be written"):
-        State(tmp_path / "out").__enter__()
+        locked(tmp_path / "out").__enter__()
 
 
 def test_a_refused_run_leaves_nothing(tmp_path):
     (tmp_path / "there").mkdir()
     for output in (tmp_path / "there", tmp_path / "new" / "folders"):
-        with State(output):
+        with locked(output):
             pass
     assert [entry.name for entry in tmp_path.iterdir()] == ["there"] and list((tmp_path / "there").iterdir()) == []
 
@@ -285,8 +278,7 @@ def test_compaction_keeps_the_last_line_of_each_target_in_their_order(tmp_path):
     tasks = [make_task(number) for number in range(5)]
     path = fill(tmp_path, tasks)
     path.chmod(0o640)
-    with State(tmp_path) as state:
-        state.start(plan_of(tmp_path, tasks, options="second"))
+    with opened(tmp_path, tasks, options="second") as state:
         state.append(done(tasks[1], tmp_path, seconds=9.0))
         state.append(done(tasks[3], tmp_path, seconds=8.0))
         state.compact()
@@ -295,17 +287,14 @@ def test_compaction_keeps_the_last_line_of_each_target_in_their_order(tmp_path):
     _, *kept = lines(tmp_path)
     assert [line["target"] for line in kept] == [f"file{number}.blend" for number in (2, 4, 1, 3, 0)]
     assert [line["seconds"] for line in kept] == [0.0, 0.0, 9.0, 8.0, 7.0]
-    assert sorted(entry.name for entry in path.parent.iterdir()) == [
-        *("journal.jsonl", "journal.jsonl.lock", "plan.sqlite", "state.sqlite")
-    ]
+    assert sorted(entry.name for entry in path.parent.iterdir()) == [*("journal.jsonl", "plan.sqlite", "state.sqlite")]
     assert sys.platform == "win32" or path.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_run_without_tasks_leaves_the_journal_unchanged(tmp_path):
     path = fill(tmp_path, [make_task(0)])
     before = path.read_bytes()
-    with State(tmp_path) as state:
-        state.start(plan_of(tmp_path, [make_task(0)]))
+    with opened(tmp_path, [make_task(0)]) as state:
         state.compact()
     assert path.read_bytes() == before
 
@@ -340,8 +329,7 @@ def test_a_full_disk_leaves_complete_lines(tmp_path):
 def test_results_are_in_the_order_of_the_plan(tmp_path):
     tasks = [make_task(number) for number in range(4)]
     fill(tmp_path, [tasks[2], tasks[0]])
-    with State(tmp_path) as state:
-        state.start(plan_of(tmp_path, tasks))
+    with opened(tmp_path, tasks) as state:
         state.append(Result(tasks[3], Status.FAILED, error="It is not a mesh"))
         results = list(state.results())
     assert [(result.task.number, result.status, result.error) for result in results] == [
@@ -368,8 +356,7 @@ def test_shards_are_merged_once_without_torn_lines(tmp_path):
     fill(tmp_path, tasks[:1])
     write_shard(tmp_path, "1-2.jsonl", tasks[:2])
     folder = write_shard(tmp_path / ".", "3-4.jsonl", tasks[2:], torn=True).parent
-    with State(tmp_path) as state:
-        state.start(plan_of(tmp_path, tasks))
+    with opened(tmp_path, tasks) as state:
         assert [known is not None for _, known in state.tasks()] == [True, True, True, False]
         state.compact()
     assert [line["target"] for line in lines(tmp_path)[1:]] == ["file0.blend", "file1.blend", "file2.blend"]
@@ -381,7 +368,6 @@ def test_a_shard_that_is_still_written_to_stays(tmp_path):
 
     path = write_shard(tmp_path, "1-2.jsonl", [make_task(0)])
     (tmp_path / "file0.blend").unlink()
-    with State(tmp_path) as state, locks.hold(path.with_name("1-2.jsonl.lock")):
-        state.start(plan_of(tmp_path, [make_task(0)]))
+    with locks.hold(path.with_name("1-2.jsonl.lock")), opened(tmp_path, [make_task(0)]) as state:
         assert list(state.results()) == []
     assert path.exists()

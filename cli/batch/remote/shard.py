@@ -24,13 +24,13 @@ from ... import environment, interruption
 from ...conversions.conversion_arguments import given_conversion
 from ...reporting import Reporter, counted
 from .. import journal
-from ..journal import Entry, JournalFile, entry_of, outputs_exist
+from ..journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
 from ..plan import Plan
 from ..progress import Progress
 from ..runner import Run, write_report
-from ..state import LOCK_SUFFIX, Known, State
+from ..state import State, locked
 from ..summary import Summary, Totals
-from ..tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Status, Task
+from ..tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Task
 from ..workers.messages import Setup
 from ..workers.pool import Pool
 from . import parent_watch
@@ -95,18 +95,19 @@ def collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
     """
     totals = Totals()
     seconds = 0.0
-    with State(output) as state, Progress(reporter) as progress:
-        _copy_journal(plan, state.journal_path)
-        state.start(plan)
-        state.compact()
-        for result in state.results():
-            totals.add(result)
-            seconds += result.seconds
-        report = None
-        if arguments.report is not None:
-            conversion = Run(state, plan, output=output, progress=progress)
-            report = write_report(conversion, arguments, plan, state, progress)
-    summary = Summary(totals, plan.count, seconds, state.journal_path, report=report)
+    report = None
+    journal_path = output / STATE_FOLDER / JOURNAL_FILE
+    with locked(output), Progress(reporter) as progress:
+        _copy_journal(plan, journal_path)
+        with State(output, plan) as state:
+            state.compact()
+            for result in state.results():
+                totals.add(result)
+                seconds += result.seconds
+            if arguments.report is not None:
+                conversion = Run(state, plan, output=output, progress=progress)
+                report = write_report(conversion, arguments, plan, state, progress)
+    summary = Summary(totals, plan.count, seconds, journal_path, report=report)
     reporter.say(summary.text())
     reporter.record(summary.record())
     return 1 if summary.left else 0
@@ -222,20 +223,11 @@ class _ShardStore:
             yield task, known
 
     def _known(self, task: Task, entry: Entry | None) -> Known | None:
-        if entry is None or entry.options != self._options or not Status(entry.result).is_good or not entry.hash:
-            return None
-        if (entry.source, entry.member) != (task.path, task.member) or not outputs_exist(entry.outputs, self._output):
-            return None
-        return Known(entry.hash, (entry.size, entry.modified) == (task.size, task.modified))
+        return None if entry is None else entry.known(task, self._options, self._output)
 
     def append(self, result: Result) -> None:
         """Write a result."""
-        entry = entry_of(result, self._options, self._output)
-        before = self._own.get(entry.target)
-        if result.status is Status.UNCHANGED and before is not None:
-            entry = dataclasses.replace(
-                entry, outputs=before.outputs, warnings=before.warnings, facts=before.facts, hash=before.hash
-            )
+        entry = entry_of(result, self._options, self._output, self._own.get(result.task.target))
         self._journal.write(entry.line())
         self._own[entry.target] = entry
 

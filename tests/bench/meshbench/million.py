@@ -51,13 +51,13 @@ def main(folder: Path, count: int) -> dict[str, float]:
     output.mkdir()
     begun = time.perf_counter()
     head = batch["plan"].PlanHead((), "blend", ".blend", "0")
-    with batch["state"].State(output) as state, batch["progress"].Progress(reporting.Reporter(quiet=True)) as bar:
+    with batch["state"].locked(output), batch["progress"].Progress(reporting.Reporter(quiet=True)) as bar:
         found = batch["search"].find([], (".mesh",), lists=[str(listed)], base=str(folder), leave_out=output)
         plan = batch["planning"].make_plan(found, output, ".blend", "refuse", head)
-        state.start(plan)
         pool = EmptyPool(batch["tasks"].Result, batch["tasks"].Status)
-        totals = batch["runner"].Run(state, plan, output=output, progress=bar).convert(pool, count)
-        state.compact()
+        with batch["state"].State(output, plan) as state:
+            totals = batch["runner"].Run(state, plan, output=output, progress=bar).convert(pool, count)
+            state.compact()
         ending = batch["summary"].Summary(totals, plan.count, time.perf_counter() - begun, state.journal_path)
         assert ending.text() and plan.count == count
     seconds = time.perf_counter() - begun
