@@ -25,7 +25,7 @@ class CheckScene:
     export_operator = ""
 
     def source(self, context: Any) -> tuple[Any, str]:
-        """Return what to check and its name in messages.
+        """Return the objects to check, and their name for messages.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class CheckScene:
         values = self.last_values(context)
         source, name = self.source(context)
         whole = read_blender_scene(context, source, name, self.format, values)
-        # Check the whole scene, since a file may hold a part of an object, in which triangles have other numbers.
+        # Check the whole scene: a file may hold a part of an object, in which triangles have other indices.
         findings += self.format.check_scene(whole)
         parts = parts_of(whole, self.format, values)
         findings += whole.findings

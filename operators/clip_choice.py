@@ -1,4 +1,4 @@
-"""The checklist of actions in the export dialog for animations: it edits each action's own export switch."""
+"""The list of actions in the export dialog for animations. A checkbox sets whether the action is exported."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from .translations import CONTEXT, classes_factory
 
 
 class MESHFERRY_UL_actions(bpy.types.UIList):
-    """Names of actions with their switch *Export as a Clip*, and the search of Blender's lists."""
+    """List of actions, each with the checkbox *Export as a Clip*, with Blender's search field."""
 
     def draw_item(
         self, context: Any, layout: Any, data: Any, item: Any, icon: int, active_data: Any, active_property: str

@@ -30,11 +30,11 @@ from .sidebar import Sidebar, draw_wrapped, homes_of
 from .translations import iface_, rpt_
 
 BACKUP = ".bak"
-"""Added to the name of the file that is replaced."""
+"""Suffix of the backup of the replaced file."""
 
 
 class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
-    """Write a file again."""
+    """Export again to the file of the active object."""
 
     bl_idname = "export_scene.meshferry_again"
     bl_label = "Re-export"
@@ -47,18 +47,18 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need an object with a file."""
+        """Require an active object or collection with a file record."""
         if found_file(context) is None:
             cls.poll_message_set("The active object neither came from a file nor was exported to one")
             return False
         return True
 
     def invoke(self, context: Any, event: Any) -> set[str]:
-        """Start at once; the first time for each file, the user is asked."""
+        """Start without a file browser."""
         return self.execute(context)
 
     def question(self, context: Any) -> str:
-        """Ask the first time before a file is replaced."""
+        """Return a question before a file is replaced for the first time."""
         found = found_file(context)
         if found is None or found[0].is_confirmed or not found[0].path.exists():
             return ""
@@ -97,7 +97,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
             changes = yield from scaled(comparing, 0.9, 1.0)
         if encoded is not None:
             with messages.outcome(str(path)) as name:
-                refuse_changed(context, record)  # meanwhile, too
+                refuse_changed(context, record)  # it may have been changed meanwhile
                 keep_old_files(path, encoded.outputs)
                 messages.warn(
                     name, dict.fromkeys([*parts.lost, *encoded.warnings, *write_outputs(path, encoded.outputs)])
@@ -125,7 +125,7 @@ def found_file(context: Any) -> tuple[FileRecord, list[Any], exporter.Source] | 
 
 
 def shown_file(context: Any) -> FileRecord | None:
-    """Return the file that menu and sidebar show: one of a format that the preferences do not hide."""
+    """Return the record of the file in menu and sidebar; None if the preferences hide its format."""
     found = found_file(context)
     if found is None or not is_format_used(found[0].format):
         return None
@@ -142,7 +142,7 @@ def values_of(record: FileRecord) -> dict[str, Any]:
 
 
 def values_in_file(path: Path, target: Format) -> dict[str, Any]:
-    """Return the options with which a file keeps its version and the animations inside it."""
+    """Return the options that keep the version of an existing file, and whether it contains animations."""
     try:
         loaded = load(path)
     except (FormatError, OSError):
@@ -179,7 +179,7 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
     if not path.exists():
         return ["new file"]
     if not target.is_read:
-        return ["replaced"]  # such files are never read
+        return ["replaced"]  # Meshferry cannot read this format, so it cannot compare
     try:
         old = load(path)
         new = target.read(outputs[-1].data)
@@ -190,7 +190,7 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
 
 
 def keep_old_files(path: Path, outputs: Sequence[OutputFile]) -> None:
-    """Copy the files that will be replaced, each to one of its name with ``.bak``.
+    """Copy each file that will be replaced to a file with ``.bak`` after its name.
 
     Raises
     ------
@@ -203,13 +203,13 @@ def keep_old_files(path: Path, outputs: Sequence[OutputFile]) -> None:
 
 
 class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
-    """The file that the active object last went to or came from."""
+    """Panel with the file to which the active object was last exported, or from which it was imported."""
 
     bl_label = "File"
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need an object with a file of a format in use."""
+        """Require a file whose format the preferences do not hide."""
         return shown_file(context) is not None
 
     def draw(self, context: Any) -> None:

@@ -60,9 +60,9 @@ _SCENE = ("SCENE", "Scene", "Everything in the scene")
 
 
 def scope_items(*scopes: tuple[str, str, str]) -> list[tuple[str, str, str, str, int]]:
-    """Return the items of a scope property with the numbers that .blend files store.
+    """Return the items of a scope property with their numbers, which .blend files store.
 
-    The automatic scope was added later: it comes first in the list, but has the highest number.
+    The automatic scope was added in a later version: it is first in the list, but has the highest number.
     """
     added = [scope for scope in scopes if scope == AUTOMATIC]
     numbered = [scope for scope in scopes if scope != AUTOMATIC]
@@ -72,7 +72,7 @@ def scope_items(*scopes: tuple[str, str, str]) -> list[tuple[str, str, str, str,
 
 SCOPES = scope_items(AUTOMATIC, _COLLECTION, _SELECTION, _SCENE)
 OBJECT_SCOPES = scope_items(AUTOMATIC, _SELECTION, _COLLECTION, _SCENE)
-"""The same for formats of single objects."""
+"""Scopes of formats that write one object to each file; the selection comes before the collection."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +82,13 @@ class Parts:
     scenes: list[Scene]
     lost: list[str]
     findings: list[Finding] = field(default_factory=list)
-    """Entries of ``lost`` that name objects to select or have a fix."""
+    """The warnings of ``lost`` that name objects to select or offer a fix."""
     made: list[str] = field(default_factory=list)
-    """Notes on generated data that was missing, such as LODs. The user need not act on them."""
+    """Messages about generated data such as missing LODs; no action is needed."""
 
 
 class ExportScene(LongWork, ExportHelper):
-    """Mixin of export operators.
-
-    :mod:`.format_operators` makes an operator of it for each format.
-    """
+    """Mixin of export operators. :mod:`.format_operators` derives an operator for each format."""
 
     bl_options = {"PRESET"}
 
@@ -121,7 +118,7 @@ class ExportScene(LongWork, ExportHelper):
     scope: EnumProperty(name="Export", description="What is written to the file", items=SCOPES, default="AUTO")
     suggested_name: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
     given_options: StringProperty(options={"HIDDEN", "SKIP_SAVE"})
-    """Names of the options that were given before the dialog opened, in which presets set them, too."""
+    """Names of the options that the caller set, stored before the dialog opens, since presets set options, too."""
     is_again: BoolProperty(options={"HIDDEN", "SKIP_SAVE"})
 
     def invoke(self, context: Any, event: Any) -> set[str]:
@@ -145,7 +142,7 @@ class ExportScene(LongWork, ExportHelper):
         return self.filepath != before
 
     def draw(self, context: Any) -> None:
-        """Draw what to export and the options in sections; a collection's own exporter exports that collection."""
+        """Draw the scope (in the file browser only), the files to write and the options in sections."""
         layout = self.layout
         if self.asked:
             draw_wrapped(layout.column(align=True), context, self.asked, "QUESTION", width=DIALOG_WIDTH)
@@ -210,9 +207,9 @@ class ExportScene(LongWork, ExportHelper):
         return self.source(context, "")[0]
 
     def imported_texts(self, context: Any) -> dict[str, str]:
-        """Return a text for each option of which exported objects have a value from their import; see `draw_options`.
+        """Return a text for each option whose value some exported objects store from their import; see `draw_options`.
 
-        It is empty if the value that is drawn for the option counts for some of them.
+        The text is empty if other exported objects use the value in the dialog.
         """
         if IMPORT_CHOICES not in self.option_table:
             return {}
@@ -231,8 +228,8 @@ class ExportScene(LongWork, ExportHelper):
     def steps(self, context: Any) -> Steps[set[str]]:
         """Write the file, or the files; the checks of the format run before any is written.
 
-        All are encoded before the first is written, so that cancelling leaves no file behind. One that fails never
-        stops the rest.
+        All files are encoded before the first is written, so that cancelling leaves no file behind. A failed file does
+        not stop the others.
         """
         messages = Messages()
         given = bpy.path.abspath(self.filepath)
@@ -382,18 +379,18 @@ class ExportScene(LongWork, ExportHelper):
         return Path()
 
     def name_to_write(self, given: str) -> str:
-        """Return the name of the file with its extension, or an empty text if there is no name."""
-        if not Path(given).name or os.path.isdir(given):  # unlike Path's, this takes names that no system does
+        """Return the name of the file with its extension, or an empty string if there is no name."""
+        if not Path(given).name or os.path.isdir(given):  # unlike ``Path.is_dir``, does not raise for invalid names
             return ""
         return Path(with_extension(given, self.format, self.filename_ext)).name
 
     def target_path(self, given: str) -> str:
-        """Return the path to write; the file browser has seen to its extension, a script may have left it out.
+        """Return the path to write, with the extension, which scripts may leave out.
 
         Raises
         ------
         ExportError
-            There is no name, or the user was not asked about replacing the file with that name and the extension.
+            There is no name, or the extension was added and a file of the resulting name exists.
         """
         if not self.name_to_write(given):
             raise ExportError(rpt_("No file name given"))
@@ -405,7 +402,7 @@ class ExportScene(LongWork, ExportHelper):
 
 
 def without_needless_clips(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of options without animation if the file gets none, so that none is sampled."""
+    """Set the option for clips to none if the file embeds no animation, so that none is sampled."""
     return values if embeds_animation(values) else {**values, CLIPS.name: "NONE"}
 
 
@@ -468,7 +465,7 @@ def parts_of(scene: Scene, target: Format, values: Mapping[str, Any]) -> Parts:
     made = list(scene.notes)
     lost = [*losses(scene, target.capabilities), *(text for text in scene.warnings if text not in made)]
     for part in scenes:
-        part.warnings = []  # theirs alone: the parts may share those of the whole
+        part.warnings = []  # a new list, since parts may share that of the scene
     return Parts(scenes, lost, scene.findings, made)
 
 
@@ -531,24 +528,24 @@ def would_change(place: Path, output: OutputFile) -> bool:
 
 
 def refuse_existing(path: Path, *, use_replace: bool) -> None:
-    """Refuse to replace a file.
+    """Raise an error if a file exists and must not be replaced.
 
     Raises
     ------
     ExportError
-        The file exists, and existing files are to stay.
+        The file exists, and *Replace Files* is off.
     """
     if not use_replace and os.path.exists(path):
         raise ExportError(rpt_("'{}' exists already; choose Replace Files to write over it").format(path.name))
 
 
 def named_collection(context: Any, name: str) -> Any:
-    """Return the collection of that name, the scene's own included.
+    """Return the collection of that name, which may be the scene's own.
 
     Raises
     ------
     ExportError
-        There is none.
+        There is no such collection.
     """
     root = context.scene.collection
     found = root if name == root.name else context.blend_data.collections.get(name)

@@ -21,14 +21,14 @@ from .sidebar import draw_wrapped
 from .translations import iface_, rpt_
 
 MOST_NAMES = 20
-"""Maximum number of listed file names; the rest is counted."""
+"""Largest number of file names listed; for more, only their number is shown."""
 
 
 class ExportFiles(ExportScene):
     """Mixin of export operators that write a file for each object, clip and so on.
 
-    A single file goes to the chosen path; several go to the chosen folder, named after what they hold. A subclass
-    says with :meth:`names` what there is.
+    A single file is written to the chosen path; several are written to the chosen folder, named after their scenes. A
+    subclass returns these names from :meth:`names`.
     """
 
     use_replace: BoolProperty(
@@ -44,12 +44,12 @@ class ExportFiles(ExportScene):
         Raises
         ------
         ExportError
-            Nothing does.
+            There is nothing to export.
         """
         raise NotImplementedError
 
     def suggest_name(self, context: Any) -> str:
-        """Return a file name after the only thing that is written, else after the active object or collection."""
+        """Suggest a file name: that of the only scene to write, otherwise that of the active object or collection."""
         if self.collection:
             return super().suggest_name(context)
         try:
@@ -83,7 +83,7 @@ class ExportObjects(ExportFiles):
     scope: EnumProperty(name="Export", description="Which objects are exported", items=OBJECT_SCOPES, default="AUTO")
 
     def names(self, context: Any, source: Any) -> list[str]:
-        """Return the names of the objects that become files; coarser levels of detail go with the finest."""
+        """Return the names of the objects that become files; coarser levels of detail are in the file of the finest."""
         return object_names(self, context, source)
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
@@ -100,15 +100,15 @@ class ExportObjects(ExportFiles):
 
 
 def joint_count(scenes: Iterable[Scene]) -> int:
-    """Return the number of joints of all skeletons; that of several files counts once."""
+    """Return the number of joints of all skeletons; a skeleton in several files counts once."""
     different = {id(skeleton): skeleton for scene in scenes for skeleton in scene.skeletons}
     return sum(len(skeleton.joints) for skeleton in different.values())
 
 
 def object_names(owner: Any, context: Any, source: Any) -> list[str]:
-    """Return the names of the objects that become files of an export operator; one where they are joined.
+    """Return the names of the objects that become files of an export; only one if objects are joined.
 
-    Levels of detail go with the finest.
+    Coarser levels of detail are in the file of the finest.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def draw_file_names(layout: Any, context: Any, names: list[str]) -> None:
 
 
 def browsed_folder(context: Any) -> Path | None:
-    """Return the folder that the file browser shows, so that the names of files that exist there can be marked."""
+    """Return the current folder of the file browser, or None, for marking names of existing files."""
     parameters = getattr(context.space_data, "params", None)
     folder = getattr(parameters, "directory", b"")
     return Path(folder.decode(errors="replace")) if folder else None

@@ -1,4 +1,4 @@
-"""The dialog after a refused export: all findings with their fixes, and the same export again."""
+"""The dialog after an export that findings prevented: it lists them with their fixes and can repeat the export."""
 
 import json
 from typing import Any
@@ -44,18 +44,18 @@ class WM_OT_meshferry_refused_export(bpy.types.Operator):
 
     def execute(self, context: Any) -> set[str]:
         """Run the export again."""
-        module, _, name = self.export.partition("_OT_")  # an operator's own bl_idname is that of its type
+        module, _, name = self.export.partition("_OT_")  # ``bl_idname`` of an operator instance is the class name
         export = getattr(getattr(bpy.ops, module.lower()), name)
         try:
             export("EXEC_DEFAULT", **{**json.loads(self.arguments), "is_again": True})
-        except RuntimeError as problem:  # in a window, the operator reports it itself
+        except RuntimeError as problem:  # without a window; in one, the modal operator reports it
             self.report({"ERROR"}, str(problem).removeprefix("Error: ").strip())
             return {"CANCELLED"}
         return {"FINISHED"}
 
 
 def show_refusal(operator: Any) -> bool:
-    """Open the dialog once the operator is done, if the user ran it in a window; return whether it opens."""
+    """Open the dialog after the operator has ended, if a user started it in a window; return whether it opens."""
     if bpy.app.background or not operator.is_from_user():
         return False
     arguments = json.dumps(operator.as_keywords())

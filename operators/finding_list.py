@@ -15,7 +15,7 @@ from .sidebar import draw_wrapped
 from .translations import CONTEXT, classes_factory, iface_
 
 MOST_MEMBERS = 10_000
-"""Maximum number of elements stored for a finding; more cannot be fixed by hand."""
+"""Largest number of elements stored for a finding; fixing more by hand is not practical."""
 
 
 class MeshferryFinding(bpy.types.PropertyGroup):
@@ -63,7 +63,7 @@ def keep_findings(context: Any, target: Format, subject: str, findings: Iterable
 
 
 def draw_findings(layout: Any, context: Any, target: Format, subject: str) -> None:
-    """Draw the findings of the last check if it was about this subject, each with a select button."""
+    """Draw the findings of the last check if it concerned this subject."""
     check = context.window_manager.meshferry_check
     if not subject or (check.format, check.subject) != (target.name, subject):
         return

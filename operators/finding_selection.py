@@ -26,7 +26,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
 
     @classmethod
     def description(cls, context: Any, properties: Any) -> str:
-        """Return the full text of the finding, for which the sidebar may be too narrow."""
+        """Return the full text of the finding as the tooltip, since the sidebar may be too narrow for it."""
         findings = context.window_manager.meshferry_check.findings
         if properties.index >= len(findings):
             return rpt_("Select the objects of this finding")
@@ -41,7 +41,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         owner = owner_of_elements(context, finding) if finding.kind else None
         if owner is not None:
             return self.select_elements(context, finding, owner)
-        if finding.kind:  # elements of a generated level of detail have no object
+        if finding.kind:  # a generated level of detail has no object
             made = named_levels(context.view_layer.objects, with_made=True).get(finding.node)
             found = [made] if made is not None else []
         else:
@@ -55,7 +55,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
             self.report({"INFO"}, rpt_("This finding does not concern a single object"))
             return {"CANCELLED"}
         leave_edit_mode(context)
-        if not visible:  # levels of detail usually are
+        if not visible:  # levels of detail are usually hidden
             if level_objects.show_only(context, found[:1], []):
                 self.report({"INFO"}, rpt_("'{}' is hidden").format(found[0].name))
                 return {"CANCELLED"}
@@ -76,7 +76,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         members = members_of(finding.members)
         if finding.kind == "bones":
             bpy.ops.object.mode_set(mode="POSE")
-            # Bones may have other names in a file than in Blender.
+            # The names in findings are those in the file, which may differ from those in Blender.
             names = {name_of_bone(bone): bone.name for bone in owner.data.bones}
             found = element_selection.select_bones(owner, [names.get(str(name), str(name)) for name in members])
             if not found:

@@ -36,9 +36,9 @@ class FamilyOperators:
     """Operators, menu entries and panels of one format family."""
 
     importer: Any
-    """None if no format of the family is read."""
+    """The import operator; None if no format of the family is read."""
     exporters: Mapping[str, Any]
-    """By name of the format, in the order of the menu."""
+    """The export operators by name of the format, in the order of the menu."""
     check: Any
     classes: Sequence[type]
     entries: Sequence[MenuEntry]
@@ -69,7 +69,7 @@ def label_of(family: Family, known: Format) -> str:
 
 
 def collection_text(family: Family, known: Format) -> str:
-    """Return the text of the entry in the Outliner."""
+    """Return the text of the menu entry in the Outliner."""
     return f"Export {label_of(family, known)}…"
 
 
@@ -154,8 +154,8 @@ def _check(family: Family, exporter: Any, hooks: Hooks) -> Any:
 def _handled_extensions(family: Family) -> dict[str, list[str]]:
     """Return the extensions that the file handlers of a family take, by name of the format that gets the handler.
 
-    Two handlers of one extension would make Blender ask which is meant, so the first registered family takes it. A
-    format that exports no meshes, and therefore no collections, has no handler; the first handler takes its extension.
+    If two handlers had the same extension, Blender would ask the user, so the family registered first gets it. A format
+    without meshes exports no collections and has no handler; the family's first handler gets its extensions.
     """
     first = registry.FAMILIES.index(family)
     taken = {
@@ -171,7 +171,7 @@ def _handled_extensions(family: Family) -> dict[str, list[str]]:
 
 
 def _other_importers(family: Family) -> dict[str, tuple[Format, ...]]:
-    """Return the formats, by importer, whose files may have extensions that this family's file handlers take."""
+    """Return the formats of other families, by importer, that share an extension with this family's file handlers."""
     handled = {extension for extensions in _handled_extensions(family).values() for extension in extensions}
     return {
         other.name: other.formats
@@ -181,7 +181,7 @@ def _other_importers(family: Family) -> dict[str, tuple[Format, ...]]:
 
 
 def _file_handlers(family: Family, exporters: Mapping[str, Any]) -> list[type]:
-    """Return the file handlers, which take drops and export collections."""
+    """Return the file handlers, by which Blender imports dropped files and exports collections."""
     handlers: list[type] = []
     formats = {known.name: known for known in family.formats}
     for name, extensions in _handled_extensions(family).items():
@@ -206,7 +206,7 @@ def _menu_entries(family: Family, importer: Any, exporters: Sequence[Any], hooks
     def draw_collection_entry(menu: Any, context: Any) -> None:
         collection = collection_under_pointer(context)
         if collection is not None:
-            menu.layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
+            menu.layout.operator_context = "INVOKE_DEFAULT"  # this menu would call ``execute`` directly
             first = exporters[0]
             text = collection_text(family, first.format)
             menu.layout.operator(first.bl_idname, text=text, text_ctxt=CONTEXT).collection = collection.name
@@ -239,7 +239,7 @@ def register() -> None:
 
 
 def unregister() -> None:
-    """Unregister them in reverse."""
+    """Unregister them in reverse order."""
     for _add, remove in reversed(_registrations()):
         remove()
 
@@ -259,7 +259,7 @@ class FamilyPanels:
 
     @staticmethod
     def unregister() -> None:
-        """Unregister them in reverse."""
+        """Unregister them in reverse order."""
         for _add, remove in reversed(_panel_registrations()):
             remove()
 

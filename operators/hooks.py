@@ -28,13 +28,13 @@ class Hooks:
     """Mixin of the export operator by name of the format, in the order of the menu; default: all formats."""
     check: type[CheckScene] = CheckObject
     draw_collection_entries: Callable[[Any, Any], None] | None = None
-    """Draws the entries in the Outliner; default: the first exporter."""
+    """Function that draws the entries in the Outliner's menu; default: an entry for the first exporter."""
     sidebar: type | None = None
     """Main panel in the sidebar; default: buttons to check and export the active object."""
     panels: Sequence[type] = ()
     """Panels below the main panel."""
     has_closed_copies: bool = True
-    """Whether the panels are closed at first for objects that were not imported."""
+    """Whether each panel has a variant for objects made in Blender, which is closed by default."""
     classes: Sequence[type] = ()
     """Classes to register before the panels."""
     modules: Sequence[Registrable] = ()

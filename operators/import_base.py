@@ -26,21 +26,21 @@ from .reporting import Messages, conclude, counted
 
 
 class ImportFiles(LongWork, ImportHelper):
-    """Mixin of import operators; the content of each file, not the operator, decides what format it is.
+    """Mixin of import operators. The format of a file is recognised by its content, whatever the operator.
 
-    :mod:`.format_operators` makes an operator of it for each family of formats.
+    :mod:`.format_operators` derives an operator for each family of formats.
     """
 
     bl_options = {"UNDO", "PRESET"}
 
     option_table: tuple[Option, ...] = ()
-    """Options that the dialog shows; a file of another operator's format takes the defaults of the rest."""
+    """Options in the dialog. Files of another family's format are imported with the defaults of its own options."""
     panel_prefix = ""
     """Name of the format in the names of its panels."""
     entry_text = ""
     """Text of the entry in File > Import."""
     other_importers: Mapping[str, tuple[Format, ...]] = {}
-    """Formats, by importer, whose files may have extensions that this operator's file handlers take."""
+    """Formats of other families, by importer, that share an extension with this operator's file handlers."""
     closed_sections: tuple[str, ...] = ()
     """Sections of the dialog that are folded at first, so that it fits small screens."""
 
@@ -71,9 +71,9 @@ class ImportFiles(LongWork, ImportHelper):
     )
 
     def invoke(self, context: Any, event: Any) -> set[str]:
-        """Ask for options where files were dropped, for files otherwise.
+        """For dropped files, open a dialog with the options, otherwise the file browser.
 
-        Files of other families go to the operator that has options for them.
+        Dropped files of other families are passed to their operator, which has their options.
         """
         paths = self.paths()
         for name, formats in self.other_importers.items():
@@ -84,7 +84,7 @@ class ImportFiles(LongWork, ImportHelper):
         return self.invoke_popup(context)
 
     def draw(self, context: Any) -> None:
-        """Draw the options in sections; of a single dropped file, not those of several."""
+        """Draw the options in sections; for a single dropped file, without options that concern several files."""
         is_browser = context.space_data is not None and context.space_data.type == "FILE_BROWSER"
         if is_browser or len(self.files) > 1:
             column = self.layout.column()
@@ -106,10 +106,10 @@ class ImportFiles(LongWork, ImportHelper):
             before.restore()
             raise
         if self.use_side_by_side:
-            context.view_layer.update()  # the boxes of objects that were just made
+            context.view_layer.update()  # updates the bounding boxes of new objects
             side_by_side.place([result.objects for result in results])
         objects = [item for result in results for item in result.objects]
-        # Meshes first: the armature of a mesh can be found from the mesh, but not the mesh from the armature.
+        # Select meshes first: from a mesh its armature can be found, but not the reverse.
         select_only(context, sorted(objects, key=lambda item: item.type == "ARMATURE"))
         if results:
             make_active(context, results[0].collection)
@@ -126,13 +126,13 @@ class ImportFiles(LongWork, ImportHelper):
 
 
 class ImportAnyName(ImportFiles):
-    """Mixin of importers of files that are called in all kinds of ways: on request the dialog lists every file.
+    """Mixin of importers of formats without fixed extensions, with the option *Show All Files*.
 
     A subclass sets ``usual_names``, which becomes the default of its ``filter_glob``.
     """
 
     usual_names = ""
-    """Patterns of the names that are listed otherwise."""
+    """Patterns of the file names that are listed without that option."""
 
     use_all_files: BoolProperty(
         name="Show All Files",
@@ -152,7 +152,7 @@ class ImportAnyName(ImportFiles):
         return True
 
     def draw(self, context: Any) -> None:
-        """Draw which files are listed, where there is a list, and the options in sections."""
+        """Draw *Show All Files*, if there is a file browser, and the options in sections."""
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
             column = self.layout.column()
             column.use_property_split = True
@@ -161,7 +161,7 @@ class ImportAnyName(ImportFiles):
 
 
 def are_all_of(paths: Iterable[str], formats: Container[Format | None]) -> bool:
-    """Return whether there are files and the content of each is of one of these formats."""
+    """Return whether there are files and the content of each has one of these formats (None: an unknown format)."""
     found = [format_of(path) for path in paths]
     return bool(found) and all(known in formats for known in found)
 
@@ -169,8 +169,8 @@ def are_all_of(paths: Iterable[str], formats: Container[Format | None]) -> bool:
 def import_steps(context: Any, paths: Iterable[str], options: dict[str, Any]) -> Steps[tuple[Messages, list[Any]]]:
     """Import files one after the other; return the messages and the results of those that succeeded.
 
-    Files with meshes come first, so that animations find the armatures of the same run. Cancelling removes what all
-    files made.
+    Files with meshes come first, so that animations find the armatures of the same run. Cancelling removes the data of
+    all files.
     """
     paths = sorted(paths, key=lambda path: not may_hold_meshes(path))
     general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
@@ -239,16 +239,16 @@ def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:
 
 
 def leave_edit_mode(context: Any) -> None:
-    """Switch to object mode. Edits in progress are applied."""
+    """Switch to object mode. Changes in edit mode are applied."""
     if context.mode != "OBJECT" and bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
         bpy.ops.object.mode_set(mode="OBJECT")
 
 
 def select_only(context: Any, objects: Iterable[Any]) -> None:
-    """Select these objects alone, and make the first of them active; with none, leave the selection as it is."""
+    """Select only these objects and make the first of them active; if none is visible, keep the selection."""
     layer = context.view_layer
-    layer.update()  # otherwise objects that were just linked are missing
-    known = set(layer.objects)  # linked objects share their names with others
+    layer.update()  # adds newly linked objects
+    known = set(layer.objects)  # not names, which linked objects may share
     there = [item for item in objects if item in known and item.visible_get(view_layer=layer)]
     if not there:
         return

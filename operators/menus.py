@@ -52,7 +52,7 @@ def registration(
 
 
 def selected_collections(context: Any) -> list[Any]:
-    """Return the collections selected in the Outliner; without an Outliner (scripts, background) there are none."""
+    """Return the collections selected in the Outliner; none if there is no Outliner (scripts, background mode)."""
     return [item for item in getattr(context, "selected_ids", None) or () if isinstance(item, bpy.types.Collection)]
 
 

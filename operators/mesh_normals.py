@@ -66,7 +66,7 @@ def make_normals_editable(mesh: Any) -> None:
     normals = normals.reshape(-1, 3)
     setter = compat.set_point_normals if attribute.domain == "POINT" else compat.set_corner_normals
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
-    # Blender replaces a zero vector by its own normal; do the same for values that are not finite.
+    # Blender replaces a zero vector by its own normal, so use zero for NaN and infinite values.
     usable = np.isfinite(lengths) & (lengths > 0)
     normals = np.where(usable, normals / np.where(usable, lengths, 1), 0).astype(np.float32)
     mesh.attributes.remove(attribute)

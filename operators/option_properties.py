@@ -27,7 +27,9 @@ SECTIONS = ("Objects", "Geometry", "Armature", "Animation", "Materials", "File")
 """Order of the sections of a dialog; sections of other names come last."""
 
 LONGEST_LABEL = 16
-"""Letters that fit beside the value of an option in a file dialog of 1280 pixels; longer labels are drawn above it."""
+"""Longest label, in characters, that fits beside the value in a file browser 1280 pixels wide; longer ones are above
+it.
+"""
 
 
 def import_table(*formats: Format) -> tuple[Option, ...]:
@@ -45,7 +47,7 @@ def export_table(target: Format) -> tuple[Option, ...]:
 def values_for(table: Iterable[Option], given: Values) -> dict[str, Any]:
     """Return the value of every option of ``table``: the given value, or else the default of the command line.
 
-    Options that a dialog does not show thus have the faithful defaults of the command line.
+    These defaults, which are also used for options that a dialog does not show, preserve most of the data.
     """
     table = tuple(table)
     names = {option.name for option in table}
@@ -53,7 +55,7 @@ def values_for(table: Iterable[Option], given: Values) -> dict[str, Any]:
 
 
 def to_export_options(given: Values) -> export_options.ExportOptions:
-    """Return the options of an export that no format has alone; see :func:`values_for`."""
+    """Return the values of the general export options; see :func:`values_for`."""
     return export_options.ExportOptions.of(values_for(export_options.EXPORT_OPTIONS, given))
 
 
@@ -71,7 +73,7 @@ def property_of(option: Option) -> Any:
         precision = 5 if 0 < option.default < 0.01 else 2
         return FloatProperty(default=option.default, precision=precision, **_limits(option, float), **about)
     if option.is_path:
-        # FILE_PATH would add a button that cannot open a file browser from within the one that shows these options.
+        # FILE_PATH would add a button for a second file browser, which cannot open within the first.
         suggest = {"search": _known_libraries, "search_options": {"SUGGESTION"}}
         return StringProperty(default=str(option.default), **suggest, **about)
     return StringProperty(default=str(option.default), **about)
@@ -89,7 +91,7 @@ def _limits(option: Option, kind: type[int] | type[float]) -> dict[str, Any]:
 def with_options(*tables: Iterable[Option]) -> Callable[[type], type]:
     """Return a class decorator that declares the options of these tables as properties.
 
-    Annotations are read through ``inspect`` and set as a whole: since Python 3.14 they are computed on request.
+    Annotations are read with ``inspect`` and replaced as a whole, since Python 3.14 computes them lazily.
     """
 
     def declare(cls: type) -> type:
@@ -109,7 +111,7 @@ def option_values(owner: Any, table: Iterable[Option]) -> dict[str, Any]:
     for option in table:
         value = getattr(owner, option.name)
         if option.is_path and value:
-            value = bpy.path.abspath(value.strip().strip('"'))  # file managers copy paths in quotes
+            value = bpy.path.abspath(value.strip().strip('"'))  # some file managers copy paths with quotes
         values[option.name] = value
     return values
 
@@ -133,8 +135,9 @@ def draw_options(
 ) -> None:
     """Draw a table of options in foldable sections named ``<prefix>_<section>``, in this order.
 
-    Options that have no effect with the present values of the others are left out. ``imported`` has a text for each
-    option that objects have a stored value of; if it is not empty, it replaces the property. Sections in ``closed`` are
+    Options without effect at the current values of the others are left out. ``imported`` has a text for each
+    option whose value some objects store from their import; if it is not empty, it is drawn in place of the property.
+    Sections in ``closed`` are
     folded until the user opens them.
     """
     table = tuple(table)
@@ -150,10 +153,10 @@ def draw_options(
         if body is not None:
             for option in shown:
                 if imported is not None and option == IMPORT_CHOICES:
-                    continue  # drawn beside the option that it belongs to
+                    continue  # drawn beside the options that it controls
                 if imported is not None and option.name in imported:
                     row = body.row()
-                    row.use_property_split = False  # the texts need the whole width
+                    row.use_property_split = False  # full width for the text
                     row.prop(owner, IMPORT_CHOICES.name, **_text(imported[option.name]))
                     if imported[option.name]:
                         continue

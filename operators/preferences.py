@@ -16,7 +16,7 @@ from ..io_formats import registry
 from .translations import CONTEXT, classes_factory
 
 PACKAGE = __package__.rpartition(".")[0]
-"""Name of the add-on: that of the extension, or of the folder."""
+"""Name of the package by which Blender knows the add-on; its folder's name if it is not an extension."""
 
 GUIDES = Path(__file__).resolve().parent.parent / "docs"
 

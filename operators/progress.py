@@ -1,4 +1,4 @@
-"""Long operations of operators: progress in the status bar and at the pointer, Esc to cancel."""
+"""Long-running operators: progress in the status bar and at the pointer, Esc to cancel."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ DIALOG_WIDTH = 400
 """Width of the confirmation dialog in pixels, at a resolution scale of 1."""
 
 TICK = 0.02
-"""Seconds between two turns of work, in which Blender handles events and draws."""
+"""Seconds between two turns of work, during which Blender handles events and redraws."""
 
 TURNS = (0.1, 1.0)
-"""Minimum and maximum seconds of work in one turn; a longer step is finished. Within these limits, a turn takes twice
-as long as Blender needed since the last one: a view of many objects takes long to draw, and each imported file
-causes a redraw."""
+"""Minimum and maximum seconds of work in one turn; a step is never interrupted. Between these limits, a turn takes
+twice as long as the last redraw, so that redrawing large scenes takes at most a third of the time.
+"""
 
 
 class Work:
-    """Run steps one after the other, for a limited time at once."""
+    """Runs steps one after the other, in turns of limited time."""
 
     def __init__(self, steps: Steps[set[str]]) -> None:
         self._steps = steps
         self._future: Future[Any] | None = None
         self.step = Step("", 0.0)
-        """The step that comes next."""
+        """The current step, for displaying progress."""
         self.result: set[str] | None = None
-        """None while there is more to do."""
+        """The result of the operator; None until all steps are done."""
 
     def run(self, seconds: float) -> bool:
-        """Work for about this many seconds; return whether all is done."""
+        """Run steps for about this many seconds; return whether all are done."""
         end = time.monotonic() + seconds
         while self.result is None:
             if self._future is not None and not self._future.done():
@@ -62,12 +62,12 @@ class Work:
         return True
 
     def cancel(self) -> None:
-        """Stop; the steps restore what they changed."""
+        """Stop; the steps restore the original state."""
         self._steps.close()
 
 
 def _in_thread(job: Callable[[], Any]) -> Future[Any]:
-    """Run a job in a separate thread that does not keep Blender from quitting."""
+    """Run a job in a daemon thread, so that Blender can quit meanwhile."""
     future: Future[Any] = Future()
 
     def run() -> None:
@@ -81,20 +81,22 @@ def _in_thread(job: Callable[[], Any]) -> Future[Any]:
 
 
 class LongWork:
-    """Mixin of operators whose work, done in :meth:`steps`, may take long.
+    """Mixin of operators whose work may take long; subclasses do it in :meth:`steps`.
 
     In scripts and in background mode all steps run at once. When started by the user in a window, they run for half a
     second. If there is more to do, the operator becomes modal: it shows progress and consumes all events, so that
-    nothing else changes the scene. Esc cancels, and the steps restore what they changed.
+    nothing else changes the scene. Esc cancels, and the steps restore the original state.
     """
 
     confirm_text = "Export Anyway"
     """Button text of the confirmation dialog."""
     asked = ""
-    """The question of the confirmation dialog, which ``draw`` shows instead of the options."""
+    """Question of the confirmation dialog, which ``draw`` shows instead of the options; empty before the dialog opens.
+    """
     is_again: Any = False
-    """Whether the dialog of a failed run started this one. Blender shows the reports of an operator that another
-    operator runs only if it is modal."""
+    """Whether the dialog of a refused export started this run. Blender shows reports of an operator that another
+    operator called only if it is modal.
+    """
     _work: Work | None = None
     _timer: Any = None
     _paused = 0.0
@@ -113,12 +115,12 @@ class LongWork:
         return self.is_again or self.options.is_invoke  # type: ignore[attr-defined]
 
     def execute(self, context: Any) -> set[str]:
-        """Do the work, or the part of it for which a user waits without progress display."""
+        """Do all the work, or, started by a user, as much as fits in ``PATIENCE`` seconds."""
         manager = context.window_manager
         is_modal = self.is_from_user() and not bpy.app.background and context.window is not None
         if is_modal and not self.asked and not self.is_again:
             self.asked = self.question(context)
-            if self.asked:  # the dialog calls this method again
+            if self.asked:  # confirming the dialog calls ``execute`` again
                 return manager.invoke_props_dialog(
                     self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=iface_(self.confirm_text)
                 )
@@ -174,7 +176,7 @@ class LongWork:
                 self._end(context)
 
     def _show(self, context: Any, step: Step) -> None:
-        """Show phase and percentage in the status bar and at the pointer."""
+        """Show phase and progress in the status bar, and the percentage at the pointer."""
         percent = int(100 * min(max(step.fraction, 0.0), 1.0))
         phase = ": ".join(part for part in (step.subject, iface_(step.label)) if part)
         context.workspace.status_text_set(iface_("{} … {} % (Esc: cancel)").format(phase, percent))

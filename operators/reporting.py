@@ -38,11 +38,11 @@ class Messages:
     failures: list[tuple[str, str]] = field(default_factory=list)
     """Names of failed files and the causes."""
     warnings: dict[str, list[str]] = field(default_factory=dict)
-    """Each different text, with the names of the files concerned."""
+    """The names of the files concerned, by text of the warning."""
     notes: list[str] = field(default_factory=list)
-    """Information that needs no action."""
+    """Informational messages."""
     findings: list[Finding] = field(default_factory=list)
-    """Findings of the checks because of which a file was not written."""
+    """Findings of the checks that prevented writing a file."""
 
     @property
     def total(self) -> int:
@@ -57,7 +57,7 @@ class Messages:
     def lines(self) -> list[str]:
         """Return one line for each different warning, with the names of the files concerned if there are several files.
 
-        A warning about no file in particular has no name.
+        A warning that concerns no particular file has no name.
         """
         if self.total <= 1:
             return list(self.warnings)
@@ -74,7 +74,7 @@ class Messages:
 
     @contextmanager
     def attempt(self, path: str, name: str | None = None) -> Iterator[str]:
-        """Record a failure like :meth:`outcome`, but not success, since more work on the file follows."""
+        """Record a failure like :meth:`outcome`, but no success: for files that need more work."""
         name = Path(path).name if name is None else name
         try:
             yield name
@@ -88,7 +88,7 @@ class Messages:
 
 
 def cause_of(problem: Exception, path: str = "") -> str:
-    """Return the text of an expected failure without its leading path, which the report has already."""
+    """Return the text of an expected error without the path at its start, since the report contains it."""
     text = str(problem)
     for front in (path, str(Path(path)), Path(path).name) if path else ():
         text = text.removeprefix(f"{front}: ")
@@ -141,10 +141,10 @@ def conclude(
     verb:
         "Imported" or "Exported".
     is_listed:
-        Whether a dialog lists the causes, so that Blender's own error popup would repeat them.
+        Whether a dialog lists the causes of failures, so that Blender's error popup should not repeat them.
     """
     lines = messages.lines()
-    # The summary includes a single warning, or the first failure and its first errors; nothing is reported twice.
+    # The summary contains the only warning, or the first failure with its first errors, so they are not reported again.
     single = lines[0] if len(lines) == 1 and not messages.failures else ""
     listed = [] if single else lines
     if len(messages.failures) == 1:
@@ -167,7 +167,7 @@ def report(operator: Any, level: str, text: str) -> None:
 
 
 def readable(text: str) -> str:
-    """Return a text that Blender accepts, since names in files and of files may contain undecodable bytes."""
+    """Return a text that Blender accepts: undecodable bytes, as in file names, become question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The common parts of the sidebars of all formats: location, and the drawing of objects and actions."""
+"""The common parts of the sidebar panels of all formats: their location, wrapped texts, actions."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -16,17 +16,17 @@ OWN = "_own"
 """Suffix of the names of panels for objects that were not imported."""
 
 REGION_MARGIN = 72
-"""Width that a text in a box cannot use, in pixels of a region at a resolution scale of 1: tabs and borders."""
+"""Width of the tabs and borders beside a text in the sidebar, in pixels at a resolution scale of 1."""
 
 DIALOG_MARGIN = 32
-"""The same of a dialog, and of the options in a file browser."""
+"""Width of the borders beside a text in a dialog or a file browser, in pixels at a resolution scale of 1."""
 
 ICON_WIDTH = 22
 """Width of an icon in front of a text in pixels, at a resolution scale of 1."""
 
 
 class Sidebar:
-    """Location of the panels."""
+    """Base of the panels: their location in Blender."""
 
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
@@ -34,7 +34,7 @@ class Sidebar:
 
 
 def concerns(context: Any, family: str) -> bool:
-    """Return whether to show the panels of a family: it is in use, and the active object is not of another family."""
+    """Return whether to show a family's panels: it is enabled, and the active object is not of another family."""
     names = {known.name for known in FAMILIES[family].formats}
     origins = origins_of(context)
     return is_used(family) and (not origins or bool(origins & names))
@@ -48,9 +48,10 @@ def origins_of(context: Any) -> set[str]:
 
 
 def with_closed_copies(classes: Iterable[type]) -> tuple[type, ...]:
-    """Return panels, and closed copies of them for objects made in Blender, for which every family shows its panels.
+    """Return two variants of each panel: for imported objects, and a closed one for objects made in Blender.
 
-    Blender stores whether a panel is open only by its class.
+    Objects made in Blender have the panels of all families, which would fill the sidebar. Two classes are needed
+    because Blender stores for each class whether the panel is open.
     """
     classes = tuple(classes)
     return (*(_variant(panel, is_own=False) for panel in classes), *(_variant(panel, is_own=True) for panel in classes))
@@ -101,7 +102,7 @@ def draw_wrapped(layout: Any, context: Any, text: str, icon: str = "NONE", width
 
 
 def wrapped(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Split a text into lines that fit, between words where possible; a line has at least one letter."""
+    """Split a text into lines that fit, between words if possible; each line has at least one character."""
     lines: list[str] = []
     line = ""
     for word in text.split():
@@ -112,7 +113,7 @@ def wrapped(text: str, fits: Callable[[str], bool]) -> list[str]:
         if line:
             lines.append(line)
         line = word
-        while not fits(line):  # Chinese and Japanese have no spaces, and neither do most paths
+        while not fits(line):  # paths and some languages have no spaces
             length = max(1, bisect_right(range(1, len(line)), False, key=lambda end: not fits(line[:end])))
             if length == len(line):
                 break

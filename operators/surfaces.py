@@ -100,7 +100,7 @@ class OBJECT_OT_meshferry_surface_remove(_MeshOperator, bpy.types.Operator):
 
 
 def active_entry(item: Any) -> Any | None:
-    """Return the settings of the active material slot, or of an object without slots."""
+    """Return the settings of the active material slot, or those of an object without slots."""
     listed = written(item)
     active = item.active_material_index if len(item.material_slots) else 0
     return listed[active].entry if active < len(listed) else None
@@ -121,7 +121,7 @@ class Changes:
 
 
 def match_slots(item: Any) -> Changes:
-    """Give an object exactly one entry of settings for each material slot, in order and named as exported."""
+    """Make the list of an object's settings have one entry for each material slot, in order and named as exported."""
     stored = item.meshferry.surfaces
     before = len(stored)
     if not len(item.material_slots) and slotless(item) is not None:
@@ -157,7 +157,7 @@ def add_surface(item: Any, slot: int) -> Any:
 
 
 def assign(entry: Any, name: str, material: Any) -> None:
-    """Assign settings to a material, under this name until the material is renamed."""
+    """Assign settings to a material; exports use ``name`` until the material is renamed."""
     entry.name = name
     entry.material = material
     entry.given_name = material.name if material is not None else ""

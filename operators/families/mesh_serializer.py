@@ -1,4 +1,4 @@
-"""MeshSerializer2 in the user interface: extensions of files, limits of size, ranges of stored values."""
+"""MeshSerializer2 in the user interface: file extensions, size limits, quantisation ranges."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ EXTENSIONS = MESH_SERIALIZER.written_extensions
 
 
 class ImportMeshSerializer(ImportAnyName):
-    """Import of MeshSerializer2 files and their variants."""
+    """Import of MeshSerializer2 files and related formats."""
 
     bl_label = "Import Unity Mesh"
     bl_description = "Import meshes that Unity projects keep in files of MeshSerializer2 and its relatives"
@@ -70,7 +70,7 @@ class ExportMeshSerializer(ExportObjects):
         return extension_of(self.filepath) or self.file_extension
 
     def check(self, context: Any) -> bool:
-        """Keep the path and the chosen extension at one."""
+        """Make the path's extension and the chosen extension agree."""
         before = self.filepath
         was_suggested = bool(self.suggested_name) and Path(before).name == self.suggested_name
         self.filepath, self.file_extension = agreed(before, self.file_extension, self.shown_extension)
@@ -80,7 +80,7 @@ class ExportMeshSerializer(ExportObjects):
         return super().check(context) or self.filepath != before
 
     def draw(self, context: Any) -> None:
-        """Draw the extension with the rest; collection exporters have it in their path."""
+        """Draw the options; the extension only in file browsers, since collection exporters have it in their path."""
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
             column = self.layout.column()
             column.use_property_split = True
@@ -105,13 +105,13 @@ class ExportMeshSerializer(ExportObjects):
 
 
 def extension_of(path: str) -> str:
-    """Return the extension of the format that a path has; empty: none."""
+    """Return the extension of a path if it is one of the format's, otherwise an empty string."""
     lower = path.lower()
     return next((known for known in EXTENSIONS if lower.endswith(known)), "")
 
 
 def agreed(path: str, chosen: str, shown: str) -> tuple[str, str]:
-    """Return a path and an extension that agree, of which one may have been changed since both were ``shown``."""
+    """Return a path and an extension that agree. Whichever differs from the extension last ``shown`` wins."""
     typed = extension_of(path)
     if not typed:
         return path, chosen
@@ -130,7 +130,7 @@ class CheckMeshSerializer(CheckObject):
 
 
 class MESH_SERIALIZER_PT_kept(Sidebar, bpy.types.Panel):
-    """The ranges that the file stored positions and UVs between."""
+    """Panel with the ranges in which the file quantised positions and UVs."""
 
     bl_parent_id = "MESH_SERIALIZER_PT_sidebar"
     bl_label = "File Data"
@@ -138,11 +138,11 @@ class MESH_SERIALIZER_PT_kept(Sidebar, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need an object that keeps some."""
+        """Require an object with such ranges."""
         return kept_of(context.object) is not None
 
     def draw(self, context: Any) -> None:
-        """Draw the ranges; an export uses them while all values lie on their steps."""
+        """Draw the ranges, which an export uses while they represent all values exactly."""
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False

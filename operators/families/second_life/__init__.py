@@ -18,7 +18,7 @@ from .panel import SECOND_LIFE_PT_sidebar
 FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE)
 
 UUID = "*-????-????-*"
-"""Assets are often kept under their identity alone. Blender wants a pattern that fits the whole path, in 15 letters."""
+"""Pattern for asset files named by their UUID alone. Blender matches the whole path and allows 15 characters."""
 
 
 class Importer(ImportAnyName):
@@ -28,7 +28,7 @@ class Importer(ImportAnyName):
     bl_description = (
         "Import mesh assets and model bundles of Second Life and OpenSim, with levels of detail, physics and rig"
     )
-    # The skeleton defines where its bones point.
+    # The direction of bones is not an option, since the avatar skeleton defines it.
     option_table = tuple(option for option in import_table(*FORMATS) if option is not BONE_DIRECTION)
     usual_names = ";".join(
         [*dict.fromkeys(f"*{extension}" for known in FORMATS for extension in known.extensions), UUID]

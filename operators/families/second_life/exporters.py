@@ -40,7 +40,7 @@ SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects
 
 
 def options_of(target: Format) -> tuple[Option, ...]:
-    """Return the options of an export: Keep as Imported, which makes many others idle, last in its section."""
+    """Return the options of an export. Keep as Imported, which disables many others, is the last of its section."""
     return tuple(sorted(export_table(target), key=lambda option: option is KEEP_IMPORTED))
 
 
@@ -49,7 +49,7 @@ UPLOAD_OPERATOR = "export_scene.second_life_upload"
 
 
 def last_upload_values(context: Any) -> dict[str, Any]:
-    """Return the options of the last export of an upload set, or their defaults in the window."""
+    """Return the options of the last export of an upload set, or the defaults of the export dialog."""
     return last_values(context, UPLOAD_OPERATOR, UPLOAD_OPTIONS)
 
 
@@ -93,13 +93,13 @@ class ExportSecondLife(ExportFiles):
         return len(find_models(context, source, to_export_options(self.values())).models)
 
     def question(self, context: Any) -> str:
-        """Ask before an export of models that are far too large for the target; it may take minutes."""
+        """Return a question if models are far too large for the target, since such an export may take minutes."""
         options = to_export_options(self.values())
         try:
             source, _name = self.source(context, self.filepath)
             models = find_models(context, source, options).models
         except MeshferryError:
-            return ""  # the export says it
+            return ""  # the export reports it
         counts = {
             model.finest.name: triangle_count(context, model.finest, use_modifiers=options.use_modifiers)
             for model in models
@@ -121,9 +121,10 @@ class ExportSecondLife(ExportFiles):
         return [name_of(model.finest) for model in found.models]
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
-        """Return the phrases of the summary; levels and physics count with their model."""
+        """Return the phrases of the summary; levels and physics are not counted as objects."""
         models = [model for scene in written for model in models_of(scene)]
-        whole = [model for model in models if not model.finest.submodel]  # each part has all triangles
+        # ``mesh`` of each submodel has the triangles of all
+        whole = [model for model in models if not model.finest.submodel]
         return (
             counted(len(models), "{} object", "{} objects"),
             counted(sum(model.mesh.triangle_count for model in whole), "{} triangle", "{} triangles"),
@@ -134,7 +135,7 @@ class ExportSet(ExportSecondLife):
     """An export to several files that belong together, named after the chosen one."""
 
     def names(self, context: Any, source: Any) -> list[str]:
-        """Return the only name: that of the first model, after which the file is named."""
+        """Return the name of the first model, which becomes the name of the file."""
         return super().names(context, source)[:1]
 
     def set_names(self, stem: str) -> list[str]:
@@ -169,7 +170,7 @@ class ExportSet(ExportSecondLife):
 
 
 class ExportUploadSet(ExportSet):
-    """Write the files that the viewer's upload window takes."""
+    """Write the files for the upload window of the Second Life viewer."""
 
     bl_label = "Export SL Upload"
     bl_description = (
@@ -216,7 +217,7 @@ class ExportUploadSet(ExportSet):
         return [f"{stem}{suffix}{self.filename_ext}" for suffix in (*LEVEL_SUFFIXES, PHYSICS_SUFFIX)]
 
     def draw_notes(self, layout: Any, context: Any) -> None:
-        """Draw a note that textures are written too."""
+        """Draw a note that textures are also written."""
         if self.use_textures:
             layout.label(text="and the textures", text_ctxt=CONTEXT, icon="TEXTURE")
 
@@ -255,7 +256,7 @@ class ExportBundle(ExportSet):
 
 
 class ExportRequest(ExportSet):
-    """Write the bodies of an upload request."""
+    """Write the two request bodies of an upload."""
 
     bl_label = "Export SL Request"
     bl_description = (
@@ -266,7 +267,7 @@ class ExportRequest(ExportSet):
     option_table = options_of(SECOND_LIFE_REQUEST)
 
     def set_names(self, stem: str) -> list[str]:
-        """Return the names of both bodies."""
+        """Return the names of both request bodies."""
         return [stem + self.filename_ext, f"{stem}.fee{self.filename_ext}"]
 
 

@@ -135,9 +135,9 @@ def make_level(context: Any, finest: Any, level: int) -> Any:
         raise ExportError(rpt_("there is no finer level to generate the level from"))
     before = getattr(finest.meshferry, PICKERS[LEVELS[level]])
     if before is not None and is_deleted(before) and before.library is None:
-        context.blend_data.objects.remove(before)  # it would block the name
+        context.blend_data.objects.remove(before)  # it still uses the name
     made = level_objects.add_level(context, finest, lod_names.of_level(finest.name, level), node, scene)
-    if finest.is_editable:  # a linked object would not keep the reference; the level stores it too
+    if finest.is_editable:  # on linked objects the reference would be lost; the level refers to ``finest`` anyway
         setattr(finest.meshferry, PICKERS[LEVELS[level]], made)
     return made
 

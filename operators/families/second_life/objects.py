@@ -1,4 +1,4 @@
-"""The models of a Second Life upload for the chosen objects, which may be any of their levels or shapes."""
+"""Find the models of a Second Life upload from the selected objects, which may be any level or shape of them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ...translations import rpt_
 
 LEVELS = tuple(label.upper() for label in LEVEL_LABELS)
 PHYSICS = "PHYSICS"
-"""Names of the parts of a model in this package."""
+"""Name of the physics shape among the parts of a model; the others are the ``LEVELS``."""
 
 PICKERS = dict(zip((*LEVELS, PHYSICS), (*LEVEL_PROPERTIES, "physics_object"), strict=True))
-"""Property of the finest object that points to each part except the finest object itself."""
+"""Property of the finest object that points to each part; empty for the finest level."""
 
 
 def is_wanted(context: Any) -> bool:
-    """Return whether the active object may be exported to Second Life, unless it was imported for another family."""
+    """Return whether the active object has a type to export to Second Life and was not imported from another family."""
     item = context.object
     return item is not None and item.type in {*MESHABLE, "ARMATURE"} and concerns(context, "second_life")
 
@@ -67,14 +67,14 @@ class NeedsModel:
 
 
 def parts_of(model: ModelObjects) -> dict[str, list[Any]]:
-    """Return the objects of a model's levels and physics by part; parts without an object are missing."""
+    """Return the objects of a model by part: levels and physics. Parts without an object are left out."""
     shapes = [item for item in (model.physics, *model.hulls, model.base_hull) if item is not None]
     levels = {LEVELS[level]: [item] for level, item in sorted(model.levels.items())}
     return {LEVELS[0]: [model.finest], **levels, **({PHYSICS: shapes} if shapes else {})}
 
 
 def subject_of(models: Sequence[ModelObjects]) -> str:
-    """Return the name of several models in the sidebar."""
+    """Return a common name of several models for the sidebar."""
     if len(models) < 2:
         return str(models[0].finest.name) if models else ""
     return rpt_("{} and {} more").format(models[0].finest.name, len(models) - 1)

@@ -19,7 +19,7 @@ from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_o
 from .weights import stamp_of
 
 MOST_MODELS = 20
-"""Objects whose figures are listed one by one."""
+"""Largest number of objects whose weights are listed one by one."""
 
 RATIOS = {
     LEVELS[1]: MEDIUM_RATIO.name,
@@ -29,9 +29,9 @@ RATIOS = {
 
 
 class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
-    """The chosen models, from their levels of detail to the upload.
+    """Panel for the chosen models: levels of detail, weights, upload, checks.
 
-    One panel with sections, not one for each: which objects belong together is looked up once.
+    It is one panel with sections, so that the models are looked up only once for each redraw.
     """
 
     bl_label = "Second Life"
@@ -39,7 +39,7 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need something that may go there."""
+        """Require an object that can be exported to Second Life."""
         return is_wanted(context)
 
     def draw(self, context: Any) -> None:
@@ -56,7 +56,7 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
 
 
 def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
-    """Draw which objects the levels and the physics of the first model are."""
+    """Draw the objects that are the levels and the physics of the first model."""
     finest, parts = models[0].finest, parts_of(models[0])
     options = last_options(context)
     column = layout.column(align=True)
@@ -70,7 +70,7 @@ def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> Non
 
 
 def draw_weight(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
-    """Draw the button, the figures of all together as they were last computed, and those of each."""
+    """Draw the Compute button, and the last computed weights: the total and those of each model."""
     layout.operator("object.second_life_weigh", text="Compute", text_ctxt=CONTEXT, icon="FILE_REFRESH")
     kept = context.window_manager.meshferry_weights
     if not kept.models or kept.subject != subject_of(models):
@@ -88,13 +88,13 @@ def draw_weight(layout: Any, context: Any, models: Sequence[ModelObjects]) -> No
 
 
 def draw_checks(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
-    """Draw the button and the findings of the last check."""
+    """Draw the Check button and the findings of the last check."""
     layout.operator("export_scene.second_life_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
     draw_findings(layout, context, SECOND_LIFE_UPLOAD, subject_of(models))
 
 
 def draw_upload(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> None:
-    """Draw the button that exports at once, the one that asks first, and the options of both."""
+    """Draw the buttons that export at once or after asking for the folder, and the options of both."""
     folder = known_folder(context)
     row = layout.row(align=True)
     row.scale_y = 1.5
@@ -116,7 +116,7 @@ def draw_upload(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> N
         draw_options(body, options, UPLOAD_OPTIONS, "SECOND_LIFE_sidebar", SECTION_ORDER)
 
 
-# The checks stand last: what they find may be long.
+# Checks are last, since the list of findings may be long.
 SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
     "Object": draw_model,
     "Weight": draw_weight,
@@ -138,7 +138,7 @@ def split_row(layout: Any, label: str) -> Any:
 
 
 def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any], options: Any) -> None:
-    """Draw which object a level is, or how the export makes it."""
+    """Draw the object of a level, or how the export generates the level."""
     if key == LEVELS[0]:
         row = split_row(layout, label)
         row.label(text=finest.name, translate=False)
@@ -149,7 +149,7 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
         return
     row = split_row(layout, label)
     picked = row.row(align=True)
-    # A picked object that is not the level was deleted, but Blender still has it under its name.
+    # If the property has an object that was not accepted as the level, the user deleted the object.
     picked.alert = getattr(finest.meshferry, PICKERS[key]) is not None
     makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
     if makes and options is not None:
@@ -162,7 +162,7 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
 
 
 def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any]) -> None:
-    """Draw which object a part of a model is; one that it is without having been picked stands there in grey."""
+    """Draw the field for the object of a part; an object found in other ways is a grey placeholder."""
     row = split_row(layout, label)
     found = items[0].name if items else iface_("Generated")
     if len(items) > 1:
@@ -173,7 +173,7 @@ def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any]
 
 
 def draw_eye(layout: Any, key: str, items: list[Any]) -> None:
-    """Draw the button that shows a part; open while it is visible."""
+    """Draw the button that shows a part: an eye, which is open while the part is visible."""
     icon = "HIDE_OFF" if any(item.visible_get() for item in items) else "HIDE_ON"
     layout.operator("object.second_life_level_show", text="", icon=icon).part = key
 
@@ -195,7 +195,7 @@ def draw_total(layout: Any, kept: Any) -> None:
 
 
 def draw_model_weight(layout: Any, entry: Any) -> None:
-    """Draw the figures of one object."""
+    """Draw the triangles, bytes and weights of one object."""
     about = "" if entry.is_exact else iface_("about ")
     grid = layout.grid_flow(row_major=True, columns=3, even_columns=True, align=True)
     grid.label(text="")
@@ -214,14 +214,14 @@ def draw_model_weight(layout: Any, entry: Any) -> None:
 
 
 def draw_number(layout: Any, label: str, text: str) -> None:
-    """Draw a label, and a figure at the right."""
+    """Draw a label, and a value at the right."""
     row = layout.row()
     row.label(text=label, text_ctxt=CONTEXT)
     draw_right(row, text)
 
 
 def draw_right(layout: Any, text: str) -> None:
-    """Draw a text at the right of its place."""
+    """Draw a right-aligned text."""
     row = layout.row()
     row.alignment = "RIGHT"
     row.label(text=text, translate=False)

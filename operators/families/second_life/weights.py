@@ -45,7 +45,7 @@ class MeshferryModelWeight(bpy.types.PropertyGroup):
 
 
 class MeshferryWeights(bpy.types.PropertyGroup):
-    """The last computed figures."""
+    """The last computed weights of all models."""
 
     subject: StringProperty(name="Subject", description="Objects that the figures are about")
     stamp: StringProperty(name="State", description="Properties of the objects, for detecting changes")
@@ -59,7 +59,7 @@ class MeshferryWeights(bpy.types.PropertyGroup):
 
 
 class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
-    """Compute the weights of what an upload would hold."""
+    """Compute the weights of an upload of the chosen models."""
 
     bl_idname = "object.second_life_weigh"
     bl_label = "Compute Second Life Weights"
@@ -70,7 +70,7 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
     )
 
     def execute(self, context: Any) -> set[str]:
-        """Export up to the encoded assets and store their figures for the sidebar."""
+        """Encode the assets without writing them, and store their weights for the sidebar."""
         models = chosen_models(context)
         subject = subject_of(models)
         messages = Messages()
@@ -84,7 +84,7 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
 
 
 def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Figures]:
-    """Return the figures of models; a model unchanged since its import has those of its file.
+    """Return the weights of models; for a model unchanged since its import, those of its file.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Fig
 
 
 def exact_figures(context: Any, finest: Any) -> figures.Figures | None:
-    """Return the figures of the file that a model was imported from, or None if it was not imported or was changed."""
+    """Return the weights of the file that a model was imported from, or None if it was not imported or was changed."""
     path = imported_from(finest)
     if path is None:
         return None
@@ -120,11 +120,11 @@ def exact_figures(context: Any, finest: Any) -> figures.Figures | None:
         options = values_for(SECOND_LIFE_MESH.export_options, values)
         return figures.figures_of_file(loaded.document, scene, options)
     except (MeshferryError, ValueError):
-        return None  # the file was deleted or replaced, or the object can no longer equal its content
+        return None  # the file was deleted or replaced, or the object was changed
 
 
 def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Figures]) -> None:
-    """Store figures for the sidebar."""
+    """Store weights for the sidebar."""
     kept = context.window_manager.meshferry_weights
     kept.subject, kept.stamp = subject, stamp
     kept.models.clear()
@@ -142,7 +142,7 @@ def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Fig
 
 
 def stamp_of(context: Any, models: Iterable[ModelObjects]) -> str:
-    """Return properties of models and their parts that are quick to read and usually change with the weights."""
+    """Return a text of quickly read properties that usually change whenever the weights change."""
     traits: list[str] = []
     for model in islice(models, MOST_WATCHED):
         for key, items in parts_of(model).items():
@@ -158,7 +158,7 @@ def stamp_of(context: Any, models: Iterable[ModelObjects]) -> str:
 
 
 def land_impact_text(kept: Any) -> str:
-    """Return the phrase of the summary."""
+    """Return the phrase about the land impact for the summary."""
     return f"land impact {'' if kept.is_exact else 'about '}{kept.land_impact}" if len(kept.models) else ""
 
 

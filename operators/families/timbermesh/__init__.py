@@ -19,7 +19,7 @@ class Importer(ImportFiles):
 
     bl_description = "Import models of the game Timberborn, each into a collection of its own"
 
-    # A .prefab is what a tool makes of the game's own models; its text holds the same content.
+    # .prefab files are text files with the same content, extracted from the game.
     filter_glob: StringProperty(
         default=";".join(f"*{extension}" for extension in (*TIMBERMESH.extensions, ".prefab")),
         options={"HIDDEN", "SKIP_SAVE"},

@@ -28,7 +28,7 @@ from ...translations import CONTEXT, classes_factory, rpt_
 OPTIONS = export_table(TIMBERMESH)
 
 MODEL_SUFFIX = ".Model"
-"""The game's mods name the file of the collection ``Lodge.Folktails`` ``Lodge.Folktails.Model.timbermesh``."""
+"""Suffix of file names by convention of the game's mods: ``Lodge.Folktails.Model.timbermesh``."""
 
 
 class ExportModel(ExportScene):
@@ -38,7 +38,7 @@ class ExportModel(ExportScene):
     name_suffix = MODEL_SUFFIX
 
     def findings_subject(self, context: Any) -> str:
-        """Return the name of the collection that the sidebar shows."""
+        """Return the name of the collection, under which the sidebar shows the findings."""
         return self.collection or str(context.collection.name)
 
 
@@ -78,7 +78,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
     filter_glob: StringProperty(default=f"*{TIMBERMESH.extensions[0]}", options={"HIDDEN", "SKIP_SAVE"})
 
     def invoke(self, context: Any, event: Any) -> set[str]:
-        """Note which collections are selected, then ask for the folder."""
+        """Store which collections are selected, then open the file browser for the folder."""
         self.collections = "\n".join(self.names(context))
         if not self.directory and context.blend_data.filepath:
             self.directory = str(Path(context.blend_data.filepath).parent)
@@ -97,9 +97,9 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         draw_options(layout, self, OPTIONS, "TIMBERMESH_export")
 
     def steps(self, context: Any) -> Steps[set[str]]:
-        """Export the collections one after the other; one that fails never stops the rest.
+        """Export the collections one after the other; a failed one does not stop the others.
 
-        All are encoded before the first is written, so that cancelling leaves no file behind.
+        All files are encoded before the first is written, so that cancelling leaves no file behind.
         """
         names = self.names(context)
         folder = Path(bpy.path.abspath(self.directory)) if self.directory else None
@@ -165,7 +165,7 @@ def draw_collection_entries(self: Any, context: Any) -> None:
     """Draw the entries in the context menu of collections."""
     layout = self.layout
     layout.separator()
-    layout.operator_context = "INVOKE_DEFAULT"  # in this menu operators would run without asking
+    layout.operator_context = "INVOKE_DEFAULT"  # this menu would call ``execute`` directly
     collection = collection_under_pointer(context)
     if collection is not None:
         entry = layout.operator("export_scene.timbermesh", text="Export Timbermesh…", text_ctxt=CONTEXT)

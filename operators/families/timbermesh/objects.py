@@ -12,7 +12,7 @@ from ...import_base import select_only
 from ...translations import classes_factory, rpt_
 
 EMPTY_SIZE = 0.25
-"""Metres; a tile of the game is 1 m wide."""
+"""Display size of empties in metres; a tile of the game is 1 m wide."""
 
 _SLOT_USES = {
     "Entrance": "Where beavers go in and out; a workplace without one crashes the game when it is placed",
@@ -51,7 +51,7 @@ class _AddEmpty:
         return True
 
     def draw(self, context: Any) -> None:
-        """Draw name, place and parent."""
+        """Draw the options: name, location and parent."""
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
@@ -118,7 +118,7 @@ class OBJECT_OT_timbermesh_slot_add(_AddEmpty, bpy.types.Operator):
 
 
 class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
-    """Add # to names or remove it."""
+    """Add # before the names of objects or remove it."""
 
     bl_idname = "object.timbermesh_own_node"
     bl_label = "Switch Timbermesh Own Node"
@@ -161,7 +161,7 @@ def free_slot_name(keyword: str, taken: set[str]) -> str:
 
 
 def home_collection(context: Any) -> Any:
-    """Return the collection for a new object: the active one, or for the scene's own that of the active object."""
+    """Return the collection for a new object: the active one, unless it is the scene's own and an object is active."""
     active = context.collection
     if active == context.scene.collection and context.object is not None and context.object.users_collection:
         return context.object.users_collection[0]

@@ -1,4 +1,4 @@
-"""The sidebar of the 3D view: what makes a model for Timberborn, in one place."""
+"""Panels in the sidebar of the 3D view for models of the game Timberborn."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from ...translations import CONTEXT
 
 
 class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
-    """Objects that the game finds by their names."""
+    """Main panel: buttons that add objects that the game finds by their names."""
 
     bl_label = TIMBERMESH.label
 
@@ -23,7 +23,7 @@ class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
         return concerns(context, "timbermesh")
 
     def draw(self, context: Any) -> None:
-        """Draw what can be added."""
+        """Draw the buttons."""
         column = self.layout.column(align=True)
         column.operator(
             "object.timbermesh_attachment_add", text="Add Attachment Point…", text_ctxt=CONTEXT, icon="EMPTY_ARROWS"
@@ -34,18 +34,18 @@ class TIMBERMESH_PT_sidebar(Sidebar, bpy.types.Panel):
 
 
 class TIMBERMESH_PT_object(Sidebar, bpy.types.Panel):
-    """The active object as a node of the file."""
+    """Panel with the settings of the active object as a node of the file."""
 
     bl_parent_id = "TIMBERMESH_PT_sidebar"
     bl_label = "Object"
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need an active object."""
+        """Require an active object."""
         return context.object is not None
 
     def draw(self, context: Any) -> None:
-        """Draw its name and what it becomes."""
+        """Draw its name in the file and whether it becomes a node."""
         layout = self.layout
         item = context.object
         layout.prop(item, "name", text="", icon="OBJECT_DATA")
@@ -95,14 +95,14 @@ class TIMBERMESH_PT_kept(Sidebar, bpy.types.Panel):
 
 
 class TIMBERMESH_PT_clip(Sidebar, bpy.types.Panel):
-    """The active object's actions as clips of the file."""
+    """Panel with the active object's actions as animation clips of the file."""
 
     bl_parent_id = "TIMBERMESH_PT_sidebar"
     bl_label = "Clip"
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need an active object with an action."""
+        """Require an active object with an action."""
         return context.object is not None and bool(actions_of(context.object))
 
     def draw(self, context: Any) -> None:
@@ -114,13 +114,13 @@ class TIMBERMESH_PT_clip(Sidebar, bpy.types.Panel):
 
 
 class TIMBERMESH_PT_collection(Sidebar, bpy.types.Panel):
-    """The active collection as a file."""
+    """Panel with the settings of the active collection, which is exported as a file."""
 
     bl_parent_id = "TIMBERMESH_PT_sidebar"
     bl_label = "Collection"
 
     def draw(self, context: Any) -> None:
-        """Draw how it is merged, where it came from, and the buttons to check and export it."""
+        """Draw the merging option, the imported file, and the buttons to check and export the collection."""
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False

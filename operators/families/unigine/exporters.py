@@ -27,7 +27,7 @@ MESH_OPTIONS = tuple(sorted(export_table(UNIGINE_MESH), key=lambda option: optio
 """*Embed Animation* comes first in its section, since it controls whether the others are shown."""
 
 SECTION_ORDER = ("File", "Objects", "Geometry", "Armature", "Animation")
-"""The version decides what the rest can be, so it comes first."""
+"""The file section comes first, since the version in it limits the other options."""
 
 ANIMATION_SCOPES = [
     ("ACTIVE", "Active Armature", "The active armature, or the one that moves the active object"),
@@ -59,7 +59,7 @@ class ExportAnimation(ExportFiles):
     active_listed_action: IntProperty(options={"HIDDEN", "SKIP_SAVE"})
 
     def invoke(self, context: Any, event: Any) -> set[str]:
-        """Ask for the file, with the actions listed."""
+        """Open the file browser with the list of actions."""
         result: set[str] = super().invoke(context, event)
         clip_choice.fill(self, self.actions(context))
         return result
@@ -71,7 +71,7 @@ class ExportAnimation(ExportFiles):
         return changed
 
     def actions(self, context: Any) -> list[Any]:
-        """Return the actions that *Every Action* may export, switched on or not."""
+        """Return the actions that *Every Action* could export, including those whose export is switched off."""
         try:
             return actions_of_armatures(self.armatures(context, self.shown_source(context)))
         except MeshferryError:
@@ -82,7 +82,7 @@ class ExportAnimation(ExportFiles):
         return list(select_armatures(context, source, use_hidden=bool(getattr(self, HIDDEN.name))).objects)
 
     def draw_files(self, context: Any) -> None:
-        """Draw the names of the files, and which actions become one."""
+        """Draw the names of the files, and the list of actions to export."""
         super().draw_files(context)
         if getattr(self, CLIPS.name) != "ACTIONS" or not self.listed_actions:
             return
@@ -100,12 +100,12 @@ class ExportAnimation(ExportFiles):
         return exporter.Source("OBJECTS", objects=(armature,)), name_of(armature)
 
     def scope_text(self, context: Any, source: Any) -> str:
-        """Return in words whose animations are exported."""
+        """Return a description of the exported animations and their armatures."""
         clips = counted(len(self.names(context, source)), "{} animation", "{} animations")
         return rpt_("{} of {}").format(clips, label_of(source))
 
     def names(self, context: Any, source: Any) -> list[str]:
-        """Return the names of the clips; those of one name on several armatures with the armatures'."""
+        """Return the names of the clips, with the name of the armature if several armatures have clips of one name."""
         armatures = self.armatures(context, source)
         clips_of = clips_by_armature(context.scene, armatures, to_export_options(self.values()))
         found = [(clip.name, item) for item, clips in zip(armatures, clips_of, strict=True) for clip in clips]

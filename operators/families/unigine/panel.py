@@ -12,7 +12,7 @@ from .exporters import rig_of
 
 
 class UNIGINE_UL_surfaces(bpy.types.UIList):
-    """Material slots as the surfaces that are written: name and size of the lightmap."""
+    """List of material slots as surfaces of the file: name and lightmap size."""
 
     def draw_item(
         self,
@@ -30,14 +30,14 @@ class UNIGINE_UL_surfaces(bpy.types.UIList):
 
 
 class UNIGINE_PT_surfaces(Sidebar, bpy.types.Panel):
-    """The surfaces that the active object's material slots are."""
+    """Panel with the surfaces of the active object, one for each material slot."""
 
     bl_parent_id = "UNIGINE_PT_sidebar"
     bl_label = "Surfaces"
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need a mesh object."""
+        """Require a mesh object."""
         return context.object is not None and context.object.type == "MESH"
 
     def draw(self, context: Any) -> None:
@@ -70,7 +70,7 @@ class UNIGINE_PT_surfaces(Sidebar, bpy.types.Panel):
 
 
 class UNIGINE_PT_level_of_detail(Sidebar, bpy.types.Panel):
-    """The active object as a coarser version of another."""
+    """Panel for marking the active object as a coarser level of detail of another object."""
 
     bl_parent_id = "UNIGINE_PT_sidebar"
     bl_label = "Level of Detail"
@@ -78,11 +78,11 @@ class UNIGINE_PT_level_of_detail(Sidebar, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need a mesh object."""
+        """Require a mesh object."""
         return context.object is not None and context.object.type == "MESH"
 
     def draw(self, context: Any) -> None:
-        """Draw of which object it is a coarser version, and how coarse."""
+        """Draw the finest object and the number of the level."""
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
@@ -101,7 +101,7 @@ class UNIGINE_PT_armature(Sidebar, bpy.types.Panel):
 
     @classmethod
     def poll(cls, context: Any) -> bool:
-        """Need an armature."""
+        """Require an armature."""
         return rig_of(context.object) is not None
 
     def draw(self, context: Any) -> None:
@@ -120,7 +120,7 @@ class UNIGINE_PT_armature(Sidebar, bpy.types.Panel):
 
 
 def draw_written(layout: Any, surface: surfaces.WrittenSurface, item: Any, material: Any) -> None:
-    """Draw the name that is written, where it can be edited, and the size of the lightmap."""
+    """Draw the exported name, as the property that determines it, and the lightmap size."""
     split = layout.split(factor=0.72, align=True)
     if surface.has_own_name:
         split.prop(
