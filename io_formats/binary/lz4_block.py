@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..core.errors import FormatError
 
 HIGHEST_RATIO = 255
-"""A byte adds at most 255 bytes to a length, so no block expands more."""
+"""Largest possible ratio of inflated to compressed size: one byte adds at most 255 to a length."""
 
 
 def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "", is_exact: bool = True) -> bytearray:

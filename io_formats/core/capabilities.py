@@ -25,19 +25,19 @@ class Capabilities:
     shape_keys: bool = False
     skeletons: bool = False
     influences: int = 0
-    """Joint weights of each vertex; 0 if there are none."""
+    """Maximum number of joint weights of a vertex; 0 for a format without weights."""
     node_clips: bool = False
     joint_clips: bool = False
     vertex_clips: bool = False
     levels_of_detail: bool = False
     surfaces: bool = False
-    """Whether slots with the same name are kept separate, each with its own settings."""
+    """Whether material slots with equal names stay separate, each with its own settings."""
     physics: bool = False
     placed_models: bool = False
     """Whether each object is a separate model that stores its transform beside its mesh, with levels of detail, physics
     shapes and a binding to a skeleton."""
     opaque_colors: int = 0
-    """Number of leading colour layers without alpha."""
+    """Number of colour layers, from the first on, that have no alpha in the file."""
     joins_objects: bool = False
     """Whether a file is a single mesh, into which all objects are joined."""
     joins_clips: bool = False
@@ -177,7 +177,7 @@ def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]
 
 
 def _with_alpha(mesh: Mesh, kept: int) -> int:
-    """Count the non-opaque colour layers among the first ``kept``."""
+    """Count the layers with alpha among the first ``kept`` colour layers."""
     return sum(bool((layer.values[:, 3] < _opaque(layer)).any()) for layer in mesh.colors[:kept])
 
 

@@ -56,12 +56,12 @@ class Finding:
 
 
 def error(item: str, message: str, elements: Elements | None = None) -> Finding:
-    """Return a finding about something on which the target program fails."""
+    """Return a finding of severity ERROR: the target program fails."""
     return Finding(Severity.ERROR, item, message, elements)
 
 
 def warning(item: str, message: str, elements: Elements | None = None) -> Finding:
-    """Return a finding about something that the target program shows differently than expected."""
+    """Return a finding of severity WARNING: the target program shows something unexpected."""
     return Finding(Severity.WARNING, item, message, elements)
 
 

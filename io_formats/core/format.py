@@ -40,7 +40,7 @@ Values = Mapping[str, Any]
 
 
 class Sniffer(Protocol):
-    """Module ``sniffing``."""
+    """Functions of a format's module ``sniffing``."""
 
     def sniff(self, head: bytes, size: int, /) -> Match: ...
 
@@ -48,7 +48,7 @@ class Sniffer(Protocol):
 
 
 class Reader(Protocol[ReadT_co]):
-    """Module ``reader``."""
+    """Functions of a format's module ``reader``."""
 
     def read(self, data: bytes, /, *, inflated_limit: int | None = None) -> ReadT_co: ...
 
@@ -56,31 +56,31 @@ class Reader(Protocol[ReadT_co]):
 
 
 class SceneReader(Protocol[WrittenT_contra]):
-    """Module ``scene_mapping`` of a format that is read."""
+    """Function of a format's module ``scene_mapping`` for import."""
 
     def to_scene(self, document: WrittenT_contra, name: str, options: Values | None = None, /) -> Scene: ...
 
 
 class Facts(Protocol[WrittenT_contra]):
-    """Module ``facts``."""
+    """Function of a format's module ``facts``."""
 
     def facts(self, document: WrittenT_contra, /) -> dict[str, Any]: ...
 
 
 class Writer(Protocol[WrittenT_contra]):
-    """Module ``writer``."""
+    """Function of a format's module ``writer``."""
 
     def write(self, document: WrittenT_contra, /) -> bytes: ...
 
 
 class SetWriter(Protocol[WrittenT_contra]):
-    """Module ``writer`` of a format whose documents become several files."""
+    """Function of the module ``writer`` of a format whose documents become several files."""
 
     def write_files(self, document: WrittenT_contra, stem: str, /) -> list[OutputFile]: ...
 
 
 class SceneWriter(Protocol[ReadT_co]):
-    """Module ``scene_mapping``."""
+    """Functions of a format's module ``scene_mapping`` for export."""
 
     def from_scene(self, scene: Scene, options: Values | None = None, /) -> ReadT_co: ...
 
@@ -88,13 +88,13 @@ class SceneWriter(Protocol[ReadT_co]):
 
 
 class Checks(Protocol[WrittenT_contra]):
-    """Module ``checks``."""
+    """Function of a format's module ``checks``."""
 
     def check(self, document: WrittenT_contra, /) -> list[Finding]: ...
 
 
 class SceneChecks(Protocol):
-    """Module ``checks`` of a format with rules about scenes."""
+    """Function of the module ``checks`` of a format with rules about scenes."""
 
     def check_scene(self, scene: Scene, /) -> list[Finding]: ...
 
@@ -245,4 +245,4 @@ class Family:
     label: str
     formats: tuple[Format, ...]
     guide: str = ""
-    """File name of its page in the folder of guides."""
+    """File name of the family's user guide, which the preferences open."""

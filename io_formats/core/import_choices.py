@@ -43,7 +43,7 @@ def differs_from_choices(scene: Scene, choices: Iterable[ImportChoice]) -> bool:
 
 
 def all_choices(nodes: Iterable[Node]) -> tuple[ImportChoice, ...]:
-    """Return the choices of several nodes that become one."""
+    """Return the import choices of several nodes, for the node that they are merged into."""
     return tuple(choice for node in nodes for choice in node.choices)
 
 

@@ -48,8 +48,8 @@ def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> N
                     os.fsync(stream.fileno())
                 copy_mode(place, temporary)
                 if sys.platform != "win32":
-                    os.replace(temporary, place)  # before the lock ends, so that no batch removes it as abandoned
-            if sys.platform == "win32":  # after closing: Windows cannot rename an open file
+                    os.replace(temporary, place)  # Before the lock ends, so that no batch removes it.
+            if sys.platform == "win32":  # After closing, since Windows cannot rename an open file.
                 rename_over(temporary, place)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -121,7 +121,7 @@ def _retry_while_shared(action: Callable[[], None]) -> None:
         for pause in _PAUSES:
             try:
                 return action()
-            except PermissionError:  # access denied, sharing violation, lock violation
+            except PermissionError:  # another program has the file open
                 time.sleep(pause)
     return action()
 
@@ -156,7 +156,7 @@ def temporary_prefix(place: Path, suffix: str = "") -> str:
 
 
 def temporary_file(place: Path) -> tuple[int, str]:
-    """Open a new locked file beside ``place`` that is not mistaken for a model; return handle and name."""
+    """Create and lock a temporary file beside ``place``, with the extension .part; return handle and name."""
     from .locks import lock  # here, since `locks` imports this module
 
     handle, name = tempfile.mkstemp(prefix=temporary_prefix(place), suffix=".part", dir=place.parent)

@@ -50,7 +50,7 @@ class SplitKey:
         return same
 
     def _agree(self, first: AnyArray, second: AnyArray) -> npt.NDArray[np.bool_]:
-        """Return which rows agree."""
+        """Return which rows of two arrays are equal within the tolerance, (n,)."""
         # Nearly all stored values agree exactly; comparing the widest possible integers takes the fewest operations.
         words, others = _as_words(first), _as_words(second)
         same: npt.NDArray[np.bool_] = words[:, 0] == others[:, 0]
@@ -246,7 +246,7 @@ def weld_map(rows: Sequence[npt.NDArray[np.floating]]) -> tuple[IntArray, npt.ND
     ordered = mixed[order]
     new_group = np.ones(count, bool)
     new_group[1:] = ordered[1:] != ordered[:-1]
-    # Equal hashes are not sufficient; different neighbours in a group divide it, so at worst points stay separate.
+    # Points with equal hashes may differ: compare neighbours too. At worst, equal points are not welded.
     for column in columns:
         values = column[order]
         new_group[1:] |= values[1:] != values[:-1]

@@ -128,7 +128,7 @@ def _read_submeshes(stream: ByteStream, count: int, vertices: int) -> tuple[list
 
 
 def _read_first(stream: ByteStream, variant: Variant) -> Document:
-    """Read a version 1."""
+    """Read a file of version 1."""
     header = layout.FirstHeader(*layout.FIRST_HEADER.unpack(stream.take(layout.FIRST_HEADER.size, "the header")))
     count = header.vertices
     document = Document(variant, stream.array(np.float32, (count, 3), "the positions"), np.empty((0, 3), np.int32))

@@ -35,7 +35,7 @@ class PartName:
 def parse(name: str) -> PartName:
     """Split a name into its parts; case is ignored in suffixes."""
     found = _NAME.fullmatch(name)
-    if found is None:  # an empty name, or one with line breaks
+    if found is None:  # the pattern rejects empty names and line breaks
         return PartName(name, "", None, False)
     digit = found["digit"]
     level = _LEVEL_OF_DIGIT[digit] if digit else None

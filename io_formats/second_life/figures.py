@@ -31,13 +31,13 @@ class Figures:
     sizes: tuple[int, ...]
     """Compressed size of each level in bytes; 0 for a missing level."""
     joints: int
-    """Number of joints that it is bound to; 0 if it is not rigged."""
+    """Number of joints that the mesh is bound to; 0 if it is not rigged."""
     download: float
-    """Download weight at its size."""
+    """Download weight of the object at its size in the scene."""
     physics: float
     """An estimate, since the simulator's rule is not published."""
     animesh: float
-    """Its contribution to the weight of an animated object."""
+    """Weight that it adds to an animated object of which it is a part."""
     is_exact: bool = False
     """Whether the sizes are those of the stored file. Otherwise Meshferry encoded the model to measure it, and another
     encoder gives slightly different sizes."""

@@ -139,7 +139,7 @@ class _Reader:
         return kind.unpack(self.take(kind.size))[0]
 
     def length(self) -> int:
-        """Read a length. The caller checks that it fits."""
+        """Read a length, which may exceed the rest of the data."""
         found: int = _LENGTH.unpack(self.take(4))[0]
         return found
 
@@ -150,7 +150,7 @@ class _Reader:
             raise self.error(f"The data is damaged: expected '{wanted.decode()}', found byte {found[0]}", start)
 
     def spend(self, place: int) -> None:
-        """Count down one value; raise FormatError if there are too many."""
+        """Subtract one value from the allowance; raise FormatError if it is used up."""
         self.allowance.values -= 1
         if self.allowance.values < 0:
             raise self.error("The data has too many values; it is damaged or hostile", place)
@@ -171,7 +171,7 @@ class _Reader:
         return self.array(depth) if marker == ord("[") else self.map(depth)
 
     def count(self, least: int) -> int:
-        """Read a number of values of at least ``least`` bytes each."""
+        """Read the number of values of an array or map; raise FormatError if they cannot fit (``least`` bytes each)."""
         start = self.position
         found = self.length()
         if found * least > len(self.data) - self.position:

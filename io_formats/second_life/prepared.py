@@ -25,7 +25,7 @@ from .rigging import Rig, facing, rig_as_imported, rig_of, used_joints
 _IMPORTED_TOLERANCE = 0.02
 """Normals that passed through Blender's tangent space differ by about this much at corners of one vertex."""
 
-Column = tuple[int, int]
+FaceKey = tuple[int, int]
 """Key of a face in all levels: its material slot in the highest level, and :attr:`.FaceArrays.part`."""
 
 
@@ -96,7 +96,7 @@ class _Preparation:
             model = settled(model, turn)
         elif is_rigged:
             model = _turned_back(model)
-        columns, levels, physics = self.faces(model)
+        keys, levels, physics = self.faces(model)
         rig, unweighted = None, 0
         if skeleton is not None and turn is not None:
             held = [face for level in levels if level for face in level.values()]
@@ -107,8 +107,8 @@ class _Preparation:
         self.result = Prepared(
             model,
             placement,
-            [None if level is None else [_face(level, column, levels[0]) for column in columns] for level in levels],
-            None if physics is None else [_face(physics, column, levels[0]) for column in columns],
+            [None if level is None else [_face(level, key, levels[0]) for key in keys] for level in levels],
+            None if physics is None else [_face(physics, key, levels[0]) for key in keys],
             rig,
             self.as_imported,
             unweighted,
@@ -125,8 +125,8 @@ class _Preparation:
 
     def faces(
         self, model: Model
-    ) -> tuple[list[Column], list[dict[Column, FaceArrays] | None], dict[Column, FaceArrays] | None]:
-        """Return the existing faces, and those of each level and of the physics mesh."""
+    ) -> tuple[list[FaceKey], list[dict[FaceKey, FaceArrays] | None], dict[FaceKey, FaceArrays] | None]:
+        """Return the keys of all faces, and the faces by key of each level and of the physics mesh."""
         slots = model.mesh.materials or [""]
         levels = [
             None if node is None or node.mesh is None else self.level(node, node.mesh, model.finest, slots)
@@ -138,16 +138,14 @@ class _Preparation:
         if model.physics is not None and model.physics.mesh is not None:
             physics = self.level(model.physics, model.physics.mesh, model.finest, slots, is_physics=True)
         held = [level for level in (*levels, physics) if level is not None]
-        columns = sorted({column for level in held for column in level})
+        keys = sorted({key for level in held for key in level})
         if not self.as_imported:
-            columns = [
-                column for column in columns if any(column in level and not level[column].is_empty for level in held)
-            ]
-        return columns, levels, physics
+            keys = [key for key in keys if any(key in level and not level[key].is_empty for level in held)]
+        return keys, levels, physics
 
     def level(
         self, node: Node, mesh: Mesh, finest: Node, slots: Sequence[str], *, is_physics: bool = False
-    ) -> dict[Column, FaceArrays]:
+    ) -> dict[FaceKey, FaceArrays]:
         if node is not finest:
             mesh = self.with_slots(node, mesh, finest, slots, is_physics=is_physics)
         found = faces_of(mesh, tolerance=self.tolerance, name=node.name, warn=self.warn_of(node))
@@ -273,11 +271,11 @@ def _by_occurrence(names: Sequence[str]) -> list[tuple[str, int]]:
     return keys
 
 
-def _face(level: Mapping[Column, FaceArrays], column: Column, finest: Mapping[Column, FaceArrays] | None) -> FaceArrays:
+def _face(level: Mapping[FaceKey, FaceArrays], key: FaceKey, finest: Mapping[FaceKey, FaceArrays] | None) -> FaceArrays:
     """Return a level's face, or an empty face if the level lacks it."""
-    found = level.get(column)
+    found = level.get(key)
     if found is not None:
         return found
-    slot, part = column
-    model = (finest or {}).get(column) or (finest or {}).get((slot, 0))
+    slot, part = key
+    model = (finest or {}).get(key) or (finest or {}).get((slot, 0))
     return empty_face(slot, part, model.material if model is not None else "")

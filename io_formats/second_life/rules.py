@@ -85,7 +85,7 @@ def check_models(
 
 
 def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:
-    """Report levels and shapes that no model can hold."""
+    """Warn about levels and shapes that their model cannot hold, such as a second physics mesh."""
     taken = {id(node) for model in models for node in nodes_of(model)}
     for node in scene.nodes:
         if node.mesh is None or id(node) in taken:
@@ -137,7 +137,7 @@ class _Rules:
         return f"Object '{name}', {part}" if name else part[:1].upper() + part[1:]
 
     def part(self, node: Node) -> str:
-        """Return the name of the part of the model that a node is."""
+        """Return what a node is in the model: ``high level``, ``physics mesh`` or ``hull``, for example."""
         for label, level in zip(LEVEL_LABELS, self.model.levels, strict=True):
             if level is node:
                 return f"{label.lower()} level"

@@ -120,7 +120,7 @@ def skeleton_of(
         parent = place.get(joint.parent, -1)
         above = worlds[joint.parent] if parent >= 0 else np.identity(4)
         local = worlds[known].copy()
-        local[:3, 3] -= above[:3, 3]  # ancestors have neither rotation nor scale
+        local[:3, 3] -= above[:3, 3]  # subtraction suffices: ancestors have neither rotation nor scale
         if known not in rests and parent >= 0:
             local[:3, 3] = joint.position
         rotation, scale = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
@@ -172,7 +172,7 @@ def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, in
 
 @functools.cache
 def _connected(parent: str) -> tuple[str, ...]:
-    """Return the bones of the table that start where another one ends."""
+    """Return the child bones, in the table, that start where this bone ends."""
     table = skeleton_table.table()
     return tuple(
         name
@@ -208,6 +208,6 @@ def _rotation_and_scale(
 
 
 def _three(values: npt.ArrayLike) -> tuple[float, float, float]:
-    # + 0.0 makes -0.0 a plain zero
+    # + 0.0 turns -0.0 into 0.0
     x, y, z = (np.asarray(values, np.float64) + 0.0).tolist()
     return (x, y, z)

@@ -16,7 +16,7 @@ from .messages import child_messages, field_wires
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 _SINGLE_INDEX = ("Mesh", 1, _VARINT)
-"""A field that may be stored packed or one by one."""
+"""Message, field and wire type of a mesh index that is stored by itself instead of in a packed run."""
 
 _BYTES_PER_STEP = 48
 
@@ -29,8 +29,8 @@ _MOST = {
     "NodeAnimation": 8_192,
     "NodeAnimationFrame": 250_000,
 }
-"""Limits far above any real model (964 real files hold 1,314 nodes and 8,852 keyframes in all), and low enough that a
-file within them opens and saves within two seconds."""
+"""Maximum number of each message: far above any real model (964 real files hold 1,314 nodes and 8,852 keyframes in
+all), and low enough that a file with so many opens and saves within two seconds."""
 
 _WALKED = ("Model", "Node", "Mesh", "VertexProperty", "VertexAnimation", "VertexAnimationFrame", "NodeAnimation")
 _CHILDREN = {name: child_messages(name) for name in _WALKED}

@@ -15,7 +15,7 @@ from ..core.scene import FloatArray
 from . import strings
 
 MOST_BONES = 32768
-"""Parents and weights store bone indices in 16 bits."""
+"""Most bones of a file: parents and weights store bone indices in 16 bits."""
 _UNIT_TOLERANCE = 1e-2
 
 
@@ -62,7 +62,7 @@ def _broken_parent(bones: Sequence[Bone]) -> str:
             settled[index] = True
             path.append(index)
             index = bones[index].parent
-        # The walk ended at a root, at a bone of an earlier walk, or at a bone of this one.
+        # A walk up the tree ends at a root, at a bone of an earlier walk, or, if there is a cycle, at one of its own.
         if index >= 0 and index >= start and index in set(path):
             return f"Bone '{bones[index].name}' is its own ancestor"
     return ""

@@ -77,7 +77,7 @@ def encode(block: CollisionBlock) -> bytes:
             compact_integers.encode(len(block.corners)),
             compact_integers.encode_many(block.corners),
             compact_integers.encode(len(block.nodes)),
-            # The axis is stored as one byte; the compact integer of 0, 1 or 2 is the same byte.
+            # The split axis is stored as one byte, which equals the compact integer of 0, 1 or 2.
             compact_integers.encode_many(block.nodes),
             block.boxes.astype("<f4").tobytes(),
             block.splits.astype("<f4").tobytes(),

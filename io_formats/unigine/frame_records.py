@@ -41,7 +41,7 @@ class RecordLayout:
         return (1 << len(self.sizes)) - 1
 
     def offsets(self, bit: int, starts: Offsets, flags: Bytes) -> Offsets:
-        """Return the offset of a bit's value in records at ``starts``, as if the bit were set; same shape."""
+        """Return the offsets at which records at ``starts`` hold the value of a bit, if it is set; same shape."""
         return np.asarray(starts + self._before[bit][flags])
 
     def gather(self, data: Bytes, offsets: Offsets, bit: int, dtype: str) -> AnyArray:

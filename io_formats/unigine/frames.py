@@ -74,7 +74,7 @@ _FLAGGED = RecordLayout((12, 16, 12))
 TRANSLATION_BITS, ROTATION_BIT, SCALE_BITS = (0, 1, 2), 3, (4, 5, 6)
 """Channel bits of delta frames."""
 UNIT = 32767
-"""Stored value of the rotation component 1 in delta frames."""
+"""Stored value that means 1 in rotation components of delta frames."""
 
 _RECORDS_PER_COMPARISON, _FREE_COMPARISONS = 4096, 2
 _MOST_EMPTY_FRAMES = 65536

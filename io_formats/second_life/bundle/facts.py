@@ -17,7 +17,7 @@ def facts(bundle: Bundle) -> dict[str, Any]:
     instances = instances_of(bundle, warnings)
     decoded = [shared.decode(asset) for asset in bundle.meshes]
     for number, mesh in enumerate(decoded, 1):
-        # The bundle's warnings already include those of each asset's reader, the first in the list.
+        # Skip the warnings of the asset's reader, which come first: the bundle's warnings include them.
         said = mesh.warnings[len(bundle.meshes[number - 1].warnings) :]
         warnings += [f"Mesh {number}: {text}" for text in said]
     total: dict[str, int] = {}

@@ -26,7 +26,7 @@ FULL_BRIGHT = 0.25
 """Emission above which a material is written as full bright."""
 _PHYSICS = "physics_mesh"
 _MOST_PLACED = 64 << 20
-"""Limit for the positions and triangles of all instances in bytes, unless twice those of the meshes are more."""
+"""Limit for the positions and triangles of all instances in bytes; for large bundles, twice those of the meshes."""
 
 
 def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = None) -> Scene:

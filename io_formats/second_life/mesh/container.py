@@ -86,7 +86,7 @@ def prefix_size(data: bytes) -> int:
 
 
 def _cut(data: bytes, start: int, parts: Parts) -> None:
-    """Find the blocks of a header, in their order on disk."""
+    """Cut out the blocks that a header names, in their order on disk."""
     places = []
     last = start
     for key, offset, size in block_entries(parts.header):

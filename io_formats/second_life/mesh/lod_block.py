@@ -44,7 +44,7 @@ class Face:
     no_geometry: bool = False
     """Whether the face is empty in this level; all arrays are empty."""
     extra: dict[str, Any] = field(default_factory=dict)
-    """Unknown keys."""
+    """Keys of the face that Meshferry does not know, with their values."""
 
 
 MOST_FACES = 8
@@ -181,7 +181,7 @@ def _triangles(value: Any, vertices: int, where: str, warnings: list[str]) -> In
         count = np.count_nonzero(beyond)
         names = "triangle uses a vertex" if count == 1 else "triangles use vertices"
         warnings.append(f"{where}: {count:,} {names} beyond the last one, left out")
-    dropped = beyond | ~triangles.any(axis=1)  # (0, 0, 0) is a placeholder
+    dropped = beyond | ~triangles.any(axis=1)  # (0, 0, 0) is the placeholder of an empty face
     return triangles[~dropped] if dropped.any() else triangles
 
 

@@ -60,7 +60,7 @@ class Rig:
 
     binding: Binding
     skeleton: int
-    """Its index in the scene."""
+    """Index of the rig's skeleton in the scene."""
     joints: sc.AnyArray
     """(n,) int32: index in the skeleton of each joint of the file."""
     usable: sc.AnyArray
@@ -189,7 +189,7 @@ class _Model:
         return self.builder.rigs[key]
 
     def place_of(self, levels: Sequence[tuple[int, list[Face]]], transform: Matrix | None) -> Place:
-        """Return the transform of the unit cube: that of the binding or object, or the size in the file or option."""
+        """Return the transform of the unit cube: from the binding, ``transform``, or the size in file or option."""
         if self.binding is not None:
             matrix = avatar_space.to_blender(self.binding.mesh_place)
         elif transform is not None:

@@ -41,7 +41,7 @@ def decode(data: bytes, count: int) -> tuple[Bytes, Integers, Bytes, str]:
     for slot in reversed(range(MOST)):
         lengths[padded[3 * slot : 3 * slot + len(lengths)] == _END] = 3 * slot + 1
     starts, end = record_starts(lengths, count, _SIZES, what="vertices with weights")
-    records = np.minimum(lengths[starts].astype(np.intp), size - starts)  # bytes before the end of the data
+    records = np.minimum(lengths[starts].astype(np.intp), size - starts)  # sizes, cut at the end of the data
     whole = records == lengths[starts]
     held = np.where(whole, records // 3, 0)
     held[records == _LONGEST] = MOST

@@ -27,7 +27,7 @@ class Triangles:
     """The triangles of one material, which become one face."""
 
     symbol: str
-    """Symbol of the material."""
+    """Identifier of the material in the file; equals :attr:`Material.symbol`."""
     corners: IntArray
     """(C, 2) or (C, 3) int32: indices of position, normal and, if the geometry has UVs, UV."""
 
@@ -44,7 +44,7 @@ class Geometry:
     uvs: FloatArray | None
     """(U, 2) float32, v upwards."""
     faces: list[Triangles]
-    """No two with the same symbol, none without triangles."""
+    """One for each symbol; none is without triangles."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Skin:
     joint_weights: FloatArray
     """(P, 4) float32 with the sum 1; 0 for unused entries."""
     tree: int
-    """Index of the file's joint tree that moves it."""
+    """Index of the file's joint tree that moves the geometry."""
 
 
 @dataclass

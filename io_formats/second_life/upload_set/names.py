@@ -27,7 +27,7 @@ def symbol(name: str, taken: Container[str]) -> str:
 
 
 def joint(name: str) -> str:
-    """Return the name of a joint for a list of names: without spaces."""
+    """Return the name of a joint without spaces, which separate the names of a list."""
     return re.sub(r"\s", "_", printable(name)) or "_"
 
 

@@ -11,7 +11,7 @@ _AT_ONCE = 1 << 16
 
 def reals(values: npt.NDArray[np.floating], digits: int = 9) -> str:
     """Return numbers in the array's order, separated by spaces; 9 digits restore every float32 exactly."""
-    flat = (np.asarray(values).reshape(-1) + 0.0).tolist()  # + 0.0 replaces -0
+    flat = (np.asarray(values).reshape(-1) + 0.0).tolist()  # + 0.0 turns -0.0 into 0.0
     form = f"%.{digits}g"
     parts = []
     for start in range(0, len(flat), _AT_ONCE):
@@ -33,6 +33,6 @@ def integers(values: npt.NDArray[np.integer]) -> str:
         tens = rest // 10
         digits[:, column] = rest - tens * 10 + ord("0")
         if column < width - 1:
-            kept[:, column] = rest > 0  # no leading zeros
+            kept[:, column] = rest > 0  # drop leading zeros
         rest = tens
     return digits[kept].tobytes()[:-1].decode("ascii")

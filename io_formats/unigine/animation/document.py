@@ -32,12 +32,12 @@ class AnimationFile:
     bounds: FloatArray = field(default_factory=lambda: np.zeros(10, np.float32))
     """an10: (10,) float32, the bounds of the mesh, or empty bounds."""
     skeleton_guid: str = ""
-    """an12, an13."""
+    """an12 and an13: identifier of the skeleton file."""
     skeleton_path: str = ""
-    """an12, an13."""
+    """an12 and an13: path of the skeleton file in the project."""
     fps: int = 0
-    """an12, an13."""
+    """an12 and an13: frames per second."""
     root_motion: bool = False
-    """an12, an13."""
+    """an12 and an13: whether the root bone moves the whole figure."""
     warnings: list[str] = field(default_factory=list)
     """Warnings of the reader (section 11); not part of the file."""

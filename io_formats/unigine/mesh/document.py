@@ -65,7 +65,7 @@ class Surface:
     """(nt, 2) float32, v from the top."""
     uv1: FloatArray | None = None
     colors: AnyArray | None = None
-    """(nt, 4) uint8, raw."""
+    """(nt, 4) uint8: red, green, blue, alpha, as stored."""
     c_indices: AnyArray = field(default_factory=lambda: np.empty(0, np.uint8))
     """(C,) uint8, uint16 or int32 into the coordinate vertices."""
     t_indices: AnyArray = field(default_factory=lambda: np.empty(0, np.uint8))
@@ -109,14 +109,14 @@ class MeshFile:
     soup: list[SoupSurface] = field(default_factory=list)
     """Surfaces of mr02; ``surfaces`` is empty in this case."""
     leaf_size: int = 4
-    """ms14 and later."""
+    """ms14 and later: :data:`~.collision.LEAF_SIZE` of the collision trees."""
     memory_use: int = 0
     """ms14 and later: the engine's estimate in bytes; not reproducible."""
     rest_transforms: FloatArray = field(default_factory=lambda: np.empty((0, 10), np.float32))
-    """sk10."""
+    """sk10: (nr, 10) float32 local rest transforms of the first nr bones, like ``transforms``."""
     skeleton_guid: str = ""
-    """sk10."""
+    """sk10: identifier of the skeleton file."""
     skeleton_path: str = ""
-    """sk10."""
+    """sk10: path of the skeleton file in the project."""
     warnings: list[str] = field(default_factory=list)
     """Warnings of the reader (section 11); not part of the file."""

@@ -158,7 +158,7 @@ class MeshBuilder:
             self.warn(f"left out {listed(left_out)}, which no surface uses; enable them in the list of surfaces")
 
     def keys_of_no_surface(self) -> None:
-        """Warn about shape keys without effect."""
+        """Warn about shape keys that move no point of any surface, and are left out."""
         left_out = [key.name for key in self.mesh.shape_keys if key.name not in self.held_keys]
         if left_out:
             number = counted(len(left_out), "shape key moves", "shape keys move")
