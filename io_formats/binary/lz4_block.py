@@ -59,7 +59,7 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "", i
             if not distance or start < 0:
                 raise _broken("a copy from before the start", place, item)
             if len(result) + length > size:
-                raise _broken(f"more than {size:,} bytes come out", place, item)
+                raise _broken(f"it decodes to more than {size:,} bytes", place, item)
             if distance >= length:
                 result += result[start : start + length]
             else:  # overlapping copy: it repeats its own output
@@ -68,7 +68,7 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "", i
     except IndexError:
         raise _broken("it is cut off", end, item) from None
     if is_exact and len(result) != size:
-        raise _broken(f"{len(result):,} of {size:,} bytes come out", end, item)
+        raise _broken(f"{len(result):,} of {size:,} bytes are decoded", end, item)
     return result
 
 

@@ -118,12 +118,11 @@ def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
 
 _MATERIAL = "material"
 _OVER = "vertex with too many weights"
-_APART = "surface apart from others of its name"
+_APART = "separate surface of the same name"
 _PLURALS = {
     "colour layer's alpha": "colour layers' alpha",
     "lower level of detail": "lower levels of detail",
-    _APART: "surfaces apart from others of their names",
-    "object of its own": "objects of their own",
+    _APART: "separate surfaces of the same name",
     "weighted mesh": "weighted meshes",
     _OVER: "vertices with too many weights",
 }
@@ -136,7 +135,7 @@ def _joined(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str, str
     shown = (node for node in scene.nodes if node.lod == 0 and node.role is Role.RENDER)
     models = [node.name for node in shown if node.mesh is not None]
     if capabilities.joins_objects and len(models) > 1:
-        yield from (("object of its own", model) for model in models)
+        yield from (("separate object", model) for model in models)
     if capabilities.joins_clips:
         yield from (("further animation", clip.name) for clip in scene.clips[1:])
 

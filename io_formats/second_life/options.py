@@ -17,8 +17,8 @@ SIZE = Option(
     name="assumed_size",
     default=1.0,
     label="Assumed Size",
-    description="Longest that an object whose asset says nothing of its size can be along each axis, in metres: assets "
-    "hold a mesh squeezed into a unit cube, and the object it hangs on stretches it",
+    description="Size along each axis, in metres, of a mesh whose asset does not state it: assets store meshes scaled "
+    "to a unit cube, and the size belongs to the object in world",
     section="Objects",
     minimum=0.001,
     maximum=256.0,
@@ -31,7 +31,7 @@ JOINTS = Option(
     section="Armature",
     choices=(
         Choice("AVATAR", "Whole Avatar", "All bones of the avatar, and the collision volumes that move the mesh"),
-        Choice("USED", "Used Ones", "Only bones that the file lists, and those they hang on"),
+        Choice("USED", "Used Ones", "Only bones that the file lists, and their parents up to the root"),
     ),
     shown_when=imports_new_bones,
 )
@@ -39,11 +39,11 @@ REST = Option(
     name="skeleton_rest",
     default="FILE",
     label="Rest Pose",
-    description="Where the bones of a rigged mesh lie",
+    description="Rest positions of the bones of a rigged mesh",
     section="Armature",
     choices=(
-        Choice("FILE", "As in the File", "Where the file binds them, with the joint positions it overrides"),
-        Choice("TABLE", "Standard Avatar", "Where the standard avatar has them; the mesh keeps its own shape"),
+        Choice("FILE", "As in the File", "The bind positions in the file, including its own joint positions"),
+        Choice("TABLE", "Standard Avatar", "Those of the standard avatar; the shape of the mesh is not changed"),
     ),
     shown_when=imports_bones,
 )
@@ -65,14 +65,14 @@ JOINT_POSITIONS = Option(
     name="joint_positions",
     default="AUTO",
     label="Joint Positions",
-    description="Whether the file moves the avatar's joints to where the armature has them",
+    description="Whether the file stores joint positions, which move the avatar's joints to the armature's",
     section="Armature",
     choices=(
         Choice(
-            "AUTO", "Where They Differ", "If a used joint is more than 0.1 mm away from that of the standard avatar"
+            "AUTO", "Where They Differ", "If a used joint is over 0.1 mm away from its position in the standard avatar"
         ),
-        Choice("NEVER", "Never", "The mesh is bound to the joints of the armature, the avatar keeps its own"),
-        Choice("ALWAYS", "Always", "All joints that are used"),
+        Choice("NEVER", "Never", "The mesh is bound to the armature's joints, the avatar keeps its joint positions"),
+        Choice("ALWAYS", "Always", "Store the positions of all used joints"),
     ),
     shown_when=completes_models,
 )

@@ -94,7 +94,8 @@ def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:
         owner = scene.nodes[number].name if 0 <= number < len(scene.nodes) else ""
         what = f"level {node.lod}" if node.role is Role.RENDER else "another physics shape"
         text = f"it is {what} of '{owner}', which cannot hold it; left out"
-        yield warning(f"Object '{node.name}'", text if owner else "nothing that it belongs to is exported; left out")
+        alone = "the object that it belongs to is not exported; left out"
+        yield warning(f"Object '{node.name}'", text if owner else alone)
 
 
 class _Rules:
@@ -205,7 +206,7 @@ class _Rules:
             text = f"it is {size} m; the maximum in Second Life is {MOST_SIZE:g} m"
             yield warning(self.item(), text)
         if metres.min() < OPEN_LEAST_SIZE:
-            text = f"it is {size} m; what is thinner than {OPEN_LEAST_SIZE * 1000:g} mm may be left out"
+            text = f"it is {size} m; OpenSim may leave out objects thinner than {OPEN_LEAST_SIZE * 1000:g} mm"
             yield warning(self.item(), text)
         elif metres.min() < LEAST_SIZE:
             text = f"it is {size} m; Second Life makes it {LEAST_SIZE * 1000:g} mm along each axis at least"
@@ -335,7 +336,7 @@ class _Rules:
             number = counted(int(bad.sum()), "triangle is", "triangles are")
             text = (
                 f"{number} too thin or too small for physics; the uploader refuses the physics mesh: correct it, "
-                "choose a simpler object, or let a convex hull stand in"
+                "choose a simpler object, or use a convex hull instead"
             )
             yield error(self.item(shape), text, self.elements("triangles", shape, bad))
 
@@ -365,7 +366,7 @@ class _Rules:
             if idle:
                 yield warning(self.item(), f"it lists joints that the avatar does not have: {listed(idle)}")
             if _is_turned(skin.bind_shape):
-                text = "its bind shape matrix has a rotation, which the uploader warns of; it works in spite of that"
+                text = "its bind shape matrix has a rotation; the uploader warns about it, but the mesh works"
                 yield warning(self.item(), text)
 
     def weights(self) -> Iterator[Finding]:
@@ -388,8 +389,8 @@ class _Rules:
                 if torn.any():
                     number = counted(int(torn.sum()), "vertex is", "vertices are")
                     text = (
-                        f"{number} in the same place as others with other weights; the uploader gives all of them the "
-                        "last one's"
+                        f"{number} at the position of another vertex with different weights; the uploader gives both "
+                        "the weights of the last one"
                     )
                     yield warning(self.item(node), text, self.elements("vertices", node, torn))
 

@@ -169,6 +169,6 @@ def _say_turned(joints: Sequence[BoundJoint], known: Sequence[str | None], warn:
     if turned:
         number = counted(len(turned), "bone is", "bones are")
         warn(
-            f"{number} bound with a rotation or scale, which bones of the avatar have none of; the viewer bends the "
+            f"{number} bound with a rotation or scale, which the avatar's bones do not have; the viewer deforms the "
             f"mesh there: {listed(turned)}"
         )

@@ -118,7 +118,7 @@ def _broken_tree(corners: IntArray, nodes: IntArray) -> str:
     """Return what is wrong with a tree, or an empty string."""
     count = len(corners)
     if not np.array_equal(np.sort(corners), 3 * np.arange(count)):
-        return "its triangles are not each there once"
+        return "a triangle is missing or repeated"
     if not len(nodes):
         return "it has no tree" if count else ""
     axis, left, right, begin, end = nodes.T

@@ -353,7 +353,7 @@ def test_a_format_that_holds_nothing_loses_everything() -> None:
         "2 shape keys not carried over: 'Up', 'Down' of 'Body'",
         "2 custom normal layers not carried over: 'Body', 'Far'",
         "1 weighted mesh not carried over: 'Body'",
-        "1 surface apart from others of its name not carried over: 'Body'",
+        "1 separate surface of the same name not carried over: 'Body'",
         "1 lightmap setting not carried over: 'Body'",
         "3 parent relations not carried over: 'Far', 'Farther', 'Hull'",
         "2 lower levels of detail not carried over: 'Far', 'Farther'",
@@ -396,11 +396,11 @@ def test_what_files_join() -> None:
     scene = sc.Scene("x", clips=[sc.Clip(name, 24.0, 1) for name in ("Idle", "Walk", "Run")])
     scene.nodes = [sc.Node(name, mesh=rich_scene().nodes[0].mesh) for name in ("Body", "Hat")]
     found = losses(scene, Capabilities(joins_objects=True, joins_clips=True))
-    assert "2 objects of their own not carried over: 'Body', 'Hat'" in found
+    assert "2 separate objects not carried over: 'Body', 'Hat'" in found
     assert "2 further animations not carried over: 'Walk', 'Run'" in found
     del scene.nodes[1], scene.clips[1:]
     alone = losses(scene, Capabilities(joins_objects=True, joins_clips=True))
-    assert not [text for text in alone if "of its own" in text or "further" in text]
+    assert not [text for text in alone if "separate object" in text or "further" in text]
 
 
 def test_a_shared_material_is_one_loss_with_the_number_of_its_objects() -> None:
@@ -440,7 +440,7 @@ def test_what_timbermesh_cannot_hold() -> None:
     assert losses(rich_scene(), TIMBERMESH.capabilities) == [
         "2 shape keys not carried over: 'Up', 'Down' of 'Body'",
         "1 weighted mesh not carried over: 'Body'",
-        "1 surface apart from others of its name not carried over: 'Body'",
+        "1 separate surface of the same name not carried over: 'Body'",
         "1 lightmap setting not carried over: 'Body'",
         "2 lower levels of detail not carried over: 'Far', 'Farther'",
         "1 physics shape not carried over: 'Hull'",

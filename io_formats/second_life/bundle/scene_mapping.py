@@ -175,7 +175,7 @@ class _BundleBuilder:
         if filled:
             number = counted(len(filled), "object has", "objects have")
             self.scene.warnings.append(
-                f"{number} no physics mesh while others do; their lowest level stands in: {listed(filled)}"
+                f"{number} no physics mesh while others do; their lowest level is used instead: {listed(filled)}"
             )
 
     def look(self, name: str) -> BundleMaterial:

@@ -85,7 +85,7 @@ class SetBuilder:
             name = names.model_name(model.name, taken)
             taken.add(name.casefold())
             if name != re.sub(r"\s", "_", model.name):
-                warn(f"called '{name}' in the files, for the viewer pairs levels of detail by name")
+                warn(f"called '{name}' in the files, since the viewer matches levels of detail by name")
             skeleton = model.finest.skeleton if _is_rigged(model) else None
             if skeleton is None:
                 found.append(_Planned(settled(model), name))
@@ -133,7 +133,7 @@ class SetBuilder:
             if node is None or node.mesh is None or not node.mesh.triangle_count:
                 if node is not None:
                     self._warner(plan.model.name)(
-                        f"its {label.lower()} level has no triangles; the next finer one stands in for it"
+                        f"its {label.lower()} level has no triangles; the next finer one is used instead"
                     )
                 found.append(found[-1])
                 continue
@@ -166,7 +166,8 @@ class SetBuilder:
         marked = replace(finest, material_index=others, materials=[*finest.materials, ""])
         number = counted(len(chosen), "triangle", "triangles")
         self._warner(f"{plan.model.name} ({label.lower()} level)")(
-            f"{number} of the highest level added, of materials that it lacks: the viewer splits each level by itself"
+            f"{number} of the highest level added, since the level lacks their materials: the viewer splits levels "
+            "alike only if they have the same materials"
         )
         return join([mesh, part_of_slots(marked, sorted(set(others[chosen].tolist())))])
 
@@ -235,7 +236,7 @@ class SetBuilder:
         warn(f"{number} into the file as one mesh; 'Analyze' in the upload window makes hulls of it")
         if boxes:
             number = counted(boxes, "hull is", "hulls are")
-            warn(f"{number} known by points alone, and written as boxes; through Blender they keep their shape")
+            warn(f"{number} stored as points only, and written as boxes; an export from Blender keeps their shape")
         return join(meshes)
 
     def _physics_symbols(self, plan: _Planned, mesh: Mesh) -> list[str]:

@@ -121,7 +121,7 @@ def _read_attribute(stream: ByteStream, wanted: int, dtype: npt.DTypeLike, width
 
 def _all_or_none(stream: ByteStream, count: int, wanted: int, what: str, start: int) -> bool:
     if count not in (0, wanted):
-        raise stream.error(f"The file is damaged: it has {count:,} {what}, where 0 or {wanted:,} are due", offset=start)
+        raise stream.error(f"The file is damaged: it has {count:,} {what}, not 0 or {wanted:,}", offset=start)
     return count > 0
 
 

@@ -49,7 +49,7 @@ def to_scene(document: SkeletonFile, name: str, options: Mapping[str, Any] | Non
         skeleton.pass_through = EngineData(
             document.blend_masks, document.time_profiles, document.weight_profiles, document.retargeting
         )
-        scene.warnings.append(f"Blender has no place for {', '.join(numbers)}; a skeleton written from it lacks them")
+        scene.warnings.append(f"Blender cannot store {', '.join(numbers)}; a skeleton written from it lacks them")
     scene.skeletons.append(skeleton)
     return turned(scene) if chosen["use_turn"] else scene
 

@@ -303,7 +303,7 @@ def test_levels_and_shapes_without_a_model() -> None:
     breaks(scene, "warning", "Object 'more'", "level 4 of 'crate'")
     scene = crate()
     scene.nodes.append(sc.Node("shape", mesh=cube(), role=sc.Role.PHYSICS))
-    breaks(scene, "warning", "Object 'shape'", "nothing that it belongs to")
+    breaks(scene, "warning", "Object 'shape'", "the object that it belongs to")
 
 
 # -- physics ------------------------------------------------------------------------------------

@@ -214,7 +214,7 @@ def test_missing_and_empty_levels_are_the_next_finer_one() -> None:
     faces = [list(documents[name].instances[0].geometry.faces) for name in LEVELS]
     assert faces == [["wood", "stone"], ["stone"], ["stone"], ["wood"]]
     assert [documents[name].instances[1].geometry.triangle_count for name in LEVELS] == [12] * 4
-    assert "garden hut: its low level has no triangles; the next finer one stands in for it" in scene.warnings
+    assert "garden hut: its low level has no triangles; the next finer one is used instead" in scene.warnings
 
 
 @pytest.mark.parametrize("materials", [["stone"], [""], ["other", "stone"], []])
@@ -260,7 +260,7 @@ def test_hulls_go_as_one_mesh() -> None:
     assert geometry.triangle_count == 36
     assert len(geometry.faces) == 1
     assert "3 hulls go into the file as one mesh; 'Analyze'" in shown(scene)
-    assert "1 hull is known by points alone, and written as boxes" in shown(scene)
+    assert "1 hull is stored as points only, and written as boxes" in shown(scene)
 
 
 # -- names and materials ------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_leaves_are_as_small_as_asked() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"corners": [0, 3, 3]}, "not each there once"),
+        ({"corners": [0, 3, 3]}, "missing or repeated"),
         ({"nodes": [[3, -1, -1, 0, 3]]}, "no axis"),
         ({"nodes": [[0, -1, 1, 0, 3]]}, "no axis or one child"),
         ({"nodes": [[0, -1, -1, 0, 2]]}, "cover"),
