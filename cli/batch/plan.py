@@ -146,6 +146,11 @@ class Plan:
         """Return the path of a task's source, or of the archive around it, on this machine."""
         return Path(self.roots[task.root], task.path)
 
+    def describe(self, task: Task) -> str:
+        """Return the complete path of a task's source for messages, with the member of an archive."""
+        path = str(self.path_of(task))
+        return f"{path}: {task.member}" if task.member else path
+
     def tasks(self, start: int = 0, stop: int | None = None) -> Iterator[Task]:
         """Yield the tasks from number ``start`` to before ``stop``.
 

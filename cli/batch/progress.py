@@ -7,18 +7,16 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ...io_formats.core.errors import MeshferryError
 from .. import interruption
 from ..reporting import Reporter, counted
 from .plan import Plan
-from .tasks import Result, Source, Task, TaskKind
+from .tasks import Result, Task, TaskKind
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
-    from rich.progress import TaskID
 
 _Item = TypeVar("_Item")
 
@@ -38,6 +36,8 @@ class Progress:
     """
 
     def __init__(self, reporter: Reporter) -> None:
+        self.unreadable = 0
+        """Number of paths that could not be searched."""
         self._reporter = reporter
         self._plan: Plan | None = None
         self._output = Path()
@@ -46,19 +46,14 @@ class Progress:
         self._done = self._failed = 0
         self._begun = self._shown = time.monotonic()
         self._bar: Bar | None = None
-        self._bar_task: TaskID | None = None
-        self._pause = LINE_SECONDS
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if not self._reporter.quiet and _is_terminal(sys.stderr):
             self._bar = _bar()
-            self._pause = _BAR_SECONDS
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_problem: object) -> None:
         if self._bar is not None:
             self._show()
             self._bar.stop()
@@ -72,20 +67,24 @@ class Progress:
         """Print a message about the whole run."""
         self._reporter.note(text)
 
+    def warn(self, path: object, text: str) -> None:
+        """Print a warning about a path."""
+        self._reporter.warn(path, text)
+
+    def fail(self, path: str, text: str) -> None:
+        """Report a path that cannot be searched."""
+        self.unreadable += 1
+        self._reporter.fail(path, MeshferryError(text))
+
     def begin(self, phase: str, count: int | None) -> None:
         """Start a phase with this label and number of items; None if the number is unknown."""
         self._phase, self._count = phase, count
         self._done = 0
         self._begun = self._shown = time.monotonic()
         if self._bar is not None:
-            if self._bar_task is not None:
-                self._bar.remove_task(self._bar_task)
-            self._bar_task = self._bar.add_task(phase, total=count, failed="")
-
-    def found(self, sources: Iterable[Source]) -> Iterator[Source]:
-        """Yield sources and count them."""
-        self.begin("finding", None)
-        return self.shown(sources)
+            for task in self._bar.task_ids:
+                self._bar.remove_task(task)
+            self._bar.add_task(phase, total=count, failed="")
 
     def shown(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Yield items and count them."""
@@ -96,7 +95,7 @@ class Progress:
     def skipped(self, task: Task) -> None:
         """Count a task that is up to date."""
         if self._reporter.as_json and self._phase == "converting":
-            self._reporter.record(self._record(task) | {"result": "skipped"})
+            self._record(task, {"result": "skipped"})
         self._step()
 
     def ended(self, result: Result) -> None:
@@ -106,51 +105,46 @@ class Progress:
                 self._failed += 1
                 self._reporter.fail(self._source(result.task), MeshferryError(result.error or result.status.value))
             if self._reporter.as_json:
-                self._reporter.record(self._record(result.task) | self._result_record(result))
+                fields = {
+                    "result": result.status.value,
+                    "files": [str(self._output / name) for name in result.outputs],
+                    "facts": result.facts,
+                    "warnings": result.warnings,
+                    "error": result.error,
+                    "seconds": round(result.seconds, 4),
+                }
+                optional = ("files", "facts", "error")
+                self._record(
+                    result.task, {name: fields[name] for name in fields if fields[name] or name not in optional}
+                )
         self._step()
 
     def _source(self, task: Task) -> str:
-        if self._plan is None:
-            return task.source
-        path = str(self._plan.path_of(task))
-        return f"{path}: {task.member}" if task.member else path
+        return task.source if self._plan is None else self._plan.describe(task)
 
-    def _record(self, task: Task) -> dict[str, Any]:
-        """Return the fields of a record that all tasks have."""
-        return {"input": self._source(task), "output": str(self._output / task.target)}
-
-    def _result_record(self, result: Result) -> dict[str, Any]:
-        """Return the fields of a record that describe a result."""
-        record: dict[str, Any] = {"result": result.status.value}
-        if result.outputs:
-            record["files"] = [str(self._output / name) for name in result.outputs]
-        if result.facts:
-            record["facts"] = result.facts
-        record["warnings"] = result.warnings
-        if result.error:
-            record["error"] = result.error
-        return record | {"seconds": round(result.seconds, 4)}
+    def _record(self, task: Task, fields: dict[str, Any]) -> None:
+        self._reporter.record({"input": self._source(task), "output": str(self._output / task.target)} | fields)
 
     def _step(self) -> None:
         interruption.check()
         self._done += 1
         now = time.monotonic()
-        if now - self._shown >= self._pause:
+        if now - self._shown >= (LINE_SECONDS if self._bar is None else _BAR_SECONDS):
             self._shown = now
             self._show()
 
     def _show(self) -> None:
-        if self._bar is not None and self._bar_task is not None:
+        if self._bar is None:
+            self._reporter.note(self._line())
+        elif self._bar.task_ids:
             failed = f"{self._failed:,} failed" if self._failed else ""
-            self._bar.update(self._bar_task, completed=self._done, failed=failed)
-        elif self._bar is None:
-            self._reporter.note(self.line())
+            self._bar.update(self._bar.task_ids[-1], completed=self._done, failed=failed)
 
-    def line(self) -> str:
+    def _line(self) -> str:
         """Return the progress as one line."""
-        seconds = max(time.monotonic() - self._begun, 1e-3)
         if self._count is None:
             return f"{self._phase}: {counted(self._done, 'file')} so far"
+        seconds = max(time.monotonic() - self._begun, 1e-3)
         parts = [f"{self._phase}: {self._done:,} of {counted(self._count, 'file')}"]
         if self._failed:
             parts.append(f"{self._failed:,} failed")

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import argparse
 import errno
+import functools
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ...blender_data.importing.import_options import MATERIAL_LIBRARY
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.disk.file_names import CAUTIOUS
-from ...io_formats.registry import FORMATS, Format
+from ...io_formats.registry import FORMATS
 from .. import environment, interruption
-from ..conversions.blender_formats import BlenderFormat
 from ..conversions.conversion_arguments import given_conversion, require_known_options, settings_of, useless_between
 from ..conversions.convert_plan import known_kind, searched
 from ..inputs import BLEND
@@ -55,19 +55,6 @@ class Workers(Protocol):
         """Execute tasks; yield their results as they finish. The calling thread takes a few tasks in advance."""
 
 
-class Listener(Protocol):
-    """A display of the progress, such as :class:`.progress.Progress`."""
-
-    def begin(self, phase: str, count: int) -> None:
-        """Start a phase with this label and number of tasks."""
-
-    def skipped(self, task: Task) -> None:
-        """Count a task that is up to date."""
-
-    def ended(self, result: Result) -> None:
-        """Report a result."""
-
-
 class Store(Protocol):
     """The tasks of a run and their results, such as :class:`.state.State`."""
 
@@ -95,13 +82,14 @@ class Run:
         Compare the content of sources with unchanged size and date, too.
     """
 
-    def __init__(self, store: Store, plan: Plan, *, output: Path, progress: Listener, checksum: bool = False) -> None:
+    def __init__(self, store: Store, plan: Plan, *, output: Path, progress: Progress, checksum: bool = False) -> None:
         self.totals = Totals()
         self._store = store
         self._output = output
         self._progress = progress
         self._checksum = checksum
-        self._archives = _Archives(plan)
+        self._plan = plan
+        self._archive = functools.lru_cache(1)(ArchiveReader)  # a reader closes its file when the next replaces it
 
     def convert(self, pool: Workers, count: int) -> Totals:
         """Convert all new, changed and failed sources; return :attr:`totals`.
@@ -119,7 +107,7 @@ class Run:
         self._progress.begin("converting", count)
         started = time.monotonic()
         try:
-            with self._archives, closing(_results(pool, self._load_tasks())) as results:
+            with closing(_results(pool, self._load_tasks())) as results:
                 for result in results:
                     self._finish(result)
         finally:
@@ -142,7 +130,7 @@ class Run:
 
         pictures = PictureRun(self._output)
         self._progress.begin("drawing", count)
-        with self._archives, closing(_results(pool, self._load_pictures(results, pictures))) as drawn:
+        with closing(_results(pool, self._load_pictures(results, pictures))) as drawn:
             for result in drawn:
                 pictures.note(result)
                 self._progress.ended(result)
@@ -155,7 +143,7 @@ class Run:
                 self._progress.skipped(task)
                 continue
             try:
-                content = self._archives.content(task)
+                content = self._content(task)
             except MeshferryError as problem:
                 self._finish(Result(task, Status.FAILED, error=cause(problem)))
                 continue
@@ -165,12 +153,22 @@ class Run:
         for result in results:
             try:
                 if pictures.wants(result):
-                    content = self._archives.content(result.task)
+                    content = self._content(result.task)
                     yield LoadedTask(result.task, TaskKind.PICTURE, known_hash=result.hash, content=content)
                     continue
             except MeshferryError:  # the archive has changed
                 pass
             self._progress.skipped(result.task)
+
+    def _content(self, task: Task) -> bytes | None:
+        """Return the content of a member of an archive; None for a file.
+
+        Raises
+        ------
+        FormatError
+            The archive cannot be read up to this member.
+        """
+        return self._archive(self._plan.path_of(task)).content(task.member) if task.member else None
 
     def _finish(self, result: Result) -> None:
         """Store, count and report a result."""
@@ -179,40 +177,6 @@ class Run:
         self._progress.ended(result)
         if result.status is Status.FAILED and _is_full(self._output, result.error):
             raise DiskFullError(f"{self._output}: the disk is full; make room and run the same command again")
-
-
-class _Archives:
-    """Reader of the archive of the current task. Members are read in the order of the archive."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._path: Path | None = None
-        self._reader: ArchiveReader | None = None
-
-    def __enter__(self) -> _Archives:
-        return self
-
-    def __exit__(self, *_problem: object) -> None:
-        if self._reader is not None:
-            self._reader.__exit__(None, None, None)
-        self._path = self._reader = None
-
-    def content(self, task: Task) -> bytes | None:
-        """Return the content of a task's source if that is a member of an archive.
-
-        Raises
-        ------
-        FormatError
-            The archive cannot be read up to this member.
-        """
-        if not task.member:
-            return None
-        path = self._plan.path_of(task)
-        if path != self._path or self._reader is None:
-            self.__exit__()
-            self._path, self._reader = path, ArchiveReader(path)
-            self._reader.__enter__()
-        return self._reader.content(task.member)
 
 
 def _results(pool: Workers, loading: Generator[LoadedTask, None, None]) -> Generator[Result, None, None]:
@@ -243,63 +207,70 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
 
     Raises
     ------
-    MeshferryError
-        Nothing was converted.
+    KeyboardInterrupt, MeshferryError
+        The run was interrupted, or failed before any file was converted.
     """
-    from .remote import openjd
-
     output = Path(arguments.output).absolute()
     if arguments.dry_run:
         return _preview(arguments, output, reporter)
+    problem: BaseException | None = None
+    report = None
     with locked(output), Progress(reporter) as progress:
         sweep(output)
-        search = _Search(reporter)
-        plan = make_plan(arguments, output, search, progress)
+        plan = make_plan(arguments, output, progress)
         progress.set_plan(plan, output)
         with State(output, plan, has_journal=arguments.journal) as state:
             if arguments.openjd is not None:
+                from .remote import openjd
+
                 return openjd.write_job(arguments, plan, state, reporter)
             conversion = Run(state, plan, output=output, progress=progress, checksum=arguments.checksum)
-            problem, report = _convert_and_report(conversion, arguments, plan, state, progress, processes)
+            try:
+                with _workers(arguments, plan, output, processes) as pool:
+                    conversion.convert(pool, plan.count)
+                state.compact()
+                if arguments.report is not None:
+                    report = write_report(conversion, arguments, plan, state, progress)
+            except (KeyboardInterrupt, MeshferryError) as ended:
+                problem = ended
             unknown = _unknown_clips(arguments, state)
-        summary = Summary(
-            conversion.totals,
-            plan.count,
-            time.monotonic() - started,
-            state.journal_path if arguments.journal else None,
-            report=report,
-            unreadable=search.unreadable,
-        )
-    status = _print_summary(summary, problem, reporter)
-    if not status and unknown:
+    if isinstance(problem, MeshferryError) and not conversion.totals.converted:
+        raise problem
+    journal = state.journal_path if arguments.journal else None
+    seconds = time.monotonic() - started
+    summary = Summary(conversion.totals, plan.count, seconds, journal, report=report, unreadable=progress.unreadable)
+    reporter.say(summary.text())
+    reporter.record(summary.record())
+    if isinstance(problem, KeyboardInterrupt):
+        reporter.note("Finished files are kept; run the same command again to continue")
+        raise problem
+    if problem is not None:
+        reporter.fail("", problem)
+    elif summary.is_good and unknown:
         names = ", ".join(f"'{name}'" for name in unknown)
         reporter.fail("batch", MeshferryError(f"--rename-clip: no file has an animation {names}"))
-        return 1
-    return status
+    return 0 if summary.is_good and problem is None and not unknown else 1
 
 
 def _preview(arguments: argparse.Namespace, output: Path, reporter: Reporter) -> int:
     """Print what a run would convert; return 1 if a source cannot be searched."""
-    search = _Search(reporter)
     count = done = 0
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as folder:
         with Progress(reporter) as progress:
-            plan = make_plan(arguments, output, search, progress, Path(folder))
-        state = stack.enter_context(State(output, plan, is_preview=True))
-        for task, known in state.tasks():
-            interruption.check()
-            if known is not None and known.is_same and not arguments.checksum:
-                done += 1
-                continue
-            count += 1
-            path = plan.path_of(task)
-            source = f"{path}: {task.member}" if task.member else str(path)
-            target = output / task.target
-            reporter.record({"input": source, "output": str(target), "dry_run": True})
-            reporter.say(f"{printable(source)} would become {printable(target)}")
+            plan = make_plan(arguments, output, progress, Path(folder))
+        with State(output, plan, is_preview=True) as state:
+            for task, known in state.tasks():
+                interruption.check()
+                if known is not None and known.is_same and not arguments.checksum:
+                    done += 1
+                    continue
+                count += 1
+                source, target = plan.describe(task), output / task.target
+                reporter.record({"input": source, "output": str(target), "dry_run": True})
+                reporter.say(f"{printable(source)} would become {printable(target)}")
     skipped = f"; {done:,} done before" if done else ""
     reporter.say(f"{counted(count, 'file')} to convert{skipped}")
-    return 1 if search.unreadable else 0
+    return 1 if progress.unreadable else 0
 
 
 def _unknown_clips(arguments: argparse.Namespace, state: State) -> list[str]:
@@ -313,9 +284,7 @@ def _unknown_clips(arguments: argparse.Namespace, state: State) -> list[str]:
     return list(unknown.values())
 
 
-def make_plan(
-    arguments: argparse.Namespace, output: Path, search: _Search, progress: Progress, state: Path | None = None
-) -> Plan:
+def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, state: Path | None = None) -> Plan:
     """Find the sources and choose their targets.
 
     Raises
@@ -337,16 +306,27 @@ def make_plan(
         newer=arguments.newer,
         leave_out=output,
         written=extension,
-        on_problem=search.fail,
-        warn=search.warn,
+        on_problem=progress.fail,
+        warn=progress.warn,
     )
+    extensions: set[str] = set()
+    progress.begin("finding", None)
+    noted = _note_extensions(progress.shown(found), extensions)
     # The file systems of a render farm may compare names differently than the one of this machine.
     rules = None if arguments.openjd is None else CAUTIOUS
-    found = search.count(progress.found(found))
-    plan = planning.make_plan(found, output, extension, arguments.clashes, head, rules, state=state)
+    plan = planning.make_plan(noted, output, extension, arguments.clashes, head, rules, state=state)
     _require_other_than_library(arguments, output, plan)
-    search.warn_of_useless(arguments, kind)
+    read = [known for known in FORMATS if known.is_read and not extensions.isdisjoint(("", *known.extensions))]
+    for text in useless_between(arguments, read, kind, from_blend=BLEND in extensions):
+        progress.warn("batch", text)
     return plan
+
+
+def _note_extensions(sources: Iterable[Source], extensions: set[str]) -> Iterator[Source]:
+    """Yield sources; add their extensions to a set. Members of archives have none, so they may have any format."""
+    for source in sources:
+        extensions.add("" if source.member else os.path.splitext(source.path)[1].lower())
+        yield source
 
 
 def _require_other_than_library(arguments: argparse.Namespace, output: Path, plan: Plan) -> None:
@@ -366,63 +346,6 @@ def _require_other_than_library(arguments: argparse.Namespace, output: Path, pla
         return  # it is on another drive
     if target in PlannedNames(plan.path):
         raise MeshferryError(f"A file would overwrite the material library {library}; nothing was written")
-
-
-class _Search:
-    """Counts sources and reports what cannot be searched."""
-
-    def __init__(self, reporter: Reporter) -> None:
-        self.unreadable = 0
-        self._extensions: set[str] = set()
-        self._reporter = reporter
-
-    def count(self, found: Iterable[Source]) -> Iterator[Source]:
-        """Yield sources; record their extensions."""
-        for source in found:
-            self._extensions.add(os.path.splitext(source.path)[1].lower())
-            if source.member:
-                self._extensions.add("")
-            yield source
-
-    def warn_of_useless(self, arguments: argparse.Namespace, kind: Format | BlenderFormat) -> None:
-        """Warn of options without effect. A file without extension may have any format."""
-        read = [
-            known
-            for known in FORMATS
-            if known.is_read and ("" in self._extensions or not self._extensions.isdisjoint(known.extensions))
-        ]
-        from_blend = BLEND in self._extensions
-        for text in useless_between(arguments, read, kind, from_blend=from_blend):
-            self._reporter.warn("batch", text)
-
-    def warn(self, path: object, text: str) -> None:
-        """Warn of a path that is skipped."""
-        self._reporter.warn(path, text)
-
-    def fail(self, path: str, text: str) -> None:
-        """Report a path that cannot be searched."""
-        self.unreadable += 1
-        self._reporter.fail(path, MeshferryError(text))
-
-
-def _convert_and_report(
-    conversion: Run,
-    arguments: argparse.Namespace,
-    plan: Plan,
-    state: State,
-    progress: Progress,
-    processes: list[WorkerProcess],
-) -> tuple[BaseException | None, Path | None]:
-    """Convert, draw and report; return the exception that ended the run early, if any, and the path of the report."""
-    try:
-        with _workers(arguments, plan, state.output, processes) as pool:
-            conversion.convert(pool, plan.count)
-        state.compact()
-        if arguments.report is not None:
-            return None, write_report(conversion, arguments, plan, state, progress)
-    except (KeyboardInterrupt, MeshferryError) as problem:
-        return problem, None
-    return None, None
 
 
 def _workers(
@@ -463,23 +386,3 @@ def write_report(conversion: Run, arguments: argparse.Namespace, plan: Plan, sta
     to = arguments.report if arguments.report.name else state.output / STATE_FOLDER / REPORT_FILE
     progress.begin("reporting", plan.count)
     return write(progress.shown(state.results()), about, state.output, to.absolute())
-
-
-def _print_summary(summary: Summary, problem: BaseException | None, reporter: Reporter) -> int:
-    """Print the end of a run; return its exit status.
-
-    Raises
-    ------
-    KeyboardInterrupt, MeshferryError
-        The run was interrupted, or failed before any file was converted.
-    """
-    if isinstance(problem, MeshferryError) and not summary.totals.converted:
-        raise problem
-    reporter.say(summary.text())
-    reporter.record(summary.record())
-    if isinstance(problem, KeyboardInterrupt):
-        reporter.note("Finished files are kept; run the same command again to continue")
-        raise problem
-    if problem is not None:
-        reporter.fail("", problem)
-    return 0 if summary.is_good and problem is None else 1

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import heapq
-import io
 import re
-import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +18,8 @@ _CAUSES_SHOWN = 10
 _QUARANTINED_SHOWN = 20
 _MOMENT = 1.0
 """Seconds before and after the conversion that the summary does not mention."""
-_WIDTH = 1000
-"""Columns without a terminal, so that lines are not wrapped."""
+_WIDEST = 60
+"""Characters of the widest column of a table."""
 _WORDS = {
     Status.DONE: ("done", ""),
     Status.UNCHANGED: ("unchanged", "other date, same content"),
@@ -86,10 +83,9 @@ class Totals:
         """Count a result."""
         self.by_status[result.status] += 1
         self.warned += bool(result.warnings)
-        if len(self.slowest) < SLOWEST_KEPT:
-            heapq.heappush(self.slowest, (result.seconds, result.task.source))
-        elif result.seconds > self.slowest[0][0]:
-            heapq.heapreplace(self.slowest, (result.seconds, result.task.source))
+        heapq.heappush(self.slowest, (result.seconds, result.task.source))
+        if len(self.slowest) > SLOWEST_KEPT:
+            heapq.heappop(self.slowest)
         if result.status.is_good:
             self.retried += result.attempts > 1
         elif not result.status.is_quarantined:
@@ -162,39 +158,18 @@ class Summary:
 
     def text(self) -> str:
         """Return tables without borders and colours, which any console can show."""
-        from rich.console import Console
-        from rich.table import Table
-
-        width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else _WIDTH
-        console = Console(
-            file=io.StringIO(),
-            width=width,
-            color_system=None,
-            force_terminal=False,
-            legacy_windows=False,
-            markup=False,
-            emoji=False,
-            highlight=False,
-        )
-        console.print(self._first_line())
+        lines = [self._first_line()]
         for title, rows in self._tables():
-            table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-            table.add_column(justify="right", no_wrap=True)
-            table.add_column(overflow="fold")
-            table.add_column(overflow="fold")
-            for row in rows:
-                table.add_row(*(printable(one_line(cell)) for cell in row))
-            if title:
-                console.print(f"\n{title}")
-            console.print(table)
-        console.print()
-        if self.journal is not None:
-            console.print(f"Journal: {printable(self.journal)}")
-        if self.report is not None:
-            console.print(f"Report: {printable(self.report)}")
-        printed = console.file
-        assert isinstance(printed, io.StringIO)  # noqa: S101 (for the type checker)
-        return "\n".join(line.rstrip() for line in printed.getvalue().rstrip().splitlines())
+            lines += ["", title] if title else []
+            cells = [[printable(one_line(cell)) for cell in row] for row in rows]
+            first, second = (max(len(row[column]) for row in cells) for column in (0, 1))
+            indent = "  " if first else ""
+            # A long text does not move the third column of the other rows: the terminal would wrap all of them.
+            second = min(second, _WIDEST)
+            lines += [f"{a:>{first}}{indent}{b:<{second}}  {c}".rstrip() for a, b, c in cells]
+        files = (("Journal", self.journal), ("Report", self.report))
+        shown = [f"{name}: {printable(path)}" for name, path in files if path is not None]
+        return "\n".join([*lines, *([""] if shown else []), *shown])
 
     def _first_line(self) -> str:
         totals = self.totals
