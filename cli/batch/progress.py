@@ -60,7 +60,7 @@ class Progress:
             self._bar = None
 
     def set_plan(self, plan: Plan, output: Path) -> None:
-        """Set the plan, so that messages contain the complete paths of sources and outputs."""
+        """Print complete paths in messages from now on, and a record of each task with ``--json``."""
         self._plan, self._output = plan, output
 
     def note(self, text: str) -> None:
@@ -94,8 +94,8 @@ class Progress:
 
     def skipped(self, task: Task) -> None:
         """Count a task that is up to date."""
-        if self._reporter.as_json and self._phase == "converting":
-            self._record(task, {"result": "skipped"})
+        if self._phase == "converting":
+            self._record(task)
         self._step()
 
     def ended(self, result: Result) -> None:
@@ -104,26 +104,28 @@ class Progress:
             if not result.status.is_good:
                 self._failed += 1
                 self._reporter.fail(self._source(result.task), MeshferryError(result.error or result.status.value))
-            if self._reporter.as_json:
-                fields = {
-                    "result": result.status.value,
-                    "files": [str(self._output / name) for name in result.outputs],
-                    "facts": result.facts,
-                    "warnings": result.warnings,
-                    "error": result.error,
-                    "seconds": round(result.seconds, 4),
-                }
-                optional = ("files", "facts", "error")
-                self._record(
-                    result.task, {name: fields[name] for name in fields if fields[name] or name not in optional}
-                )
+            self._record(result.task, result)
         self._step()
 
     def _source(self, task: Task) -> str:
         return task.source if self._plan is None else self._plan.describe(task)
 
-    def _record(self, task: Task, fields: dict[str, Any]) -> None:
-        self._reporter.record({"input": self._source(task), "output": str(self._output / task.target)} | fields)
+    def _record(self, task: Task, result: Result | None = None) -> None:
+        """Print the record of a task; no result if it was skipped."""
+        if not self._reporter.as_json or self._plan is None:
+            return
+        record: dict[str, Any] = {"input": self._source(task), "output": str(self._output / task.target)}
+        record["result"] = "skipped" if result is None else result.status.value
+        if result is not None:
+            if result.outputs:
+                record["files"] = [str(self._output / name) for name in result.outputs]
+            if result.facts:
+                record["facts"] = result.facts
+            record["warnings"] = result.warnings
+            if result.error:
+                record["error"] = result.error
+            record["seconds"] = round(result.seconds, 4)
+        self._reporter.record(record)
 
     def _step(self) -> None:
         interruption.check()

@@ -20,7 +20,7 @@ from pathlib import Path
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ....io_formats.disk import locks
 from ....io_formats.disk.atomic_write import refusal, remove_file
-from ... import environment, interruption
+from ... import environment
 from ...conversions.conversion_arguments import given_conversion
 from ...reporting import Reporter, counted
 from .. import journal
@@ -76,7 +76,7 @@ def convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
     with ExitStack() as stack:
         store = stack.enter_context(_ShardStore(plan, output, lines))
         pool = stack.enter_context(Pool(setup, 1, arguments.time_limit, arguments.recycle))
-        conversion = Run(store, plan, output=output, progress=_Listener(reporter), checksum=arguments.checksum)
+        conversion = Run(store, plan, output=output, progress=Progress(reporter), checksum=arguments.checksum)
         totals = conversion.convert(pool, len(lines))
         if reporter.as_json:
             for entry in store.entries():
@@ -237,26 +237,6 @@ class _ShardStore:
             entry = self._own.get(task.target) or self._others.get(task.target)
             if entry is not None:
                 yield entry
-
-
-class _Listener:
-    """Progress display of a shard, which reports failed files only."""
-
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
-
-    def begin(self, phase: str, count: int) -> None:
-        """Ignore the start of a phase."""
-
-    def skipped(self, task: Task) -> None:  # noqa: ARG002 (part of the protocol)
-        """Handle a pending interruption."""
-        interruption.check()
-
-    def ended(self, result: Result) -> None:
-        """Report a failure."""
-        if not result.status.is_good:
-            self._reporter.fail(result.task.source, MeshferryError(result.error or result.status.value))
-        interruption.check()
 
 
 def _last_entries(path: Path, targets: set[str] | None = None) -> dict[str, Entry]:
