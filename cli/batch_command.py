@@ -16,7 +16,8 @@ from . import environment
 from .batch.remote import arguments as machine_arguments
 from .batch.sources import choice
 from .batch.tasks import REPORT_FILE, STATE_FOLDER
-from .batch.workers.pool import RECYCLE_AFTER, TIME_LIMIT
+from .batch.workers.messages import TIME_LIMIT
+from .batch.workers.pool import RECYCLE_AFTER
 from .batch.workers.resources import available_cores, threads_for
 from .batch.workers.worker_process import WorkerProcess, started_early
 from .conversions.blender_formats import BlenderFormat

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -226,8 +226,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
                 return openjd.write_job(arguments, plan, state, reporter)
             conversion = Run(state, plan, output=output, progress=progress, checksum=arguments.checksum)
             try:
-                with _workers(arguments, plan, output, processes) as pool:
-                    conversion.convert(pool, plan.count)
+                conversion.convert(_workers(arguments, plan, output, processes), plan.count)
                 state.compact()
                 if arguments.report is not None:
                     report = write_report(conversion, arguments, plan, state, progress)
@@ -348,9 +347,7 @@ def _require_other_than_library(arguments: argparse.Namespace, output: Path, pla
         raise MeshferryError(f"A file would overwrite the material library {library}; nothing was written")
 
 
-def _workers(
-    arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess]
-) -> AbstractContextManager[Workers]:
+def _workers(arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess]) -> Workers:
     if arguments.scheduler is None:
         return local_pool(arguments, plan, output, processes)
     from .remote.arguments import shard_options, worker_command
@@ -363,17 +360,16 @@ def local_pool(
     arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess] | None = None
 ) -> Pool:
     """Return the worker processes of this machine."""
-    setup = Setup(plan.head.argv, plan.head.to, str(output), plan.roots, str(plan.path))
+    setup = Setup(plan.head.argv, plan.head.to, str(output), plan.roots, str(plan.path), arguments.time_limit)
     jobs = arguments.jobs or available_cores()
-    return Pool(setup, max(1, min(jobs, plan.count)), arguments.time_limit, arguments.recycle, started=processes)
+    return Pool(setup, max(1, min(jobs, plan.count)), arguments.recycle, started=processes)
 
 
 def write_report(conversion: Run, arguments: argparse.Namespace, plan: Plan, state: State, progress: Progress) -> Path:
     """Draw the missing pictures and write the report; return its path."""
     from .report.report import About, write
 
-    with local_pool(arguments, plan, state.output) as pool:
-        no_pictures = conversion.draw(pool, state.results(), plan.count)
+    no_pictures = conversion.draw(local_pool(arguments, plan, state.output), state.results(), plan.count)
     if no_pictures:
         progress.note(no_pictures)
     about = About(

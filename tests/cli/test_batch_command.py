@@ -56,9 +56,8 @@ def pretend(monkeypatch):
             return Result(loaded.task, Status.DONE, kind=loaded.kind)
         return None
 
-    @contextlib.contextmanager
     def local_pool(arguments, plan, output, processes=()):
-        yield PretendedWorkers(output, fate)
+        return PretendedWorkers(output, fate)
 
     monkeypatch.setattr(runner, "local_pool", local_pool)
     monkeypatch.setattr(batch_command, "started_early", lambda *_, **__: contextlib.nullcontext([]))

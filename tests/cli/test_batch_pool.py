@@ -35,8 +35,8 @@ def make_pool(tmp_path):
     from meshferry.cli.batch.workers.pool import Pool
 
     def make(jobs=1, time_limit=60.0, recycle_after=0, extension="mesh", command=ODD, started=None):
-        setup = Setup((), extension, str(tmp_path), (str(tmp_path),))
-        return Pool(setup, jobs, time_limit, recycle_after, command=command, started=started)
+        setup = Setup((), extension, str(tmp_path), (str(tmp_path),), time_limit=time_limit)
+        return Pool(setup, jobs, recycle_after, command=command, started=started)
 
     return make
 
@@ -69,18 +69,15 @@ def test_every_task_is_done_once_and_taken_only_when_somebody_is_free(make_pool)
             taken.append(loaded.task.number)
             yield loaded
 
-    with make_pool(2) as pool:
-        for result in pool.run(tasks()):
-            ahead.append(len(taken) - len(done))
-            done.append(result)
-        again = list(pool.run(tasks_of("fine")))
-        assert list(pool.run([])) == []
+    for result in make_pool(2).run(tasks()):
+        ahead.append(len(taken) - len(done))
+        done.append(result)
+    assert list(make_pool(2).run([])) == []
     assert sorted(result.task.number for result in done) == list(range(40))
     assert {(result.status, result.attempts, result.error) for result in done} == {(Status.DONE, 1, "")}
     assert max(ahead) <= 4
     pids = {result.facts["pid"] for result in done}
     assert len(pids) == 2
-    assert again[0].facts["pid"] in pids, "the processes stay from one run to the next"
     assert not any(is_running(pid) for pid in pids)
 
 
@@ -88,8 +85,7 @@ def test_a_crash_costs_its_file_alone(make_pool):
     from meshferry.cli.batch.tasks import Status
 
     names = ["fine"] * 5 + ["crash", "fine", "once", "fine", "leave"] + ["fine"] * 10
-    with make_pool(2) as pool:
-        results = {result.task.number: result for result in pool.run(tasks_of(*names))}
+    results = {result.task.number: result for result in make_pool(2).run(tasks_of(*names))}
     assert sorted(results) == list(range(len(names)))
     for number, name in enumerate(names):
         result = results[number]
@@ -112,22 +108,20 @@ def late_when_hanging(monkeypatch, tmp_path):
     """Let exactly the tasks be late that hang and have said so, however busy this machine is."""
     from meshferry.cli.batch.workers import pool as module
 
-    def deadline(worker, time_limit):
-        names = [queued.loaded.task.path for queued in worker.tasks]
-        mark = tmp_path / names[0] if worker.is_ready and names and names[0].startswith("hang") else None
-        hangs = mark is not None and mark.exists() and " " in mark.read_text()
-        return time.monotonic() - 1 if hangs else None
+    def check(worker, now, original=module._Worker.check):
+        marks = [path.read_text().split() for path in tmp_path.glob("hang*")]
+        hangs = any(pids and int(pids[0]) == worker._process.pid for pids in marks if worker._process is not None)
+        original(worker, now + 1000 if hangs else 0)
 
-    monkeypatch.setattr(module._Worker, "deadline", deadline)
-    monkeypatch.setattr(module, "_INTERRUPTIBLE", 0.05)
+    monkeypatch.setattr(module._Worker, "check", check)
+    monkeypatch.setattr(module, "_CHECK_SECONDS", 0.05)
 
 
 @pytest.mark.usefixtures("late_when_hanging")
 def test_what_takes_too_long_is_ended_with_all_that_it_started(make_pool, tmp_path):
     from meshferry.cli.batch.tasks import Status
 
-    with make_pool(1) as pool:
-        results = list(pool.run(tasks_of("fine", "hang", "slow", "slow", "slow")))
+    results = list(make_pool(1).run(tasks_of("fine", "hang", "slow", "slow", "slow")))
     assert [result.status for result in results] == [Status.DONE, Status.TIMED_OUT, *[Status.DONE] * 3]
     hang = results[1]
     assert hang.error == "It took longer than 60 seconds; last output: still here"
@@ -139,8 +133,7 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(make_pool, tmp_pa
 def test_the_time_limit(make_pool):
     from meshferry.cli.batch.tasks import Status
 
-    with make_pool(1, time_limit=2.0) as pool:
-        (hang,) = pool.run(tasks_of("hang"))
+    (hang,) = make_pool(1, time_limit=2.0).run(tasks_of("hang"))
     assert hang.status is Status.TIMED_OUT and hang.error.startswith("It took longer than 2 seconds")
     assert hang.seconds >= 2
 
@@ -153,12 +146,12 @@ def test_workers_that_cannot_start_are_not_blamed_on_files(make_pool):
         ([sys.executable, "-c", program], "A worker could not start. The process ended with status 3; .*: numpy"),
         (["/nowhere/at-all"], "A worker cannot be started: /nowhere/at-all: "),
     ):
-        with make_pool(command=command) as pool, pytest.raises(MeshferryError, match=said):
-            list(pool.run(tasks_of("fine")))
-    with make_pool(extension="anim") as pool, pytest.raises(MissingLibraryError, match="There is no Blender"):
-        list(pool.run(tasks_of("fine", "fine")))
-    with make_pool(extension="odd") as pool, pytest.raises(MeshferryError, match=r"Nothing here writes '\.odd"):
-        list(pool.run(tasks_of("fine")))
+        with pytest.raises(MeshferryError, match=said):
+            list(make_pool(command=command).run(tasks_of("fine")))
+    with pytest.raises(MissingLibraryError, match="There is no Blender"):
+        list(make_pool(extension="anim").run(tasks_of("fine", "fine")))
+    with pytest.raises(MeshferryError, match=r"Nothing here writes '\.odd"):
+        list(make_pool(extension="odd").run(tasks_of("fine")))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
@@ -169,8 +162,8 @@ def test_a_start_that_fails_once_is_tried_again(make_pool, tmp_path):
         "if first: os.kill(os.getpid(), signal.SIGKILL)\n"
         "sys.argv = sys.argv[2:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     )
-    with make_pool(1, command=[sys.executable, "-c", program, str(mark), ODD[1]]) as pool:
-        results = list(pool.run(tasks_of("fine", "fine", "fine")))
+    pool = make_pool(1, command=[sys.executable, "-c", program, str(mark), ODD[1]])
+    results = list(pool.run(tasks_of("fine", "fine", "fine")))
     assert [result.task.number for result in results] == [0, 1, 2]
     assert {result.attempts for result in results} == {1}
 
@@ -179,19 +172,18 @@ def test_processes_that_have_grown_are_replaced(make_pool, monkeypatch):
     from meshferry.cli.batch.workers import pool as module
 
     monkeypatch.setattr(module, "_GROWTH", -1)
-    with make_pool(1, recycle_after=4) as pool:
-        results = list(pool.run(tasks_of(*["fine"] * 10)))
-        assert pool.started == 3
+    pool = make_pool(1, recycle_after=4)
+    results = list(pool.run(tasks_of(*["fine"] * 10)))
+    assert pool.started == 3
     counts = Counter(result.facts["pid"] for result in results)
     assert sorted(counts.values()) == [2, 4, 4]
     assert sorted(result.task.number for result in results) == list(range(10))
 
 
-def test_processes_that_have_kept_their_size_stay_for_some_time(make_pool):
-    with make_pool(1, recycle_after=4) as pool:
-        results = list(pool.run(tasks_of(*["fine"] * 50)))
-        assert pool.started == 2, "no unneeded worker is started"
-    assert sorted(Counter(result.facts["pid"] for result in results).values()) == [10, 40]
+def test_processes_that_have_kept_their_size_stay(make_pool):
+    pool = make_pool(1, recycle_after=4)
+    results = list(pool.run(tasks_of(*["fine"] * 50)))
+    assert pool.started == 1 and len({result.facts["pid"] for result in results}) == 1
 
 
 def test_memory_counts_at_its_peak():
@@ -210,26 +202,21 @@ def test_memory_counts_at_its_peak():
 
 def test_content_arrives(make_pool):
     sizes = [0, 100, 5_000_000, 3, 5_000_000, 70_000]
-    with make_pool(1) as pool:
-        tasks = [task_of(number, "fine", bytes(size)) for number, size in enumerate(sizes)]
-        assert [result.facts["size"] for result in pool.run(tasks)] == sizes
+    tasks = [task_of(number, "fine", bytes(size)) for number, size in enumerate(sizes)]
+    assert [result.facts["size"] for result in make_pool(1).run(tasks)] == sizes
 
 
 @pytest.mark.usefixtures("late_when_hanging")
 def test_the_driver_never_waits_for_a_worker_to_read(make_pool):
-    with make_pool(1) as pool:
-        results = list(pool.run([task_of(0, "hang locked"), task_of(1, "fine", bytes(5_000_000))]))
+    results = list(make_pool(1).run([task_of(0, "hang locked"), task_of(1, "fine", bytes(5_000_000))]))
     assert results[0].status.is_quarantined and results[1].facts["size"] == 5_000_000
 
 
 def test_who_leaves_early_lets_files_be_finished(make_pool, tmp_path):
-    with make_pool(1) as pool:
-        results = pool.run(tasks_of("fine", "slow1", "slow2"))
-        pid = next(results).facts["pid"]
-        wait_until((tmp_path / "slow1").exists)
-        results.close()
-        again = list(pool.run(tasks_of("fine")))
-        assert again[0].facts["pid"] != pid
+    results = make_pool(1).run(tasks_of("fine", "slow1", "slow2"))
+    pid = next(results).facts["pid"]
+    wait_until((tmp_path / "slow1").exists)
+    results.close()
     assert (tmp_path / "slow1").read_text() == "done"
     assert not (tmp_path / "slow2").exists()
     assert not is_running(pid)
@@ -243,9 +230,9 @@ load_package()
 import test_batch_pool
 from meshferry.cli.batch.workers.messages import Setup
 from meshferry.cli.batch.workers.pool import Pool
-with Pool(Setup((), "mesh", {output!r}, ({output!r},)), 1, command=test_batch_pool.ODD) as pool:
-    for result in pool.run(test_batch_pool.tasks_of("fine", "hang")):
-        print("one is done", flush=True)
+pool = Pool(Setup((), "mesh", {output!r}, ({output!r},)), 1, command=test_batch_pool.ODD)
+for result in pool.run(test_batch_pool.tasks_of("fine", "hang")):
+    print("one is done", flush=True)
 """
 
 
@@ -282,8 +269,7 @@ def test_temporary_files_of_the_killed_are_removed_after_a_day(make_pool, tmp_pa
     for name in ("dead", "alive"):
         os.utime(folders[name] / "driver.lock", (long_ago, long_ago))
         os.utime(folders[name], (long_ago, long_ago))
-    with make_pool(1) as pool:
-        assert [result.error for result in pool.run(tasks_of("fine"))] == [""]
+    assert [result.error for result in make_pool(1).run(tasks_of("fine"))] == [""]
     held.close()
     assert sorted(path.name for path in tmp_path.glob("meshferry-worker-*")) == [
         "meshferry-worker-alive",
@@ -295,24 +281,23 @@ def test_a_full_disk_for_temporary_files_is_told(make_pool, tmp_path, monkeypatc
     from meshferry.io_formats.core.errors import MeshferryError
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    with make_pool(1) as pool, pytest.raises(MeshferryError, match="temporary files cannot be made there: No such"):
-        list(pool.run(tasks_of("fine")))
+    with pytest.raises(MeshferryError, match="temporary files cannot be made there: No such"):
+        list(make_pool(1).run(tasks_of("fine")))
 
 
 def test_an_interruption_is_for_the_driver_alone(make_pool, tmp_path):
-    with make_pool(1) as pool:
-        results = pool.run(tasks_of("fine", "slow"))
-        pid = next(results).facts["pid"]
-        assert os.getpgid(pid) != os.getpgid(0)
-        wait_until((tmp_path / "slow").exists)
-        os.kill(pid, signal.SIGINT)
-        assert next(results).facts["pid"] == pid
+    results = make_pool(1).run(tasks_of("fine", "slow"))
+    pid = next(results).facts["pid"]
+    assert os.getpgid(pid) != os.getpgid(0)
+    wait_until((tmp_path / "slow").exists)
+    os.kill(pid, signal.SIGINT)
+    assert next(results).facts["pid"] == pid
+    results.close()
 
 
 def test_no_threads_are_left(make_pool):
     before = threading.active_count()
-    with make_pool(1) as pool:
-        list(pool.run(tasks_of("fine")))
+    list(make_pool(1).run(tasks_of("fine")))
     wait_until(lambda: threading.active_count() <= before)
 
 
@@ -324,14 +309,14 @@ def test_workers_that_were_started_early_are_used_or_killed(make_pool, monkeypat
     right = threads_for(1)
     with worker_process.started_early(3, right, loads_blender=False) as processes:
         used, *too_many = list(processes)
-        with make_pool(1, started=processes) as pool:
-            assert not any(process.is_running for process in too_many)
-            assert [result.facts["pid"] for result in pool.run(tasks_of("fine", "fine"))] == [used.pid] * 2
+        pool = make_pool(1, started=processes)
+        assert not any(process.is_running for process in too_many)
+        assert [result.facts["pid"] for result in pool.run(tasks_of("fine", "fine"))] == [used.pid] * 2
         assert not used.is_running
     with worker_process.started_early(1, right + 1, loads_blender=False) as processes:
         (other,) = processes
-        with make_pool(1, started=processes) as pool:
-            assert [result.facts["pid"] for result in pool.run(tasks_of("fine"))] != [other.pid]
+        pool = make_pool(1, started=processes)
+        assert [result.facts["pid"] for result in pool.run(tasks_of("fine"))] != [other.pid]
     with worker_process.started_early(1, right, loads_blender=False) as processes:
         (unused,) = processes
     assert not unused.is_running

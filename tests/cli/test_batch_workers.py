@@ -252,8 +252,8 @@ def test_processes_of_the_blender_that_runs_this(library, output):
     for number in range(4):
         write_mesh(library / f"{number}.mesh")
     (library / "3.mesh").write_bytes(b"broken")
-    with Pool(Setup((), "blend", str(output), (str(library),)), 2, time_limit=120) as pool:
-        results = list(pool.run(task_of(f"{number}.mesh", f"{number}.blend") for number in range(4)))
+    pool = Pool(Setup((), "blend", str(output), (str(library),), time_limit=120), 2)
+    results = list(pool.run(task_of(f"{number}.mesh", f"{number}.blend") for number in range(4)))
     ended = {result.task.path: result.status for result in results}
     assert ended == {f"{number}.mesh": Status.DONE if number < 3 else Status.FAILED for number in range(4)}
     for number in range(3):

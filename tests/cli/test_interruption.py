@@ -96,14 +96,14 @@ def test_a_batch_ends_and_goes_on(run_script, write_windmill, tmp_path):
         """
 from importlib import import_module
 def install():
-    pool = import_module("meshferry.cli.batch.workers.pool").Pool
-    on_message = pool._on_message
+    worker = import_module("meshferry.cli.batch.workers.pool")._Worker
+    result_of = worker._result_of
     def signalled(*arguments):
         import os, signal
-        pool._on_message = on_message
+        worker._result_of = result_of
         os.kill(os.getpid(), signal.SIGTERM)
-        return on_message(*arguments)
-    pool._on_message = signalled
+        return result_of(*arguments)
+    worker._result_of = signalled
 """,
         "meshferry.cli.batch.runner",
     )

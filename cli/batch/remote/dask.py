@@ -21,7 +21,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
@@ -79,8 +78,6 @@ class DaskPool:
     ------
     MissingLibraryError
         dask.distributed is not installed.
-    MeshferryError
-        From ``with``: the scheduler cannot be reached.
     """
 
     def __init__(
@@ -92,35 +89,6 @@ class DaskPool:
         self._options = tuple(options)
         self._distributed = _library()
         self._client: Any = None
-        self._held = contextlib.ExitStack()
-
-    def __enter__(self) -> DaskPool:
-        self._held.enter_context(_quiet())
-        try:
-            with interruption.raising():
-                self._client = self._distributed.Client(self._address, timeout=_CONNECT_SECONDS)
-        except (OSError, ValueError, ImportError, RuntimeError) as problem:
-            self._held.close()
-            raise MeshferryError(
-                f"No dask scheduler answers at {self._address}: {one_line(str(problem))} ({self._version()})"
-            ) from None
-        try:
-            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
-        except TimeoutError:
-            self.__exit__(None, None, None)
-            raise MeshferryError(
-                f"The dask scheduler at {self._address} has no workers; start some with: dask worker {self._address}"
-            ) from None
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # Ignore errors: the scheduler may already be down.
-        with contextlib.suppress(Exception):
-            self._client.close(timeout=_CONNECT_SECONDS)
-        self._client = None
-        self._held.close()
 
     def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
         """Execute tasks; yield their results shard by shard, as the shards finish.
@@ -128,25 +96,45 @@ class DaskPool:
         Raises
         ------
         MeshferryError
-            The connection to the scheduler or to all workers is lost, or the workers cannot run shards. All results are
-            in the state or in the journals of the shards.
+            The scheduler cannot be reached, the connection to it or to all workers is lost, or the workers cannot run
+            shards. All results are in the state or in the journals of the shards.
         """
-        shards = self._shards(tasks)
         running: dict[Any, _Shard] = {}
-        try:
-            while True:
-                for shard in itertools.islice(shards, max(0, self._threads() * _AHEAD - len(running))):
-                    running[self._submit(shard)] = shard
-                if not running:
-                    return
-                for future in self._wait(running):
-                    shard = running.pop(future)
-                    yield from self._results(future, shard)
-                    shard_journals.remove_journals(self._output, shard.lines)
-        finally:
-            if running:
-                with contextlib.suppress(Exception):
+        with _quiet(), self._connected():
+            shards = self._shards(tasks)
+            try:
+                while True:
+                    for shard in itertools.islice(shards, max(0, self._threads() * _AHEAD - len(running))):
+                        running[self._submit(shard)] = shard
+                    if not running:
+                        return
+                    for future in self._wait(running):
+                        shard = running.pop(future)
+                        yield from self._results(future, shard)
+                        shard_journals.remove_journals(self._output, shard.lines)
+            finally:
+                with contextlib.suppress(Exception):  # the scheduler may already be down
                     self._client.cancel(list(running))
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[None]:
+        try:
+            with interruption.raising():
+                self._client = self._distributed.Client(self._address, timeout=_CONNECT_SECONDS)
+        except (OSError, ValueError, ImportError, RuntimeError) as problem:
+            raise MeshferryError(
+                f"No dask scheduler answers at {self._address}: {one_line(str(problem))} ({self._version()})"
+            ) from None
+        try:
+            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+            yield
+        except TimeoutError:
+            raise MeshferryError(
+                f"The dask scheduler at {self._address} has no workers; start some with: dask worker {self._address}"
+            ) from None
+        finally:
+            with contextlib.suppress(Exception):  # the scheduler may already be down
+                self._client.close(timeout=_CONNECT_SECONDS)
 
     def _wait(self, running: Iterable[Any]) -> list[Any]:
         """Wait until shards have finished; return their futures.

@@ -72,10 +72,9 @@ def convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
         raise MissingLibraryError(f"This machine lacks {' and '.join(missing)}")
     lines = parse_range(arguments.range, plan.last_line, arguments.lines)
     argv = (*plan.head.argv, *given_conversion(arguments))
-    setup = Setup(argv, plan.head.to, str(output), plan.roots, str(plan.path))
-    with ExitStack() as stack:
-        store = stack.enter_context(_ShardStore(plan, output, lines))
-        pool = stack.enter_context(Pool(setup, 1, arguments.time_limit, arguments.recycle))
+    setup = Setup(argv, plan.head.to, str(output), plan.roots, str(plan.path), arguments.time_limit)
+    with _ShardStore(plan, output, lines) as store:
+        pool = Pool(setup, 1, arguments.recycle)
         conversion = Run(store, plan, output=output, progress=Progress(reporter), checksum=arguments.checksum)
         totals = conversion.convert(pool, len(lines))
         if reporter.as_json:

@@ -6,37 +6,42 @@ JSON instead of pickle: a message cannot execute code in the other process.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO
 
 from ..tasks import LoadedTask, Result, Status, Task, TaskKind
 
-_TASK = ("number", "root", "path", "member", "target", "size", "modified")
+TIME_LIMIT = 600.0
+"""Default time limit of a file in seconds."""
 _RESULT = ("hash", "outputs", "warnings", "facts", "error", "seconds")
 _SIZE = "content_size"
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
     """Settings that all tasks of a batch share."""
 
-    argv: tuple[str, ...]
+    argv: Sequence[str]
     """Options of the conversion, as on the command line (``conversion_arguments``)."""
     extension: str
     """Type of file to write, as after ``--to``."""
     output: str
     """The output folder."""
-    roots: tuple[str, ...]
+    roots: Sequence[str]
     """Root folders, indexed by ``Task.root``."""
     plan: str = ""
     """Path of the plan file; empty if no names are reserved."""
+    time_limit: float = TIME_LIMIT
+    """Seconds of wall time for one file, after which its process is killed; 0 for no limit."""
 
 
 def encode(header: dict[str, Any], content: bytes | None = None) -> bytes:
     """Encode a message."""
     if content is not None:
         header = header | {_SIZE: len(content)}
-    return json.dumps(header, separators=(",", ":")).encode("ascii") + b"\n" + (content or b"")
+    return _to_json(header).encode("ascii") + b"\n" + (content or b"")
 
 
 def read(stream: BinaryIO) -> tuple[dict[str, Any], bytes | None]:
@@ -60,33 +65,19 @@ def read(stream: BinaryIO) -> tuple[dict[str, Any], bytes | None]:
     return header, content
 
 
-def encode_setup(setup: Setup, time_limit: float) -> bytes:
+def encode_setup(setup: Setup) -> bytes:
     """Encode the message that precedes all tasks."""
-    return encode({"setup": asdict(setup), "time_limit": time_limit})
-
-
-def parse_setup(header: dict[str, Any]) -> tuple[Setup, float]:
-    """Parse the setup of a worker and the time limit of a task in seconds."""
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in header["setup"].items()
-    }
-    return Setup(**fields), header["time_limit"]
+    return encode(asdict(setup))
 
 
 def encode_task(loaded: LoadedTask) -> bytes:
     """Encode a task."""
-    header = {
-        "task": [getattr(loaded.task, name) for name in _TASK],
-        "kind": loaded.kind.value,
-        "known_hash": loaded.known_hash,
-    }
-    return encode(header, loaded.content)
+    return encode({"task": loaded.task, "kind": loaded.kind.value, "known_hash": loaded.known_hash}, loaded.content)
 
 
 def parse_task(header: dict[str, Any], content: bytes | None) -> LoadedTask:
     """Parse the message of a task."""
-    task = Task(**dict(zip(_TASK, header["task"], strict=True)))
-    return LoadedTask(task, TaskKind(header["kind"]), header["known_hash"], content)
+    return LoadedTask(Task(*header["task"]), TaskKind(header["kind"]), header["known_hash"], content)
 
 
 def encode_result(result: Result, memory: int) -> bytes:
@@ -97,8 +88,8 @@ def encode_result(result: Result, memory: int) -> bytes:
     memory:
         Peak memory of the worker in bytes; 0 if unknown.
     """
-    header = {"status": result.status.value} | {name: getattr(result, name) for name in _RESULT}
-    return encode(header | {"memory": memory})
+    header = {name: getattr(result, name) for name in _RESULT}
+    return encode(header | {"status": result.status.value, "memory": memory})
 
 
 def parse_result(header: dict[str, Any], loaded: LoadedTask, attempts: int) -> Result:

@@ -27,8 +27,9 @@ from ... import environment, interruption
 from ...reporting import cause, make_streams_safe
 from . import messages
 from .converting import Converter, ThreadLimitedSession
+from .messages import Setup
 from .resources import peak_memory
-from .worker_process import FOLDER_PREFIX, TASK_MARK
+from .worker_process import FOLDER_PREFIX, empty_log
 
 _ORPHANED = 4
 """Exit status of a worker after the end of its driver."""
@@ -122,7 +123,7 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
         request = inbox.get()
         if request is None:
             return 0
-        setup, time_limit = messages.parse_setup(request[0])
+        setup = Setup(**request[0])
         try:
             converter = Converter(setup, session)
             converter.prepare()
@@ -136,8 +137,9 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
         gc.enable()
         answer(messages.encode({"ready": environment.described(), "memory": peak_memory()}))
         while (request := inbox.get()) is not None:
-            os.write(2, TASK_MARK)
-            with _time_limit(time_limit):
+            with contextlib.suppress(OSError):
+                empty_log(2)
+            with _time_limit(setup.time_limit):
                 result = converter.convert(messages.parse_task(*request))
             answer(messages.encode_result(result, peak_memory()))
     return 0

@@ -10,9 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +31,16 @@ _LOCK_NAME = "driver.lock"
 """Lock file in the temporary folder of a worker; the driver holds the lock until the worker has ended."""
 _ABANDONED_AGE = 86400.0
 """Age in seconds after which a temporary folder without a lock is removed. On disks without locks, it may be in use."""
-TASK_MARK = b"\x1e\n"
-"""Separator that a worker writes to stderr before each task, so that the output of the next task, which may be read
-before the result of this one, is not taken for its output."""
 _LOG_SIZE = 16 * 1024
-"""Bytes of the last output of a worker that are stored."""
+"""Bytes of the last output of a worker that are read."""
+_LARGEST_LOG = 64 * 2**20
+"""Size in bytes above which a log is emptied: some importers print without end."""
 _OWN_GROUP = 0x08000200
 """Windows: CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW."""
 _LAST_LINES = 3
 _LAST_LENGTH = 400
 _REST_SECONDS = 2.0
-"""Seconds to wait for the remaining output of a process that has ended."""
+"""Seconds to wait for the end of a killed process."""
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 _SIGNALS = {
@@ -78,9 +76,9 @@ def worker_command(threads: int) -> list[str]:
 
 
 class WorkerProcess:
-    """A worker process with its streams and the end of its log.
+    """A worker process with its streams and its log.
 
-    The process loads its modules immediately, but executes tasks only after :meth:`listen` and the setup.
+    The process loads its modules immediately, but executes tasks only after :meth:`prepare`.
 
     Parameters
     ----------
@@ -95,10 +93,13 @@ class WorkerProcess:
 
     def __init__(self, command: Sequence[str], threads: int = 0, *, loads_blender: bool = False) -> None:
         self.threads = threads
+        self.last_output = ""
+        """The last output of the last task as one line, after :meth:`end`."""
         windows = sys.platform == "win32"
         try:
             self._folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
             self._lock_file = locks.hold(Path(self._folder, _LOCK_NAME))
+            self._log: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (end() closes it)
         except OSError as problem:
             folder = tempfile.gettempdir()
             raise MeshferryError(f"{folder}: temporary files cannot be made there: {refusal(problem)}") from None
@@ -107,20 +108,17 @@ class WorkerProcess:
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=self._log,
                 env=_environment(self._folder),
                 # In a separate process group, Ctrl+C reaches the driver only, and kill() reaches all child processes.
                 start_new_session=not windows,
                 creationflags=_OWN_GROUP if windows else 0,
             )
         except OSError as problem:
-            self._remove_folder()
+            self._release()
             raise MeshferryError(f"A worker cannot be started: {command[0]}: {problem.strerror or problem}") from None
-        self._log = bytearray()
-        self._readers: list[threading.Thread] = []
         self._token = secrets.token_hex(16)
-        hello = {"token": self._token, "threads": threads, "loads_blender": loads_blender}
-        self.send(messages.encode(hello))
+        self.send(messages.encode({"token": self._token, "threads": threads, "loads_blender": loads_blender}))
 
     @property
     def is_running(self) -> bool:
@@ -130,25 +128,28 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
-    def listen(self, on_message: Callable[[dict[str, Any] | None], None]) -> None:
-        """Start the threads that read the output.
+    def prepare(self, setup: bytes) -> dict[str, Any] | None:
+        """Send the setup; return the first message of the worker, or None if it has ended."""
+        self.send(setup)
+        stream: Any = self._process.stdout
+        token = self._token.encode("ascii") + b"\n"
+        while (line := stream.readline()) and line != token:
+            self._log.write(line)
+        return self.receive()
 
-        Parameters
-        ----------
-        on_message:
-            Called by a thread with the header of each message, and with None after the last one.
-        """
-        targets = (lambda: self._read_messages(on_message), self._read_log)
-        self._readers = [threading.Thread(target=target, daemon=True) for target in targets]
-        for thread in self._readers:
-            thread.start()
+    def receive(self) -> dict[str, Any] | None:
+        """Wait for a message; return its header, or None if the process has ended."""
+        stream: Any = self._process.stdout
+        with contextlib.suppress(OSError, ValueError, EOFError):
+            return messages.read(stream)[0]
+        return None
 
     def send(self, message: bytes) -> None:
-        """Write a message. Errors are ignored: if the process has ended, the reader of its output reports that."""
+        """Write a message. Errors are ignored: if the process has ended, :meth:`receive` reports that."""
+        stream: Any = self._process.stdin
         with contextlib.suppress(OSError, ValueError):
-            if self._process.stdin is not None:
-                self._process.stdin.write(message)
-                self._process.stdin.flush()
+            stream.write(message)
+            stream.flush()
 
     def stop(self) -> None:
         """Request the process to end after its present task."""
@@ -157,6 +158,8 @@ class WorkerProcess:
     def kill(self) -> None:
         """Kill the process and all its child processes."""
         with contextlib.suppress(OSError):
+            if not self.is_running:
+                return
             if sys.platform == "win32":
                 tool = Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "taskkill.exe")
                 command = [str(tool), "/F", "/T", "/PID", str(self.pid)]
@@ -164,61 +167,50 @@ class WorkerProcess:
             else:
                 os.killpg(self.pid, signal.SIGKILL)
         self._process.kill()
-        self.close(_REST_SECONDS)
 
-    def close(self, seconds: float) -> bool:
-        """Wait for the end of the process; return whether it has ended."""
+    def end(self, seconds: float = 0.0) -> None:
+        """Wait for the end of the process, kill it after these seconds, and release its streams and its folder."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return False
-        for thread in self._readers:
-            thread.join(_REST_SECONDS)
-        self._remove_folder()
-        # A stream that is still being read is not closed: a child process may hold the other end of the pipe.
-        is_read = not any(thread.is_alive() for thread in self._readers)
-        outputs = (self._process.stdout, self._process.stderr) if is_read else ()
-        for stream in (self._process.stdin, *outputs):
+            self.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_REST_SECONDS)
+        self.last_output = self._read_log()
+        for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
-        return True
+        self._release()
 
     def describe_end(self) -> str:
         """Describe the end of the process, with its last output."""
-        last = self.last_output()
-        return death(self._process.returncode) + (f"; its last output: {last}" if last else "")
+        last = f"; its last output: {self.last_output}" if self.last_output else ""
+        return death(self._process.returncode) + last
 
-    def last_output(self) -> str:
-        """Return the last output of the present task as one line."""
-        return _last_lines(bytes(self._log).rpartition(TASK_MARK)[2].decode("utf-8", "replace"))
+    def limit_log(self) -> None:
+        """Empty the log if it is too large."""
+        with contextlib.suppress(OSError, ValueError):  # the process has ended
+            if os.fstat(self._log.fileno()).st_size > _LARGEST_LOG:
+                empty_log(self._log.fileno())
 
-    def _remove_folder(self) -> None:
+    def _read_log(self) -> str:
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - _LOG_SIZE))
+        return _last_lines(self._log.read().decode("utf-8", "replace"))
+
+    def _release(self) -> None:
+        self._log.close()
         if self._lock_file is not None:
             self._lock_file.close()  # Windows cannot remove an open file
         remove_folder(self._folder)
 
-    def _read_messages(self, on_message: Callable[[dict[str, Any] | None], None]) -> None:
-        """Log the output before the token, and pass each message after it to the callback."""
-        stream: Any = self._process.stdout
-        token = self._token.encode("ascii") + b"\n"
-        with contextlib.suppress(OSError, ValueError, EOFError):
-            while (line := stream.readline()) and line != token:
-                self._add_to_log(line)
-            while True:
-                on_message(messages.read(stream)[0])
-        on_message(None)
 
-    def _read_log(self) -> None:
-        """Read the standard error into the log, so that a full pipe never blocks the process."""
-        stream: Any = self._process.stderr
-        with contextlib.suppress(OSError, ValueError):
-            while piece := os.read(stream.fileno(), 4096):
-                self._add_to_log(piece)
-
-    def _add_to_log(self, piece: bytes) -> None:
-        self._log += piece
-        del self._log[:-_LOG_SIZE]
+def empty_log(descriptor: int) -> None:
+    """Empty a log. Driver and worker share the position in its file."""
+    if os.lseek(descriptor, 0, os.SEEK_CUR):
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.ftruncate(descriptor, 0)
 
 
 @contextlib.contextmanager
@@ -231,7 +223,7 @@ def started_early(count: int, threads: int, *, loads_blender: bool) -> Iterator[
         yield processes
     finally:
         for process in processes:
-            process.kill()
+            process.end()
 
 
 def remove_abandoned_folders() -> None:
