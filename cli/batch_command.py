@@ -151,7 +151,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
 def _early_workers(arguments: argparse.Namespace) -> AbstractContextManager[list[WorkerProcess]]:
     """Start workers that load Blender while the driver finds and plans the files.
 
-    Only for a new output folder: with an existing one, there may be nothing to convert.
+    Workers are started only for a new output folder. With an existing one, there may be nothing to convert.
     """
     is_local = arguments.scheduler is None and arguments.openjd is None and not arguments.dry_run
     if not is_local or Path(arguments.output, STATE_FOLDER).exists():
@@ -182,7 +182,7 @@ def _number(kind: type[int] | type[float], least: int) -> Callable[[str], int | 
 
 
 def _page(text: str) -> Path | None:
-    """Return the path of the report. Another extension than .html means that a source follows --report by mistake."""
+    """Return the path of the report. Reject other extensions than .html: then ``--report`` is followed by a source."""
     if text and Path(text).suffix.lower() not in {".html", ".htm"}:
         raise argparse.ArgumentTypeError(f"'{text}' is not an .html file; put sources before --report")
     return Path(text)

@@ -9,7 +9,7 @@ import bpy
 NAME = "meshferry"
 
 _handles: list[Any] = []
-"""Blender unregisters a command only by the handle that it returned, so the handles are stored."""
+"""Handles of registered commands, which Blender needs to unregister them."""
 
 
 def register() -> None:
@@ -18,12 +18,12 @@ def register() -> None:
 
 
 def unregister() -> None:
-    """Take the command off again."""
+    """Unregister the command."""
     while _handles:
         bpy.utils.unregister_cli_command(_handles.pop())
 
 
 def _run(argv: list[str]) -> int:
-    from .main import main  # only when used: Blender starts faster
+    from .main import main  # imported on use, so that Blender starts faster
 
     return main(argv, program=f"blender --command {NAME}")

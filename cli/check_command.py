@@ -1,4 +1,4 @@
-"""``meshferry check``: the rules of the program that will load the file."""
+"""``meshferry check``: check files against the rules of the program that will load them."""
 
 from __future__ import annotations
 

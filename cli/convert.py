@@ -1,14 +1,14 @@
-"""Run the command line in a Blender whose owner has no other Python.
+"""Run the command line in Blender's own Python.
 
     blender -b --python cli/convert.py -- windmill.timbermesh windmill.blend
     blender -b --python cli/convert.py -- inspect windmill.timbermesh
 
 The arguments are those of ``meshferry convert``; the name of any command may stand in front of them. Works from the
 folder of the installed extension, enabled or not, with ``--factory-startup`` too, and from a checkout. The exit status
-is true although a Blender whose script fails ends with 0.
+is that of the command, although Blender itself exits with 0 if a script fails.
 
-This file starts before the package is found, so it imports nothing of it at the top, and nothing slow either: until
-the package handles signals, Ctrl+C is an exception.
+This file runs before the package can be imported. It imports only fast modules, since Ctrl+C raises an exception until
+the package handles signals.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 ALIAS = "meshferry"
 COMMANDS = ("inspect", "convert", "batch", "check", "formats", "--version")
 WORKER = "batch-worker"
-"""Makes this process a worker of a batch."""
+"""Argument that makes this process a batch worker."""
 OLDEST_PYTHON = (3, 11)
-"""Blender 4.2 has it; older ones get this far."""
+"""Python of Blender 4.2; this file can still be parsed by that of older versions, to report them."""
 
 
 def main() -> int:
@@ -41,7 +41,7 @@ def main() -> int:
         print("Meshferry needs Blender 4.2 or newer", file=sys.stderr)
         return 1
     if sys.path and os.path.realpath(sys.path[0] or ".") == os.path.join(ROOT, "cli"):
-        del sys.path[0]  # plain Python puts the script's folder first, where its modules would hide others
+        del sys.path[0]  # added by Python; modules in it would hide others
     package = _package_name()
     if sys.argv[-2:] in ([sys.argv[0], WORKER], ["--", WORKER]):
         _add_extension_libraries(package)
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def arguments(argv: list[str]) -> list[str]:
-    """Return the arguments of the command line out of those of the process."""
+    """Extract the arguments of Meshferry's command line from those of the process."""
     given = argv[argv.index("--") + 1 :] if "--" in argv else [] if "bpy" in sys.modules else argv[1:]
     return given if given and given[0] in COMMANDS else ["convert", *given]
 
@@ -123,13 +123,13 @@ def _unpacked(wheel: str, folder: str) -> str:
             archive.extractall(temporary)
         try:
             os.rename(temporary, folder)
-        except OSError:  # another process was faster
+        except OSError:  # another process unpacked it at the same time
             shutil.rmtree(temporary, ignore_errors=True)
     return folder
 
 
 def _load(name: str, *path: str, **options: Any) -> ModuleType:
-    """Load a file of the checkout as a module of that name."""
+    """Load a file of the package as a module with this name."""
     spec = importlib.util.spec_from_file_location(name, os.path.join(ROOT, *path), **options)
     if spec is None or spec.loader is None:
         raise ImportError(f"There is no package in {ROOT}")
@@ -152,5 +152,5 @@ def _run() -> int:
 
 
 if __name__ == "__main__":
-    # Blender as a Python module may crash while it shuts down, so that the status would be lost.
+    # Blender as a Python module may crash while it shuts down, which would change the exit status.
     _load("meshferry_environment", "cli", "environment.py").leave(_run())

@@ -1,4 +1,4 @@
-"""``meshferry convert``: between formats, and to and from .blend files."""
+"""``meshferry convert``: convert files between formats, including .blend files."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def _unknown_clips(clips: ClipChoice, reporter: Reporter) -> int:
-    """Report renamed animations that no file contains; return 1 if there are any."""
+    """Report animations to rename that no file contains; return 1 if there are any."""
     try:
         clips.require_all()
     except MeshferryError as problem:

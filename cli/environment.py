@@ -19,7 +19,7 @@ LIBRARIES = {"numpy": "numpy", "google.protobuf": "protobuf", "llsd": "llsd", "r
 
 
 def version() -> str:
-    """Return Meshferry's version; ``blender_manifest.toml`` states it."""
+    """Return Meshferry's version from ``blender_manifest.toml``."""
     manifest = Path(__file__).resolve().parent.parent / "blender_manifest.toml"
     try:
         return str(tomllib.loads(manifest.read_text(encoding="utf-8"))["version"])
@@ -40,7 +40,7 @@ def blender_version() -> str:
 
 
 def described() -> str:
-    """Name everything a report of a defect has to name."""
+    """Return the versions that a bug report needs: Meshferry, Python, Blender."""
     blender = blender_version()
     python = ".".join(str(part) for part in sys.version_info[:3])
     return f"Meshferry {version()}, Python {python}" + (f", Blender {blender}" if blender else "")
@@ -83,7 +83,7 @@ def _blender_modules_folder() -> str:
 
 
 def is_blender_module() -> bool:
-    """Return whether Blender is loaded as a Python module rather than being the program that runs this."""
+    """Return whether Blender is loaded as a Python module, not running as a program."""
     bpy = sys.modules.get("bpy")
     return bpy is not None and hasattr(bpy, "app") and not bpy.app.binary_path
 
@@ -98,9 +98,9 @@ def leave(status: int) -> NoReturn:
         sys.exit(status)
     bpy = sys.modules["bpy"]
     temporary = Path(bpy.app.tempdir)
-    if temporary.name.startswith("blender_"):  # only the session's own folder, not its parent
+    if temporary.name.startswith("blender_"):  # never the parent folder of the session's own folder
         shutil.rmtree(temporary, ignore_errors=True)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # None if it was closed
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # None for closed streams
             stream.flush()
     os._exit(status)

@@ -77,7 +77,7 @@ def _tell(known: Format | BlenderFormat, use: str, reporter: Reporter) -> None:
 
 
 def _use(known: Format) -> str:
-    """Describe whether files of a format are read and written, and with which extensions."""
+    """Describe the extensions of a format, and whether its files are read and written."""
     if not known.is_read:
         use = "written only"
     elif known.only_read:

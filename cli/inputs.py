@@ -1,4 +1,4 @@
-"""Paths on the command line -> files: folders are searched, patterns that the shell left alone are resolved."""
+"""Paths on the command line -> files: search folders, and expand patterns that the shell did not expand."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from . import interruption
 BLEND = ".blend"
 
 Warn = Callable[[object, str], None]
-"""Called with a path and a sentence about it."""
+"""Function that is called with a path and a warning about it."""
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file to work on."""
+    """An input file."""
 
     path: Path
     relative: Path
-    """Path below the folder that was given, or the file name if the file itself was given."""
+    """Path relative to the folder that was searched, or the file name if the user gave the file itself."""
 
 
 def known_extensions() -> tuple[str, ...]:
-    """Return the extensions of all formats that are read, each once, with the dot."""
+    """Return the extensions of all readable formats, with the dot, without duplicates."""
     named = (extension for known in registry.FORMATS if known.is_read for extension in known.extensions)
     return tuple(dict.fromkeys(named))
 
@@ -44,7 +44,7 @@ class Inputs:
 
     files: tuple[InputFile, ...]
     problems: tuple[FormatError, ...]
-    """One for each empty folder and each pattern without matches, which is ``file``."""
+    """An error for each path without matches, which is its ``file``: an empty folder or a pattern."""
 
 
 def expand(
@@ -64,7 +64,7 @@ def expand(
     leave_out:
         Folder to exclude from the search, unless it is searched itself.
     warn:
-        Called for each FIFO, device or socket that a search skips. One that is named itself is not skipped.
+        Called for each FIFO, device or socket that a search skips. Those given as paths themselves are not skipped.
     """
     found: dict[str, InputFile] = {}
     problems: list[FormatError] = []
@@ -73,7 +73,7 @@ def expand(
             for file in _expand_one(text, extensions, leave_out, warn or ignore_warning):
                 key = file_key(file.path)
                 while key in found and not _is_same_file(found[key].path, file.path):
-                    key += "\0"  # the key is coarser than some folders
+                    key += "\0"  # different files on a case-sensitive volume
                 found.setdefault(key, file)
         except FormatError as problem:
             problems.append(problem.in_file(text))
@@ -81,7 +81,7 @@ def expand(
 
 
 def ignore_warning(_path: object, _text: str) -> None:
-    """Do nothing with a warning."""
+    """Ignore a warning: the default for ``warn``."""
 
 
 def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None, warn: Warn) -> list[InputFile]:
@@ -100,7 +100,7 @@ def _expand_one(text: str, extensions: Sequence[str], leave_out: Path | None, wa
 
 
 def _is_same_file(path: Path, other: Path) -> bool:
-    """Return whether two paths with the same key lead to one file."""
+    """Return whether two paths with the same key refer to the same file."""
     try:
         return path == other or os.path.samefile(path, other)
     except OSError:
@@ -108,7 +108,7 @@ def _is_same_file(path: Path, other: Path) -> bool:
 
 
 def skips(path: str | Path, warn: Warn) -> bool:
-    """Return whether a search skips a path because it is a FIFO, device or socket; warn of it."""
+    """Return whether a search skips a path because it is a FIFO, device or socket; warn if so."""
     kind = special_kind(path)
     if kind:
         warn(path, f"This is a {kind}, not a regular file; skipped")
@@ -129,12 +129,12 @@ def _files_below(folder: Path, extensions: Sequence[str], leave_out: Path | None
 
 
 def may_count(name: str, extensions: Sequence[str]) -> bool:
-    """Return whether a file of this name is one to work on, or its content has to decide."""
+    """Return whether a file with this name may be an input file, which its content may have to confirm."""
     return not os.path.splitext(name)[1] or name.lower().endswith(tuple(extensions))
 
 
 def counts(path: Path, extensions: Sequence[str]) -> bool:
-    """Return whether a file found in a folder is one to work on."""
+    """Return whether a file found in a folder is an input file."""
     extension = path.suffix.lower()
     if not extension or (extension in extensions and extension in ambiguous_extensions()):
         return _is_one_of(path, extensions)
@@ -154,7 +154,7 @@ def _is_one_of(path: Path, extensions: Sequence[str]) -> bool:
 
 
 def file_key(path: Path) -> str:
-    """Return the same text for all spellings of one file's path."""
+    """Return one key for all spellings of a path."""
     key = os.path.realpath(path)
     return key.casefold() if sys.platform in {"win32", "darwin"} else key
 
@@ -165,9 +165,9 @@ def is_blend(path: Path) -> bool:
 
 
 def formats_of(path: Path) -> list[Format]:
-    """Return the formats whose extension a path has; where none or several have it, the one of its content.
+    """Return the formats with a path's extension; if none or several have it, the format of the file's content.
 
-    Of a FIFO or device without such an extension, all formats that are read.
+    For a FIFO or device without a known extension, return all readable formats.
     """
     named = [known for known in registry.FORMATS if known.is_read and path.suffix.lower() in known.extensions]
     found = None if len(named) == 1 or is_blend(path) else format_of(path)
@@ -183,6 +183,6 @@ def is_animation(path: Path) -> bool:
 
 
 def may_hold_meshes(path: Path) -> bool:
-    """Return whether a file's content is of a format with meshes, or of an unreadable one."""
+    """Return whether the format of a file's content has meshes, or is unknown."""
     found = format_of(path)
     return found is None or found.capabilities.meshes

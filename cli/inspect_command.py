@@ -1,4 +1,4 @@
-"""``meshferry inspect``: the facts of files, and whether they survive decoding and encoding."""
+"""``meshferry inspect``: print facts about files, and whether decoding and encoding them gives identical files."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def _is_identical(loaded: api.LoadedFile) -> bool:
-    """Encode a decoded file and compare, by content where the container may differ."""
+    """Encode a decoded file and compare it with the original; of compressed files compare the content."""
     encoded = loaded.format.write(loaded.document)
     return encoded == loaded.data or loaded.format.same_content(loaded.data, encoded)
 
 
 def described(entry: dict[str, Any]) -> str:
-    """Return the facts of a file as a few lines for people."""
+    """Return the facts of a file as a few lines of text."""
     known = registry.by_name(entry["format"])
     form = f"{known.label} {entry['version']}" if entry["version"] else known.label
     lines = [f"{printable(entry['file'])}: {form}"]

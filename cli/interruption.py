@@ -1,4 +1,4 @@
-"""Requests to end: Ctrl+C, SIGTERM of the system or a scheduler, SIGHUP of a closed terminal.
+"""Termination requests: Ctrl+C, SIGTERM of the system or a scheduler, SIGHUP of a closed terminal.
 
 The signal handler sets a flag, and commands call :func:`check` between files. It does not raise at once: Blender
 swallows exceptions in its Python exporters and crashes if one is raised while it is imported. Code that blocks without
@@ -16,26 +16,26 @@ import time
 from collections.abc import Iterator
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-"""Each system knows some of them."""
+"""Signals that request termination; each operating system has some of them."""
 _STATUS_BASE = 128
-"""Shells report the end by a signal as 128 plus its number."""
+"""Shells report termination by a signal as 128 plus its number."""
 _REPEAT_SECONDS = 0.5
-"""Programs such as ``timeout`` send a signal to the process and again to its group."""
+"""Time in which a repeated signal is ignored: programs such as ``timeout`` signal the process and then its group."""
 
 
 class _Flag:
-    """The request to end, if there was one."""
+    """The last termination request, and how it is handled at the moment."""
 
     def __init__(self) -> None:
         self.number = 0
         self.time = 0.0
         self.raising = 0
-        """How many :func:`raising` blocks are active."""
+        """Number of active :func:`raising` blocks."""
         self.deferring = 0
-        """How many :func:`deferring` blocks are active."""
+        """Number of active :func:`deferring` blocks."""
 
     def clear(self) -> None:
-        """Forget an earlier request."""
+        """Discard an earlier request."""
         self.number = 0
 
     def receive(self, number: int, _frame: object) -> None:
@@ -87,20 +87,20 @@ def _numbers() -> list[int]:
 
 
 def ignore() -> None:
-    """Ignore all requests to end: another process answers them."""
+    """Ignore all termination requests from now on: another process handles them."""
     for number in _numbers():
         signal.signal(number, signal.SIG_IGN)
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt if the process was asked to end; for the time between two files."""
+    """Raise KeyboardInterrupt if termination was requested; called between two files."""
     if _flag.number:
         raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def raising() -> Iterator[None]:
-    """Let a request raise KeyboardInterrupt immediately, even if it came before: no files are written here."""
+    """Raise KeyboardInterrupt immediately on a request, or for an earlier one; for code that writes no files."""
     _flag.raising += 1
     try:
         check()
@@ -111,7 +111,7 @@ def raising() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferring() -> Iterator[None]:
-    """Defer even a second signal: an exception here would crash Blender."""
+    """Defer even the exception of a second signal, which would crash Blender in this code."""
     _flag.deferring += 1
     try:
         yield

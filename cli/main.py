@@ -1,6 +1,6 @@
 """The command line: ``meshferry inspect | convert | batch | check | formats``.
 
-The same in each of its three places: a plain command, ``blender --command meshferry`` and
+It is the same as a plain command, as ``blender --command meshferry`` and as
 ``blender -b --python cli/convert.py -- …``.
 """
 
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
 
 def _main(argv: Sequence[str] | None, program: str) -> int:
     missing = environment.missing_libraries()
-    if "numpy" in missing:  # only some formats need the others
+    if "numpy" in missing:  # other libraries are needed only by some formats
         print(f"Meshferry needs NumPy. {environment.how_to_install(missing)}", file=sys.stderr)
         return FAILED
     try:
@@ -75,7 +75,7 @@ def _main(argv: Sequence[str] | None, program: str) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Prints arguments without control characters."""
+    """Argument parser that escapes control characters in its messages."""
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))
@@ -100,7 +100,7 @@ def build_parser(program: str = "meshferry", command: str = "") -> argparse.Argu
 
 
 def _parse(parser: argparse.ArgumentParser, given: list[str]) -> argparse.Namespace:
-    """Parse arguments with options in any place: argparse takes files only up to the first option after them."""
+    """Parse arguments with options in any position: argparse accepts files only up to the first option after them."""
     arguments, rest = parser.parse_known_args(given)
     if getattr(arguments, "options", None):
         try:

@@ -14,16 +14,16 @@ from ..io_formats.core.options import Choice, Option
 
 @dataclass(frozen=True)
 class OptionTable:
-    """Some options under one heading of the help.
+    """Options under one heading of the help.
 
     Parameters
     ----------
     key:
-        Short name; put in front of a flag that another table already has for a different option.
+        Short name, used as a prefix for a flag that another table has for a different option.
     title:
-        Heading in the help, which says when these options count.
+        Heading in the help, which states when these options are used.
     action, label:
-        What is done with which files, e.g. "reading" and "Timbermesh", for the heading of options that tables share.
+        Action and files, such as "reading" and "Timbermesh", for the heading of options that several tables share.
     """
 
     key: str
@@ -39,7 +39,7 @@ def format_table(action: str, key: str, label: str, options: tuple[Option, ...])
 
 
 def add_arguments(parser: argparse.ArgumentParser, tables: Sequence[OptionTable]) -> None:
-    """Add an argument for every option of the tables, once; options left out by the user leave no trace."""
+    """Add one argument for each option of the tables; options that the user leaves out set no attribute."""
     owners: dict[str, list[OptionTable]] = {}
     options: dict[str, Option] = {}
     for table in tables:
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser, tables: Sequence[OptionTable]
 
 
 def _heading(tables: Sequence[OptionTable]) -> str:
-    """Return the heading of an option that these tables have."""
+    """Return the heading of an option that these tables share."""
     if len(tables) == 1 or not all(table.label for table in tables):
         return tables[0].title
     actions = list(dict.fromkeys(table.action for table in tables))
@@ -68,7 +68,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def given_values(arguments: argparse.Namespace, table: OptionTable, tables: Sequence[OptionTable]) -> dict[str, Any]:
-    """Return the options of one table that the user gave, for :func:`..io_formats.core.options.resolve`."""
+    """Return the values of a table's options that the user gave, for :func:`..io_formats.core.options.resolve`."""
     return {
         option.name: getattr(arguments, _destination(flag))
         for option, flag in _flags(table, tables)
@@ -77,12 +77,12 @@ def given_values(arguments: argparse.Namespace, table: OptionTable, tables: Sequ
 
 
 def given_flags(arguments: argparse.Namespace, table: OptionTable, tables: Sequence[OptionTable]) -> dict[str, Option]:
-    """Return the flags of one table that the user gave, with their options."""
+    """Return the options of a table that the user gave, by flag."""
     return {f"--{flag}": option for option, flag in _flags(table, tables) if hasattr(arguments, _destination(flag))}
 
 
 def given_arguments(arguments: argparse.Namespace, tables: Sequence[OptionTable]) -> list[str]:
-    """Return the given options of all tables as arguments, in the tables' order and in one spelling."""
+    """Return the given options of all tables as arguments, in the order of the tables and in normalised spelling."""
     flags = dict.fromkeys(flag for table in tables for _, flag in _flags(table, tables))
     return [
         _spelt(flag, getattr(arguments, _destination(flag))) for flag in flags if hasattr(arguments, _destination(flag))
@@ -98,7 +98,8 @@ def _spelt(flag: str, value: Any) -> str:
 def _flags(wanted: OptionTable, tables: Sequence[OptionTable]) -> list[tuple[Option, str]]:
     """Return each option of a table with its flag, without the dashes.
 
-    Tables may share an option; where two give one name to different options, the later one's flag says whose it is.
+    Tables may share an option. If two tables have different options of one name, the flag of the later table gets its
+    key as a prefix.
     """
     owners: dict[str, Option] = {}
     for table in tables:
@@ -151,7 +152,7 @@ def _help(option: Option) -> str:
 
 
 def _described(choice: Choice) -> str:
-    """Return ``ms13 (SDK 2.19): The richest`` of a choice whose label says more than its key, else ``key: text``."""
+    """Return the help text of a choice: ``key: text``, or ``ms13 (SDK 2.19): text`` if the label adds to the key."""
     key = choice.key.lower()
     known, colon, more = choice.label.partition(": ")
     return f"{key} ({more}): {choice.description}" if colon and known == key else f"{key}: {choice.description}"

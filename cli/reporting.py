@@ -16,7 +16,7 @@ from ..io_formats.core.errors import FormatError, MeshferryError, MissingLibrary
 from . import environment
 
 NAMES_LISTED = 3
-"""Number of names in a warning; the rest is counted."""
+"""Largest number of names in a warning; of more, only the number is given."""
 
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
@@ -24,11 +24,11 @@ _UNSAFE = re.compile(
 """Control characters, line separators, bidirectional controls, lone surrogates and noncharacters."""
 
 CLIPS_NAMED = 3
-"""Number of animations in a summary; the rest is counted."""
+"""Largest number of animations in a summary; of more, only the number is given."""
 
 
 class Reporter:
-    """Print all output of one run.
+    """Prints all output of one run.
 
     Results go to standard output (on request as JSON), warnings and failures to standard error. A closed reader, such
     as ``head``, stops the output but not the work.
@@ -39,8 +39,9 @@ class Reporter:
         self.quiet = quiet
         self.debug = debug
         self.is_output_lost = False
-        """Standard output could not be written, for example because the disk is full; programs must not consider it
-        complete."""
+        """Whether writing to standard output failed, for example because the disk is full, so that the output is
+        incomplete.
+        """
         self._library_is_missing = False
 
     def say(self, text: str) -> None:
@@ -60,12 +61,12 @@ class Reporter:
             self._print(text, sys.stdout)
 
     def warn(self, file: object, text: str) -> None:
-        """Print a warning about a loss or oddity; the JSON record includes it too."""
+        """Print a warning about a loss or irregularity; it is also in the JSON record."""
         if not self.quiet and not self.as_json:
             self._print(f"{printable(file)}: warning: {one_line(text)}", sys.stderr)
 
     def note(self, text: str) -> None:
-        """Print progress separately from results."""
+        """Print progress to standard error."""
         if not self.quiet:
             self._print(text, sys.stderr)
 
@@ -112,7 +113,7 @@ class Reporter:
 
 
 def _discard(stream: TextIO) -> None:
-    """Redirect a stream to the null device, including what the interpreter flushes at exit."""
+    """Redirect a stream to the null device, so that flushing it at exit does not fail."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -140,12 +141,12 @@ def make_streams_safe() -> None:
 
 
 def printable(name: object) -> str:
-    """Return a text with escapes for characters that would control the terminal, break the line or reverse the text."""
+    """Escape characters of a text that would control the terminal, break the line or reverse the text."""
     return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], str(name))
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks."""
+    """Replace each run of whitespace in a text, including line breaks, by one space."""
     return " ".join(text.split())
 
 
@@ -164,7 +165,7 @@ def cause(problem: BaseException) -> str:
 def unexpected(problem: BaseException) -> str:
     """Return a message for an unexpected exception in one line: cause, versions and a request to report it."""
     what = one_line(f"{type(problem).__name__}: {problem}").rstrip(": ")
-    # Reports are public; the name of the user is not.
+    # Users publish these reports, so they must not contain the user's name.
     what = what.replace(os.path.expanduser("~"), "~")
     return (
         f"Unexpected error: {what} ({environment.described()}). "
@@ -178,7 +179,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def grouped(warnings: Sequence[str]) -> list[str]:
-    """Merge warnings of equal text into one with their names: ``Roof, Door and 7 more: no UV layer``."""
+    """Merge warnings that differ only by name: ``Roof, Door and 7 more: no UV layer``."""
     named: dict[str, list[str]] = {}
     for text in dict.fromkeys(warnings):
         name, colon, message = text.partition(": ")
@@ -192,7 +193,7 @@ def grouped(warnings: Sequence[str]) -> list[str]:
 
 
 def clip_text(clip: Mapping[str, Any], *, with_kind: bool = False) -> str:
-    """Return ``'Default', 60 frames at 24 fps``; the name and the rate are in the file or not said."""
+    """Describe an animation, such as ``'Default', 60 frames at 24 fps``; an unknown rate is left out."""
     kind = f"{clip['kind']}, " if with_kind else ""
     rate = f" at {clip['fps']:g} fps" if clip["fps"] else ""
     name = f"'{clip['name']}'" if clip["name"] else "unnamed"
@@ -202,7 +203,7 @@ def clip_text(clip: Mapping[str, Any], *, with_kind: bool = False) -> str:
 def summary(facts: Mapping[str, Any]) -> str:
     """Return ``5 objects, 1,284 triangles, 2 materials, 1 animation ('Default', 60 frames at 24 fps)``.
 
-    Files that hold bones and animations alone are not said to have no objects, triangles and materials.
+    For files with only bones and animations, the numbers of objects, triangles and materials are left out.
     """
     clips: Sequence[Mapping[str, Any]] = facts["clips"]
     parts = []
@@ -221,7 +222,7 @@ def summary(facts: Mapping[str, Any]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: numbers of NumPy as Python's, numbers that are none as null."""
+    """Convert a value for JSON: NumPy numbers to Python numbers, NaN and infinity to null."""
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

@@ -11,9 +11,9 @@ from ..io_formats.core.scene import Clip, Role, Scene
 
 
 def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]:
-    """Return the facts of a scene, or of as much of it as a format can hold, under the names that ``inspect`` uses.
+    """Return the facts of a scene, limited to what a format can hold, under the names that ``inspect`` uses.
 
-    Objects are counted with their finest level of detail; coarser ones and physics shapes belong to them.
+    Objects, vertices and triangles of coarser levels of detail and physics shapes are not counted.
     """
     if can is not None:
         nodes = scene.nodes if can.meshes else []
@@ -42,7 +42,7 @@ def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]
 
 
 def _most(counts: Iterable[int], held: int | None) -> int:
-    """Return the largest count, or how many a format holds if that is less."""
+    """Return the largest count, but at most the format's limit."""
     most = max(counts, default=0)
     return most if held is None else min(most, held)
 

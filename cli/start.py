@@ -1,10 +1,10 @@
-"""The command line as a process of its own. Signals are handled before anything slow is imported, ``typing`` too."""
+"""Entry point of the command line as a process. Signals are handled before slow modules, such as ``typing``, load."""
 
 from __future__ import annotations
 
 try:
     from . import interruption
-except KeyboardInterrupt:  # not handled yet
+except KeyboardInterrupt:  # signals are not handled yet
     raise SystemExit(130) from None
 
 

@@ -62,14 +62,14 @@ class BlendPart:
 
 
 class BlendSession:
-    """A Blender that knows the add-on's properties, from its first use to the end of the ``with`` block."""
+    """Loads Blender on first use and keeps the add-on's properties registered until the end of the ``with`` block."""
 
     def __init__(self, *, show_chatter: bool = False) -> None:
         self._bpy: Any = None
         self._registered: Any = None
         self._show_chatter = show_chatter
         self._empty_file: Any = None
-        """Restores the empty file; None once other code may have modified the file."""
+        """The ``EmptyFile`` that can reset the open file; None once other code may have modified the file."""
 
     def __enter__(self) -> BlendSession:
         return self
@@ -82,7 +82,7 @@ class BlendSession:
             self._registered = None
 
     def use_bpy(self) -> Any:
-        """Return Blender's module for changes to the open file, after which the next empty file is read anew."""
+        """Return the ``bpy`` module for changes that :meth:`start_empty` cannot reset, so that it loads a new file."""
         self._empty_file = None
         return self.load()
 
@@ -92,7 +92,7 @@ class BlendSession:
         Raises
         ------
         MissingLibraryError
-            There is none in this Python, or it cannot be loaded.
+            This Python has no ``bpy`` module, or it cannot be loaded.
         """
         if self._bpy is None:
             bpy = _import_bpy()
@@ -106,7 +106,7 @@ class BlendSession:
     def start_empty(self) -> None:
         """Replace the open file with an empty one that has Blender's factory settings, not those of the start-up file.
 
-        If the open file had only imports and saves, it is emptied and used again.
+        If the open file was only used for imports and saves, it is reset, which is faster.
         """
         context = self.load().context
         if self._empty_file is not None and self._empty_file.restore(context):
@@ -118,10 +118,10 @@ class BlendSession:
 
     @contextlib.contextmanager
     def emptied_afterwards(self) -> Iterator[None]:
-        """Let the next :meth:`start_empty` clear the open file instead of reading the empty one, which takes 9 ms.
+        """Let the next :meth:`start_empty` reset the open file, which saves the 9 ms for loading an empty one.
 
-        In the ``with`` block, only data blocks may be added and Blender's exporters run. After an exception the next
-        file is read.
+        The ``with`` block may only add data blocks and run Blender's exporters. After an exception the file is not
+        reset.
         """
         empty_file = self._empty_file
         yield
@@ -143,17 +143,17 @@ class BlendSession:
             raise FormatError(f"Blender cannot open it: {said(problem)}", file=str(path)) from None
 
     def save(self, path: Path, *, compress: bool, is_flushed: bool = True) -> None:
-        """Save the open file in place of ``path``, whole or not at all.
+        """Save the open file to ``path`` atomically.
 
         Parameters
         ----------
         is_flushed:
-            Wait until the disk has it, see ``atomic_write.replace_file``.
+            Flush the file to disk; see ``atomic_write.replace_file``.
 
         Raises
         ------
         ExportError
-            The system refuses; the old file is as it was.
+            The operating system reports an error. An existing file is unchanged.
         """
         place = path.resolve() if os.path.islink(path) else path.absolute()
         # In the same folder, so that relative paths in the file stay valid.
@@ -205,7 +205,7 @@ class BlendSession:
             raise ExportError("Blender cannot draw a picture: it writes none on this machine, which may lack OpenGL")
 
     def import_defaults(self) -> dict[str, Any]:
-        """Return the defaults of import options that differ in this Blender, so that they cause no warnings."""
+        """Return import defaults for Blender versions that lack a feature of the usual defaults, to avoid warnings."""
         self.load()
         from ...blender_data import compat
 
@@ -222,7 +222,7 @@ class BlendSession:
 
         there = armatures if armatures is not None else []
         empty_file, context = self._empty_file, self.load().context
-        self._empty_file = None  # in case this is broken off
+        self._empty_file = None  # not reused if the import fails
         layer = context.view_layer
         if there and layer.objects.active is None:
             layer.objects.active = there[0]  # on the command line, "active" is the first imported armature
@@ -236,7 +236,7 @@ class BlendSession:
         return result
 
     def export_scene(self, part: BlendPart, options: ExportOptions, name: str, capabilities: Capabilities) -> Scene:
-        """Return a part of the open file as a scene."""
+        """Export a part of the open file as a scene."""
         from ...blender_data.exporting import exporter
 
         source = exporter.Source("SCENE" if part.collection is None else "COLLECTION", part.collection)
@@ -244,7 +244,7 @@ class BlendSession:
         return exporter.export_scene(request)
 
     def call(self, operator: Callable[..., Any], *, errors: bool = False, **arguments: Any) -> list[str]:
-        """Run an operator without its console output; a RuntimeError has the cause of a failure.
+        """Run an operator without its console output. If it fails, the RuntimeError states the cause.
 
         Return the warnings that Python code of the operator logged. A crash writes to standard error, which is not
         redirected unless ``errors`` is set.
@@ -259,7 +259,7 @@ class BlendSession:
             try:
                 operator(**arguments)
             except RuntimeError:
-                interruption.check()  # operators convert the exception of a second signal to their own error
+                interruption.check()  # an operator may have turned KeyboardInterrupt into a RuntimeError
                 raise
 
 
@@ -276,7 +276,7 @@ def parts_of(scene: Any, wanted: Sequence[str], *, several: bool) -> list[BlendP
     Raises
     ------
     ExportError
-        A collection is not there.
+        A wanted collection does not exist.
     """
     collections = {collection.name: collection for collection in scene.collection.children_recursive}
     if wanted:
@@ -328,7 +328,7 @@ def _is_exportable(block: Any) -> bool:
 
 
 def said(problem: RuntimeError) -> str:
-    """Return the message of an operator; for an error inside an add-on the last line, which names the exception."""
+    """Return an operator's error message; of a traceback only the last line, which names the exception."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     if any(line.startswith("Traceback ") or line.endswith("Traceback (most recent call last):") for line in lines):
         raised = [line for line in lines if not line.startswith(("Location:", "File ")) and ": " in line]
@@ -338,7 +338,7 @@ def said(problem: RuntimeError) -> str:
 
 
 def require_readable(path: Path) -> None:
-    """Raise a FormatError in the system's words where a file cannot be opened, or is not a regular one."""
+    """Raise a FormatError with the operating system's message if a file is not regular or cannot be opened."""
     require_regular(path)
     try:
         with path.open("rb"):
@@ -358,7 +358,7 @@ class _WarningCollector(logging.Handler):
 
 @contextlib.contextmanager
 def _logged_warnings() -> Iterator[list[str]]:
-    """Collect the warnings and errors that are logged through Python's ``logging``, as glTF's add-on does."""
+    """Collect warnings and errors from Python's ``logging``, which the glTF add-on uses."""
     collector = _WarningCollector()
     logging.getLogger().addHandler(collector)
     try:
@@ -369,16 +369,16 @@ def _logged_warnings() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def _without_chatter(*, errors: bool) -> Iterator[None]:
-    """Suppress lines such as "Info: Saved …"; Blender prints some through Python and some directly.
+    """Suppress lines such as "Info: Saved …", which Blender prints through Python or directly.
 
-    ``errors``: also suppress standard error, to which importers print progress.
+    With ``errors``, also suppress standard error, to which importers print progress.
     """
     wanted: list[tuple[Any, int, Any]] = [(sys.__stdout__, 1, contextlib.redirect_stdout)]
     if errors:
         wanted.append((sys.__stderr__, 2, contextlib.redirect_stderr))
     with contextlib.ExitStack() as stack:
         for stream, number, redirect in wanted:
-            if stream is not None:  # otherwise the descriptor may be that of another file
+            if stream is not None:  # if closed, its descriptor may be that of another file
                 stack.enter_context(redirect(io.StringIO()))
                 stack.enter_context(_into_nowhere(number))
         yield
@@ -386,7 +386,7 @@ def _without_chatter(*, errors: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _into_nowhere(number: int) -> Iterator[None]:
-    """Redirect the output of a file descriptor to the null device."""
+    """Temporarily redirect a file descriptor to the null device."""
     kept = os.dup(number)
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)

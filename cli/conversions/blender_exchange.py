@@ -1,4 +1,4 @@
-"""Files that Blender's own importers and exporters read and write, through their operators."""
+"""Read and write files with the operators of Blender's own importers and exporters."""
 
 from __future__ import annotations
 
@@ -20,41 +20,40 @@ from .face_counts import stored_faces, written_faces
 from .usd_rate import frames_per_second
 
 _NEAR_A_RATE = 1e-2
-"""Tolerance for keys at whole frames of a rate, in frames: key times are in single precision."""
+"""Tolerance for a frame rate computed from key times, which are in single precision."""
 _HIGHEST_RATE = 480
 _COMMON_RATES = (24, 25, 30, 50, 60)
-"""Rates to try where keys are several frames apart: glTF files have two keys where nothing moves."""
+"""Rates to try if keys are several frames apart, as in glTF files, where a constant animation has only two keys."""
 _NEAR_A_FRAME = 1e-3
 _STATED_RATE = "meshferry_frames_per_second"
-"""Custom property of the scene of a glTF file, which has times but no frame rate: one frame would lose it."""
+"""Custom property of glTF scenes for the frame rate, since glTF stores only times; keys alone do not determine it."""
 _STATED_RATES = (0.01, 32767.0)
 _NEAR_STATED_RATE = 2.5e-3
-"""Share by which the rate of keys may miss the stated one: Blender's exporter writes 29.97 as 30.03 frames a second."""
+"""Relative tolerance for the rate of keys: Blender's exporter writes 29.97 frames per second as 30.03."""
 _SMALL = 0.1
-"""Size of an object, in metres, of which the sixth decimal is more than 1e-5."""
+"""Size of an object, in metres, below which six decimals are too inexact: an error above 1e-5 of the size."""
 _HIGHEST_EXPONENT = 4
-"""Blender's exporters scale by no more than 10,000."""
+"""Blender's exporters scale by at most 10,000."""
 
 
 @dataclass
 class Written:
-    """The files that Blender's exporter wrote, and the data of the objects that they lack."""
+    """The files that Blender's exporter wrote, and what they lack."""
 
     outputs: list[OutputFile]
-    """The chosen file is the last."""
+    """The files; the chosen one is the last."""
     notices: list[str]
     lost: list[str] = field(default_factory=list)
     missing_faces: int = 0
-    """Faces (triangles, where files have nothing else) that the chosen file lacks by its own statement."""
+    """Number of faces (or triangles) of the objects that are missing according to the header of the chosen file."""
 
 
 def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any, list[str]]:
     """Import a file into the open one, in a collection named after it.
 
-    Return the collection, and warnings about data that the importer left out.
-
-    If the open file is empty, the scene gets the frame rate at which the keys of the animations are on whole frames.
-    Otherwise animations keep their speed at the scene's rate.
+    Return the collection, and warnings about data that the importer left out. If the open file is empty, the scene gets
+    the frame rate at which the keys are on whole frames. Otherwise keys are moved to keep the speed at the scene's
+    rate.
     """
     from ...blender_data.exporting import blender_addon_export
     from ...blender_data.importing import blender_addon_import
@@ -79,9 +78,10 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     things = list(made.all_objects)
     first, last = scene.frame_start, scene.frame_end
     blender_addon_export.set_range(session.use_bpy().context, things)
-    if known.times_are_frames and first < last:  # by the file's statement; there are no keys where nothing changes
+    # also cover the range stated in the file, whose constant parts have no keys
+    if known.times_are_frames and first < last:
         scene.frame_start, scene.frame_end = min(first, scene.frame_start), max(last, scene.frame_end)
-    scene.frame_set(scene.frame_start)  # importers leave the animation at frame 1, wherever it begins
+    scene.frame_set(scene.frame_start)  # importers leave the scene at frame 1, even if the animation begins elsewhere
     blender_addon_import.drop_still_curves(things, keeps_clips=known.keeps_still_clips)
     blender_addon_import.name_clips(things)
     if known.capabilities.joins_clips:
@@ -89,7 +89,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     if known.capabilities.node_hierarchy:
         blender_addon_import.mark_root(blender_addon_import.without_pairs(things))
     else:
-        blender_addon_import.apply_transforms(things)  # the file has no transforms: importers use them to convert axes
+        blender_addon_import.apply_transforms(things)  # the file has none; the importer set them to convert axes
     session.use_bpy().context.view_layer.update()
     return made, lost
 
@@ -127,13 +127,13 @@ def _rate_of(scene: Any) -> float:
 
 
 def _set_rate(scene: Any, rate: float) -> None:
-    """Set the frames a second of a scene, which are a whole number divided by another."""
+    """Set the frame rate of a scene, as ``fps`` (an integer) divided by ``fps_base``."""
     scene.render.fps = max(1, math.ceil(rate - _NEAR_A_RATE))
     scene.render.fps_base = scene.render.fps / rate
 
 
 def _take_stated_rate(scene: Any) -> float:
-    """Return the frame rate that the file states, 0 if it states none, and remove the statement from the scene."""
+    """Return the frame rate stored in the file, or 0, and remove it from the scene's custom properties."""
     stated = scene.get(_STATED_RATE)
     if stated is None:
         return 0.0
@@ -143,9 +143,9 @@ def _take_stated_rate(scene: Any) -> float:
 
 
 def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
-    """Return the rate at which all keys of the open file's actions would lie on frames; 0 if none is known.
+    """Return a frame rate at which all keys of the open file's actions are on whole frames, or 0.
 
-    ``stated`` is returned if it is such a rate; otherwise the file has been edited since at another rate.
+    ``stated`` is preferred. If it does not fit, the file was edited at another rate.
     """
     from ...blender_data.exporting.blender_addon_export import key_interval
 
@@ -153,7 +153,7 @@ def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
     if not interval:
         return stated
     rate = _rate_of(scene) / interval
-    frames = stated / rate  # between two keys
+    frames = stated / rate  # frames between two keys
     if frames > 0.5 and abs(frames / round(frames) - 1) < _NEAR_STATED_RATE:
         return stated
     nearest = round(rate)
@@ -166,26 +166,26 @@ def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
 def write_objects(
     session: BlendSession, objects: Sequence[Any], clips: Sequence[str], target: Path, known: BlenderFormat
 ) -> Written:
-    """Have Blender write objects of the open file; return the files.
+    """Export objects of the open file with Blender's exporter; return the files.
 
-    Blender writes them into a folder for the time of the work. The open file is changed by it.
+    They are written to a temporary folder. The open file is modified.
 
     Parameters
     ----------
     clips:
-        Names of the animations that the objects have.
+        Names of the objects' animations.
     target:
-        Where the chosen file will go: the others are named after it.
+        Path of the chosen file, after which the others are named.
 
     Raises
     ------
     ExportError
-        Blender refuses.
+        Blender reports an error.
     """
     from ...blender_data.exporting import blender_addon_export, duplicate_faces
 
     context = session.use_bpy().context
-    context.scene.unit_settings.scale_length = 1.0  # some exporters would look at it, and others not
+    context.scene.unit_settings.scale_length = 1.0  # only some exporters apply it
     notices = blender_addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else []
     blender_addon_export.select(context, objects)
     blender_addon_export.set_range(context, objects)
@@ -228,7 +228,7 @@ def write_objects(
 def _animation_arguments(context: Any, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if known.animation:
-        more[known.animation] = bool(clips)  # otherwise constant channels get keys too
+        more[known.animation] = bool(clips)  # with it, constant channels get keys, too
     if known.every_action:
         more[known.every_action] = len(clips) > 1
         if len(clips) == 1:
@@ -237,14 +237,14 @@ def _animation_arguments(context: Any, clips: Sequence[str], known: BlenderForma
 
 
 def _exponent(objects: Sequence[Any]) -> int:
-    """Return the power of ten by which the smallest object needs more decimals than the exporter writes."""
+    """Return the number of additional decimals that the smallest object needs, as a power of ten for scaling."""
     sizes = [size for obj in objects if (size := max(obj.dimensions)) > 0]
     smallest = min(sizes, default=1.0)
     return 0 if smallest >= _SMALL else min(_HIGHEST_EXPONENT, math.ceil(-math.log10(smallest)))
 
 
 def _with_exponent(data: bytes, exponent: int) -> bytes:
-    """Return an .obj file with an exponent on each coordinate."""
+    """Append an exponent to each vertex coordinate of an .obj file, which undoes the scaling."""
     scaled = rb"v \g<1>e%d \g<2>e%d \g<3>e%d" % (exponent, exponent, exponent)
     return re.sub(rb"^v (\S+) (\S+) (\S+)", scaled, data, flags=re.MULTILINE)
 
@@ -255,7 +255,7 @@ def _outputs(folder: Path, chosen: Path) -> list[OutputFile]:
 
 
 def require_writer(session: BlendSession, known: BlenderFormat) -> None:
-    """Raise an ExportError where this Blender does not write such files."""
+    """Raise an ExportError if this Blender cannot write the format."""
     try:
         _operator(session, known.exporters)
     except RuntimeError as problem:
@@ -263,14 +263,12 @@ def require_writer(session: BlendSession, known: BlenderFormat) -> None:
 
 
 def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str, Any], path: Path) -> list[str]:
-    """Run the first of some operators that this Blender has, with those of the arguments that it knows.
-
-    Return the warnings that it logged.
+    """Run the first of these operators that exists, with those arguments that it accepts; return its logged warnings.
 
     Raises
     ------
     RuntimeError
-        It fails, or there is none.
+        The operator fails, or none exists.
     """
     operator, known = _operator(session, operators)
     given = {key: value for key, value in arguments.items() if key in known}
@@ -278,7 +276,7 @@ def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str
 
 
 def _operator(session: BlendSession, names: Sequence[str]) -> tuple[Any, Any]:
-    """Return the first of these operators that this Blender has, and its properties."""
+    """Return the first of these operators that exists, and its properties."""
     for family, _, name in (operator.partition(".") for operator in names):
         operator = getattr(getattr(session.use_bpy().ops, family), name)
         # Listing the names of all operators instead takes several milliseconds.

@@ -1,7 +1,7 @@
 """The formats that Blender reads and writes itself: .blend, and those of its own importers and exporters.
 
-Their capabilities are measured: tests write a scene with all kinds of data, read it back and compare. This module does
-not load Blender.
+Tests determine their capabilities: they write a scene with all kinds of data, read it back and compare. This module
+does not load Blender.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...io_formats.core.capabilities import Capabilities
 MOST_UV_LAYERS = 8
 """Maximum number of UV maps of a mesh in Blender."""
 ANY_NUMBER = 1_000_000
-"""Of layers or weights, where neither the file nor Blender sets a limit that a mesh could reach."""
+"""Number of layers or weights if neither the file nor Blender has a practical limit."""
 
 
 @dataclass(frozen=True)
@@ -26,55 +26,57 @@ class BlenderFormat:
     name: str
     label: str
     extensions: tuple[str, ...]
-    """With the dot, in lower case; the first is the one to write."""
+    """Extensions with the dot, in lower case; the first is used for writing."""
     capabilities: Capabilities
     older: Mapping[str, tuple[tuple[tuple[int, int], int], ...]] = field(default_factory=dict)
-    """Fields of ``capabilities`` that differ before some Blender versions: those versions, the oldest first, each with
-    the value before it."""
+    """Capabilities of older Blender versions, by field: pairs of a version, the oldest first, and the value before it.
+    """
     importers: tuple[str, ...] = ()
-    """Operators that read it, such as ``import_scene.gltf``; the first existing one is used. If empty, Blender opens
-    the file itself."""
+    """Import operators, such as ``import_scene.gltf``; the first existing one is used. If empty, Blender opens the file
+    itself.
+    """
     exporters: tuple[str, ...] = ()
-    """Operators that write it."""
+    """Export operators; the first existing one is used."""
     reading: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the importers; each uses those that it has."""
+    """Arguments of the importers; each gets those that it accepts."""
     writing: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the exporters."""
     animation: str = ""
-    """Argument of the exporters that has animations written."""
+    """Name of the exporters' argument that switches animations on."""
     every_action: str = ""
-    """Argument of the exporters that exports every action instead of the active one."""
+    """Name of the exporters' argument for exporting every action instead of the active one."""
     drops_duplicates: bool = False
     """Whether its exporters or importers delete faces that share all their vertices with another face."""
     is_triangulated: bool = False
     """Whether exporters cut faces into triangles."""
     has_pairs: bool = False
-    """Whether a file has a named transform and a named mesh for one object in Blender."""
+    """Whether a file stores an object as two named items: a transform and a mesh."""
     keeps_still_clips: bool = False
-    """Whether constant animations are intended by the author, not added by exporters."""
+    """Whether constant animations in a file are intentional, not added by exporters."""
     has_fixed_decimals: bool = False
     """Whether exporters write coordinates with a fixed number of decimals, too few for small objects."""
     averages_normals: bool = False
-    """Whether exporters write one normal a vertex, the mean of those of its corners."""
+    """Whether exporters write one normal for each vertex: the mean of its corner normals."""
     drops_held_poses: bool = False
-    """Whether importers find no animation where a value never changes, since exporters leave out all but its first."""
+    """Whether constant animations are lost, since exporters write only the first of equal values."""
     drops_held_objects: bool = False
-    """Whether still animations of objects and shape keys are dropped on import, as exporters add them to all objects.
+    """Whether constant animations of objects and shape keys are dropped on import, as exporters add them to all
+    objects.
 
-    Poses of bones are kept, and with them the length of the animation.
+    Constant poses of bones are kept, which also preserves the length of the animation.
     """
     holds_times: bool = False
-    """Whether files hold times in seconds and no frame rate, and custom properties of the scene."""
+    """Whether files store times in seconds without a frame rate, but can store custom properties of the scene."""
     times_are_frames: bool = False
-    """Whether importers use the file's times as frames, independent of the rates."""
+    """Whether importers use the file's times as frame numbers and ignore frame rates."""
     scaffolding: tuple[str, ...] = ()
-    """Names of helper objects and bones that importers and exporters create."""
+    """Names of placeholder objects and bones that importers and exporters create."""
     replaced: str = ""
     """Regular expression of characters in names of objects, bones and materials that become _, or empty."""
     replaced_label: str = ""
     """Description of these characters."""
     is_set: bool = False
-    """Whether several files may be written beside each other."""
+    """Whether an export may write several files."""
 
     def capabilities_in(self, version: tuple[int, ...]) -> Capabilities:
         """Return what a file written by a given Blender version can hold."""
@@ -142,7 +144,7 @@ _WRITE_GLTF = {
     "export_animation_mode": "ACTIONS",
     # Tracks with the same name belong to one animation.
     "export_merge_animation": "NLA_TRACK",
-    # Animations of files begin at frame 1 of the scene, and at the beginning in a file.
+    # A scene's animation begins at frame 1, but a file's at its beginning.
     "export_anim_slide_to_zero": True,
 }
 _USD = Capabilities(
@@ -235,7 +237,7 @@ FBX = BlenderFormat(
         "object_types": {"EMPTY", "CAMERA", "LIGHT", "ARMATURE", "MESH", "OTHER"},
         "axis_forward": "-Z",
         "axis_up": "Y",
-        # A metre is the file's unit, so that objects have scale 1 wherever the unit is honoured.
+        # Write metres as the file's unit, so that objects have scale 1 in programs that respect it.
         "apply_scale_options": "FBX_SCALE_UNITS",
         "use_mesh_modifiers": False,
         "colors_type": "SRGB",
@@ -309,7 +311,7 @@ BLENDER_FORMATS: tuple[BlenderFormat, ...] = (BLEND_FILE, GLB, GLTF, FBX, OBJ, P
 
 
 def by_extension(extension: str) -> BlenderFormat | None:
-    """Return the kind of file with an extension (with its dot, in any case), or None."""
+    """Return the format with an extension (with its dot, in any case), or None."""
     for known in BLENDER_FORMATS:
         if extension.lower() in known.extensions:
             return known
@@ -317,10 +319,10 @@ def by_extension(extension: str) -> BlenderFormat | None:
 
 
 def by_path(path: Path) -> BlenderFormat | None:
-    """Return the kind of file that a path is by its extension, or None."""
+    """Return the format of a path according to its extension, or None."""
     return by_extension(path.suffix)
 
 
 def extensions() -> tuple[str, ...]:
-    """Return the extensions of all, each with its dot."""
+    """Return the extensions of all these formats, each with its dot."""
     return tuple(extension for known in BLENDER_FORMATS for extension in known.extensions)

@@ -21,12 +21,12 @@ class ClipChoice:
     patterns: Sequence[str] = ()
     """Names of the animations to export, with wildcards; empty for all."""
     new_names: Mapping[str, str] = field(default_factory=dict)
-    """By the name in the file."""
+    """New names of animations by their names in the files."""
     one_scene: bool = False
-    """Whether there is no further scene that a name could refer to."""
+    """Whether the run has only one scene, so that a name without a match is an error at once."""
     _renamed: set[str] = field(default_factory=set)
     _seen: dict[str, None] = field(default_factory=dict)
-    """Names of all animations so far, in their order."""
+    """Names of all animations found so far, in order."""
 
     def apply(self, scene: Scene, *, filtered: bool = False) -> None:
         """Select and rename the clips of a scene.
@@ -39,7 +39,7 @@ class ClipChoice:
         Raises
         ------
         MeshferryError
-            A new name is already that of another clip.
+            A new name equals that of another clip.
         """
         if self.patterns and not filtered:
             scene.clips = [
@@ -56,16 +56,16 @@ class ClipChoice:
             clip.name = name
 
     def is_renamed(self, name: str) -> bool:
-        """Return whether the user gave an animation this name."""
+        """Return whether this is the new name of a renamed animation."""
         return any(self.new_names[old] == name for old in self._renamed)
 
     def require_now(self) -> None:
-        """Raise for a new name that no clip has got, where no later scene can have it."""
+        """Raise an error for a renaming without a matching clip, if the run has only one scene."""
         if self.one_scene:
             self.require_all()
 
     def require_all(self) -> None:
-        """Raise for the first new name that no clip has got so far."""
+        """Raise an error for the first renaming that has not matched a clip so far."""
         for old in self.new_names:
             if old not in self._renamed:
                 known = ", ".join(f"'{name}'" for name in self._seen) or "none"
@@ -73,7 +73,7 @@ class ClipChoice:
 
 
 def parse_renaming(text: str) -> tuple[str, str]:
-    """Return the old and the new name of ``OLD=NEW``; the last ``=`` parts them, since names may hold others."""
+    """Return the old and the new name of ``OLD=NEW``, split at the last ``=``, since old names may contain others."""
     old, equals, new = text.rpartition("=")
     if not equals or not old or not new:
         raise argparse.ArgumentTypeError(f"'{text}' is not OLD=NEW, the name of an animation and its new one")
@@ -81,5 +81,5 @@ def parse_renaming(text: str) -> tuple[str, str]:
 
 
 def wanted_names(text: str) -> tuple[str, ...]:
-    """Return the patterns of a list with commas."""
+    """Split a comma-separated list of name patterns."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,4 +1,4 @@
-"""One conversion after the other: between our formats without Blender, to and from all others through it."""
+"""Run conversions: between Meshferry's formats without Blender, to and from all others with it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Conversion:
-    """The jobs of one run: a bad file is an outcome with a problem, and the next one follows."""
+    """Runs the conversion jobs of one run. A failed file gives an outcome with a problem; the others continue."""
 
     def __init__(self, settings: Settings, session: BlendSession, names: FileNames, *, several: bool) -> None:
         self._settings = settings
@@ -36,7 +36,7 @@ class Conversion:
         self._into_blender = IntoBlender(settings, session, self._writer)
 
     def run(self, job: ConversionJob) -> Iterator[Outcome]:
-        """Do one job; yield an outcome for each file read or written."""
+        """Run one job; yield an outcome for each file read or written."""
         source = blender_formats.by_path(job.sources[0])
         if isinstance(job.format, BlenderFormat):
             if source is not None and source.is_blend:
@@ -75,7 +75,7 @@ class Conversion:
         return scene
 
     def _adopt(self, scene: Scene, other: Outcome) -> None:
-        """Put the animations of another file into a scene."""
+        """Add the animations of another file to a scene."""
         read = self._read(other)
         said = [*read.warnings, *adopt_clips(scene, read)]
         other.tell(said, said, strict=self._settings.strict)

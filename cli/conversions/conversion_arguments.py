@@ -56,7 +56,7 @@ def add_conversion_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _tables() -> list[tuple[OptionTable, Format | None]]:
-    """Return all tables, in the order of the help; those of a format with it."""
+    """Return all option tables in the order of the help, each with its format or None."""
     tables: list[tuple[OptionTable, Format | None]] = [(_IMPORT, None), (_BLEND, None), (_EXPORT, None)]
     for known in FORMATS:
         tables.append((format_table("reading", f"read-{known.name}", known.label, known.import_options), known))
@@ -89,9 +89,9 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def given_conversion(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return everything that the user chose as arguments again, always in the same order and spelling.
+    """Return the user's choices as arguments, always in the same order and spelling.
 
-    What :func:`add_conversion_arguments` makes of them has the same :func:`settings_of`.
+    Parsing them with :func:`add_conversion_arguments` gives the same :func:`settings_of`.
     """
     return (
         *(["--strict"] if arguments.strict else []),
@@ -102,12 +102,12 @@ def given_conversion(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def require_known_options(arguments: argparse.Namespace, target: Format | BlenderFormat) -> None:
-    """Refuse options that have no effect on files of the target format, whatever they are made of.
+    """Raise an error for options that have no effect on files of the target format, whatever the source format.
 
     Raises
     ------
     MeshferryError
-        There are such options.
+        Such options were given.
     """
     every = [known for known in FORMATS if known.is_read]
     useless = _useless_flags(arguments, every, target, from_blend=True)

@@ -19,32 +19,33 @@ from .blender_formats import BlenderFormat
 
 @dataclass(frozen=True)
 class ConversionJob:
-    """Files to read, and the file that they become."""
+    """The source files of one conversion, and its target file."""
 
     sources: tuple[Path, ...]
-    """Several only where they become collections of one .blend file, or animations inside the first."""
+    """Source files. Several become collections of one .blend file, or animations inside the first one."""
     target: Path
     format: Format | BlenderFormat
     """The target format."""
     in_folder: bool
-    """A folder was named, not a file: it is made when needed, and one source may become several files in it."""
+    """Whether the user gave an output folder. It is created if necessary, and a source may become several files in it.
+    """
     content: bytes | None = None
     """The content of the first source if it was read already, for example from an archive."""
 
 
 @dataclass(frozen=True)
 class ConversionPlan:
-    """All jobs of a run, and the files that nothing else may write to."""
+    """All jobs of a run, and the files that it reads or writes."""
 
     jobs: tuple[ConversionJob, ...]
     taken: PathTable[Path | ConversionJob]
-    """Every file that is read or written."""
+    """Every file that is read (with its path) or written (with its job)."""
     problems: tuple[FormatError, ...]
-    """Paths that mean no file."""
+    """Errors for input paths that match no file."""
 
     @property
     def source_count(self) -> int:
-        """Number of inputs, including those without a file."""
+        """Number of input files and of input paths that match no file."""
         return sum(len(job.sources) for job in self.jobs) + len(self.problems)
 
 
@@ -75,7 +76,7 @@ def plan_conversions(
     Raises
     ------
     MeshferryError
-        The arguments make no sense together, or a file would be overwritten that is still needed.
+        The arguments are inconsistent, or a file would be overwritten that is still needed.
     """
     if extension is not None and folder is not None:
         jobs, problems = _folder_jobs(paths, *known_kind(extension), Path(folder), warn)
@@ -110,7 +111,7 @@ def _writable() -> tuple[str, ...]:
 
 
 _Jobs = tuple[list[ConversionJob], tuple[FormatError, ...]]
-"""Jobs, and paths that mean no file."""
+"""Jobs, and errors for paths that match no file."""
 
 
 def _folder_jobs(
@@ -136,7 +137,7 @@ def _folder_jobs(
 
 
 def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat) -> list[ConversionJob]:
-    """Combine a mesh with the animations of its name in one file; other files of one name stay separate."""
+    """Combine a mesh with the animations of the same name in one job; with several meshes, make separate jobs."""
     sources = sorted((source for source, _ in group), key=inputs.is_animation)
     if sum(not inputs.is_animation(source) for source in sources) <= 1:
         return [ConversionJob(tuple(sources), group[0][1], target, in_folder=True)]
@@ -185,7 +186,7 @@ def _file_job(paths: Sequence[str], *, embeds: bool, warn: Warn | None) -> _Jobs
 
 
 def _embedded(sources: Sequence[Path], extension: str, target: Format, *, embeds: bool) -> list[Path]:
-    """Return several files that become one: a mesh, and the animations that go into it."""
+    """Return the files that are combined in one, the mesh first, followed by the animations to embed."""
     refusal = f"{len(sources)} files cannot become one {extension} file; use --to {extension.lstrip('.')} -o FOLDER"
     meshes = [source for source in sources if not inputs.is_animation(source)]
     holds = target.capabilities.meshes and target.capabilities.joint_clips

@@ -22,7 +22,7 @@ _USD = (".usd", ".usda", ".usdc", ".usdz")
 def stored_faces(path: Path) -> int | None:
     """Return the number of faces in a .glb, .gltf, .fbx, .ply or .obj file. None for other files and damaged ones.
 
-    Faces of a mesh that several objects of the file use count once for each of them.
+    Faces of a mesh that several objects use count once for each object.
 
     Raises
     ------
@@ -42,15 +42,15 @@ def stored_faces(path: Path) -> int | None:
         if extension == ".obj":
             return _obj_faces(path)
     except (ValueError, LookupError, TypeError, AttributeError):
-        pass  # Blender's importer reports what is wrong with the file
+        pass  # Blender's importer reports the damage
     return None
 
 
 def written_faces(path: Path) -> int | None:
-    """Return the number of faces in a file that Blender has just written: :func:`stored_faces`, and that of USD files.
+    """Return the number of faces in a file that Blender has just written; unlike :func:`stored_faces`, also of USD.
 
-    Not for other USD files: importers leave out invisible and instanced objects on purpose. None if this Blender lacks
-    the Python library of USD, which official builds have.
+    Other USD files are not counted, since importers intentionally leave out invisible and instanced objects. None if
+    this Blender lacks the USD library, which official builds include.
     """
     if path.suffix.lower() not in _USD:
         return stored_faces(path)
@@ -59,7 +59,7 @@ def written_faces(path: Path) -> int | None:
     except ImportError:
         return None
     try:
-        stage = Usd.Stage.Open(str(path))  # It must outlive its objects, which do not keep it.
+        stage = Usd.Stage.Open(str(path))  # Keep a reference: its objects become invalid without it.
     except RuntimeError:
         return None
     counts = [UsdGeom.Mesh(prim).GetFaceVertexCountsAttr() for prim in stage.Traverse() if prim.IsA(UsdGeom.Mesh)]
@@ -104,7 +104,7 @@ def _obj_faces(path: Path) -> int:
 
 
 def _overlapping(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the content in chunks, each with the end of the one before, so that no start of a face is cut in two."""
+    """Yield the content in chunks, each starting with the end of the previous one, so that no match is cut in two."""
     tail = b"\n"
     while chunk := file.read(1 << 20):
         chunk = tail + chunk

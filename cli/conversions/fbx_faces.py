@@ -25,7 +25,7 @@ _MAGIC = b"Kaydara FBX Binary  \0\x1a\0"
 _HEAD_BYTES = 27
 _FIRST_WIDE_VERSION = 7500
 _MOST_PACKED = 1032
-"""Largest ratio of unpacked to packed bytes in zlib."""
+"""Largest ratio of decompressed to compressed size in zlib."""
 _INTEGERS = {"Y": "<h", "I": "<i", "L": "<q"}
 _TEXTS = "SR"
 
@@ -41,7 +41,7 @@ class _Record:
 
 
 def count(path: Path) -> int | None:
-    """Return the number of faces, those of a mesh once for each object that has it; None for other and damaged files.
+    """Return the number of faces, once for each object that uses a mesh; None for other and damaged files.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def count(path: Path) -> int | None:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _Reader(data).count() if data[: len(_MAGIC)] == _MAGIC else None
     except (ValueError, LookupError, struct.error, zlib.error):
-        return None  # Blender's importer reports what is wrong with the file.
+        return None  # Blender's importer reports the damage.
 
 
 class _Reader:
@@ -89,7 +89,7 @@ class _Reader:
             start = record_end
 
     def _identifiers(self, record: _Record, wanted: int) -> list[int]:
-        """Return the first properties of a record that are integers; texts before and between are skipped."""
+        """Return the integers among the first properties of a record; strings are skipped."""
         found: list[int] = []
         at = record.properties
         while len(found) < wanted and at < record.children:
@@ -105,7 +105,7 @@ class _Reader:
         return found
 
     def _faces(self, record: _Record) -> int:
-        """Return the number of faces in an array of polygons, 0 for other records."""
+        """Return the number of faces in a ``PolygonVertexIndex`` record, 0 for other records."""
         if record.name != b"PolygonVertexIndex" or self._data[record.properties] != ord("i"):
             return 0
         count, is_packed, size = struct.unpack_from("<III", self._data, record.properties + 1)

@@ -22,17 +22,17 @@ class FileNames:
         self._given: set[str] = set()
 
     def of_part(self, own: Path, target: Path, name: str) -> Path:
-        """Return the path of one of several files that a source becomes, such as ``crate.lid.mesh``, and take it.
+        """Return and reserve the path of one of several files that a source becomes, such as ``crate.lid.mesh``.
 
         Parameters
         ----------
         own:
-            The path of the file that the source would become if it were the only one.
+            The path for a source that becomes a single file.
         target:
-            The same, or a path from here of which the file is a part.
+            The same path, or one that this method returned and of which this file is a part.
         name:
-            What the file holds, without characters that a system refuses. Its dots become underscores, so that no two
-            sources have the same names. The name of a file that belongs to others gets a number.
+            Name of the file's content, without forbidden characters. Dots become underscores, so that files of
+            different sources have different names. If the path is reserved already, a number is added.
         """
         before = target.stem[len(own.stem) + 1 :]
         part = (f"{before}_{name}" if before else name).replace(".", "_")
@@ -46,9 +46,9 @@ class FileNames:
         return path
 
     def is_taken(self, path: Path) -> bool:
-        """Return whether a file belongs to others."""
+        """Return whether a path is reserved."""
         return self._taken.find(path) is not None
 
     def take(self, path: Path) -> None:
-        """Keep a file from others."""
+        """Reserve a path."""
         self._taken.add(path, path)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _options_for(source: BlenderFormat) -> dict[str, Any]:
-    """Return the options for files of other formats than .blend: objects and animations are exported unchanged."""
+    """Return the export options for the source: from other formats than .blend, keep all objects and animations."""
     return {} if source.is_blend else {MERGING.name: "KEEP", CLIPS.name: "ACTIONS"}
 
 
@@ -40,7 +40,7 @@ class FromBlender:
         self._part_writer = PartWriter(settings, session, writer)
 
     def run(self, job: ConversionJob, source: BlenderFormat) -> Iterator[Outcome]:
-        """Do one job; yield an outcome for each file written."""
+        """Run one job; yield an outcome for each file written."""
         opened = Outcome(job.sources[0], job.target)
         parts: list[BlendPart] = []
 
@@ -83,7 +83,7 @@ class FromBlender:
     def _part(
         self, part: BlendPart, outcome: Outcome, job: ConversionJob, target: Format, given: Mapping[str, Any]
     ) -> Iterator[Outcome]:
-        """Write a part of the open file in a format of Meshferry."""
+        """Write a part of the open file in one of Meshferry's formats."""
         scenes: list[Scene] = []
 
         def export() -> None:

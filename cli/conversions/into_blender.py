@@ -1,4 +1,4 @@
-"""Files -> one file of Blender's kinds: each source is added to an empty Blender, which then saves or exports."""
+"""Convert to Blender's formats: import each source into an empty file, then save or export it."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class _Work:
     options: ImportOptions
     armatures: list[Any] = field(default_factory=list)
     clips: dict[str, None] = field(default_factory=dict)
-    """Names of all animations so far."""
+    """Names of all animations found so far."""
 
 
 class IntoBlender:
-    """Import into an empty file of Blender and write it."""
+    """Imports sources into an empty Blender file and writes it."""
 
     def __init__(self, settings: Settings, session: BlendSession, writer: SceneWriter) -> None:
         self._settings = settings
@@ -87,14 +87,14 @@ class IntoBlender:
         return outcomes
 
     def _start(self, target: BlenderFormat) -> ImportOptions:
-        """Start with an empty file; return the options of the imports into it."""
+        """Open an empty file; return the options for imports into it."""
         self._session.start_empty()
         given = self._session.import_defaults() | self._settings.import_options
         if not target.is_blend:
-            # Frames of the scene are then those of the file, and no exporter has to guess values between them.
+            # Use the file's frame rate, so that exporters need not interpolate between its frames.
             given = {SET_FRAME_RATE.name: True, **given, VERTEX_ANIMATION.name: "SHAPE_KEYS"}
         elif self._settings.dry_run and given.get(VERTEX_ANIMATION.name) == "CACHE":
-            given[VERTEX_ANIMATION.name] = "NONE"  # its cache would be an additional file
+            given[VERTEX_ANIMATION.name] = "NONE"  # a cache would be written to disk
         return ImportOptions.of(resolve(IMPORT_OPTIONS, given))
 
     def _add(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
@@ -155,7 +155,7 @@ def _fitted(scene: Scene, can: Capabilities) -> list[str]:
     came_from = scene.format
     fit(scene, can, by_name(came_from).capabilities if came_from else None)
     if not can.clips:
-        scene.clips = []  # meshes are in their rest state
+        scene.clips = []  # meshes keep their rest shape
     elif can.joins_clips:
         del scene.clips[1:]
     return lost

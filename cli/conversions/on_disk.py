@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def on_disk(path: Path, content: bytes | None) -> Iterator[Path]:
-    """Yield a file's path, or that of a temporary copy of ``content`` that was read already."""
+    """Yield a file's path, or that of a temporary file with ``content`` if this is given."""
     if content is None:
         yield path
         return

@@ -15,22 +15,22 @@ ANOTHER_FAILED = "Not written, since another file failed and the conversion is s
 
 @dataclass(frozen=True)
 class Settings:
-    """The user's choices by table; options that were not given are missing."""
+    """The user's choices, by table of options. Only options that the user gave are included."""
 
     import_options: dict[str, Any] = field(default_factory=dict)
     export_options: Mapping[str, Any] = field(default_factory=dict)
     blend_options: Mapping[str, Any] = field(default_factory=dict)
     read_options: Mapping[str, Any] = field(default_factory=dict)
-    """Of all formats that are read; each takes its own."""
+    """Read options of all formats; each format uses its own."""
     format_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By name of the format to write."""
+    """Write options, by name of the target format."""
     clips: ClipChoice = field(default_factory=ClipChoice)
     collections: tuple[str, ...] = ()
     strict: bool = False
     is_flushed: bool = True
     """Whether each file is flushed to disk; see ``atomic_write.replace_file``."""
     dry_run: bool = False
-    """Only report what would be written and lost."""
+    """Whether to write nothing, and only report files and losses."""
 
 
 @dataclass
@@ -44,10 +44,10 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     problem: Exception | None = None
     files: list[Path] = field(default_factory=list)
-    """All files of a set, the target last; empty: there is the target alone."""
+    """All files of a set, the target last; empty if the target is the only file."""
 
     def attempt(self, work: Callable[[], None]) -> bool:
-        """Do some work; return whether it went well."""
+        """Call a function and record its exception as the problem; return whether it succeeded."""
         try:
             work()
         except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest; the reporter tells defects apart)
@@ -55,7 +55,7 @@ class Outcome:
         return self.problem is None
 
     def add(self, said: Sequence[str]) -> None:
-        """Keep more warnings, each once."""
+        """Add warnings without duplicates."""
         self.warnings = list(dict.fromkeys([*self.warnings, *said]))
 
     def tell(self, said: Sequence[str], lost: Sequence[str], *, strict: bool) -> None:

@@ -1,4 +1,4 @@
-"""Objects of the open file -> a file of one of Blender's own exporters."""
+"""Write objects of the open file with Blender's own exporters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CARRIED = frozenset({"EMPTY", "ARMATURE"})
 
 
 class PartWriter:
-    """Let Blender write parts of the open file, and report losses first."""
+    """Writes parts of the open file with Blender's exporters, and reports losses."""
 
     def __init__(self, settings: Settings, session: BlendSession, writer: SceneWriter) -> None:
         self._settings = settings
@@ -49,7 +49,7 @@ class PartWriter:
         return outcome
 
     def taken_stock(self, part: BlendPart, target: BlenderFormat) -> tuple[list[Any], list[str], Scene]:
-        """Return the objects of a part to write, the losses, and an inventory of its data without values.
+        """Return the objects to write, the losses, and the inventory of a part: its data without values.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class PartWriter:
         coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
         can = target.capabilities_in(self._session.load().app.version)
-        if can.joins_clips:  # everything that plays together is on one time line
+        if can.joins_clips:  # all currently playing clips become one clip of the file
             playing = blender_addon_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
@@ -80,14 +80,14 @@ class PartWriter:
         return chosen, lost, scene
 
     def say_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
-        """Report the losses for objects that the export itself did not process."""
+        """Report losses that concern objects or data which the export did not read."""
         from ...blender_data.exporting import blender_addon_export
         from ...blender_data.exporting.inventory import inventory
         from ...io_formats.core.scene import Mesh, Scene
 
         can = target.capabilities
         if not can.meshes:
-            return  # formats of animations or bones lose all other data by design
+            return  # a format of animations or bones obviously has no other data
         context = self._session.use_bpy().context
         chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         coarser = [thing for thing in left_out if blender_addon_export.belongs_to_another(thing)]
@@ -106,7 +106,7 @@ class PartWriter:
         if options.clips == "NONE":
             whole.clips = []
         if can.vertex_clips and any(clip.vertices for clip in scene.clips):
-            # The deformation by bones is in the file, even if the bones are not.
+            # The bones' deformation is exported as vertex animation, so missing bones are a note, not a loss.
             baked = losses(Scene("", whole.nodes, whole.skeletons, whole.clips), can)
             scene.notes = [*scene.notes, *(t for t in baked if _BONES.search(t))]
         scene.warnings += [text for text in (*part.left_out, *losses(whole, can)) if text not in scene.warnings]
@@ -139,7 +139,7 @@ class PartWriter:
         self._writer.put(outcome, job, written.outputs)
 
     def _report_sharp_edges(self, objects: list[Any], outcome: Outcome) -> None:
-        """Report objects whose edges become smooth, since the file has one normal a vertex."""
+        """Report objects whose sharp edges become smooth, since the file has one normal for each vertex."""
         from ...blender_data.exporting.blender_addon_export import sharp_objects
 
         sharp = sharp_objects(self._session.use_bpy().context, objects)
@@ -149,14 +149,14 @@ class PartWriter:
             outcome.tell([*outcome.warnings, lost], [lost], strict=self._settings.strict)
 
     def _report_held_poses(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
-        """Report objects whose keys hold one pose, which such files keep without the animation."""
+        """Report objects with constant animations, of which the file stores the pose but not the animation."""
         from ...blender_data.importing.blender_addon_import import held_blocks
 
         held, has_movement = held_blocks(objects)
         rigs = [block for block in held if getattr(block, "type", "") == "ARMATURE"]
         if target.drops_held_objects:
             has_movement, rigs = has_movement or bool(rigs), []
-        if has_movement:  # other clips keep their length, and objects keep their pose in them
+        if has_movement:  # constant objects keep their pose, and moving ones preserve the length of the clip
             held = rigs
         elif held:
             outcome.facts = {**(outcome.facts or {}), "clips": []}
@@ -172,7 +172,7 @@ def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[str]:
 
 
 def _lost_among_several(scene: Scene, target: BlenderFormat) -> list[str]:
-    """Return the mesh animations that are lost because exporters write several animations action by action."""
+    """Return a warning about vertex animations, which are lost if exporters write several animations."""
     moved = [clip.name for clip in scene.clips for _ in clip.vertices]
     if not target.every_action or len(scene.clips) < 2 or not moved:
         return []

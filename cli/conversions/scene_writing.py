@@ -1,4 +1,4 @@
-"""A scene -> the file or the files that it becomes."""
+"""Write a scene as one or several files."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
 EMBEDDED = "use_embedded_animation"
-"""Option of formats whose meshes may have animations inside."""
+"""Name of the option of formats whose mesh files can contain animations."""
 JOINED = "mesh_files"
-"""Option of formats that can put several objects into one file."""
+"""Name of the option of formats that can join several objects in one file."""
 
 
 class SceneWriter:
@@ -38,7 +38,7 @@ class SceneWriter:
         self._settings = settings
         self._names = names
         self._members: PathTable[OutputFile] = PathTable()
-        """Additional files beside chosen ones, such as a texture that several sets share."""
+        """Companion files written so far, such as a texture that several sets share."""
 
     def write(self, scene: Scene, outcome: Outcome, job: ConversionJob, target: Format) -> Iterator[Outcome]:
         """Write the file or the files that a scene becomes; yield an outcome for each."""
@@ -49,26 +49,26 @@ class SceneWriter:
 
         def split() -> None:
             if not target.capabilities.meshes:
-                scene.nodes = []  # a conversion to an animation does not report the lost mesh
+                scene.nodes = []  # converting to an animation format, do not report lost meshes
             lost.extend(losses(scene, target.capabilities))
             source = scene.format
             came_from = by_name(source).capabilities if source else None
             if came_from is not None and came_from.placed_models and target.capabilities.placed_models:
-                # Scenes from Blender already include these warnings.
+                # Scenes from Blender already include the warnings of this option.
                 scene.as_imported = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
             fit(scene, target.capabilities, came_from)
             joinable = _is_joinable(scene, options)
             found = api.files_of(scene, target, options)
             lost.extend(scene.warnings)
             for part in found:
-                part.warnings = []  # a part reports only its own losses
+                part.warnings = []  # parts may share the list of the scene
             parts.extend(zip(found, self._targets(found, outcome, job, target, joinable=joinable), strict=True))
 
         if not outcome.attempt(split):
             yield outcome
             return
-        unsaid = list(lost)
-        """Losses of all parts are reported for the first; in a strict conversion nothing is written."""
+        unreported = list(lost)
+        """The losses of the whole scene, which are reported with the first file that is written."""
         for part, path in parts:
             facts = scene_facts(part, target.capabilities)
             if not options.get(EMBEDDED, True):
@@ -85,13 +85,13 @@ class SceneWriter:
                 )
                 made = scene.notes
                 lacking = [text for text in (*lost, *encoded.losses) if text not in made]
-                written.tell([*unsaid, *encoded.warnings], lacking, strict=self._settings.strict)
+                written.tell([*unreported, *encoded.warnings], lacking, strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)
 
             written.attempt(encode)
             yield written
             if written.problem is None:
-                unsaid.clear()
+                unreported.clear()
 
     def put(self, outcome: Outcome, job: ConversionJob, outputs: Sequence[OutputFile]) -> None:
         """Write the files of an outcome, unless this is a dry run.
@@ -117,7 +117,7 @@ class SceneWriter:
         Raises
         ------
         ExportError
-            The run reads one of them or writes it for another set. Sets may share a texture.
+            The run reads one of the files, or writes it for another set with different content.
         """
         beside = {_path_beside(target, output): output for output in outputs[:-1]}
         clashing = []
@@ -141,10 +141,10 @@ class SceneWriter:
     def _targets(
         self, parts: Sequence[Scene], outcome: Outcome, job: ConversionJob, target: Format, *, joinable: bool
     ) -> list[Path]:
-        """Name the files that one source becomes, so that none is written twice in a run.
+        """Return the paths of the files that one source becomes, so that none is written twice in a run.
 
-        A single file has the name of its source, to which several add the names of what they hold. A renamed animation
-        adds its name in any case: most versions of animation files hold no other name.
+        A single file is named after its source; several add the names of their content. The name of a renamed animation
+        is always added, since most versions of animation files store no name.
         """
         base = outcome.target
         if not job.in_folder:
@@ -173,12 +173,12 @@ def _is_same(one: OutputFile, other: OutputFile) -> bool:
 
 
 def _is_joinable(scene: Scene, options: Mapping[str, Any]) -> bool:
-    """Return whether joining would give fewer files: not for a single object, or if it was requested already."""
+    """Return whether joining objects would give fewer files: there are several, and joining was not requested."""
     return options.get(JOINED, "JOINED") != "JOINED" and sum(node.mesh is not None for node in scene.nodes) > 1
 
 
 def _too_many(parts: Sequence[Scene], job: ConversionJob, target: Format, *, joinable: bool) -> str:
-    """Return an error for several parts that cannot become one file, with the options that help."""
+    """Return an error message for several parts that cannot become one file, with the options that help."""
     some = ", ".join(f"'{part.name}'" for part in parts[:5]) + (" …" if len(parts) > 5 else "")
     folder = f"--to {job.target.suffix.lstrip('.').lower()} -o FOLDER to write a file for each"
     if target.capabilities.meshes:

@@ -25,7 +25,7 @@ from ...io_formats.core.errors import FormatError
 DEFAULT_RATE = 24.0
 _NAMES = (b"timeCodesPerSecond", b"framesPerSecond")
 _MOST_TEXT = 1 << 16
-"""Bytes of a text in which its head is looked for."""
+"""Number of bytes of a text layer that are searched for its metadata."""
 _MOST_UNPACKED = 1 << 28
 _TEXT_FIELD = re.compile(rb"^\s*(timeCodesPerSecond|framesPerSecond)\s*=\s*([0-9.eE+-]+)", re.MULTILINE)
 _DOUBLE, _FLOAT = 9, 8
@@ -95,15 +95,16 @@ def _value(data: bytes | mmap.mmap, stated: int) -> float | None:
     kind, place = stated >> 48 & 255, stated & (1 << 48) - 1
     if kind not in (_DOUBLE, _FLOAT):
         return None
-    if stated >> 62 & 1:  # in the lower 32 bits, as a float, where that is exact
+    if stated >> 62 & 1:  # stored inline as a float
         return float(struct.unpack("<f", struct.pack("<I", place & 0xFFFFFFFF))[0])
     return float(struct.unpack_from("<d" if kind == _DOUBLE else "<f", data, place)[0])
 
 
 def _numbers(packed: bytes, count: int) -> list[int]:
-    """Return whole numbers of which the steps from one to the next are stored, in as few bytes as each needs.
+    """Decode integers stored as differences with variable length.
 
-    First the commonest step, then two bits for each number: that step, or one of one, two or four bytes.
+    The most common difference comes first, then two bits for each integer: this difference, or one of 1, 2 or 4 bytes,
+    which follow.
     """
     (common,) = struct.unpack_from("<i", packed)
     codes = packed[4 : 4 + (2 * count + 7) // 8]
@@ -124,7 +125,7 @@ def _unpacked(packed: bytes, most: int) -> bytes:
     Raises
     ------
     FormatError, ValueError
-        They are damaged, or larger than ``most``.
+        The chunks are damaged, or decompress to more than ``most`` bytes.
     """
     if most > _MOST_UNPACKED:
         raise ValueError("too much")
