@@ -1,4 +1,4 @@
-"""Make ``lamp.mesh`` and ``lamp_nod.anim``: a small rigged model for trying Meshferry out, built from numbers alone.
+"""Generate ``lamp.mesh`` and ``lamp_nod.anim``: a small rigged model for trying Meshferry out.
 
     .venv/bin/python examples/make_lamp.py [folder]
 
@@ -40,9 +40,9 @@ Floats = npt.NDArray[np.float64]
 
 SIDES = 20
 BENDS = (0.0, 4.0, 14.0, 24.0, 30.0, 26.0, 22.0)
-"""Degrees by which each joint leans further forward than the one below it."""
+"""Angle between each joint and the one below it, in degrees forward."""
 LENGTHS = (0.05, 0.09, 0.085, 0.075, 0.07, 0.065, 0.10)
-"""Metres from each joint to the next; the last is the shade."""
+"""Distance from each joint to the next, in metres; the last is the length of the shade."""
 NAMES = ("base", "neck_1", "neck_2", "neck_3", "neck_4", "neck_5", "head")
 FRAMES = 60
 FPS = 30.0
@@ -50,18 +50,18 @@ FPS = 30.0
 
 @dataclass(frozen=True)
 class Ring:
-    """A circle of a turned part: its centre and direction in the Y-Z plane, its radius, its place along the part."""
+    """A circle of a surface of revolution: centre (y, z), tilt, radius, and V coordinate along the part."""
 
     y: float
     z: float
     lean: float
-    """Degrees from up towards +Y."""
+    """Tilt of the axis from +Z towards +Y, in degrees."""
     radius: float
     along: float
 
 
 def spine() -> list[tuple[float, float, float]]:
-    """Return y, z and lean of each joint, and of the end."""
+    """Return y, z and tilt of each joint, and of the end of the last one."""
     y, z, lean = 0.0, 0.0, 0.0
     places = []
     for bend, length in zip(BENDS, LENGTHS, strict=True):
@@ -72,19 +72,19 @@ def spine() -> list[tuple[float, float, float]]:
 
 
 def upright(profile: list[tuple[float, float]]) -> list[Ring]:
-    """Return the rings of a part that stands on the ground: (radius, height)."""
+    """Return the rings of a part on the ground from pairs of radius and height."""
     return [Ring(0.0, height, 0.0, radius, height) for radius, height in profile]
 
 
 def on_head(profile: list[tuple[float, float]]) -> list[Ring]:
-    """Return the rings of a part at the end of the neck: (radius, distance from the last joint)."""
+    """Return the rings of a part at the end of the neck from pairs of radius and distance from the last joint."""
     y, z, lean = spine()[-2]
     sine, cosine = math.sin(math.radians(lean)), math.cos(math.radians(lean))
     return [Ring(y + s * sine, z + s * cosine, lean, radius, s) for radius, s in profile]
 
 
 def neck(steps: int = 8) -> list[Ring]:
-    """Return the rings of the neck, ribbed, on an arc from each joint to the next."""
+    """Return the rings of the ribbed neck, interpolated between the joints."""
     places = spine()
     rings = []
     along = 0.0
@@ -101,9 +101,11 @@ def neck(steps: int = 8) -> list[Ring]:
 
 
 def turned(name: str, rings: list[Ring], *, crease: float = 40.0) -> Mesh:
-    """Make a part by turning a profile: points a ring, normals and UVs a band, so that hard edges split no points.
+    """Make a surface of revolution from rings.
 
-    Rings of radius 0 are a single point. Bands that meet at less than ``crease`` degrees share a smooth edge.
+    Points belong to rings, normals and UVs to the bands between them, so that hard edges need no additional points.
+
+    Rings of radius 0 are a single point. The edge between bands that meet at less than ``crease`` degrees is smooth.
     """
     angle = np.arange(SIDES + 1) * (2 * math.pi / SIDES)
     points: list[Floats] = []
@@ -156,7 +158,7 @@ def _circle(ring: Ring, angle: Floats) -> Floats:
 
 
 def _directions(ring: Ring, slope: float, angle: Floats) -> Floats:
-    """Return normals around a ring whose profile rises by ``slope`` degrees from the axis' direction."""
+    """Return the normals around a ring of a surface that widens by ``slope`` degrees along its axis."""
     sine, cosine = math.sin(math.radians(ring.lean)), math.cos(math.radians(ring.lean))
     out, along = math.cos(math.radians(slope)), -math.sin(math.radians(slope))
     across, aside = out * np.cos(angle), out * np.sin(angle)
@@ -164,7 +166,7 @@ def _directions(ring: Ring, slope: float, angle: Floats) -> Floats:
 
 
 def _slope(low: Ring, high: Ring) -> float:
-    """Return by how many degrees the profile opens between two rings; 0 is a tube."""
+    """Return the angle in degrees at which the surface widens between two rings; 0 for a tube."""
     step = math.copysign(math.hypot(high.y - low.y, high.z - low.z), high.along - low.along)
     return math.degrees(math.atan2(high.radius - low.radius, step))
 
@@ -182,7 +184,7 @@ def _rounded(values: Floats) -> npt.NDArray[np.float32]:
 
 
 def weighted(mesh: Mesh, rings: list[Ring] | None, joint: int) -> Mesh:
-    """Bind a part to one joint, or the rings of the neck to the two joints next to each ring."""
+    """Set the weights of a part: 1 for one joint, or, for the neck, shares of the two joints nearest to each ring."""
     count = len(mesh.points)
     indices = np.zeros((count, 4), np.int32)
     weights = np.zeros((count, 4), np.float32)
@@ -202,7 +204,7 @@ def lamp() -> Scene:
     """Return the model without its animation."""
     rings = neck()
     base = turned("base", upright([(0, 0), (0.1, 0), (0.1, 0.012), (0.092, 0.02), (0.03, 0.034), (0.013, 0.05)]))
-    # Outside from the neck to the rim, then back inside: one skin without holes.
+    # The profile goes along the outside to the rim, then back inside, so the surface is closed.
     shade_rings = on_head(
         [(0, -0.03), (0.02, -0.03), (0.028, 0), (0.04, 0.03), (0.085, 0.11), (0.08, 0.11), (0.036, 0.035), (0, 0.03)]
     )
@@ -226,7 +228,7 @@ def lamp() -> Scene:
 
 
 def _wide(mesh: Mesh, parts: list[Mesh]) -> npt.NDArray[np.float32]:
-    """Return the points with the shade opened: further from its axis the nearer to the rim."""
+    """Return the points of the shape key: those of the shade are moved away from its axis, most at the rim."""
     start = len(parts[0].points) + len(parts[1].points)
     moved = mesh.points.astype(np.float64)
     shade = slice(start, start + len(parts[2].points))
@@ -240,10 +242,10 @@ def _wide(mesh: Mesh, parts: list[Mesh]) -> npt.NDArray[np.float32]:
 
 
 def skeleton() -> Skeleton:
-    """Return the bones: Y along the neck, X to the side."""
+    """Return the skeleton; Y of each joint is along the neck, X to the side."""
     joints = []
     for number, (name, bend) in enumerate(zip(NAMES, BENDS, strict=True)):
-        # The root's Y points up; each further joint leans forward about its own X.
+        # The root's Y points up; each further joint is rotated forward about its X.
         turn = 90.0 if number == 0 else -bend
         place = (0.0, 0.0, 0.0) if number == 0 else (0.0, LENGTHS[number - 1], 0.0)
         joints.append(Joint(name, number - 1, place, _about_x(turn)))
@@ -256,7 +258,7 @@ def _about_x(degrees: float) -> tuple[float, float, float, float]:
 
 
 def nod() -> Clip:
-    """Return the animation: a look to one side, one to the other, and a nod."""
+    """Return the animation: the lamp looks to both sides and nods."""
     time = np.arange(FRAMES) * (2 * math.pi / (FRAMES - 1))
     clip = Clip("nod", FPS, FRAMES)
     for number, joint in enumerate(skeleton().joints):

@@ -1,4 +1,4 @@
-"""Make ``tunic.llmesh``: a small rigged garment for trying Meshferry out, built from numbers alone.
+"""Generate ``tunic.llmesh``: a small rigged garment for trying Meshferry out.
 
     .venv/bin/python examples/make_tunic.py [folder]
 
@@ -29,11 +29,11 @@ Floats = npt.NDArray[np.float64]
 
 MATERIALS = ["cloth", "trim"]
 SIDES = (28, 14, 8, 4)
-"""Sides of the tubes in each level of detail, the finest first."""
+"""Number of sides of the tubes in each level of detail, the finest first."""
 STEPS = (3, 1, 1, 1)
-"""Bands between two given rings in each level."""
+"""Number of bands between two rings of the profile in each level; the first and the last band are not divided."""
 STRIDES = (1, 1, 2, 4)
-"""Which of the given rings each level takes: every one, every second …, and always the ends with their trim."""
+"""Each level uses every n-th ring of the profile, and always the two rings at each end, which bound the trim."""
 
 BODY = (
     # height, half width (Y), half depth (X), centre forward
@@ -65,7 +65,7 @@ BELLY = "BELLY"
 
 
 def rings(profile: tuple[tuple[float, ...], ...], level: int) -> Floats:
-    """Return the rings of a level, further ones on straight lines between them; the first and last bands stay one."""
+    """Return the rings of a level: those of the profile according to ``STRIDES``, with ``STEPS`` bands between them."""
     rows, steps = np.array(profile), STEPS[level]
     rows = np.concatenate((rows[:1], rows[1 : -2 : STRIDES[level]], rows[-2:]))
     parts = [
@@ -77,7 +77,7 @@ def rings(profile: tuple[tuple[float, ...], ...], level: int) -> Floats:
 
 
 def tube(places: Floats, sides: int, *, is_inside_out: bool = False) -> Mesh:
-    """Make an open tube of rings of points, (R, sides, 3), each ring counter-clockwise seen from the next one.
+    """Make an open tube from rings of points, (R, sides, 3), each counter-clockwise as seen from the next ring.
 
     The first and the last band are trim, the rest cloth.
     """
@@ -114,7 +114,7 @@ def _normals(points: Floats, corners: npt.NDArray[np.int32]) -> npt.NDArray[np.f
 
 
 def _turned(values: Floats) -> npt.NDArray[np.float32]:
-    """Turn from the avatar's space, X forward, to Blender's, -Y forward."""
+    """Rotate from the avatar's space (X forward) to Blender's (-Y forward)."""
     return _rounded(np.column_stack((values[:, 1], -values[:, 0], values[:, 2])))
 
 
@@ -148,13 +148,13 @@ def sleeve(level: int, side: int) -> tuple[Mesh, Floats]:
 
 
 def shares(place: Floats, chain: tuple[tuple[str, float], ...]) -> list[tuple[str, Floats]]:
-    """Return how much each joint of a chain moves points at ``place`` along it: linear from one to the next."""
+    """Return the weights of each joint of a chain for points at ``place`` along it, interpolated linearly."""
     knots = [knot for _name, knot in chain]
     return [(name, np.interp(place, knots, np.identity(len(chain))[number])) for number, (name, _) in enumerate(chain)]
 
 
 def weighted(mesh: Mesh, moved_by: list[tuple[str, Floats]], names: list[str]) -> Mesh:
-    """Bind a part to joints by their shares of each point; the four largest count."""
+    """Set the four largest of these weights of each point."""
     table = np.zeros((len(mesh.points), len(names)))
     for name, share in moved_by:
         table[:, names.index(name)] += share
@@ -169,7 +169,7 @@ def garment(level: int, names: list[str]) -> Mesh:
     """Return one level of detail."""
     mesh, points = body(level)
     moved_by = shares(points[:, 2], SPINE)
-    # The belly slider moves the front of the body around the belly.
+    # The front of the body follows the belly slider.
     front = np.clip(points[:, 0] / 0.12, 0, 1) * np.exp(-(((points[:, 2] - 1.19) / 0.09) ** 2))
     parts = [weighted(mesh, [(name, share * (1 - 0.6 * front)) for name, share in moved_by] + [(BELLY, 0.6 * front)],
                       names)]  # fmt: skip

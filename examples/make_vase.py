@@ -1,4 +1,4 @@
-"""Make ``vase.data``: a small mesh with tangents for trying Meshferry out, built from numbers alone.
+"""Generate ``vase.data``: a small mesh with tangents for trying Meshferry out.
 
     .venv/bin/python examples/make_vase.py [folder]
 
@@ -36,16 +36,16 @@ PROFILES = (
     ((0.062, 0.396), (0.047, 0.37), (0.044, 0.345), (0.053, 0.315), (0.07, 0.29)),
     ((0.07, 0.29), (0.0, 0.29)),
 )
-"""Radius and height along the outline, from below to the dark inside; an edge is hard where a profile ends."""
+"""Radius and height along the outline, from the bottom to the inside, in metres. Edges between profiles are hard."""
 HANDLE = ((0.048, 0.352), (0.095, 0.365), (0.135, 0.345), (0.152, 0.3), (0.142, 0.25), (0.108, 0.215))
-"""Distance from the axis and height along the middle of a handle."""
+"""Distance from the axis and height along the centre line of a handle, in metres."""
 THICKNESS, ROUND = 0.011, 10
 STEPS = 3
-"""Rings from one point of the handle to the next."""
+"""Number of rings from one point of ``HANDLE`` to the next."""
 
 
 def turned(profile: tuple[tuple[float, float], ...], first: float, last: float) -> Mesh:
-    """Turn a profile about Z; v goes from ``first`` to ``last`` along it, u once around."""
+    """Make a surface of revolution about Z; V goes from ``first`` to ``last`` along the profile, U once around."""
     outline = np.array(profile)
     along = np.gradient(outline, axis=0)
     across = np.column_stack((along[:, 1], -along[:, 0]))
@@ -62,7 +62,7 @@ def turned(profile: tuple[tuple[float, float], ...], first: float, last: float) 
 
 
 def _spun(rows: Floats, around: Floats) -> Floats:
-    """Return (radius, height) rows at all angles, (n, SIDES + 1, 3)."""
+    """Rotate rows of (radius, height) to all angles, (n, SIDES + 1, 3)."""
     spun = np.empty((len(rows), len(around), 3))
     spun[..., :2] = rows[:, None, :1] * around
     spun[..., 2] = rows[:, 1:]
@@ -70,7 +70,7 @@ def _spun(rows: Floats, around: Floats) -> Floats:
 
 
 def handle(side: float) -> Mesh:
-    """Return a bent tube on one side, 1 or -1; the other one's UV map is mirrored."""
+    """Return the handle on side 1 or -1, a bent tube; the UV map of side -1 is mirrored."""
     middle = _smooth(np.array(HANDLE))
     along = np.gradient(middle, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
@@ -85,7 +85,7 @@ def handle(side: float) -> Mesh:
 
 
 def _smooth(points: Floats) -> Floats:
-    """Return a curve through points, with ``STEPS`` pieces between two (Catmull and Rom's)."""
+    """Return a Catmull-Rom curve through points, with ``STEPS`` segments between two of them."""
     ends = np.concatenate((2 * points[:1] - points[1:2], points, 2 * points[-1:] - points[-2:-1]))
     t = (np.arange(STEPS * (len(points) - 1) + 1) / STEPS)[:, None]
     piece = np.minimum(t.astype(int), len(points) - 2).ravel()
@@ -96,7 +96,7 @@ def _smooth(points: Floats) -> Floats:
 
 
 def _sheet(points: Floats, normals: Floats, uv: Floats) -> Mesh:
-    """Return a mesh of a grid of points, (rows, columns, 3), without triangles of no area at its poles."""
+    """Return the mesh of a grid of points, (rows, columns, 3), without triangles of zero area."""
     rows, columns = points.shape[:2]
     a = (np.arange(columns - 1) + columns * np.arange(rows - 1)[:, None]).ravel()
     b, c, d = a + 1, a + columns + 1, a + columns

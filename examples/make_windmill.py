@@ -1,4 +1,4 @@
-"""Make ``windmill.timbermesh``: a small animated model for trying Meshferry out, built from numbers alone.
+"""Generate ``windmill.timbermesh``: a small animated model for trying Meshferry out.
 
     .venv/bin/python examples/make_windmill.py [file]
 
@@ -35,13 +35,13 @@ WHITE = "BaseWood_White.Folktails"
 FRAMES = 48
 FPS = 24.0
 CLIP = "Default"
-"""What the game's own exporter calls a single animation."""
+"""Name that the game's own exporter gives to a single animation."""
 
 CENTRE = (-1.0, -1.0)
-"""The game wants a building of 2 by 2 tiles in x and y from -2 to 0, its entrance at y = 0."""
+"""Centre of the building: the game expects 2 by 2 tiles at x and y from -2 to 0, with the entrance at y = 0."""
 HUB: Vector = (-1.0, -0.27, 2.98)
 TILT = 8.0
-"""Degrees by which the axle of the sails rises towards them, which keeps the sails off the tower."""
+"""Upward tilt of the sails' axle in degrees, which keeps the sails away from the tower."""
 
 BARE: Color = (1.0, 1.0, 1.0)
 ROOF_RED: Color = (0.66, 0.27, 0.20)
@@ -61,7 +61,7 @@ def cos(degrees: float) -> float:
 
 
 def dot(a: Floats, b: Floats) -> Floats:
-    """Return dot products of rows; einsum and matmul may add in another order on another machine."""
+    """Return dot products of rows. einsum and matmul may sum in a different order on other machines."""
     product = a * b
     return product[..., 0] + product[..., 1] + product[..., 2]
 
@@ -86,13 +86,13 @@ class Polygon:
     """A flat, convex polygon, counter-clockwise as seen from outside."""
 
     points: Floats
-    """(n, 3)."""
+    """(n, 3) corners."""
     material: str
     tint: Color
     grain: Floats
-    """(3,) direction of the wood, which is that of u."""
+    """(3,) direction of the wood grain, which is the U axis."""
     shade: Floats
-    """(n,) light at the corners that its neighbours leave it, 0..1."""
+    """(n,) brightness of the corners, 0..1, reduced by overlapping neighbours."""
 
     @property
     def normal(self) -> Floats:
@@ -101,7 +101,7 @@ class Polygon:
         return unit(np.cross(self.points, following).sum(axis=0))
 
     def uv(self) -> Floats:
-        """Project the points along the grain and across it, one repeat a tile, (n, 2)."""
+        """Return UVs, (n, 2): the points projected along and across the grain, one texture repeat for each tile."""
         across = np.cross(self.normal, self.grain)
         return np.rint(np.column_stack((dot(self.points, self.grain), dot(self.points, unit(across)))) * 1024) / 1024
 
@@ -137,7 +137,7 @@ class Builder:
         tint: Color = BARE,
         ends: tuple[bool, bool] = (True, True),
     ) -> None:
-        """Add a plank from ``start`` to ``end``: ``depth`` towards ``up``, ``width`` across; ``ends`` closes it."""
+        """Add a plank from ``start`` to ``end``; ``depth`` is its size towards ``up``, ``ends`` adds its end faces."""
         a, b = np.asarray(start, np.float64), np.asarray(end, np.float64)
         along = unit(b - a)
         side = unit(np.cross(along, np.asarray(up, np.float64)))
@@ -154,18 +154,18 @@ class Builder:
             self.add(np.array([b + corner for corner in ring]), material, tint)
 
     def merged_with(self, other: Builder) -> Builder:
-        """Return the polygons of both."""
+        """Return a builder with the polygons of both."""
         return Builder(self.polygons + other.polygons)
 
 
 def _varied(tint: Color, seed: int) -> Color:
-    """Make each plank a little lighter or darker than its neighbours."""
+    """Vary the brightness of a colour slightly, so that neighbouring planks differ."""
     factor = 0.97 + 0.06 * noise(seed)
     return (tint[0] * factor, tint[1] * factor, tint[2] * factor)
 
 
 def octagon(apothem: float, z: float, centre: tuple[float, float] = CENTRE) -> list[Vector]:
-    """Return the corners of a level octagon with a flat side towards each axis, counter-clockwise from above."""
+    """Return the corners of a horizontal octagon whose sides face the axes, counter-clockwise from above."""
     radius = apothem / cos(22.5)
     return [(centre[0] + radius * cos(22.5 + 45 * k), centre[1] + radius * sin(22.5 + 45 * k), z) for k in range(8)]
 
@@ -184,13 +184,13 @@ def ring(
     tint: Color = BARE,
     shade: tuple[float, float] = (1.0, 1.0),
 ) -> None:
-    """Add the eight quads between two octagons; ``shade`` is the light at the lower and at the upper one."""
+    """Add the eight quads between two octagons; ``shade`` is the brightness at the lower and the upper one."""
     for k in range(8):
         model.add(side_of(low, high, k), material, tint, shade=(shade[0], shade[0], shade[1], shade[1]))
 
 
 UNDER_EAVES = (1.0, 0.80)
-"""Light on a board or a shingle whose upper edge is under the next one."""
+"""Brightness of the lower and upper edge of a board or shingle whose upper edge is under the next one."""
 LIP = (0.55, 0.55)
 
 
@@ -198,7 +198,7 @@ LIP = (0.55, 0.55)
 
 
 def tower() -> Builder:
-    """Build what stands still."""
+    """Build all static parts."""
     model = Builder()
     plinth(model)
     boards(model)
@@ -216,14 +216,14 @@ def wall(z: float) -> float:
 
 
 def plinth(model: Builder) -> None:
-    """Add the broad foot of the tower."""
+    """Add the wide base of the tower."""
     low, high, inner = octagon(0.94, 0.0), octagon(0.90, 0.13), octagon(wall(0.2), 0.20)
     ring(model, low, high, BROWN)
     ring(model, high, inner, BROWN)
 
 
 def boards(model: Builder) -> None:
-    """Clad the tower in weatherboards, each with its lower edge over the one below, and post its corners."""
+    """Add the overlapping weatherboards of the tower, and posts at its corners."""
     bottom, top, courses, lip = 0.17, 2.62, 12, 0.022
     height = (top - bottom) / courses
     for row in range(courses):
@@ -231,7 +231,7 @@ def boards(model: Builder) -> None:
         outer, inner = octagon(wall(low) + lip, low), octagon(wall(high), high)
         under = octagon(wall(low), low)
         ring(model, outer, inner, WHITE, shade=UNDER_EAVES)
-        if row:  # the lowest stands on the plinth
+        if row:  # the lower edge of the lowest touches the plinth
             ring(model, under, outer, WHITE, shade=LIP)
     low_posts, high_posts = octagon(wall(bottom) + 0.012, bottom), octagon(wall(top) + 0.012, top)
     for a, b in zip(low_posts, high_posts, strict=True):
@@ -239,7 +239,7 @@ def boards(model: Builder) -> None:
 
 
 def gallery(model: Builder) -> None:
-    """Add the stage round the tower with its railing and the struts that carry it."""
+    """Add the platform around the tower, with its railing and supporting struts."""
     z, outer, thick = 1.16, 0.96, 0.05
     inner = wall(z) - 0.03
     floor_out, floor_in = octagon(outer, z), octagon(inner, z)
@@ -261,7 +261,7 @@ def gallery(model: Builder) -> None:
 
 
 def cap(model: Builder) -> None:
-    """Add the curb, the bell-shaped roof in courses of shingles, the axle's housing and the flagpole."""
+    """Add the bell-shaped roof with its rim and rows of shingles, the axle's housing and the flagpole."""
     low, high = octagon(0.53, 2.58), octagon(0.55, 2.74)
     ring(model, low, high, BROWN)
     model.add(low[::-1], BROWN)
@@ -276,7 +276,7 @@ def cap(model: Builder) -> None:
     back = (x, y - 0.5 * cos(TILT), z - 0.5 * sin(TILT))
     front = (x, y - 0.10 * cos(TILT), z - 0.10 * sin(TILT))
     model.beam(back, front, 0.26, 0.26)
-    # A little gable keeps the rain off the axle's housing.
+    # small gable over the axle's housing
     for side in (-1.0, 1.0):
         model.beam(
             (x + side * 0.085, back[1], back[2] + 0.175),
@@ -302,7 +302,7 @@ def knob(model: Builder, centre: Vector, radius: float) -> None:
 
 
 def entrance(model: Builder) -> None:
-    """Add the door in its frame, a small roof over it and the step before it."""
+    """Add the door with its frame, a small roof above it and a step in front of it."""
     x, wide, high, floor = CENTRE[0], 0.19, 0.74, 0.2
     foot, head = CENTRE[1] + wall(0.2), CENTRE[1] + wall(high)
     out = 0.045
@@ -328,7 +328,7 @@ def entrance(model: Builder) -> None:
 
 
 def window(model: Builder, degrees: float, z: float) -> None:
-    """Add a window with its frame and glazing bars on the side of the tower that looks towards ``degrees``."""
+    """Add a window with frame and glazing bars to the side of the tower that faces ``degrees``."""
     half, high = 0.09, 0.125
     outwards = (cos(degrees), sin(degrees))
     along = (-outwards[1], outwards[0])
@@ -357,13 +357,13 @@ def window(model: Builder, degrees: float, z: float) -> None:
 
 
 def sails() -> Builder:
-    """Build the sails round the origin, turning about the Y axis, the wind from +Y: four times the same lattice."""
+    """Build the four sails around the origin; they rotate about the Y axis and face +Y."""
     one = Builder()
     one.beam((0.0, 0.0, 0.02), (0.0, 0.0, 1.30), 0.055, 0.065, (0.0, 1.0, 0.0), ends=(False, True))
     twist = (sin(14.0), cos(14.0))
 
     def at(sideways: float, z: float, proud: float = 0.0) -> Vector:
-        """Name a point of the lattice, which is turned out of the plane to catch the wind."""
+        """Return a point of the lattice of a sail, which is twisted out of the plane of rotation."""
         return (sideways * twist[1] - proud * twist[0], sideways * twist[0] + proud * twist[1], z)
 
     face = (-twist[0], twist[1], 0.0)
@@ -394,7 +394,7 @@ def sails() -> Builder:
 
 
 def _turned(points: Floats, c: int, s: int) -> Floats:
-    """Turn about the Y axis by a quarter (or two, or three), exactly."""
+    """Rotate points about the Y axis by a multiple of 90 degrees, given its cosine and sine, exactly."""
     x, y, z = points[..., 0], points[..., 1], points[..., 2]
     return np.stack((x * c + z * s, y, z * c - x * s), axis=-1) + 0.0
 
@@ -403,7 +403,7 @@ def _turned(points: Floats, c: int, s: int) -> Floats:
 
 
 def sky(rays: int = 32) -> Floats:
-    """Return directions over a hemisphere round +Z, denser where more light falls from, (n, 3)."""
+    """Return directions over the hemisphere around +Z, (n, 3), with cosine-weighted density."""
     golden = 137.50776405
     directions = []
     for k in range(rays):
@@ -414,7 +414,7 @@ def sky(rays: int = 32) -> Floats:
 
 
 def openness(polygons: list[Polygon], blockers: list[Polygon]) -> list[Floats]:
-    """Return for each corner of each polygon how much of the sky it sees, 0..1, as baked ambient occlusion is."""
+    """Return the ambient occlusion at each corner of each polygon: the unobstructed share of the hemisphere, 0..1."""
     origins = np.concatenate(
         [p.points + 0.12 * (p.points.mean(axis=0) - p.points) + 0.012 * p.normal for p in polygons]
     )
@@ -428,7 +428,7 @@ def openness(polygons: list[Polygon], blockers: list[Polygon]) -> list[Floats]:
     for x, y, z in directions:
         direction = tangents * x + bitangents * y + normals * z
         reach = _first_hit(origins, direction, triangles, 0.9)
-        # The ground hides the sky too, but is light itself.
+        # The ground also obstructs, but less, since it reflects light.
         down = -direction[:, 2]
         with np.errstate(divide="ignore", invalid="ignore"):
             to_ground = np.where(down > 1e-9, origins[:, 2] / down, np.inf)
@@ -439,7 +439,7 @@ def openness(polygons: list[Polygon], blockers: list[Polygon]) -> list[Floats]:
 
 
 def _first_hit(origins: Floats, directions: Floats, triangles: Floats, reach: float) -> Floats:
-    """Return how far rays get before a triangle stops them, 0..1 of ``reach`` (Möller and Trumbore's test)."""
+    """Return the distance to the first triangle along each ray, 0..1 of ``reach`` (Möller-Trumbore intersection)."""
     nearest = np.ones(len(origins))
     for a, b, c in triangles:
         one, other = b - a, c - a
@@ -458,12 +458,12 @@ def _first_hit(origins: Floats, directions: Floats, triangles: Floats, reach: fl
 
 
 def _fan(points: Floats) -> Floats:
-    """Return the triangles of a convex polygon, (n - 2, 3, 3)."""
+    """Return the corners of a convex polygon's triangles, (n - 2, 3, 3)."""
     return np.stack([points[[0, k, k + 1]] for k in range(1, len(points) - 1)])
 
 
 def blockers() -> list[Polygon]:
-    """Return a plain copy of the tower, which shades as the real one does and is quickly asked."""
+    """Return a simplified tower for computing the ambient occlusion faster."""
     model = Builder()
     ring(model, octagon(wall(0.1), 0.1), octagon(wall(2.6), 2.6), WHITE)
     ring(model, octagon(0.92, 0.0), octagon(0.90, 0.13), WHITE)
@@ -482,7 +482,7 @@ def blockers() -> list[Polygon]:
 
 
 def shaded(polygons: list[Polygon], light: list[Floats]) -> list[Floats]:
-    """Return the colours of all corners: tint times light, with warm light and cool shade, each (n, 3) in 0..1."""
+    """Return the colours of all corners, each (n, 3) in 0..1: the tint times the colour of light or shade."""
     colors = []
     for polygon, share in zip(polygons, light, strict=True):
         dark = np.clip(share * polygon.shade, 0.0, 1.0)[:, None]
@@ -495,7 +495,7 @@ def shaded(polygons: list[Polygon], light: list[Floats]) -> list[Floats]:
 
 
 def flat_mesh(polygons: list[Polygon], colors: list[Floats]) -> Mesh:
-    """Join polygons into a mesh with hard edges; corners at one place share a point."""
+    """Join polygons into a mesh with hard edges; corners at equal positions share a point."""
     sizes = [len(p.points) for p in polygons]
     everywhere = np.concatenate([p.points for p in polygons])
     places: dict[tuple[float, float, float], int] = {}
@@ -531,7 +531,7 @@ LENGTH, HEIGHT = 0.62, 0.34
 
 
 def flag() -> tuple[Mesh, VertexTrack]:
-    """Build the flag, two sheets back to back that wave along x; its pole is at x = 0 of its own space."""
+    """Build the flag in its own space: two sheets back to back that extend along X from the pole at x = 0."""
     u = np.repeat(np.linspace(0, 1, COLUMNS + 1), ROWS + 1)
     v = np.tile(np.linspace(0, 1, ROWS + 1), COLUMNS + 1)
     column = np.repeat(np.arange(COLUMNS + 1), ROWS + 1)
@@ -580,12 +580,12 @@ def flag() -> tuple[Mesh, VertexTrack]:
 
 
 def _wave(frame: int) -> tuple[Floats, Floats]:
-    """Return how far each column of the flag is out of the plane, and how steep it is there."""
+    """Return the displacement of each column of the flag from the plane, and its slope there."""
     away, steep = [], []
     for column in range(COLUMNS + 1):
         u = column / COLUMNS
         out, rise = 0.0, 0.0
-        # A quick ripple over a slow sway; both have come round after the last frame.
+        # A fast and a slow wave; both complete whole cycles, so that the animation loops.
         for size, waves, cycles in ((0.075, 1.15, 2), (0.055, 0.45, 1)):
             swing, growth = size * u * (1.6 - 0.6 * u), size * (1.6 - 1.2 * u)
             phase = 360.0 * (waves * u - cycles * frame / FRAMES)
@@ -608,7 +608,7 @@ def quaternion(axis: Vector, degrees: float) -> tuple[float, float, float, float
 def combined(
     a: tuple[float, float, float, float], b: tuple[float, float, float, float]
 ) -> tuple[float, float, float, float]:
-    """Return the rotation that does ``b`` first, then ``a``."""
+    """Return the rotation that applies ``b`` first, then ``a``."""
     return (
         a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
         a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
@@ -622,7 +622,7 @@ def windmill() -> Scene:
     standing = tower().polygons
     turning = sails().polygons
     tower_mesh = flat_mesh(standing, shaded(standing, openness(standing, blockers())))
-    # What moves has no steady shade of its own: only its side away from the wind is darker.
+    # Moving parts get no baked ambient occlusion; only their back is darker.
     light = [np.full(len(p.points), 0.86 + 0.14 * float(p.normal[1])) for p in turning]
     sails_mesh = flat_mesh(turning, shaded(turning, light))
     flag_mesh, wave = flag()
@@ -647,7 +647,7 @@ def windmill() -> Scene:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the model to the file named, or beside this script."""
+    """Write the model to the given path, or beside this script."""
     path = Path(arguments[0]) if arguments else Path(__file__).with_name("windmill.timbermesh")
     for said in write_scene(windmill(), path, TIMBERMESH, {"compression": "SMALL"}):
         print(said)

@@ -48,7 +48,7 @@ CHANGELOG
 
 
 def module_names() -> list[str]:
-    """Return the modules and packages of ``io_formats`` that hold documented code, in alphabetical order."""
+    """Return the modules and packages of ``io_formats`` that contain documented code, in alphabetical order."""
     names = []
     for path in sorted((ROOT / "io_formats").rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts

@@ -1,4 +1,4 @@
-"""Make a release: the version goes into the manifest and the changelog, then into a commit and a tag.
+"""Make a release: write the version to the manifest and the changelog, commit and tag.
 
     make release VERSION=0.2.0
 

@@ -2,9 +2,9 @@
 
 Run with a Python that has bpy (``make package``). Writes ``build/packages/meshferry-<version>-<platform>.zip``.
 
-Every platform gets a manifest of its own, since each carries another protobuf wheel: binary where there is one, pure
-Python on Windows for ARM alone. Both in one package would not do: Blender then takes the pure one, which parses about a
-hundred times slower.
+Every platform gets its own manifest, since its package contains a different protobuf wheel: a binary one, or on Windows
+for ARM, where there is none, a pure Python one. A package with both would not work: Blender prefers the pure one, which
+parses about a hundred times slower.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PLATFORMS = {
     "macos-x64": "macosx_11_0_x86_64",
     "macos-arm64": "macosx_11_0_arm64",
 }
-"""Blender's name of each platform, and pip's."""
+"""Blender's names of the platforms -> pip's names."""
 
 SHIPPED = {
     "CHANGELOG.md",
@@ -114,7 +114,7 @@ def stage(platform: str) -> Path:
 
 
 def check_content(package: Path) -> None:
-    """Refuse a package with files that do not belong to the extension."""
+    """Raise an error for a package with files that do not belong to the extension."""
     with zipfile.ZipFile(package) as archive:
         strays = {name for name in archive.namelist() if name.split("/")[0] not in SHIPPED}
     if strays:

@@ -16,7 +16,7 @@ import coverage
 
 ROOT = Path(__file__).resolve().parent.parent
 OTHER_ERRORS = ("ExportError", "AssertionError")
-"""Errors that are not about a file that is read."""
+"""Names of error classes that do not concern reading a file."""
 
 
 def main(data_file: str) -> int:

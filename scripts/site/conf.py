@@ -22,7 +22,7 @@ html_theme = "furo"
 html_title = f"{project} {release}"
 html_show_sphinx = False
 
-# Fields of several classes have the same name, so that their plain mention is ambiguous.
+# Several classes have fields with the same name, so a reference by name alone is ambiguous.
 suppress_warnings = ["ref.python"]
 
 myst_heading_anchors = 4
@@ -31,5 +31,5 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 
-# Addresses that lead to one machine alone, and those that exist once a version is published.
+# Local addresses, and those that exist only after a version is published.
 linkcheck_ignore = [r"https://extensions\.blender\.org/add-ons/meshferry/"]
