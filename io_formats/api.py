@@ -245,7 +245,7 @@ def _refuse_errors(findings: Sequence[Finding], *, ignore_errors: bool) -> None:
 def encode_scene(
     scene: Scene, target: Format, options: Mapping[str, Any] | None = None, *, ignore_errors: bool = False
 ) -> tuple[bytes, list[str]]:
-    """Encode a scene that is one file of a format; return the chosen file's bytes and what to tell the user.
+    """Encode a scene that is one file of a format; return the chosen file's bytes and the texts for the user.
 
     Raises
     ------

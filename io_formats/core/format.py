@@ -18,7 +18,7 @@ from .output_file import OutputFile
 from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
-    from .scene import Scene  # not imported at runtime: it needs NumPy, which makes the start of commands slower
+    from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
 
 COUNTS = (
     "nodes",

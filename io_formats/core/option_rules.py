@@ -1,15 +1,15 @@
-"""Conditions under which options have an effect, for options that depend on those of another table."""
+"""Conditions for options that only have an effect with certain values of other options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+# Names of options, from several tables, on which the conditions below depend.
 ARMATURE = "armature"
 JOINT_ANIMATION = "use_joint_animation"
 KEEP_IMPORTED = "use_as_imported"
 EMBED_ANIMATION = "use_embedded_animation"
-"""Names of options that other tables depend on."""
 
 Values = Mapping[str, Any]
 

@@ -288,7 +288,8 @@ class Node:
     choices: tuple[ImportChoice, ...] = ()
     """Import choices stored on the Blender objects that the node was made from."""
     is_root: bool = False
-    """Whether the node is a root of its file, rather than a child of a root that is named like the collection."""
+    """Whether the node is a root in a file. If no node of an export is marked so, a root named like the collection is
+    added."""
     lod_of: int | None = None
     """Index of the node of which this is a coarser level of detail."""
     shape_of: int | None = None

@@ -32,7 +32,7 @@ def labels(count: int, one: npt.NDArray[np.integer], other: npt.NDArray[np.integ
             break
         one, other, of_one, of_other = one[apart], other[apart], of_one[apart], of_other[apart]
         np.minimum.at(label, np.maximum(of_one, of_other), np.minimum(of_one, of_other))
-        while True:  # replace each label by its label's label, which doubles the distance with each pass
+        while True:  # follow chains of labels to their ends, in passes that each double the distance
             further = label[label]
             if np.array_equal(further, label):
                 break

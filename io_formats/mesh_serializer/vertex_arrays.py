@@ -19,7 +19,7 @@ from .document import MOST, MOST_SAFE
 def split_by_vertices(
     mesh: Mesh, options: Mapping[str, Any], tolerance: float, *, name: str, warn: Warn = unheard
 ) -> Mesh:
-    """Return a mesh with one point for each vertex of the file; of its layers only the written ones remain, on points.
+    """Return a mesh with one point for each vertex of the file, and the written layers with one value for each point.
 
     Vertices keep the order of the points; vertices added by seams come last. Triangles keep their order.
 

@@ -102,7 +102,7 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
 # any other.
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _inverse(matrices: Matrix) -> Matrix:
-    """Invert affine matrices (n, 4, 4). LAPACK would start a thread for each processor, which takes far longer."""
+    """Invert affine matrices (n, 4, 4). ``numpy.linalg.inv`` would start threads, which takes far longer."""
     x, y, z = (matrices[:, :3, column] for column in range(3))
     rows = np.stack((np.cross(y, z), np.cross(z, x), np.cross(x, y)), axis=1)
     inverted = np.zeros_like(matrices)

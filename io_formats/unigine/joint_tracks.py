@@ -22,9 +22,8 @@ DEFAULT_TOLERANCE = 1e-6
 """Values nearer than this to zero translation, identity rotation or scale 1 are not stored, as in the engine. Of the
 18,000 flagged values in real files the nearest is 1.01e-6 away."""
 SCALE_NOISE = 1e-5
-"""Scale is in the mask of delta frames if it differs from 1 by more. The engine's own limit is a tenth of it, so that
-some of its files animate scale by 2e-6 although nothing is scaled. Frames from Blender's float32 matrices would do
-so always."""
+"""Tolerance for scale 1, below which delta frames do not store scale. The engine's is 1e-6, but scales from Blender's
+float32 matrices differ by more through rounding, so that nearly every animation would store them."""
 
 _XYZW = (1, 2, 3, 0)
 _WXYZ = (3, 0, 1, 2)
