@@ -1,7 +1,7 @@
 """The description of a file format: names, capabilities, options, and its modules, which are imported on first use.
 
-A missing library therefore concerns its own format alone, and starting up stays fast. Each protocol below is satisfied
-by a module with these functions; type checkers compare their signatures.
+A missing library therefore concerns its own format alone, and starting up stays fast. Each protocol below lists the
+functions that a format's module of one kind must have; type checkers compare their signatures.
 """
 
 from __future__ import annotations
