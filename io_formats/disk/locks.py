@@ -12,7 +12,7 @@ from typing import IO, Any
 from .atomic_write import remove_file
 
 _RETRIES = 100
-"""Number of retries if the lock file is removed while waiting."""
+"""Maximum number of attempts if other processes remove the lock file between opening and locking."""
 
 
 def lock(stream: IO[Any] | int) -> bool:
@@ -37,7 +37,8 @@ def lock(stream: IO[Any] | int) -> bool:
 def hold(path: Path) -> IO[bytes] | None:
     """Create and lock a lock file. Return None if another process holds it.
 
-    Closing the returned stream releases the lock. Only the holder may remove the file; a waiting process then retries.
+    Closing the returned stream releases the lock. Only the holder may remove the file; a process that opened it before
+    the removal then tries again.
 
     Raises
     ------

@@ -56,7 +56,7 @@ class Total:
 
 
 def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Figures]:
-    """Return the figures of a scene's models from their encoded assets, with the parts that an export generates.
+    """Return the costs of a scene's models, from the assets that an export would write.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
 
 
 def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | None = None) -> Figures | None:
-    """Return the figures of a file at the size of its model in a scene, or None if the model has been modified.
+    """Return the cost of a file's model at its size in a scene, or None if the model has been modified.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | Non
 def figures_of_asset(
     name: str, asset: Asset, decoded: DecodedAsset, size: Sequence[float], *, is_exact: bool = False
 ) -> Figures:
-    """Return the figures of an asset at a size in metres, (3,); ``decoded`` is the decoded asset."""
+    """Return the cost of an asset at a size in metres, (3,); ``decoded`` is the decoded asset."""
     x, y, z = size
     levels = {level: decoded.sizes[level] for level in LEVELS if level in decoded.levels}
     download = costs.download_weight(levels, (x, y, z))

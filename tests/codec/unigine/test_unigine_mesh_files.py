@@ -160,7 +160,7 @@ SMILE = b"".join(by_hand.f32(*point) for point in by_hand.SMILE_POSITIONS)
         (changed(MS12, b"\x04" + SMILE, b"\xbf\xff\xff\xff\x0f" + SMILE), "2,147,483,647 vertices"),
         (
             changed(MS12, b"\x04\x01\x00\x00\xff\xff", b"\x03\x01\x00\x00\xff\xff"),
-            "3 vertices with weights, where 0 or 4",
+            "3 vertices with weights, not 0 or 4",
         ),
         (changed(MS12, b"\x04\x01\x00\x00\xff\xff", b"\x04\x05\x00\x00\xff\xff"), "at most 4 bones"),
         (changed(MS12, b"\x01\x01\x00\xff\xff", b"\x01\x02\x00\xff\xff"), "bone 2, but the file has 2 bones"),
