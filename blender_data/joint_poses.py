@@ -165,7 +165,7 @@ def bone_channels(
     local = np.empty((count, 3, 4, frames))
     _compose(local.transpose(1, 2, 0, 3), translation, rotation, scale)
     with np.errstate(over="ignore", invalid="ignore"):
-        # PoseSpace.to_basis without the last rows of the products, which are (0, 0, 0, 1).
+        # Same as PoseSpace.to_basis, without computing the last rows (0, 0, 0, 1).
         left, right = space.left[joints], space.right[joints]
         turned = (left[:, :3, :3] @ local.reshape(count, 3, 4 * frames)).reshape(local.shape)
         turned[:, :, 3] += left[:, :3, 3, None]

@@ -113,7 +113,7 @@ def show_only(
         Names of objects that cannot be shown: disabled in viewports, or in excluded collections.
     """
     layer = context.view_layer
-    there = set(layer.objects)  # not names: linked objects may have equal names
+    there = set(layer.objects)  # objects, since names of linked ones are not unique
     for other in others:
         if other in there:
             other.hide_set(True, view_layer=layer)

@@ -41,7 +41,7 @@ def main() -> int:
         print("Meshferry needs Blender 4.2 or newer", file=sys.stderr)
         return 1
     if sys.path and os.path.realpath(sys.path[0] or ".") == os.path.join(ROOT, "cli"):
-        del sys.path[0]  # added by Python; modules in it would hide others
+        del sys.path[0]  # Python adds the folder cli, whose modules would hide others
     package = _package_name()
     if sys.argv[-2:] in ([sys.argv[0], WORKER], ["--", WORKER]):
         _add_extension_libraries(package)

@@ -73,7 +73,7 @@ def expand(
             for file in _expand_one(text, extensions, leave_out, warn or ignore_warning):
                 key = file_key(file.path)
                 while key in found and not _is_same_file(found[key].path, file.path):
-                    key += "\0"  # different files on a case-sensitive volume
+                    key += "\0"  # different files with equal keys, on a case-sensitive volume
                 found.setdefault(key, file)
         except FormatError as problem:
             problems.append(problem.in_file(text))

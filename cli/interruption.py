@@ -64,20 +64,20 @@ def handled(*, is_process: bool = False) -> Iterator[None]:
     """
     before = {number: signal.getsignal(number) for number in _numbers()}
     if _flag.receive in before.values():
-        yield  # an outer call handles them
+        yield  # an outer ``handled`` block handles the signals
         return
     _flag.clear()
     taken = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
     try:
         for number in taken:
             signal.signal(number, _flag.receive)
-    except ValueError:  # not the main thread
+    except ValueError:  # only the main thread can set handlers
         taken = {}
     try:
         yield
     finally:
         for number, handler in taken.items():
-            # None is a handler in C, Blender's own of SIGINT, which Python cannot restore.
+            # None stands for a C handler, such as Blender's for SIGINT, which Python cannot restore.
             restored = signal.default_int_handler if handler is None else handler
             signal.signal(number, signal.SIG_IGN if is_process else restored)
 

@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None, *, program: str = "meshferry") -> in
 
 def _main(argv: Sequence[str] | None, program: str) -> int:
     missing = environment.missing_libraries()
-    if "numpy" in missing:  # other libraries are needed only by some formats
+    if "numpy" in missing:  # the other libraries are needed only for some formats
         print(f"Meshferry needs NumPy. {environment.how_to_install(missing)}", file=sys.stderr)
         return FAILED
     try:

@@ -99,14 +99,14 @@ class Reporter:
             self._print("", stream, end="")
 
     def _print(self, text: str, stream: TextIO | None, end: str = "\n") -> None:
-        if stream is None or stream.closed:  # pythonw, or a service without a console
+        if stream is None or stream.closed:  # without a console, as in pythonw or a service
             return
         try:
             stream.write("\n".join(map(printable, text.split("\n"))) + end)
             stream.flush()
         except OSError as problem:
             _discard(stream)
-            # EINVAL: a pipe without a reader on Windows. EBADF: closed before Blender opened a file with its number.
+            # EINVAL: on Windows, the reader closed the pipe. EBADF: closed before Blender reused its descriptor.
             if problem.errno not in {errno.EPIPE, errno.EINVAL, errno.EBADF} and stream is sys.stdout:
                 self.is_output_lost = True
                 self.fail("", MeshferryError(f"The output cannot be written: {problem.strerror or problem}"))

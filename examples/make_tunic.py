@@ -154,7 +154,7 @@ def shares(place: Floats, chain: tuple[tuple[str, float], ...]) -> list[tuple[st
 
 
 def weighted(mesh: Mesh, moved_by: list[tuple[str, Floats]], names: list[str]) -> Mesh:
-    """Set the four largest of these weights of each point."""
+    """Set the joint weights of a mesh: for each point the four largest of ``moved_by``, with a sum of 1."""
     table = np.zeros((len(mesh.points), len(names)))
     for name, share in moved_by:
         table[:, names.index(name)] += share

@@ -319,7 +319,7 @@ def entrance(model: Builder) -> None:
         edge = x + side * (wide + 0.03)
         model.beam((edge, y[0], 0.16), (edge, y[1], high + 0.03), 0.07, 0.11, (0.0, 1.0, 0.0))
     model.beam((x - wide - 0.1, y[1], high + 0.05), (x + wide + 0.1, y[1], high + 0.05), 0.12, 0.07)
-    for side in (-1.0, 1.0):  # hinges
+    for side in (-1.0, 1.0):  # the hinges of the door
         bar = floor + 0.27 + side * 0.16
         model.beam((x - wide + 0.02, y[0] - 0.01, bar), (x + wide * 0.5, y[0] - 0.01, bar), 0.03, 0.03)
     slope = (0.0, 0.35, 0.94)

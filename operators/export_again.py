@@ -97,7 +97,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
             changes = yield from scaled(comparing, 0.9, 1.0)
         if encoded is not None:
             with messages.outcome(str(path)) as name:
-                refuse_changed(context, record)  # it may have been changed meanwhile
+                refuse_changed(context, record)  # check again: the file may have been changed meanwhile
                 keep_old_files(path, encoded.outputs)
                 messages.warn(
                     name, dict.fromkeys([*parts.lost, *encoded.warnings, *write_outputs(path, encoded.outputs)])
@@ -179,7 +179,7 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
     if not path.exists():
         return ["new file"]
     if not target.is_read:
-        return ["replaced"]  # Meshferry cannot read this format, so it cannot compare
+        return ["replaced"]  # files of this format cannot be read for comparing
     try:
         old = load(path)
         new = target.read(outputs[-1].data)

@@ -333,7 +333,7 @@ class ExportScene(LongWork, ExportHelper):
             file_records.write(context, owners, record)
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
-        """Return the phrases of the summary."""
+        """Return the parts of the summary text, such as "3 objects"."""
         written = tuple(written)
         return (
             counted(sum(len(scene.nodes) for scene in written), "{} node", "{} nodes"),
@@ -380,7 +380,7 @@ class ExportScene(LongWork, ExportHelper):
 
     def name_to_write(self, given: str) -> str:
         """Return the name of the file with its extension, or an empty string if there is no name."""
-        if not Path(given).name or os.path.isdir(given):  # unlike ``Path.is_dir``, does not raise for invalid names
+        if not Path(given).name or os.path.isdir(given):  # unlike isdir, Path.is_dir raises for invalid names
             return ""
         return Path(with_extension(given, self.format, self.filename_ext)).name
 

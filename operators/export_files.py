@@ -87,7 +87,7 @@ class ExportObjects(ExportFiles):
         return object_names(self, context, source)
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
-        """Return the phrases of the summary."""
+        """Return the parts of the summary text, such as "3 objects"."""
         written = tuple(written)
         bones = joint_count(written)
         clips = sum(len(scene.clips) for scene in written)

@@ -48,7 +48,7 @@ class WM_OT_meshferry_refused_export(bpy.types.Operator):
         export = getattr(getattr(bpy.ops, module.lower()), name)
         try:
             export("EXEC_DEFAULT", **{**json.loads(self.arguments), "is_again": True})
-        except RuntimeError as problem:  # without a window; in one, the modal operator reports it
+        except RuntimeError as problem:  # raised only without a window; in one, the export is modal and reports it
             self.report({"ERROR"}, str(problem).removeprefix("Error: ").strip())
             return {"CANCELLED"}
         return {"FINISHED"}

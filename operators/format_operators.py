@@ -206,7 +206,7 @@ def _menu_entries(family: Family, importer: Any, exporters: Sequence[Any], hooks
     def draw_collection_entry(menu: Any, context: Any) -> None:
         collection = collection_under_pointer(context)
         if collection is not None:
-            menu.layout.operator_context = "INVOKE_DEFAULT"  # this menu would call ``execute`` directly
+            menu.layout.operator_context = "INVOKE_DEFAULT"  # by default this menu calls ``execute``
             first = exporters[0]
             text = collection_text(family, first.format)
             menu.layout.operator(first.bl_idname, text=text, text_ctxt=CONTEXT).collection = collection.name

@@ -106,7 +106,7 @@ class ImportFiles(LongWork, ImportHelper):
             before.restore()
             raise
         if self.use_side_by_side:
-            context.view_layer.update()  # updates the bounding boxes of new objects
+            context.view_layer.update()  # computes the bounding boxes of new objects
             side_by_side.place([result.objects for result in results])
         objects = [item for result in results for item in result.objects]
         # Select meshes first: from a mesh its armature can be found, but not the reverse.
@@ -247,8 +247,9 @@ def leave_edit_mode(context: Any) -> None:
 def select_only(context: Any, objects: Iterable[Any]) -> None:
     """Select only these objects and make the first of them active; if none is visible, keep the selection."""
     layer = context.view_layer
-    layer.update()  # adds newly linked objects
-    known = set(layer.objects)  # not names, which linked objects may share
+    # ``layer.objects`` has newly linked objects only after an update. Names are not unique among linked objects.
+    layer.update()
+    known = set(layer.objects)
     there = [item for item in objects if item in known and item.visible_get(view_layer=layer)]
     if not there:
         return

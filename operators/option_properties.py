@@ -153,7 +153,7 @@ def draw_options(
         if body is not None:
             for option in shown:
                 if imported is not None and option == IMPORT_CHOICES:
-                    continue  # drawn beside the options that it controls
+                    continue  # this option is drawn beside those that it controls
                 if imported is not None and option.name in imported:
                     row = body.row()
                     row.use_property_split = False  # full width for the text

@@ -133,7 +133,7 @@ def may_deform(thing: bpy.types.Object) -> bool:
     if any(modifier.type not in _STILL for modifier in modifiers):
         return True
     if thing.animation_data is not None and modifiers:
-        return True  # its f-curves or drivers may change a modifier's settings
+        return True  # an object's f-curves or drivers may change its modifiers
     return (
         any(isinstance(block, bpy.types.Object) for modifier in modifiers for block in _pointed_at(modifier))
         or thing.type != "MESH"

@@ -170,7 +170,7 @@ class _Binds:
                 continue
             parent = self.parents[number]
             if self.exact(number):
-                # From the written local transforms, since the parent may have moved.
+                # Multiply the exported local transforms, since the parent may have moved.
                 worlds[number] = self.kept_local[number] if parent < 0 else worlds[parent] @ self.kept_local[number]
             elif self.unmoved[number]:
                 worlds[number] = old

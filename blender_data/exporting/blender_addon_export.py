@@ -179,7 +179,7 @@ def name_data_after_objects(objects: Sequence[bpy.types.Object]) -> None:
     for number, thing in enumerate(owners):
         if thing.data.users > 1:
             thing.data = thing.data.copy()
-        thing.data.name = f"{_OWN} {number}"  # frees the names that other objects' data will get
+        thing.data.name = f"{_OWN} {number}"  # temporary, so that the final names are free
     for thing in owners:
         taken = getattr(bpy.data, _DATA_COLLECTIONS[thing.type]).get(thing.name)
         if taken is not None:

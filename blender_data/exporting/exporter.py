@@ -47,7 +47,7 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
     """Do the same as :func:`export_scene` in steps. Between them the user's scene may be in another pose or frame."""
     context = request.context
     if context.mode not in {"OBJECT", "POSE"}:
-        # Edits in edit mode are written to the object data only on request.
+        # Blender writes edits of edit mode to the object data only on request.
         for thing in {context.object, *context.objects_in_mode} - {None}:
             thing.update_from_editmode()
     export: type[_Export | ModelExport | PlacedExport] = ModelExport

@@ -69,7 +69,7 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     else:
         lost = used[:0] if made.triangle_count else np.array([-1])
     if len(lost):
-        # Edges with a fixed end are not collapsed, so triangles of fixed points remain.
+        # A triangle whose points are fixed is not collapsed, so the slot keeps it.
         for slot in lost.tolist():
             fixed[_largest(source, slot)] = True
         made = _decimated(source, wanted, fixed)
@@ -149,7 +149,7 @@ def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
     free = ~fixed[one]
     one, other, across = one[free], other[free], across[free]
     points = source.points.astype(np.float64)
-    # Their exact location matters little, but coordinates of the size of the mesh preserve precision.
+    # The tips of the slivers may be anywhere, but coordinates in the range of the mesh preserve precision.
     long = _FAR * float(np.linalg.norm(np.ptp(points, axis=0)))
     with np.errstate(divide="ignore", invalid="ignore"):
         along = points[other] - points[one]
@@ -157,7 +157,7 @@ def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
         across = across / np.linalg.norm(across, axis=1, keepdims=True)
         tips = points[one, None] + long * (along[:, None] + _THIN * across[:, None] * np.array([[1.0], [-1.0]]))
     tips = tips.astype(np.float32)
-    good = np.isfinite(tips).all(axis=(1, 2))  # NaN for edges without length and triangles without area
+    good = np.isfinite(tips).all(axis=(1, 2))  # slivers at edges without length are NaN
     one, tips = one[good], tips[good]
     count, made = len(points), len(one)
     if not made:
@@ -260,7 +260,7 @@ def _read(data: bpy.types.Mesh, source: Mesh, joints: int) -> Mesh:
     material_index = np.zeros(len(data.polygons), np.int32)
     if slots is not None and len(material_index):
         slots.data.foreach_get("value", material_index)
-    stays = material_index <= source.material_index.max(initial=0)  # the others are slivers
+    stays = material_index <= source.material_index.max(initial=0)  # the additional slot has the slivers
     corners = np.repeat(stays, 3)
     used, renumbered = np.unique(corner_point[corners], return_inverse=True)
     made = Mesh(

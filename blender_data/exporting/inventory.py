@@ -68,7 +68,7 @@ def inventory(
     for number in {track.target for clip in scene.clips for track in clip.vertices}:
         mesh = scene.nodes[number].mesh
         if mesh is not None:
-            mesh.shape_keys = []  # vertex animation is imported as shape keys
+            mesh.shape_keys = []  # these shape keys play the vertex animation, so do not count them again
     return scene
 
 

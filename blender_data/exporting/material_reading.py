@@ -197,7 +197,7 @@ def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
     if values.shape[2] != 4:
         grey_or_color = values[..., :3] if values.shape[2] == 3 else np.repeat(values[..., :1], 3, axis=2)
         values = np.concatenate([grey_or_color, np.ones((height, width, 1), np.float32)], axis=2)
-    if image.is_float:  # float images are linear
+    if image.is_float:  # pixels of float images are linear
         values = linear_to_srgb(values.reshape(-1, 4)).reshape(height, width, 4)
     return encode_png(to_unorm(values.reshape(-1, 4)).reshape(height, width, 4))
 
@@ -205,7 +205,7 @@ def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
 def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
     """Encode pixels (H, W, 4), the topmost row first, as a PNG file."""
     height, width, _ = pixels.shape
-    rows = np.zeros((height, 1 + 4 * width), np.uint8)  # each row starts with its filter type, none
+    rows = np.zeros((height, 1 + 4 * width), np.uint8)  # a PNG row starts with a filter type; 0 is none
     rows[:, 1:] = pixels.reshape(height, -1)
 
     def chunk(kind: bytes, data: bytes) -> bytes:

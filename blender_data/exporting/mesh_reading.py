@@ -282,7 +282,7 @@ class Triangulation:
         vertex_of_loop = np.empty(len(data.loops), np.int32)
         if len(vertex_of_loop):  # a mesh without loops lacks this attribute
             data.attributes[".corner_vert"].data.foreach_get("value", vertex_of_loop)
-        if len(data.loops) == 3 * len(data.polygons):  # no polygon has fewer than three corners, so all have three
+        if len(data.loops) == 3 * len(data.polygons):  # then all polygons are triangles, as none has fewer corners
             return cls(vertex_of_loop, vertex_of_loop)
         data.calc_loop_triangles()
         count = len(data.loop_triangles)

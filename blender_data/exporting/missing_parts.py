@@ -163,7 +163,7 @@ class MissingParts:
     def _make_shapes(self, model: PlacedModel) -> None:
         choice = self._choice(model)
         if choice == "AUTO":
-            return  # use existing objects, or else the base hull of the model
+            return  # AUTO: existing objects, or else the base hull
         points = _used_points(model.mesh)
         if choice == "CUBE":
             found, what = [box(points)], "cube"

@@ -125,7 +125,7 @@ class ModelIndex:
             if finest == thing:
                 direct = _reference(thing)
                 if direct is not None and direct != thing and self.finest_of(direct) != thing:
-                    self.astray[thing] = direct  # they point at each other
+                    self.astray[thing] = direct  # the references form a cycle
                 continue
             kept = thing.meshferry
             place = {"PHYSICS": "physics", "HULL": "hull", "BASE_HULL": "base_hull"}.get(kept.role)
@@ -227,14 +227,14 @@ def find_models(context: bpy.types.Context, source: Source, options: ExportOptio
     left_out: dict[str, list[str]] = {}
     names_model = source.kind in {"SELECTION", "OBJECTS"}
     given = set(candidates)
-    shown = set(shown_by(candidates))  # no warning for instanced originals
+    shown = set(shown_by(candidates))  # no warning for the originals of instances
     for candidate in candidates:
         finest = index.finest_of(candidate) if candidate.type in MESHABLE else candidate
         if finest not in given and not names_model:
             left_out.setdefault(f"part of '{finest.name}', which is not exported", []).append(candidate.name)
             continue
         if finest in given and finest != candidate:
-            continue  # exported with its finest object
+            continue  # coarser levels are exported with their finest object
         if finest.type in MESHABLE and finest.meshferry.role != "RENDER":
             left_out.setdefault("a physics shape of no object, left out", []).append(finest.name)
             continue

@@ -93,7 +93,7 @@ def box(points: FloatArray) -> Mesh:
     corners, triangles = np.where(_BOX > 0, high, low), _BOX_CORNERS
     flat = high - low <= _FLAT * (high - low).max()
     if np.count_nonzero(flat) == 1:
-        # Drop the triangles of the sides without area, and use the same four points for the other two.
+        # The box is flat on this axis: drop the sides without area, and let the other two share four points.
         across = 1 << int(np.argmax(flat))
         kept = ((triangles & across) == (triangles[:, :1] & across)).all(axis=1)
         triangles = triangles[kept] & ~np.int32(across)
@@ -138,7 +138,7 @@ def _hull(points: FloatArray) -> IntArray:
             made.from_mesh(data)
             bmesh.ops.convex_hull(made, input=made.verts[:], use_existing_faces=False)
             bmesh.ops.triangulate(made, faces=made.faces[:])
-            made.to_mesh(data)  # inner vertices are kept, so that indices stay valid
+            made.to_mesh(data)  # vertices inside the hull remain, so that indices stay valid
         finally:
             made.free()
         corner_point = np.empty(len(data.loops), np.int32)

@@ -112,7 +112,7 @@ def keys_suffice(thing: bpy.types.Object, found: Dependencies, source: ClipSourc
     if mixed or (data is not None and (data.use_tweak_mode or len(data.drivers))):
         return False
     if thing.data.animation_data is not None:
-        return False  # animates settings of bones, such as inheritance or bendy bones
+        return False  # the armature data may animate settings of its bones
     if any(_bone_and_channel(curve.data_path)[1] == "rotation_mode" for curve in _playing_curves(thing, source)):
         return False
     return all(_is_simple(bone) for bone in thing.pose.bones)

@@ -67,7 +67,7 @@ class RestMeshes:
             return True
         if any(m.show_viewport and not (self.with_bones and m.type == "ARMATURE") for m in thing.modifiers):
             return False
-        if not self.with_bones and thing.parent_type == "ARMATURE":  # this parent type deforms without a modifier
+        if not self.with_bones and thing.parent_type == "ARMATURE":  # this kind of parent deforms without a modifier
             return False
         return self.use_keys or thing.meshferry.rest_is_basis or not shape_reading.is_reshaped(thing)
 

@@ -137,7 +137,7 @@ def _channels(block: bpy.types.ID, played: Played) -> Iterator[Channel]:
     for path, index in sorted(paths):
         place = path.rindex('["') if path.endswith('"]') else path.rfind(".")
         name = path[place:].removeprefix(".") if place >= 0 else path
-        with contextlib.suppress(ValueError, TypeError, IndexError):  # f-curves of properties that no longer exist
+        with contextlib.suppress(ValueError, TypeError, IndexError):  # the property no longer exists
             owner = block.path_resolve(path[:place]) if place > 0 else block
             value = owner.path_resolve(name)
             which = index if hasattr(value, "__setitem__") else -1
@@ -155,7 +155,7 @@ def undeformed(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) 
                 if modifier.type == "ARMATURE" and modifier.show_viewport:
                     shown.append(modifier)
                     modifier.show_viewport = False
-            if thing.parent_type == "ARMATURE":  # this parent type deforms without a modifier
+            if thing.parent_type == "ARMATURE":  # an "Armature Deform" parent deforms without a modifier
                 hung.append(thing)
                 thing.parent_type = "OBJECT"
                 thing.update_tag(refresh={"DATA"})

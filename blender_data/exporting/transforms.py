@@ -79,7 +79,7 @@ def local(thing: bpy.types.Object, above: bpy.types.Object | None) -> Transform:
         return _from_channels(thing)
     matrix = Matrix(thing.matrix_world)
     if above is not None:
-        # In double precision: chains of scales of 0.01 lose digits in single.
+        # Use double precision, since nested scales of 0.01 lose digits in single precision.
         matrix = Matrix(np.linalg.pinv(world(above)) @ world(thing))
     return decomposed(matrix)
 

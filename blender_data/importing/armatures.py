@@ -149,8 +149,9 @@ def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -
         thing = build(context, name, replace(skeleton, name=""), 0.0, to_children=False, keep=keep).armature
         thing.location = context.scene.cursor.location
         context.collection.objects.link(thing)
-        layer.update()  # otherwise newly linked objects are not available
-        if thing.name not in layer.objects:  # the active collection is excluded from the view layer
+        # ``layer.objects`` has newly linked objects only after an update, and none of excluded collections.
+        layer.update()
+        if thing.name not in layer.objects:
             context.scene.collection.objects.link(thing)
             layer.update()
     except BaseException:

@@ -153,9 +153,9 @@ def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]
             continue
         (thing,) = alike
         if not _rests(place) and thing.animation_data is not None:
-            continue  # the parent must remain, since it moves bones
+            continue  # both have actions, which cannot be merged
         for child in [child for child in place.children if child is not thing]:
-            child.parent = thing  # equal locations keep the transform valid
+            child.parent = thing  # both had the same location, so the child transform is still right
         thing.parent = place.parent
         thing.matrix_parent_inverse = place.matrix_parent_inverse
         thing.rotation_mode = place.rotation_mode
@@ -218,7 +218,8 @@ def name_clips(objects: Sequence[bpy.types.Object]) -> None:
         parts = action.name.split("|")
         owner = bpy.data.objects.get(parts[0])
         if not compat.HAS_SLOTS and len(parts) > 1 and owner is not None and action not in playing:
-            compat.stash_action(owner, action, None, action.name)  # without a track, its owner would be unknown
+            # Without a track, nothing would show whose action it is.
+            compat.stash_action(owner, action, None, action.name)
         while len(parts) > 1 and parts[0] in owners:
             del parts[0]
         if len(parts) > 1 and _LAYER.fullmatch(parts[-1]):

@@ -58,7 +58,7 @@ class ClipBuilder:
 
     def _name_action(self, clip: Clip) -> str:
         plain = names.fit(clip.name)
-        if plain not in bpy.data.actions or clip.name == self.job.scene.name:  # Blender appends a number
+        if plain not in bpy.data.actions or clip.name == self.job.scene.name:  # for a second import Blender numbers it
             return plain
         return names.fit(f"{clip.name} {self.job.scene.name}")
 

@@ -69,7 +69,7 @@ def hide_scaled(armature: bpy.types.Object, scales: Mapping[str, float]) -> None
     if not scales or {group.name for group in data.collections_all} - {COLLECTION}:
         return
     total: dict[str, float] = {}
-    for bone in data.bones:  # parents first
+    for bone in data.bones:  # ``bones`` lists parents before children
         total[bone.name] = scales.get(bone.name, 1.0) * (total[bone.parent.name] if bone.parent else 1.0)
     if max(total.values()) <= LARGE:
         return

@@ -222,7 +222,7 @@ class BlendSession:
 
         there = armatures if armatures is not None else []
         empty_file, context = self._empty_file, self.load().context
-        self._empty_file = None  # not reused if the import fails
+        self._empty_file = None  # after a failed import the file cannot be reset
         layer = context.view_layer
         if there and layer.objects.active is None:
             layer.objects.active = there[0]  # on the command line, "active" is the first imported armature
@@ -378,7 +378,7 @@ def _without_chatter(*, errors: bool) -> Iterator[None]:
         wanted.append((sys.__stderr__, 2, contextlib.redirect_stderr))
     with contextlib.ExitStack() as stack:
         for stream, number, redirect in wanted:
-            if stream is not None:  # if closed, its descriptor may be that of another file
+            if stream is not None:  # the descriptor of a closed stream may be that of another file
                 stack.enter_context(redirect(io.StringIO()))
                 stack.enter_context(_into_nowhere(number))
         yield

@@ -78,7 +78,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     things = list(made.all_objects)
     first, last = scene.frame_start, scene.frame_end
     blender_addon_export.set_range(session.use_bpy().context, things)
-    # also cover the range stated in the file, whose constant parts have no keys
+    # keep the range that the file states: constant parts at its ends have no keys
     if known.times_are_frames and first < last:
         scene.frame_start, scene.frame_end = min(first, scene.frame_start), max(last, scene.frame_end)
     scene.frame_set(scene.frame_start)  # importers leave the scene at frame 1, even if the animation begins elsewhere
@@ -89,7 +89,7 @@ def read_file(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[
     if known.capabilities.node_hierarchy:
         blender_addon_import.mark_root(blender_addon_import.without_pairs(things))
     else:
-        blender_addon_import.apply_transforms(things)  # the file has none; the importer set them to convert axes
+        blender_addon_import.apply_transforms(things)  # added by the importer to convert axes
     session.use_bpy().context.view_layer.update()
     return made, lost
 
@@ -153,7 +153,7 @@ def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
     if not interval:
         return stated
     rate = _rate_of(scene) / interval
-    frames = stated / rate  # frames between two keys
+    frames = stated / rate  # stated frames from one key to the next
     if frames > 0.5 and abs(frames / round(frames) - 1) < _NEAR_STATED_RATE:
         return stated
     nearest = round(rate)
@@ -185,7 +185,7 @@ def write_objects(
     from ...blender_data.exporting import blender_addon_export, duplicate_faces
 
     context = session.use_bpy().context
-    context.scene.unit_settings.scale_length = 1.0  # only some exporters apply it
+    context.scene.unit_settings.scale_length = 1.0  # only some exporters apply the unit scale
     notices = blender_addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else []
     blender_addon_export.select(context, objects)
     blender_addon_export.set_range(context, objects)
@@ -228,11 +228,11 @@ def write_objects(
 def _animation_arguments(context: Any, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if known.animation:
-        more[known.animation] = bool(clips)  # with it, constant channels get keys, too
+        more[known.animation] = bool(clips)  # without clips, it would add keys to constant channels
     if known.every_action:
         more[known.every_action] = len(clips) > 1
         if len(clips) == 1:
-            context.scene.name = clips[0]  # the active animation is named after the scene
+            context.scene.name = clips[0]  # exporters name a single animation after the scene
     return more
 
 

@@ -94,7 +94,7 @@ class IntoBlender:
             # Use the file's frame rate, so that exporters need not interpolate between its frames.
             given = {SET_FRAME_RATE.name: True, **given, VERTEX_ANIMATION.name: "SHAPE_KEYS"}
         elif self._settings.dry_run and given.get(VERTEX_ANIMATION.name) == "CACHE":
-            given[VERTEX_ANIMATION.name] = "NONE"  # a cache would be written to disk
+            given[VERTEX_ANIMATION.name] = "NONE"  # a dry run must not write the cache file
         return ImportOptions.of(resolve(IMPORT_OPTIONS, given))
 
     def _add(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
@@ -155,7 +155,7 @@ def _fitted(scene: Scene, can: Capabilities) -> list[str]:
     came_from = scene.format
     fit(scene, can, by_name(came_from).capabilities if came_from else None)
     if not can.clips:
-        scene.clips = []  # meshes keep their rest shape
+        scene.clips = []  # without animation, meshes are at rest
     elif can.joins_clips:
         del scene.clips[1:]
     return lost

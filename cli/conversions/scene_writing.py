@@ -49,19 +49,19 @@ class SceneWriter:
 
         def split() -> None:
             if not target.capabilities.meshes:
-                scene.nodes = []  # converting to an animation format, do not report lost meshes
+                scene.nodes = []  # converting to an animation does not count as losing the mesh
             lost.extend(losses(scene, target.capabilities))
             source = scene.format
             came_from = by_name(source).capabilities if source else None
             if came_from is not None and came_from.placed_models and target.capabilities.placed_models:
-                # Scenes from Blender already include the warnings of this option.
+                # For scenes read from Blender, the exporter has already set this.
                 scene.as_imported = bool(self._settings.export_options.get(KEEP_IMPORTED.name))
             fit(scene, target.capabilities, came_from)
             joinable = _is_joinable(scene, options)
             found = api.files_of(scene, target, options)
             lost.extend(scene.warnings)
             for part in found:
-                part.warnings = []  # parts may share the list of the scene
+                part.warnings = []  # a new list, since parts may share that of the scene
             parts.extend(zip(found, self._targets(found, outcome, job, target, joinable=joinable), strict=True))
 
         if not outcome.attempt(split):

@@ -95,7 +95,7 @@ def _value(data: bytes | mmap.mmap, stated: int) -> float | None:
     kind, place = stated >> 48 & 255, stated & (1 << 48) - 1
     if kind not in (_DOUBLE, _FLOAT):
         return None
-    if stated >> 62 & 1:  # stored inline as a float
+    if stated >> 62 & 1:  # the value itself is stored here, as a 32-bit float
         return float(struct.unpack("<f", struct.pack("<I", place & 0xFFFFFFFF))[0])
     return float(struct.unpack_from("<d" if kind == _DOUBLE else "<f", data, place)[0])
 

@@ -99,7 +99,7 @@ class ExportSecondLife(ExportFiles):
             source, _name = self.source(context, self.filepath)
             models = find_models(context, source, options).models
         except MeshferryError:
-            return ""  # the export reports it
+            return ""  # no question; the export will report the error
         counts = {
             model.finest.name: triangle_count(context, model.finest, use_modifiers=options.use_modifiers)
             for model in models

@@ -135,7 +135,7 @@ def make_level(context: Any, finest: Any, level: int) -> Any:
         raise ExportError(rpt_("there is no finer level to generate the level from"))
     before = getattr(finest.meshferry, PICKERS[LEVELS[level]])
     if before is not None and is_deleted(before) and before.library is None:
-        context.blend_data.objects.remove(before)  # it still uses the name
+        context.blend_data.objects.remove(before)  # the deleted object still uses the name
     made = level_objects.add_level(context, finest, lod_names.of_level(finest.name, level), node, scene)
     if finest.is_editable:  # on linked objects the reference would be lost; the level refers to ``finest`` anyway
         setattr(finest.meshferry, PICKERS[LEVELS[level]], made)

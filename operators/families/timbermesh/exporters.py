@@ -165,7 +165,7 @@ def draw_collection_entries(self: Any, context: Any) -> None:
     """Draw the entries in the context menu of collections."""
     layout = self.layout
     layout.separator()
-    layout.operator_context = "INVOKE_DEFAULT"  # this menu would call ``execute`` directly
+    layout.operator_context = "INVOKE_DEFAULT"  # by default this menu calls ``execute``
     collection = collection_under_pointer(context)
     if collection is not None:
         entry = layout.operator("export_scene.timbermesh", text="Export Timbermesh…", text_ctxt=CONTEXT)

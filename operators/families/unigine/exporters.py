@@ -115,7 +115,7 @@ class ExportAnimation(ExportFiles):
         return [name if times[name] == 1 else f"{name}_{name_of(item)}" for name, item in found]
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
-        """Return the phrases of the summary."""
+        """Return the parts of the summary text, such as "3 objects"."""
         written = tuple(written)
         return (
             counted(sum(len(scene.clips) for scene in written), "{} animation", "{} animations"),
