@@ -69,6 +69,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
     parser.add_argument("-o", "--output", metavar="FOLDER", help="output folder; subfolders are kept")
     parser.add_argument(
         "--options",
+        action="append",
         metavar="FILE",
         help="TOML or JSON file with options of this command; the command line has priority",
     )

@@ -104,11 +104,11 @@ def _parse(parser: argparse.ArgumentParser, given: list[str]) -> argparse.Namesp
     arguments, rest = parser.parse_known_args(given)
     if getattr(arguments, "options", None):
         try:
-            given = [given[0], *options_file.expanded(given[1:], arguments.parser)]
+            filed = [text for path in arguments.options for text in options_file.read(path, arguments.parser)]
         except MeshferryError as problem:
             arguments.parser.error(str(problem))
         typed = arguments
-        arguments, rest = parser.parse_known_args(given)
+        arguments, rest = parser.parse_known_args([given[0], *filed, *given[1:]])
         arguments.typed = typed
     if any(text.startswith("-") for text in rest) or (rest and "paths" not in arguments):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")

@@ -67,17 +67,9 @@ class Entry:
 
     def to_result(self, task: Task) -> Result:
         """Return the result that this entry was made from."""
-        return Result(
-            task,
-            Status(self.result),
-            hash=self.hash,
-            outputs=list(self.outputs),
-            warnings=self.warnings,
-            facts=self.facts,
-            error=self.error,
-            seconds=self.seconds,
-            attempts=self.attempts,
-        )
+        status, outputs = Status(self.result), list(self.outputs)
+        values = (self.warnings, self.facts, self.error, self.seconds, self.attempts)
+        return Result(task, status, self.hash, outputs, *values)
 
     def known(self, task: Task, options: str, output: Path) -> Known | None:
         """Return this conversion if it is valid for a task: same source and options, all outputs with their sizes."""

@@ -8,10 +8,10 @@ written is locked; for a .blend file, there is a lock file.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from ...io_formats.disk import locks
@@ -25,51 +25,32 @@ _SHARED_AGE = 3600.0
 """Age in seconds above which no machine is still writing to a temporary file."""
 
 
-def sweep(output: Path) -> int:
-    """Remove temporary files and folders of killed runs below the output folder; return their number.
+def sweep(output: Path) -> None:
+    """Remove temporary files and folders of killed runs below the output folder.
 
     The caller holds the lock of the state. If other machines may be running shards, only old files are removed.
     """
-    min_age = _SHARED_AGE if any((output / STATE_FOLDER / SHARDS_FOLDER).glob("*.jsonl")) else 0.0
-    newest = time.time() - min_age
-    removed = 0
-    for entry in _leftovers(output):
-        with contextlib.suppress(OSError):
-            if min_age and entry.stat(follow_symlinks=False).st_mtime > newest:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                removed += remove_abandoned(Path(entry.path))
-            else:
-                removed += _remove_unlocked(Path(entry.path))
-    return removed
+    is_shared = any((output / STATE_FOLDER / SHARDS_FOLDER).glob("*.jsonl"))
+    newest = time.time() - _SHARED_AGE if is_shared else math.inf
+    for folder, folders, files in os.walk(output):
+        for name in [*folders, *files]:
+            if match := _TEMPORARY.fullmatch(name):
+                path = Path(folder, name)
+                with contextlib.suppress(OSError):
+                    if path.lstat().st_mtime > newest:
+                        continue
+                    if path.is_dir() and not path.is_symlink():
+                        remove_abandoned(path)
+                    else:
+                        _remove_unlocked(path, path.with_name(match["lock"]))
 
 
-def _leftovers(folder: str | Path) -> Iterator[os.DirEntry[str]]:
-    """Yield entries with names of temporary files below a folder; links to folders are not followed."""
-    folders = [os.fspath(folder)]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                found = list(entries)
-        except OSError:
-            continue  # a run that cannot list this folder did not write there
-        for entry in found:
-            if _TEMPORARY.fullmatch(entry.name):
-                yield entry
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append(entry.path)
-
-
-def _remove_unlocked(path: Path) -> bool:
-    """Remove a temporary file unless a living process has locked it; return whether it was removed."""
-    match = _TEMPORARY.fullmatch(path.name)
-    lock_path = path.with_name(match["lock"]) if match else path
+def _remove_unlocked(path: Path, lock_path: Path) -> None:
+    """Remove a temporary file and its lock file unless a living process has locked it."""
     held = locks.hold(lock_path)
-    if held is None:
-        return False
-    try:
-        if path != lock_path:
-            remove_file(path)
-    finally:
-        locks.remove(lock_path, held)
-    return not path.exists()
+    if held is not None:
+        try:
+            if path != lock_path:
+                remove_file(path)
+        finally:
+            locks.remove(lock_path, held)

@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ...io_formats.core.errors import FormatError
-from ...io_formats.disk.atomic_write import refusal, rename_over
+from ...io_formats.disk.atomic_write import rename_over
 from ...io_formats.disk.file_names import cautious_key
 from .tasks import PLAN_FILE, STATE_FOLDER, Task
 
@@ -70,8 +70,7 @@ def name_hash(name: str) -> int:
 
 def text_hash(text: str) -> int:
     """Return a 64-bit hash of a text as a signed integer, the integer type of SQLite."""
-    data = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little", signed=True)
+    return int.from_bytes(hashlib.blake2b(to_sql(text), digest_size=8).digest(), "little", signed=True)
 
 
 def to_sql(text: str) -> bytes:
@@ -96,51 +95,34 @@ class Plan:
     Parameters
     ----------
     folder:
-        Folder of the plan, ``meshferry-batch`` for that of an output folder.
+        Folder of the plan, or the output folder around it.
     roots:
-        Locations of the plan's roots on this machine, in their order.
+        Locations of the plan's roots on this machine, in their order. Default: those of the plan.
+
+    Raises
+    ------
+    FormatError
+        The plan is missing or damaged, or has another number of roots.
     """
 
-    def __init__(self, folder: Path, head: PlanHead, roots: Sequence[str], last_line: int) -> None:
-        self.folder = folder
-        self.head = head
-        self.roots = tuple(roots)
-        self.last_line = last_line
-        """Highest line, counted from 1."""
-
-    @classmethod
-    def open(cls, folder: str | Path, roots: Sequence[str] | None = None) -> Plan:
-        """Open the plan in a folder, or in its subfolder ``meshferry-batch``.
-
-        Raises
-        ------
-        FormatError
-            The plan is missing or damaged.
-        """
-        folder = Path(folder)
-        if not (folder / PLAN_FILE).exists() and (folder / STATE_FOLDER / PLAN_FILE).exists():
-            folder = folder / STATE_FOLDER
-        path = folder / PLAN_FILE
-        if not path.is_file():
+    def __init__(self, folder: str | Path, roots: Sequence[str] | None = None) -> None:
+        folders = (Path(folder), Path(folder, STATE_FOLDER))
+        found = next((each for each in folders if (each / PLAN_FILE).is_file()), None)
+        if found is None:
             raise FormatError("There is no plan of a batch here", file=str(folder))
-        with _errors_of(path), contextlib.closing(connect(path, immutable=1)) as connection:
+        self.folder = found
+        self.path = found / PLAN_FILE
+        with _errors_of(self.path), contextlib.closing(connect(self.path, immutable=1)) as connection:
             values = json.loads(connection.execute("SELECT json FROM head").fetchone()[0])
-            last_line = connection.execute("SELECT coalesce(max(line), 0) FROM tasks").fetchone()[0]
-            values |= {name: tuple(values[name]) for name in ("argv", "roots")}
-            head = PlanHead(**values)
-        if roots is not None and len(roots) != len(head.roots):
-            raise FormatError(f"The plan has {len(head.roots)} folders of sources, not {len(roots)}", file=str(path))
-        return cls(folder, head, head.roots if roots is None else roots, last_line)
-
-    @property
-    def path(self) -> Path:
-        """Path of the file."""
-        return self.folder / PLAN_FILE
-
-    @property
-    def count(self) -> int:
+            self.head = PlanHead(**values | {name: tuple(values[name]) for name in ("argv", "roots")})
+            self.last_line: int = connection.execute("SELECT coalesce(max(line), 0) FROM tasks").fetchone()[0]
+            """Highest line, counted from 1."""
+        self.count = self.head.count
         """Number of tasks."""
-        return self.head.count
+        self.roots = self.head.roots if roots is None else tuple(roots)
+        if len(self.roots) != len(self.head.roots):
+            text = f"The plan has {len(self.head.roots)} folders of sources, not {len(self.roots)}"
+            raise FormatError(text, file=str(self.path))
 
     def path_of(self, task: Task) -> Path:
         """Return the path of a task's source, or of the archive around it, on this machine."""
@@ -226,8 +208,6 @@ def _errors_of(path: Path) -> Iterator[None]:
         raise
     except (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         raise FormatError("This is not a plan of a batch; start the batch again to make it", file=str(path)) from None
-    except OSError as problem:
-        raise FormatError(f"The plan cannot be read: {refusal(problem)}", file=str(path)) from None
 
 
 def _is_below(target: str) -> bool:

@@ -116,7 +116,7 @@ def make_plan(
     except (OSError, sqlite3.Error) as problem:
         reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
         raise MeshferryError(f"{state}: the plan cannot be written: {reason}") from None
-    return Plan.open(state)
+    return Plan(state)
 
 
 class _Draft:

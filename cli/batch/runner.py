@@ -65,10 +65,6 @@ class Store(Protocol):
         """Store a result."""
 
 
-class DiskFullError(MeshferryError):
-    """The disk has no room for the remaining files; the run ends."""
-
-
 class Run:
     """One pass over the tasks of a plan.
 
@@ -176,7 +172,7 @@ class Run:
         self.totals.add(result)
         self._progress.ended(result)
         if result.status is Status.FAILED and _is_full(self._output, result.error):
-            raise DiskFullError(f"{self._output}: the disk is full; make room and run the same command again")
+            raise MeshferryError(f"{self._output}: the disk is full; make room and run the same command again")
 
 
 def _results(pool: Workers, loading: Generator[LoadedTask, None, None]) -> Generator[Result, None, None]:

@@ -8,16 +8,16 @@ in the state, written by version 0.1.0 or before a kill or a power cut, are impo
 from __future__ import annotations
 
 import contextlib
-import os
+import itertools
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
-from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.disk import locks
-from ...io_formats.disk.atomic_write import copy_mode, refusal, remove_file, rename_over, temporary_file
+from ...io_formats.disk.atomic_write import refusal, remove_file, replace_file
 from . import journal
 from .journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
 from .plan import Plan, connect, to_sql
@@ -150,41 +150,28 @@ class State:
         """Rewrite the journal if it has replaced or damaged lines. If that fails, the old journal is kept."""
         with self._errors():
             self._commit()
-            if self._journal is not None:
-                with self.journal_path.open("rb") as stream:
-                    lines = sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
-                if lines != self._db.execute("SELECT count(*) FROM results").fetchone()[0] + 1:
-                    self._rewrite(self._journal)
+            if self._journal is None:
+                return
+            with self.journal_path.open("rb") as stream:
+                lines = sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+            if lines != self._db.execute("SELECT count(*) FROM results").fetchone()[0] + 1:
+                self._journal.close()  # Windows cannot replace open files
+                with contextlib.suppress(ExportError):
+                    self.export_journal(self.journal_path)
+                self._journal = JournalFile(self.journal_path, self.journal_path.stat().st_size)
+                self._commit()
 
     def export_journal(self, path: Path) -> None:
-        """Write all results to another journal.
+        """Replace a journal by one with all results.
 
         Raises
         ------
-        OSError
+        ExportError
             The file cannot be written.
         """
-        with path.open("wb") as stream:
-            stream.write(journal.header(self._options))
-            rows = self._db.execute("SELECT entry FROM results ORDER BY id")
-            stream.writelines(line.encode("ascii") for (line,) in rows)
-            stream.flush()
-            os.fsync(stream.fileno())
-
-    def _rewrite(self, stream: JournalFile) -> None:
-        with contextlib.suppress(OSError):
-            handle, temporary = temporary_file(self.journal_path)
-            os.close(handle)
-            try:
-                self.export_journal(Path(temporary))
-                copy_mode(self.journal_path, temporary)
-                stream.close()  # Windows cannot replace open files
-                rename_over(temporary, self.journal_path)
-            finally:
-                with contextlib.suppress(OSError):
-                    remove_file(temporary)
-        self._journal = JournalFile(self.journal_path, self.journal_path.stat().st_size)
-        self._commit()
+        rows = self._db.execute("SELECT entry FROM results ORDER BY id")
+        lines = (line.encode("ascii") for (line,) in rows)
+        replace_file(path, itertools.chain([journal.header(self._options)], lines))
 
     def _import_journal(self) -> None:
         """Import the journal lines that are not in the state; all of them if the journal is another file."""

@@ -13,7 +13,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..core.errors import ExportError
@@ -22,8 +22,8 @@ _PAUSES = (0.1, 0.3, 0.6)
 """Seconds before each retry after a sharing violation."""
 
 
-def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> None:
-    """Write ``data`` so that ``path`` is, at any moment, the old file or the new one.
+def replace_file(path: str | Path, data: bytes | Iterator[bytes], *, is_flushed: bool = True) -> None:
+    """Write ``data``, whole or in pieces, so that ``path`` is, at any moment, the old file or the new one.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def replace_file(path: str | Path, data: bytes, *, is_flushed: bool = True) -> N
         handle, temporary = temporary_file(place)
         try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
+                stream.writelines(data if isinstance(data, Iterator) else [data])
                 stream.flush()
                 if is_flushed:
                     os.fsync(stream.fileno())

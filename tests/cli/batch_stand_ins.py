@@ -35,7 +35,7 @@ def plan_of(output: Path, tasks: Iterable[Any], *, root: Path | None = None, opt
             connection.execute("INSERT OR IGNORE INTO names VALUES (?)", (plans.name_hash(task.target),))
         head = plans.PlanHead((options,), "blend", ".blend", "0", (str(root or output),), count)
         plans.set_head(connection, head)
-    return plans.Plan.open(folder)
+    return plans.Plan(folder)
 
 
 @contextmanager

@@ -203,6 +203,7 @@ def test_a_full_disk_is_no_failure_of_each_file(meshferry, library, pretend, tmp
         (["LIBRARY", "--to", "blend", "-o", "OUT", "--jobs", "0"], "is not a number from 1 on"),
         (["LIBRARY", "--to", "blend", "-o", "OUT", "--time-limit", "nan"], "is not a number from 0 on"),
         (["LIBRARY", "--to", "blend", "-o", "OUT", "--options", "NONE"], "NONE"),
+        (["LIBRARY", "--to", "blend", "-o", "OUT", "--options"], "--options: expected one argument"),
         (["LIBRARY", "--to", "blend", "-o", "OUT", "--wled"], "--wled"),
     ],
 )
@@ -278,7 +279,9 @@ def test_options_may_stand_in_a_file_and_the_command_line_wins(meshferry, librar
     )
     assert meshferry("batch", "--options", options).status == 0
     assert meshferry("batch", "--options", options, "-o", tmp_path / "two").status == 0
-    for name in ("one", "two"):
+    (second := tmp_path / "second.json").write_text(json.dumps({"output": str(tmp_path / "three"), "skip": ["b*"]}))
+    assert meshferry("batch", f"--options={options}", "--options", second).status == 0
+    for name in ("one", "two", "three"):
         assert [path.name for path in (tmp_path / name).glob("*.blend")] == ["a.blend"]
     options.write_text('too = "blend"\n')
     refused = meshferry("batch", "--options", options)

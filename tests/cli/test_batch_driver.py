@@ -290,7 +290,7 @@ def test_leftovers_of_killed_runs_are_swept_and_nothing_else(tmp_path):
     kept.append(others / "mine.txt")
     kept[-1].write_text("keep")
     os.utime(others, (1, 1))
-    assert leftovers.sweep(tmp_path) == len(gone)
+    leftovers.sweep(tmp_path)
     assert [str(place) for place in gone if os.path.lexists(place)] == []
     assert [place for place in kept if not place.exists()] == []
     os.close(handle)
@@ -305,7 +305,8 @@ def test_what_other_machines_may_be_writing_is_not_swept(tmp_path):
     for place in (young, old):
         place.touch()
     os.utime(old, (1, 1))
-    assert leftovers.sweep(tmp_path) == 1 and young.exists() and not old.exists()
+    leftovers.sweep(tmp_path)
+    assert young.exists() and not old.exists()
 
 
 @pytest.mark.parametrize(

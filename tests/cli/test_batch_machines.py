@@ -308,7 +308,7 @@ def test_a_job_is_of_what_is_still_to_do(tmp_path, meshferry):
     bundle = write_job(meshferry, tmp_path, count=0)
     (lines,) = bundle["template"]["steps"][0]["parameterSpace"]["taskParameterDefinitions"]
     assert lines["range"] == "1-1"
-    assert [task.target for task in plans.Plan.open(tmp_path / "job" / "plan").tasks()] == ["part1/mill001.mesh"]
+    assert [task.target for task in plans.Plan(tmp_path / "job" / "plan").tasks()] == ["part1/mill001.mesh"]
     meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--jobs", 1)
     (tmp_path / "job" / "template.json").unlink()
     done = meshferry("batch", tmp_path / "lib", "--to", TO, "-o", tmp_path / "out", "--openjd", tmp_path / "job")
@@ -330,7 +330,7 @@ def write_plan(tmp_path, roots, count):
         plans.insert_tasks(connection, rows)
         plans.set_head(connection, plans.PlanHead((), TO, ".mesh", environment.version(), tuple(roots), count))
     (tmp_path / "job").mkdir()
-    plan = plans.Plan.open(folder)
+    plan = plans.Plan(folder)
     return plan, openjd._write_plan(plan, plan.tasks(), tmp_path / "job")
 
 

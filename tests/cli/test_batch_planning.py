@@ -243,7 +243,7 @@ def test_a_plan_is_complete_or_not_there(plan: Callable[..., Plan], tmp_path: Pa
             for name in ("batch.json", "plan.jsonl", "targets.u64"):  # of version 0.1.0
                 (folder / name).write_bytes(b"x")
             plan(source("b.mesh"))
-    assert targets(Plan.open(folder)) == ["b.blend"]
+    assert targets(Plan(folder)) == ["b.blend"]
     assert os.listdir(folder) == [PLAN_FILE]
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(MeshferryError, match="is a file, not a folder"):
@@ -262,7 +262,7 @@ def test_odd_names_survive(plan: Callable[..., Plan]) -> None:
     made = plan(*(source(name, root="/lib\udcff") for name in names))
     assert [task.path for task in made.tasks()] == names
     assert targets(made) == [name.replace(".mesh", ".blend") for name in names]
-    assert Plan.open(made.folder).roots == ("/lib\udcff",)
+    assert Plan(made.folder).roots == ("/lib\udcff",)
 
 
 def test_any_part_of_a_plan(plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,10 +270,10 @@ def test_any_part_of_a_plan(plan: Callable[..., Plan], monkeypatch: pytest.Monke
     every = list(made.tasks())
     assert [task.number for task in every] == list(range(2100))
     for start in (0, 1, 998, 999, 1000, 1001, 2098, 2100):
-        assert list(Plan.open(made.folder).tasks(start, start + 3)) == every[start : start + 3]
+        assert list(Plan(made.folder).tasks(start, start + 3)) == every[start : start + 3]
     assert list(made.tasks(90)) == every[90:]
     assert list(made.tasks(5, 5)) == list(made.tasks(2200, 2300)) == []
-    again = Plan.open(made.folder.parent, roots=["/mnt"])
+    again = Plan(made.folder.parent, roots=["/mnt"])
     assert again.path_of(every[3]) == Path("/mnt/xxxx/3.mesh")
 
 
@@ -304,7 +304,7 @@ def test_targets_outside_of_the_output_folder_are_refused(plan: Callable[..., Pl
     made = plan(source("x.mesh"), source("y.mesh"))
     with contextlib.closing(plan_file.connect(made.path)) as connection:
         connection.execute(change)
-    tasks = Plan.open(made.folder).tasks()
+    tasks = Plan(made.folder).tasks()
     assert next(tasks).target == "x.blend"
     with pytest.raises(FormatError, match="Line 2 of the plan is not valid"):
         next(tasks)
@@ -319,15 +319,15 @@ def test_what_is_not_a_plan_is_refused(plan: Callable[..., Plan], tmp_path: Path
         with contextlib.closing(plan_file.connect(made.path)) as connection:
             connection.execute(content)
     with pytest.raises(FormatError, match="This is not a plan of a batch"):
-        Plan.open(made.folder)
+        Plan(made.folder)
     with pytest.raises(FormatError, match="There is no plan of a batch here"):
-        Plan.open(tmp_path / "nowhere")
+        Plan(tmp_path / "nowhere")
 
 
 def test_other_roots_have_to_be_as_many(plan: Callable[..., Plan]) -> None:
     made = plan(source("x.mesh"))
     with pytest.raises(FormatError, match="has 1 folders of sources, not 2"):
-        Plan.open(made.folder, roots=["/a", "/b"])
+        Plan(made.folder, roots=["/a", "/b"])
 
 
 NAMES = st.builds(
@@ -372,7 +372,7 @@ def test_whatever_is_found(found: list[tuple[str, str]], clashes: Any) -> None:
             return
         tasks = outcome[0]
         assert not overwrites and not (collides and clashes == "refuse")
-        roots = Plan.open(output).roots
+        roots = Plan(output).roots
         assert [os.path.join(roots[task.root], task.path) for task in tasks] == once
         made = [task.target.casefold() for task in tasks]
         assert len(set(made)) == len(made)

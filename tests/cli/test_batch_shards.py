@@ -67,7 +67,7 @@ def library(made, tmp_path):
 
 
 def plan_targets(out):
-    return [task.target for task in Plan.open(out).tasks()]
+    return [task.target for task in Plan(out).tasks()]
 
 
 def test_a_shard_does_its_lines_and_no_others(library, meshferry):

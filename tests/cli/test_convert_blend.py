@@ -273,7 +273,8 @@ def test_a_batch_in_the_same_folder_leaves_files_under_way_alone(meshferry, wind
     replace, swept = os.replace, []
 
     def replace_after_sweep(old, new):
-        swept.append(leftovers.sweep(tmp_path))
+        leftovers.sweep(tmp_path)
+        swept.append(not os.path.exists(old))
         replace(old, new)
 
     monkeypatch.setattr(os, "replace", replace_after_sweep)

@@ -133,7 +133,7 @@ def _write_plan(plan: Plan, tasks: Iterable[Task], folder: Path) -> Plan:
         insert_tasks(connection, rows)
         connection.executemany("INSERT INTO names VALUES (?)", whole.execute("SELECT name FROM names ORDER BY name"))
         set_head(connection, dataclasses.replace(plan.head, roots=(root,), count=next(lines) - 1))
-    return Plan.open(folder)
+    return Plan(folder)
 
 
 def _values(part: Plan, output: Path) -> dict[str, str]:

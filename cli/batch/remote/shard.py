@@ -120,7 +120,7 @@ def open_plan(folder: Path, roots: Sequence[str] | None = None) -> Plan:
     MeshferryError
         There is no plan, or it was made by another version, whose outputs may differ.
     """
-    plan = Plan.open(folder, roots)
+    plan = Plan(folder, roots)
     here = environment.version()
     if plan.head.version != here:
         raise MeshferryError(
