@@ -388,5 +388,6 @@ def test_a_material_library_is_a_parameter(tmp_path, meshferry):
 def test_shards_are_ranges_of_the_plan(numbers, size, ranges):
     tasks = [Task(number, 0, "", "", "", 0, 0) for number in numbers]
     shards = list(dask.make_shards(tasks, size))
-    assert [f"{shard.lines[0]}-{shard.lines[-1]}" for shard in shards] == ranges
-    assert [task for shard in shards for task in shard.tasks] == tasks
+    lines = [dask.lines_of(shard) for shard in shards]
+    assert [f"{part[0]}-{part[-1]}" for part in lines] == ranges
+    assert [task for shard in shards for task in shard] == tasks

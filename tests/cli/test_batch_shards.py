@@ -122,9 +122,10 @@ def test_what_the_folder_s_journal_knows_is_not_done_again(library, meshferry):
 
 def test_two_machines_may_do_the_same_shard_at_once(library, meshferry):
     _, out = library
-    first, second, *_ = shard.journals(out, range(2, 4))
-    first.parent.mkdir(parents=True)
-    with locks.hold(shard.lock_of(first)):
+    folder, name = shard.journals(out, range(2, 4))
+    folder.mkdir(parents=True)
+    first, second = (folder / f"{name}{number}.jsonl" for number in (1, 2))
+    with locks.hold(first.with_name(first.name + ".lock")):
         done = meshferry("batch", "--plan", out, "--range", "2-3")
         assert done.status == 0 and second.exists() and not first.exists()
     # Collecting the shards counts each file once and reports the missing ones.
@@ -194,11 +195,10 @@ def test_what_makes_no_sense_is_refused(library, meshferry, arguments, said):
 def test_a_shard_ends_with_who_started_it():
     child = (
         f"import sys, time; sys.path.insert(0, {str(ROOT / 'tests')!r}); import load_package; "
-        "load_package.load_package(); from meshferry.cli.batch.remote import parent_watch; "
-        "parent_watch.exit_with_parent(); "
-        "print('up', flush=True); time.sleep(60)"
+        "load_package.load_package(); from meshferry.cli.batch.remote import shard; import threading; "
+        "threading.Thread(target=shard._exit_with_parent).start(); print('up', flush=True); time.sleep(60)"
     )
-    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], stderr=subprocess.PIPE)"
     process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"up\n"
     process.kill()

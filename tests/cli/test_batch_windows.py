@@ -1,44 +1,17 @@
-"""What batches do on Windows and macOS, simulated: process trees, drives, memory."""
+"""What batches do on Windows and macOS, simulated: drives, memory."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from meshferry.cli.batch.remote import parent_watch
 from meshferry.cli.batch.report.cards import Links
 from meshferry.cli.batch.workers import resources
 from meshferry.cli.batch.workers.converting import PartNames
 from meshferry.io_formats.api import file_name
-
-SHELL, DASK, SCRIPT, REDIRECTOR = 100, 200, 300, 400
-
-
-@pytest.mark.parametrize(
-    ("parent", "in_environment", "watched"),
-    [
-        (DASK, False, DASK),
-        (SCRIPT, False, DASK),
-        (REDIRECTOR, True, DASK),
-    ],
-)
-def test_the_watched_process_is_not_a_launcher(monkeypatch, parent, in_environment, watched):
-    """The real Python below ``python.exe`` of a virtual environment, below pip's ``meshferry.exe``, below dask."""
-    processes = {
-        DASK: (SHELL, "python.exe"),
-        SCRIPT: (DASK, "meshferry.exe"),
-        REDIRECTOR: (SCRIPT, "Python.exe"),
-    }
-    monkeypatch.setattr(parent_watch, "_windows_processes", lambda: processes)
-    monkeypatch.setattr(os, "getppid", lambda: parent)
-    monkeypatch.setattr(sys, "executable", "env/Scripts/python.exe")
-    monkeypatch.setattr(sys, "prefix", "env" if in_environment else sys.base_prefix)
-    monkeypatch.setattr(sys, "platform", "win32")
-    assert parent_watch._process_to_watch() == watched
 
 
 def test_the_memory_of_a_process_on_windows(monkeypatch):

@@ -19,7 +19,6 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +28,8 @@ from ...reporting import one_line
 from .. import journal
 from ..tasks import LoadedTask, Result, Status, Task
 from ..workers.worker_process import death
-from . import shard as shard_journals
 from .arguments import WITH_PARENT
+from .shard import journals
 
 LONGEST_SHARD = 200
 """Maximum number of files in a shard: the loss if a machine fails. Converting them takes much longer than a start."""
@@ -51,13 +50,6 @@ _NO_WORKER_SECONDS = 300
 _OUTPUT_LENGTH = 300
 """Characters of the last output of a shard in messages."""
 _CONTINUE = "Finished files are kept; run the same command again to continue"
-
-
-@dataclass(frozen=True, slots=True)
-class _Shard:
-    tasks: tuple[Task, ...]
-    lines: range
-    """Lines of the plan from the first to the last task; the shard skips lines that are already done."""
 
 
 class DaskPool:
@@ -99,25 +91,30 @@ class DaskPool:
             The scheduler cannot be reached, the connection to it or to all workers is lost, or the workers cannot run
             shards. All results are in the state or in the journals of the shards.
         """
-        running: dict[Any, _Shard] = {}
-        with _quiet(), self._connected():
-            shards = self._shards(tasks)
-            try:
-                while True:
-                    for shard in itertools.islice(shards, max(0, self._threads() * _AHEAD - len(running))):
-                        running[self._submit(shard)] = shard
-                    if not running:
-                        return
-                    for future in self._wait(running):
-                        shard = running.pop(future)
-                        yield from self._results(future, shard)
-                        shard_journals.remove_journals(self._output, shard.lines)
-            finally:
-                with contextlib.suppress(Exception):  # the scheduler may already be down
-                    self._client.cancel(list(running))
+        running: dict[Any, list[Task]] = {}
+        logging.disable(logging.CRITICAL)  # dask logs lost connections, which this class reports once
+        try:
+            self._connect()
+            shards = self._shards(iter(tasks))
+            while True:
+                for shard in itertools.islice(shards, max(0, max(1, self._threads()) * _AHEAD - len(running))):
+                    running[self._submit(shard)] = shard
+                if not running:
+                    return
+                for future in self._wait(running):
+                    shard = running.pop(future)
+                    yield from self._results(future, shard)
+                    for path in self._journals(shard):
+                        with contextlib.suppress(OSError):
+                            path.unlink()
+        finally:
+            with contextlib.suppress(Exception):  # the scheduler may already be down
+                self._client.cancel(list(running))
+            with contextlib.suppress(Exception):
+                self._client.close(timeout=_CONNECT_SECONDS)
+            logging.disable(logging.NOTSET)
 
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[None]:
+    def _connect(self) -> None:
         try:
             with interruption.raising():
                 self._client = self._distributed.Client(self._address, timeout=_CONNECT_SECONDS)
@@ -127,14 +124,10 @@ class DaskPool:
             ) from None
         try:
             self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
-            yield
         except TimeoutError:
             raise MeshferryError(
                 f"The dask scheduler at {self._address} has no workers; start some with: dask worker {self._address}"
             ) from None
-        finally:
-            with contextlib.suppress(Exception):  # the scheduler may already be down
-                self._client.close(timeout=_CONNECT_SECONDS)
 
     def _wait(self, running: Iterable[Any]) -> list[Any]:
         """Wait until shards have finished; return their futures.
@@ -151,7 +144,7 @@ class DaskPool:
                     waited = self._distributed.wait(list(running), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
                 return list(waited.done)
             except TimeoutError:
-                no_worker_since = None if self._workers() else no_worker_since or time.monotonic()
+                no_worker_since = None if self._threads() else no_worker_since or time.monotonic()
             except CancelledError:
                 raise MeshferryError(
                     f"The dask scheduler at {self._address} has gone away ({self._version()}). {_CONTINUE}"
@@ -161,41 +154,33 @@ class DaskPool:
                     f"All workers of the dask scheduler at {self._address} have gone away. {_CONTINUE}"
                 )
 
-    def _shards(self, loading: Iterable[LoadedTask]) -> Iterator[_Shard]:
+    def _shards(self, loading: Iterator[LoadedTask]) -> Iterator[list[Task]]:
         """Group tasks into shards, which are smaller if there are few tasks for all threads."""
-        loading = iter(loading)
         while True:
-            threads = self._threads()
+            threads = max(1, self._threads())
             tasks = [loaded.task for loaded in itertools.islice(loading, threads * SHARDS_A_THREAD * LONGEST_SHARD)]
             if not tasks:
                 return
             yield from make_shards(tasks, shard_size(len(tasks), threads))
 
     def _threads(self) -> int:
-        """Return the number of shards that can run at the same time; 1 if no worker has connected yet."""
-        return sum(self._workers().values()) or 1
-
-    def _workers(self) -> dict[str, int]:
-        """Return the number of threads of each worker, by address."""
+        """Return the number of threads of all workers; 0 if none is connected."""
         try:
-            return dict(self._client.nthreads())
+            return sum(self._client.nthreads().values())
         except Exception:  # noqa: BLE001 (the next future raises the same error)
-            return {}
+            return 0
 
-    def _submit(self, shard: _Shard) -> Any:
-        arguments = [
-            "batch",
-            "--plan",
-            str(self._output),
-            "--range",
-            f"{shard.lines[0]}-{shard.lines[-1]}",
-            "--json",
-            WITH_PARENT,
-        ]
-        command = [*self._command, *arguments, *self._options]
+    def _journals(self, shard: Sequence[Task]) -> list[Path]:
+        """Return the journals of a shard with their lock files."""
+        folder, name = journals(self._output, lines_of(shard))
+        return sorted(folder.glob(f"{name}*"))
+
+    def _submit(self, shard: Sequence[Task]) -> Any:
+        lines = lines_of(shard)
+        part = ["batch", "--plan", str(self._output), "--range", f"{lines[0]}-{lines[-1]}", "--json", WITH_PARENT]
         return self._client.submit(
             subprocess.run,
-            command,
+            [*self._command, *part, *self._options],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,
@@ -204,7 +189,7 @@ class DaskPool:
             key=f"meshferry-{uuid.uuid4().hex}",
         )
 
-    def _results(self, future: Any, shard: _Shard) -> Iterator[Result]:
+    def _results(self, future: Any, shard: Sequence[Task]) -> Iterator[Result]:
         """Yield the results of a finished shard."""
         problem = future.exception()
         if problem is None:
@@ -212,10 +197,9 @@ class DaskPool:
             reason = "Its shard ended without a result for it"
         else:
             reason = self._reason(problem)
-            paths = shard_journals.journals(self._output, shard.lines)
-            lines = [line for path in paths for line in journal.read_lines(path)]
+            lines = [line for path in self._journals(shard) for line in journal.read_lines(path)]
         entries = {entry.target: entry for line in lines if (entry := journal.parse(line)) is not None}
-        for task in shard.tasks:
+        for task in shard:
             entry = entries.get(task.target)
             yield entry.to_result(task) if entry is not None else Result(task, Status.CRASHED, error=reason)
 
@@ -250,14 +234,21 @@ class DaskPool:
         return f"dask.distributed {self._distributed.__version__}"
 
 
-def make_shards(tasks: Sequence[Task], size: int) -> Iterator[_Shard]:
+def make_shards(tasks: Sequence[Task], size: int) -> Iterator[list[Task]]:
     """Split tasks into shards of up to ``size`` tasks, each with a limited range of plan lines."""
-    start = 0
-    for end in range(1, len(tasks) + 1):
-        if end == len(tasks) or end - start == size or tasks[end].number - tasks[start].number >= _LONGEST_RANGE:
-            lines = range(tasks[start].number + 1, tasks[end - 1].number + 2)
-            yield _Shard(tuple(tasks[start:end]), lines)
-            start = end
+    shard: list[Task] = []
+    for task in tasks:
+        if shard and (len(shard) == size or task.number - shard[0].number >= _LONGEST_RANGE):
+            yield shard
+            shard = []
+        shard.append(task)
+    if shard:
+        yield shard
+
+
+def lines_of(shard: Sequence[Task]) -> range:
+    """Return the lines of the plan from the first to the last task of a shard, which skips those that are done."""
+    return range(shard[0].number + 1, shard[-1].number + 2)
 
 
 def shard_size(count: int, threads: int) -> int:
@@ -278,18 +269,3 @@ def _library() -> Any:
         raise MissingLibraryError(
             "--scheduler needs dask.distributed. " + environment.how_to_install(["distributed"])
         ) from None
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the log messages of dask on lost connections, which this module reports once."""
-    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
-    loggers = [logging.getLogger(name) for name in names]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

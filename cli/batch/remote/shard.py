@@ -11,15 +11,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import itertools
+import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ....io_formats.disk import locks
-from ....io_formats.disk.atomic_write import refusal, remove_file
+from ....io_formats.disk.atomic_write import refusal
 from ... import environment
 from ...conversions.conversion_arguments import given_conversion
 from ...reporting import Reporter, counted
@@ -33,10 +37,10 @@ from ..summary import Summary, Totals
 from ..tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Task
 from ..workers.messages import Setup
 from ..workers.pool import Pool
-from . import parent_watch
 
-MOST_AT_ONCE = 9
-"""Maximum number of processes that convert the same shard at the same time."""
+ORPHANED = 75
+"""Exit status of a shard after the end of the process that started it: EX_TEMPFAIL of sysexits."""
+_WATCH_SECONDS = 0.5
 _RANGE = re.compile(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?")
 """A contiguous range in Open Job Description: ``7``, ``5-5``, ``1-50``."""
 
@@ -51,9 +55,8 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """
     plan = open_plan(Path(arguments.plan), arguments.root)
     output = _output_of(plan, arguments.output)
-    return (
-        collect(arguments, reporter, plan, output) if arguments.collect else convert(arguments, reporter, plan, output)
-    )
+    action = collect if arguments.collect else convert
+    return action(arguments, reporter, plan, output)
 
 
 def convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
@@ -67,7 +70,7 @@ def convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
         The machine lacks a library, or the journal cannot be written.
     """
     if arguments.end_with_parent:
-        parent_watch.exit_with_parent()
+        threading.Thread(target=_exit_with_parent, daemon=True).start()
     if missing := environment.missing_libraries():  # the shard may succeed on another machine
         raise MissingLibraryError(f"This machine lacks {' and '.join(missing)}")
     lines = parse_range(arguments.range, plan.last_line, arguments.lines)
@@ -155,99 +158,90 @@ def parse_range(text: str, last: int, group: int = 1) -> range:
     return range((numbers[0] - 1) * group + 1, min(numbers[1] * group, last) + 1)
 
 
-def journals(output: Path, lines: range) -> list[Path]:
-    """Return the possible paths for the journal of a shard; processes use the first that is not locked."""
-    folder, name = output / STATE_FOLDER / SHARDS_FOLDER, f"{lines[0]}-{lines[-1]}"
-    return [folder / f"{name}.jsonl", *(folder / f"{name}~{copy}.jsonl" for copy in range(2, MOST_AT_ONCE + 1))]
-
-
-def lock_of(path: Path) -> Path:
-    """Return the lock file of a journal."""
-    return path.with_name(path.name + LOCK_SUFFIX)
-
-
-def remove_journals(output: Path, lines: range) -> None:
-    """Remove the merged journals of a shard; skip those that are still being written."""
-    for path in journals(output, lines):
-        with contextlib.suppress(OSError):
-            if path.exists() and (held := locks.hold(lock_of(path))) is not None:
-                remove_file(path)
-                locks.remove(lock_of(path), held)
+def journals(output: Path, lines: range) -> tuple[Path, str]:
+    """Return the folder for the journals of a shard, and the start of their names, which a number follows."""
+    return output / STATE_FOLDER / SHARDS_FOLDER, f"{lines[0]}-{lines[-1]}~"
 
 
 class _ShardStore:
-    """The tasks of a shard and its journal: a context manager."""
+    """The tasks of a shard and its journal, the first that no other process with the same shard has locked.
+
+    Raises
+    ------
+    MeshferryError
+        From ``with``: the journal cannot be written.
+    """
 
     def __init__(self, plan: Plan, output: Path, lines: range) -> None:
-        self._plan = plan
         self._output = output
-        self._lines = lines
         self._options = plan.head.digest
-        self._own: dict[str, Entry] = {}
-        """Entries of this shard's journal, by target."""
-        self._others: dict[str, Entry] = {}
-        """Entries of the journal of the output folder and of other processes with the same shard."""
+        self._tasks = list(plan.tasks(lines[0] - 1, lines[-1]))
+        self._entries: dict[str, Entry] = {}
+        """The last entry of each target in the journals of the output folder and of all processes with this shard."""
+        self._folder, self._name = journals(output, lines)
         self._files = ExitStack()
 
     def __enter__(self) -> _ShardStore:
-        paths = journals(self._output, self._lines)
         try:
-            paths[0].parent.mkdir(parents=True, exist_ok=True)
-            path, held = next(((path, held) for path in paths if (held := locks.hold(lock_of(path)))), (None, None))
-            if path is None or held is None:
-                raise MeshferryError(f"{paths[0]}: {MOST_AT_ONCE} processes convert this part of the plan already")
-            self._files.callback(locks.remove, lock_of(path), held)
-            end = sum(map(len, journal.read_lines(path)))
-            self._own = _last_entries(path)
-            wanted = {task.target for task in self._plan.tasks(self._lines[0] - 1, self._lines[-1])}
-            for other in (self._output / STATE_FOLDER / JOURNAL_FILE, *paths):
-                if other != path:
-                    self._others |= _last_entries(other, wanted)
-            self._journal = JournalFile(path, end)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for number in itertools.count(1):
+                path = self._folder / f"{self._name}{number}.jsonl"
+                lock_path = path.with_name(path.name + LOCK_SUFFIX)
+                if (held := locks.hold(lock_path)) is not None:
+                    break
+            self._files.callback(locks.remove, lock_path, held)
+            others = sorted(set(self._folder.glob(f"{self._name}*.jsonl")) - {path})
+            paths = (self._output / STATE_FOLDER / JOURNAL_FILE, *others, path)
+            self._entries = _last_entries(paths, [task.target for task in self._tasks])
+            self._journal = JournalFile(path, sum(map(len, journal.read_lines(path))))
+            self._files.callback(self._journal.close)
         except OSError as problem:
-            raise MeshferryError(f"{paths[0]}: the journal cannot be written: {refusal(problem)}") from None
+            raise MeshferryError(f"{self._folder}: the journal cannot be written: {refusal(problem)}") from None
         return self
 
     def __exit__(self, *_problem: object) -> None:
-        self._journal.close()
         self._files.close()
 
     def tasks(self) -> Iterator[tuple[Task, Known | None]]:
-        """Yield the tasks with their last conversion; by another process only if the source is unchanged."""
-        for task in self._plan.tasks(self._lines[0] - 1, self._lines[-1]):
-            known = self._known(task, self._own.get(task.target))
-            if known is None:
-                known = self._known(task, self._others.get(task.target))
-                known = known if known is not None and known.is_same else None
-            yield task, known
-
-    def _known(self, task: Task, entry: Entry | None) -> Known | None:
-        return None if entry is None else entry.known(task, self._options, self._output)
+        """Yield the tasks with their last conversion."""
+        for task in self._tasks:
+            entry = self._entries.get(task.target)
+            yield task, None if entry is None else entry.known(task, self._options, self._output)
 
     def append(self, result: Result) -> None:
         """Write a result."""
-        entry = entry_of(result, self._options, self._output, self._own.get(result.task.target))
+        entry = entry_of(result, self._options, self._output, self._entries.get(result.task.target))
         self._journal.write(entry.line())
-        self._own[entry.target] = entry
+        self._entries[entry.target] = entry
 
     def entries(self) -> Iterator[Entry]:
         """Yield the last entry of each task."""
-        for task in self._plan.tasks(self._lines[0] - 1, self._lines[-1]):
-            entry = self._own.get(task.target) or self._others.get(task.target)
-            if entry is not None:
-                yield entry
+        return (self._entries[task.target] for task in self._tasks if task.target in self._entries)
 
 
-def _last_entries(path: Path, targets: set[str] | None = None) -> dict[str, Entry]:
-    """Return the last entry of each target, or of these targets, in a journal that may still be written."""
-    wanted = None if targets is None else {journal.start_of(target) for target in targets}
+def _last_entries(paths: Iterable[Path], targets: Iterable[str]) -> dict[str, Entry]:
+    """Return the last entry of each of these targets in journals that may still be written."""
+    wanted = set(map(journal.start_of, targets))
     found: dict[bytes, bytes] = {}
-    with contextlib.suppress(OSError):
-        for line in journal.read_lines(path):
-            start = line[: line.find(journal.AFTER_TARGET)]
-            if wanted is None or start in wanted:  # other lines of a large journal are not parsed
-                found[start] = line
+    for path in paths:
+        with contextlib.suppress(OSError):
+            for line in journal.read_lines(path):
+                start = line[: line.find(journal.AFTER_TARGET)]
+                if start in wanted:  # other lines of a large journal are not parsed
+                    found[start] = line
     return {entry.target: entry for line in found.values() if (entry := journal.parse(line)) is not None}
+
+
+def _exit_with_parent() -> None:
+    """Terminate this process when nothing reads its standard error any more: the dask worker has ended.
+
+    Its worker processes then end, too. Files are written atomically, so none is incomplete.
+    """
+    with contextlib.suppress(OSError):
+        while True:
+            os.write(2, b"\n")
+            time.sleep(_WATCH_SECONDS)
+    os._exit(ORPHANED)
 
 
 def _output_of(plan: Plan, given: str | None) -> Path:
