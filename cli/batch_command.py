@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from .batch.workers.worker_process import WorkerProcess, started_early
 from .conversions.blender_formats import BlenderFormat
 from .conversions.conversion_arguments import add_conversion_arguments, settings_of
 from .conversions.convert_plan import known_kind
+from .option_arguments import number
 from .reporting import Reporter
 
 _MOST_EARLY = 4
@@ -81,18 +80,18 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         "files, x_2.blend (default: refuse)",
     )
     parser.add_argument(
-        "-j", "--jobs", type=_number(int, 1), metavar="N", help="number of worker processes (default: number of cores)"
+        "-j", "--jobs", type=number(int, 1), metavar="N", help="number of worker processes (default: number of cores)"
     )
     parser.add_argument(
         "--time-limit",
-        type=_number(float, 0),
+        type=number(float, 0),
         default=TIME_LIMIT,
         metavar="S",
         help=f"time limit of a file in seconds; 0 for no limit (default: {TIME_LIMIT:g})",
     )
     parser.add_argument(
         "--recycle",
-        type=_number(int, 0),
+        type=number(int, 0),
         default=RECYCLE_AFTER,
         metavar="N",
         help=f"files after which a process is replaced if its memory has grown; 0 for never (default: {RECYCLE_AFTER})",
@@ -167,19 +166,6 @@ def _early_workers(arguments: argparse.Namespace) -> AbstractContextManager[list
 def _require_rich() -> None:
     if "rich" in environment.missing_libraries():
         raise MissingLibraryError("Batches need the library rich for their progress display")
-
-
-def _number(kind: type[int] | type[float], least: int) -> Callable[[str], int | float]:
-    def parse(text: str) -> int | float:
-        try:
-            number = kind(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
-        if not math.isfinite(number) or number < least:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} on")
-        return number
-
-    return parse
 
 
 def _page(text: str) -> Path | None:

@@ -193,3 +193,18 @@ def _number_parser(option: Option) -> Callable[[str], int | float]:
 def _absolute_path(text: str) -> str:
     """Return a path that does not depend on the folder of a .blend file."""
     return str(Path(text).expanduser().absolute()) if text else ""
+
+
+def number(kind: type[int] | type[float], least: int) -> Callable[[str], int | float]:
+    """Return the argument type of finite numbers that are not less than a limit."""
+
+    def parse(text: str) -> int | float:
+        try:
+            number = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
+        if not math.isfinite(number) or number < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} on")
+        return number
+
+    return parse

@@ -16,6 +16,7 @@ from meshferry.cli import environment
 from meshferry.cli.batch import plan as plans
 from meshferry.cli.batch.remote import dask, openjd
 from meshferry.cli.batch.tasks import Task
+from meshferry.cli.main import build_parser
 from meshferry.io_formats.core.errors import MeshferryError
 
 PATIENCE = 60
@@ -339,7 +340,7 @@ def test_very_many_files_are_at_most_ten_thousand_tasks(tmp_path):
     count = 20_001
     _, part = write_plan(tmp_path, [str(tmp_path)], count)
     values = openjd._values(part, tmp_path / "out")
-    template = openjd._template(part, values, ["meshferry"], [], [])
+    template = openjd._template(part, values, build_parser().parse_args(["batch"]))
     read = model.decode_job_template(template=template, supported_extensions=["TASK_CHUNKING"])
     (tmp_path / "job" / "plan").mkdir()
     values = model.preprocess_job_parameters(

@@ -7,6 +7,7 @@ import shlex
 import sys
 
 from ....io_formats.core.errors import MeshferryError
+from ...option_arguments import number
 
 WITH_PARENT = "--end-with-parent"
 """Flag of a shard that ends when its parent process ends."""
@@ -35,7 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--range", metavar="LINES", help="lines of the plan to convert, such as 1-50")
     group.add_argument(
-        "--lines", type=_count, default=1, metavar="N", help="lines of the plan for each number of --range (default: 1)"
+        "--lines",
+        type=number(int, 1),
+        default=1,
+        metavar="N",
+        help="lines of the plan for each number of --range (default: 1)",
     )
     group.add_argument(
         "--root",
@@ -94,13 +99,3 @@ def require_consistent(arguments: argparse.Namespace) -> None:
             raise MeshferryError(f"{name} cannot be combined with --plan, which defines what to convert")
     if (arguments.range is None) == (not arguments.collect):
         raise MeshferryError("Give the lines of the plan with --range, or use --collect when all are done")
-
-
-def _count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
-    return number

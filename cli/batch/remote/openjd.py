@@ -15,14 +15,16 @@ follows the template schemas [version 2023-09], to which the section numbers in 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import itertools
 import json
 import os
+import re
 import shlex
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from importlib import resources
 from pathlib import Path
@@ -50,6 +52,7 @@ CHUNK = 50
 """Initial number of lines in a chunk; farms adapt it to the measured time."""
 _LONGEST_VALUE = 1024
 """Maximum length of a parameter's value in characters (2.5)."""
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")
 _LIBRARY = "MaterialLibrary"
 _LIBRARY_FLAG = "--" + MATERIAL_LIBRARY.name.replace("_", "-") + "="
 
@@ -65,42 +68,32 @@ def write_job(arguments: argparse.Namespace, plan: Plan, state: State, reporter:
     folder = Path(arguments.openjd).absolute()
     tasks = (task for task, known in state.tasks() if arguments.checksum or known is None or not known.is_same)
     first = next(tasks, None)
-    count = 0
-    if first is not None:
-        _require_own(folder)
-        try:
-            (folder / PLAN_FOLDER).mkdir(parents=True, exist_ok=True)
-            # The template is written last: without it, an incomplete folder is not a job.
-            (folder / TEMPLATE_FILE).unlink(missing_ok=True)
-            part = _write_plan(plan, itertools.chain([first], tasks), folder / PLAN_FOLDER)
-            state.export_journal(folder / PLAN_FOLDER / JOURNAL_FILE)
-            _write_rest(part, arguments, state.output, folder)
-        except (OSError, sqlite3.Error) as problem:
-            reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
-            raise MeshferryError(f"{folder}: the job cannot be written: {reason}") from None
-        count = part.count
-    reporter.record({"job": str(folder), "files": count})
-    if count:
-        reporter.say(f"{folder}: a job for {counted(count, 'file')}; to run it here:")
-        template, values = folder / TEMPLATE_FILE, folder / PARAMETERS_FILE
-        reporter.say(shlex.join(["openjd", "run", str(template), "-p", f"file://{values}"]))
-    else:
+    if first is None:
+        reporter.record({"job": str(folder), "files": 0})
         reporter.say(f"There is nothing to do for {counted(plan.count, 'file')}, so no job was written")
+        return 0
+    _require_own(folder)
+    template, parameters = folder / TEMPLATE_FILE, folder / PARAMETERS_FILE
+    try:
+        (folder / PLAN_FOLDER).mkdir(parents=True, exist_ok=True)
+        # The template is written last: without it, an incomplete folder is not a job.
+        template.unlink(missing_ok=True)
+        part = _write_plan(plan, itertools.chain([first], tasks), folder / PLAN_FOLDER)
+        state.export_journal(folder / PLAN_FOLDER / JOURNAL_FILE)
+        values = _values(part, state.output)
+        job = _template(part, values, arguments)
+        entries = [{"name": name, "value": value} for name, value in values.items()]
+        (folder / VALUES_FILE).write_bytes(_json({"parameterValues": entries}))
+        _write_assets(folder / ASSETS_FILE, part, values)
+        parameters.write_bytes(_json(values))
+        replace_file(template, _json(job))
+    except (OSError, sqlite3.Error) as problem:
+        reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
+        raise MeshferryError(f"{folder}: the job cannot be written: {reason}") from None
+    reporter.record({"job": str(folder), "files": part.count})
+    reporter.say(f"{folder}: a job for {counted(part.count, 'file')}; to run it here:")
+    reporter.say(shlex.join(["openjd", "run", str(template), "-p", f"file://{parameters}"]))
     return 0
-
-
-def _write_rest(part: Plan, arguments: argparse.Namespace, output: Path, folder: Path) -> None:
-    """Write the other files of the job, the template last."""
-    values = _values(part, output)
-    collect_options = (
-        [] if arguments.report is None else ["--report"]
-    )  # without its path, which may not exist on the farm
-    job = _template(part, values, worker_command(arguments), shard_options(arguments), collect_options)
-    entries = [{"name": name, "value": value} for name, value in values.items()]
-    (folder / VALUES_FILE).write_bytes(_json({"parameterValues": entries}))
-    _write_assets(folder / ASSETS_FILE, part, output, values.get(_LIBRARY))
-    (folder / PARAMETERS_FILE).write_bytes(_json(values))
-    replace_file(folder / TEMPLATE_FILE, _json(job))
 
 
 def _require_own(folder: Path) -> None:
@@ -151,19 +144,14 @@ def _values(part: Plan, output: Path) -> dict[str, str]:
     for value in values.values():
         if len(value) > _LONGEST_VALUE:
             raise MeshferryError(f"{value}: a path in a job may have {_LONGEST_VALUE:,} characters, not {len(value):,}")
-        if not _is_utf8(value):
+        if _NOT_UTF8.search(value):
             raise MeshferryError(f"{value}: the folder name is not valid UTF-8; rename it")
     return values
 
 
-def _template(
-    part: Plan,
-    values: dict[str, str],
-    command: Sequence[str],
-    options: Sequence[str],
-    collect_options: Sequence[str],
-) -> dict[str, Any]:
+def _template(part: Plan, values: dict[str, str], arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the job template (1.1)."""
+    command = worker_command(arguments)
     for word in command:
         if "{{" in word:
             raise MeshferryError(
@@ -183,8 +171,10 @@ def _template(
     begin = [*words, "batch", "--plan", "{{Param.Plan}}", "-o", "{{Param.Output}}", "--root", "{{Param.Sources1}}"]
     if _LIBRARY in values:
         begin.append(f"{_LIBRARY_FLAG}{{{{Param.{_LIBRARY}}}}}")
-    lines = [f"--lines={group}"] if group > 1 else []
-    for step, more in zip(template["steps"], ([*lines, *options], collect_options), strict=True):
+    convert_options = [*([f"--lines={group}"] if group > 1 else []), *shard_options(arguments)]
+    # The path of the report may not exist on the farm.
+    collect_options = [] if arguments.report is None else ["--report"]
+    for step, more in zip(template["steps"], (convert_options, collect_options), strict=True):
         action = step["script"]["actions"]["onRun"]
         action["args"] = [*begin, *action["args"], *more]
     parameters = template["steps"][0]["parameterSpace"]["taskParameterDefinitions"]
@@ -192,27 +182,21 @@ def _template(
     return template
 
 
-def _write_assets(path: Path, part: Plan, output: Path, library: str | None) -> None:
+def _write_assets(path: Path, part: Plan, values: dict[str, str]) -> None:
     """Write the files that Deadline Cloud copies to machines without shared disks, and the folder that it copies back.
 
     Names that are not valid UTF-8 are omitted; the conversion reports the missing file.
     """
-    mark = "files"
-    assets = {
-        "assetReferences": {
-            "inputs": {"filenames": [mark], "directories": []},
-            "outputs": {"directories": [str(output)]},
-            "referencedPaths": list(part.roots),
-        }
-    }
-    found = itertools.chain(_input_files(part), [library] if library else [])
-    files = (json.dumps(file) for file in found if _is_utf8(file))
-    before, after = _json(assets).decode("ascii").split(json.dumps(mark), 1)
+    found = itertools.chain(_input_files(part), [values[_LIBRARY]] if _LIBRARY in values else [])
+    files = (json.dumps(file) for file in found if not _NOT_UTF8.search(file))
+    outputs, roots = json.dumps([values["Output"]]), json.dumps(part.roots)
     with path.open("w", encoding="ascii") as stream:
         # Streamed, because the paths of a million files have a hundred megabytes.
-        stream.write(before + next(files, ""))
-        stream.writelines(",\n        " + file for file in files)
-        stream.write(after)
+        stream.write('{"assetReferences": {"inputs": {"filenames": [\n' + next(files, ""))
+        stream.writelines(",\n" + file for file in files)
+        stream.write(
+            f'],\n"directories": []}}, "outputs": {{"directories": {outputs}}}, "referencedPaths": {roots}}}}}\n'
+        )
 
 
 def _input_files(part: Plan) -> Iterator[str]:
@@ -232,26 +216,12 @@ def _input_files(part: Plan) -> Iterator[str]:
         yield path
     for folder, names in sets.items():
         stems = {os.path.splitext(name)[0] for name in names}
-        for name in _files_in(folder):
-            # "lamp.mtl" and "lamp_glass.png" belong to "lamp.obj".
-            if name not in names and any(name[:end] in stems for end in range(1, len(name))):
-                yield os.path.join(folder, name)
-
-
-def _files_in(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if entry.is_file())
-    except OSError:
-        return []
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                # "lamp.mtl" and "lamp_glass.png" belong to "lamp.obj".
+                belongs = any(entry.name[:end] in stems for end in range(1, len(entry.name)))
+                if belongs and entry.name not in names and entry.is_file():
+                    yield entry.path
 
 
 def _json(value: Any) -> bytes:
