@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import itertools
 import os
 import re
 import shutil
@@ -184,11 +183,12 @@ class _ShardStore:
     def __enter__(self) -> _ShardStore:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            for number in itertools.count(1):
+            held, number = None, 0
+            while held is None:
+                number += 1
                 path = self._folder / f"{self._name}{number}.jsonl"
                 lock_path = path.with_name(path.name + LOCK_SUFFIX)
-                if (held := locks.hold(lock_path)) is not None:
-                    break
+                held = locks.hold(lock_path)
             self._files.callback(locks.remove, lock_path, held)
             others = sorted(set(self._folder.glob(f"{self._name}*.jsonl")) - {path})
             paths = (self._output / STATE_FOLDER / JOURNAL_FILE, *others, path)
