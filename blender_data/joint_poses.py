@@ -119,9 +119,9 @@ class PoseSpace:
     """The constant matrices of J joints that convert local transforms to poses of bones: left @ local @ right."""
 
     left: Array
-    """(J, 4, 4) N_j^-1 W_p."""
+    """(J, 4, 4) N_j^-1 W_p, with the symbols of the module's description."""
     right: Array
-    """(J, 4, 4) W_j^-1 N_j."""
+    """(J, 4, 4) W_j^-1 N_j, with the same symbols."""
 
     @classmethod
     def of(cls, bind: Array, parents: Sequence[int], rest: Array) -> PoseSpace:

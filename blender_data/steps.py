@@ -28,7 +28,9 @@ class Step:
     subject: str = ""
     """Name of the file or object that the phase is about."""
     job: Callable[[], Any] | None = None
-    """Work without bpy that may run in a thread; its future is sent back. If None is sent, the generator runs it."""
+    """Work without bpy. The caller may run it in a thread and send its future to the generator. If the caller sends
+    None, the generator runs the work itself.
+    """
 
 
 Steps: TypeAlias = Generator[Step, "Future[Any] | None", T]

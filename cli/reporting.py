@@ -174,7 +174,7 @@ def unexpected(problem: BaseException) -> str:
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return ``1 object`` or ``1,284 objects``."""
+    """Return a number with its noun, such as ``1 object`` or ``1,284 objects``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 

@@ -294,7 +294,7 @@ class ExportScene(LongWork, ExportHelper):
         return context.object.name if context.object is not None else ""
 
     def paths(self, path: Path, scenes: Sequence[Scene]) -> list[Path]:
-        """Return a path for each scene: the chosen one for a single scene, otherwise one beside it named after it."""
+        """Return a path for each scene: the chosen path for a single one, otherwise its name in the same folder."""
         if len(scenes) == 1:
             return [path]
         return [path.with_name(name + self.filename_ext) for name in file_names(scenes)]
@@ -356,7 +356,7 @@ class ExportScene(LongWork, ExportHelper):
         return source, stem.removesuffix(self.name_suffix) or stem
 
     def suggest_name(self, context: Any) -> str:
-        """Return a file name after the collection, the only object or the .blend file."""
+        """Suggest the name of the collection, of the only object or of the .blend file as the file name."""
         root = context.scene.collection
         name = self.collection
         if not name:

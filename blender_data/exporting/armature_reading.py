@@ -52,7 +52,7 @@ class ReadSkeleton:
 
     @property
     def joint_of(self) -> dict[str, int]:
-        """The joint of each bone's name."""
+        """Index of the joint, by name of the bone."""
         return {name: number for number, name in enumerate(self.bones)}
 
 

@@ -97,7 +97,7 @@ class MeshReader:
             self.notices.append(text)
 
     def warn(self, finding: Finding) -> None:
-        """Add a warning that names objects to select or has a fix."""
+        """Add a warning that names objects to select or offers a fix."""
         if str(finding) not in self.notices:
             self.findings.append(finding)
         self.notice(str(finding))

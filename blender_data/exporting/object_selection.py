@@ -71,7 +71,7 @@ def has_surface(thing: bpy.types.Object) -> bool:
 
 
 def _is_whole(taken: Iterable[bpy.types.Object], collection: bpy.types.Collection) -> bool:
-    """Return whether these objects are all that is visible in a collection, and can be exported."""
+    """Return whether these objects are all visible meshes and empties of a collection."""
     visible = {thing for thing in collection.all_objects if thing.type in {*MESHABLE, "EMPTY"} and thing.visible_get()}
     return visible == set(taken)
 

@@ -23,7 +23,7 @@ class SceneExport:
         self.notices: list[str] = []
 
     def warn(self, finding: Finding) -> None:
-        """Add a warning that names objects to select or has a fix."""
+        """Add a warning that names objects to select or offers a fix."""
         self.notices.append(str(finding))
         self.scene.findings.append(finding)
 

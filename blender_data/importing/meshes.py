@@ -20,7 +20,7 @@ FILE_VERTEX = "file_vertex"
 """Attribute of corners with the index of their vertex in the file, only stored if tangents need it."""
 
 MOST_UV_LAYERS = 8
-"""Blender's limit."""
+"""Largest number of UV maps that a Blender mesh can have."""
 
 _BLOCK = 1 << 18
 
@@ -35,7 +35,7 @@ class GroupWeights:
 
     names: list[str]
     groups: IntArray
-    """(P, k) int32."""
+    """(P, k) int32: indices of the vertex groups."""
     weights: FloatArray
     """(P, k) float32; 0 for unused entries."""
 

@@ -74,7 +74,7 @@ class BlenderFormat:
     replaced: str = ""
     """Regular expression of characters in names of objects, bones and materials that become _, or empty."""
     replaced_label: str = ""
-    """Description of these characters."""
+    """Description of the characters that ``replaced`` matches, for warnings."""
     is_set: bool = False
     """Whether an export may write several files."""
 

@@ -34,9 +34,9 @@ _TEXTS = "SR"
 class _Record:
     name: bytes
     properties: int
-    """Offset of the first property."""
+    """Offset of the record's first property."""
     children: int
-    """Offset of the first record below."""
+    """Offset of the first child record."""
     end: int
 
 
@@ -76,7 +76,7 @@ class _Reader:
         return sum(number * users[identifier] for identifier, number in faces.items())
 
     def _records(self, start: int, end: int) -> Iterator[_Record]:
-        """Yield the records from an offset on, up to an empty one."""
+        """Yield the sibling records that start at an offset; an empty record ends them."""
         while start + self._head.size <= end:
             record_end, _, size, length = self._head.unpack_from(self._data, start)
             if not record_end:
