@@ -6,18 +6,21 @@ import functools
 import glob
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..io_formats import registry
 from ..io_formats.api import format_of
 from ..io_formats.core.errors import FormatError
+from ..io_formats.disk.atomic_write import refusal
 from ..io_formats.disk.special_files import special_kind
 from ..io_formats.registry import Format
 from . import interruption
 
 BLEND = ".blend"
+_JUNCTION = 0xA0000003
+"""Reparse tag of junctions, which are links to folders on Windows."""
 
 Warn = Callable[[object, str], None]
 """Function that is called with a path and a warning about it."""
@@ -64,7 +67,8 @@ def expand(
     leave_out:
         Folder to exclude from the search, unless it is searched itself.
     warn:
-        Called for each FIFO, device or socket that a search skips. Those given as paths themselves are not skipped.
+        Called for each FIFO, device or socket that a search skips, and for each folder that cannot be read. Special
+        files given as paths themselves are not skipped.
     """
     found: dict[str, InputFile] = {}
     problems: list[FormatError] = []
@@ -116,16 +120,52 @@ def skips(path: str | Path, warn: Warn) -> bool:
 
 
 def _files_below(folder: Path, extensions: Sequence[str], leave_out: Path | None, warn: Warn) -> list[InputFile]:
-    skipped = file_key(leave_out) if leave_out is not None and file_key(leave_out) != file_key(folder) else ""
     files = []
-    for parent, folders, names in os.walk(folder):
-        interruption.check()
-        folders[:] = sorted(name for name in folders if not skipped or file_key(Path(parent, name)) != skipped)
-        for name in sorted(names):
-            path = Path(parent, name)
-            if may_count(name, extensions) and not skips(path, warn) and counts(path, extensions):
-                files.append(InputFile(path, path.relative_to(folder)))
+    for below, names in folders_below(str(folder), warn, file_key(leave_out) if leave_out else ""):
+        for relative in (Path(below, name) for name in names):
+            path = folder / relative
+            if may_count(path.name, extensions) and not skips(path, warn) and counts(path, extensions):
+                files.append(InputFile(path, relative))
     return files
+
+
+def folders_below(
+    folder: str, warn: Callable[[str, str], None], leave_out: str = "", *, ignored: str = "", depth: int | None = None
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield a folder and the folders below it, each before its own subfolders and with the sorted names of its files.
+
+    A folder is given as its path below the searched one, with ``/`` after each name: ``""``, then ``"props/"``. Links
+    to folders and junctions of Windows are not followed.
+
+    Parameters
+    ----------
+    warn:
+        Called for each folder that cannot be read.
+    leave_out:
+        :func:`file_key` of a folder to skip.
+    ignored:
+        Name of further folders to skip.
+    depth:
+        Largest number of folders from the searched one to a file's own, both included; None for no limit.
+    """
+
+    def fail(problem: OSError) -> None:
+        warn(problem.filename or folder, f"The folder cannot be read: {refusal(problem)}")
+
+    def is_entered(path: str, name: str) -> bool:
+        if name == ignored or (sys.platform == "win32" and os.lstat(path).st_reparse_tag == _JUNCTION):
+            return False
+        # Names are compared first, because resolving the links of every folder takes time.
+        return name.casefold() != os.path.basename(leave_out).casefold() or file_key(Path(path)) != leave_out
+
+    for parent, folders, names in os.walk(folder, onerror=fail):
+        interruption.check()
+        below = os.path.relpath(parent, folder).replace(os.sep, "/") + "/"
+        below = "" if below == "./" else below
+        if depth is not None and below.count("/") + 1 >= depth:
+            folders.clear()
+        folders[:] = sorted(name for name in folders if is_entered(os.path.join(parent, name), name))
+        yield below, sorted(names)
 
 
 def may_count(name: str, extensions: Sequence[str]) -> bool:

@@ -58,10 +58,9 @@ def read(path: Path) -> tuple[dict[str, bytes], list[str], str]:
     told: list[str] = []
     error = ""
     try:
-        for member in archives.members(path, told.append):
-            assert member.name not in found
-            assert member.size == len(member.content)
-            found[member.name] = member.content
+        for name, content in archives.members(path, told.append):
+            assert name not in found
+            found[name] = content
     except FormatError as problem:
         error = str(problem)
         assert path.name in error
@@ -86,8 +85,6 @@ def test_meshes_of_a_region(archive: Callable[..., Path], packed: bool) -> None:
     long_name = "regions/1_1_" + "Arizona" * 20 + "/assets/x_mesh.llmesh"
     assert list(found.items()) == [(ONE, b"{one}"), (TWO, b"{two}" * 1000), (long_name, b"{three}")]
     assert (told, error) == ([], "")
-    (first, *_) = archives.members(path)
-    assert first.modified == path.stat().st_mtime_ns
 
 
 def test_other_writers_of_tar(tmp_path: Path) -> None:
@@ -268,20 +265,20 @@ def test_places_stay_below_the_archive(archive_name: str, member: str, place: st
 
 def test_members_by_name_in_order_and_out_of_it(archive: Callable[..., Path]) -> None:
     path = archive(opensim_tar((ONE, b"{1}"), (TWO, b"{2}"), (THREE, b"{3}")))
-    with archives.ArchiveReader(path) as reader:
-        assert [reader.content(name) for name in (ONE, THREE)] == [b"{1}", b"{3}"]
-        assert reader.content(TWO) == b"{2}"  # passed already
-        assert reader.content(TWO) == b"{2}"
-        with pytest.raises(FormatError, match=r"region\.oar: assets/gone.llmesh: It is not in the archive any more"):
-            reader.content("assets/gone.llmesh")
-        assert reader.content(ONE) == b"{1}"
+    reader = archives.ArchiveReader(path)
+    assert [reader.content(name) for name in (ONE, THREE)] == [b"{1}", b"{3}"]
+    assert reader.content(TWO) == b"{2}"  # passed already
+    assert reader.content(TWO) == b"{2}"
+    with pytest.raises(FormatError, match=r"region\.oar: assets/gone.llmesh: It is not in the archive any more"):
+        reader.content("assets/gone.llmesh")
+    assert reader.content(ONE) == b"{1}"
 
 
 def test_members_of_a_broken_archive_by_name(archive: Callable[..., Path]) -> None:
     data = opensim_tar((ONE, b"{1}"), (TWO, b"{2}"))
     path = archive(data[: 3 * 512 + 1], packed=False)
-    with archives.ArchiveReader(path) as reader:
-        for _ in range(2):
-            with pytest.raises(FormatError, match=r"_mesh\.llmesh: The archive is"):
-                reader.content(TWO)
-        assert reader.content(ONE) == b"{1}"
+    reader = archives.ArchiveReader(path)
+    for _ in range(2):
+        with pytest.raises(FormatError, match=r"_mesh\.llmesh: The archive is"):
+            reader.content(TWO)
+    assert reader.content(ONE) == b"{1}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import io
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from meshferry.cli import inputs
 from meshferry.cli.batch.sources import choice, search
 from meshferry.cli.batch.tasks import Source
 from meshferry.cli.conversions.convert_plan import known_kind, searched
@@ -124,7 +126,7 @@ def test_match_skip_and_newer(tree: Path, find: Callable[..., list[Source]]) -> 
     assert places(find("lib", newer=old)) == wanted[:3]
     assert choice.newer_than("2026-01-31T12:00:00+00:00") == 1769860800 * 10**9
     for text in ("", "7 parrots", "2026-02-31", "9" * 400 + "w", "a\0b"):
-        with pytest.raises(MeshferryError, match="neither a date"):
+        with pytest.raises(argparse.ArgumentTypeError, match="neither a date"):
             choice.newer_than(text)
 
 
@@ -259,17 +261,20 @@ def test_unreadable_folders(tree: Path, monkeypatch: pytest.MonkeyPatch, find: C
     real = os.scandir
 
     def scandir(path: str) -> Any:
-        if str(path).endswith("props/"):
-            raise PermissionError(13, "Permission denied")
+        if str(path).endswith("props"):
+            raise PermissionError(13, "Permission denied", path)
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
     assert places(find("lib")) == ["a.MESH", "b.mesh", "zoo/lion.anim"]
     ((path, text),) = find.messages  # type: ignore[attr-defined]
-    assert path == os.path.join("lib", "props/")
+    assert path == os.path.join("lib", "props")
     assert text == "The folder cannot be read: Permission denied"
     with pytest.raises(MeshferryError, match="cannot be read"):
         list(search.find(["lib"], MESHES))
+    warned: list[tuple[object, str]] = []
+    found = inputs.expand(["lib"], (".timbermesh", ".llmesh"), warn=lambda *warning: warned.append(warning))
+    assert (warned, found.files) == ([(path, text)], ()), "other commands warn, too"
 
 
 def test_what_holds_nothing_is_told(tree: Path, find: Callable[..., list[Source]]) -> None:

@@ -17,8 +17,7 @@ import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -46,18 +45,8 @@ _BLOCK = 2**16
 _MANY_DIGITS = re.compile(rb"[0-9]{400}")
 _LONGEST_SHOWN = 200
 _GZIP = b"\x1f\x8b"
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A mesh inside an archive."""
-
-    name: str
-    """The name in the archive."""
-    size: int
-    modified: int
-    """Time of the archive in nanoseconds since 1970: OpenSim does not store dates of members."""
-    content: bytes
+_DAMAGE = (gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError, LookupError, ArithmeticError, RecursionError)
+"""Exceptions of ``gzip`` and ``tarfile`` for damaged files."""
 
 
 def is_archive(path: str | Path) -> bool:
@@ -77,8 +66,8 @@ def place_of(archive: str, member: str) -> str:
     return "/".join([stem, *map(api.file_name, folders), plain])
 
 
-def members(path: str | Path, on_skip: Callable[[str], None] | None = None) -> Generator[Member, None, None]:
-    """Yield the meshes in an archive in their order, each name once.
+def members(path: str | Path, on_skip: Callable[[str], None] | None = None) -> Generator[tuple[str, bytes], None, None]:
+    """Yield the names and contents of the meshes in an archive in their order, each name once.
 
     Of several members with the same name the first is used, as in OpenSim, where the asset of a UUID never changes.
 
@@ -92,49 +81,52 @@ def members(path: str | Path, on_skip: Callable[[str], None] | None = None) -> G
     FormatError
         The archive is unreadable from some offset on; members yielded before are valid.
     """
-    path = Path(path)
     seen: set[int] = set()
+    offset = None
     try:
-        with ExitStack() as opened:
-            archive, stream, modified = _open(path, opened)
-            for info in _headers(archive, stream):
+        with _open(Path(path)) as stream:
+            offset = 0
+            archive = tarfile.TarFile(fileobj=cast("BinaryIO", stream))
+            for _ in range(MOST_MEMBERS):
+                offset = archive.offset
+                info = _next_header(archive, stream)
+                if info is None:
+                    return
                 if not info.name.lower().endswith(MESH) or info.isdir():
                     continue
-                problem = _why_not(info, seen)
+                skipped = _why_not(info, seen)
                 seen.add(hash(info.name))
-                if not problem:
-                    with _format_errors(info.offset_data):
-                        content = stream.read_content(info.offset_data, info.size)
-                    yield Member(info.name, info.size, modified, content)
+                if not skipped:
+                    offset = info.offset_data
+                    yield info.name, stream.read_content(offset, info.size)
                 elif on_skip is not None:
-                    on_skip(f"{_shown(info.name)} is left out: {problem}")
-    except FormatError as problem:
-        raise problem.in_file(str(path)) from None
-    except OSError as problem:
-        raise FormatError(f"The archive cannot be read: {refusal(problem)}", file=str(path)) from None
+                    on_skip(f"{_shown(info.name)} is left out: {skipped}")
+        problem = f"There are more than {MOST_MEMBERS:,} files in the archive"
+    except FormatError as error:
+        problem = error.message
+    except EOFError:
+        problem = "The archive is cut off here"
+    except _DAMAGE:
+        problem = (
+            "The archive is damaged here" if offset else "This is not a gzipped tar file, as OpenSim's archives are"
+        )
+    except OSError as error:
+        raise FormatError(f"The archive cannot be read: {refusal(error)}", file=str(path)) from None
+    raise FormatError(problem, offset=offset, file=str(path))
 
 
 class ArchiveReader:
-    """Reads members of an archive by name, in the order of the archive.
+    """Reads members of an archive by name.
 
-    A context manager. Another order works, too, but is slow: the archive is then read again from its start.
+    Any order works, but another one than that of the archive is slow: each time, it is read again from its start.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
-        self._start()
-
-    def _start(self) -> None:
-        self._rest = members(self._path)
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._members = members(path)
         self._passed: set[str] = set()
-        self._ended: FormatError | None = None
+        self._end = FormatError("It is not in the archive any more")
         """The error for all members that were not found before the end of the archive."""
-
-    def __enter__(self) -> ArchiveReader:
-        return self
-
-    def __exit__(self, *_problem: object) -> None:
-        self._rest.close()
 
     def content(self, name: str) -> bytes:
         """Return the content of a member.
@@ -145,18 +137,15 @@ class ArchiveReader:
             The member is missing, or the archive cannot be read up to it.
         """
         if name in self._passed:
-            self._rest.close()
-            self._start()
-        if self._ended is None:
-            try:
-                for member in self._rest:
-                    self._passed.add(member.name)
-                    if member.name == name:
-                        return member.content
-                self._ended = FormatError("It is not in the archive any more")
-            except FormatError as problem:
-                self._ended = problem
-        raise FormatError(self._ended.message, offset=self._ended.offset, file=f"{self._path}: {_shown(name)}")
+            self._members, self._passed = members(self._path), set()
+        try:
+            for found, content in self._members:
+                self._passed.add(found)
+                if found == name:
+                    return content
+        except FormatError as problem:
+            self._end = problem
+        raise FormatError(self._end.message, offset=self._end.offset, file=f"{self._path}: {_shown(name)}")
 
 
 class _Forward:
@@ -211,50 +200,27 @@ class _Forward:
 
 
 @contextmanager
-def _format_errors(offset: int) -> Iterator[None]:
-    """Convert exceptions of ``tarfile`` and ``gzip`` to FormatError with this offset in the inflated archive."""
-    try:
-        yield
-    except FormatError as problem:
-        problem.offset = offset
-        raise
-    except EOFError:
-        raise FormatError("The archive is cut off here", offset=offset) from None
-    except (gzip.BadGzipFile, zlib.error, tarfile.TarError, ValueError, LookupError, ArithmeticError, RecursionError):
-        what = "The archive is damaged here" if offset else "This is not a gzipped tar file, as OpenSim's archives are"
-        raise FormatError(what, offset=offset) from None
-
-
-def _open(path: Path, opened: ExitStack) -> tuple[tarfile.TarFile, _Forward, int]:
-    """Open an archive for reading once; return it with its stream and its modification time."""
-    kind = path.stat()
-    if not stat.S_ISREG(kind.st_mode):
+def _open(path: Path) -> Iterator[_Forward]:
+    """Open an archive for reading once."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise FormatError("This is not a file")
-    raw = opened.enter_context(path.open("rb"))
-    is_packed = raw.read(2) == _GZIP
-    raw.seek(0)
-    plain = cast("BinaryIO", opened.enter_context(gzip.GzipFile(fileobj=raw))) if is_packed else raw
-    stream = _Forward(plain, max(LEAST_INFLATED_LIMIT, INFLATED_RATIO * kind.st_size))
-    with _format_errors(0):
-        archive = tarfile.TarFile(fileobj=cast("BinaryIO", stream))
-    return archive, stream, kind.st_mtime_ns
+    with path.open("rb") as raw:
+        is_packed = raw.peek(2)[:2] == _GZIP
+        plain = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if is_packed else raw
+        yield _Forward(plain, max(LEAST_INFLATED_LIMIT, INFLATED_RATIO * status.st_size))
 
 
-def _headers(archive: tarfile.TarFile, stream: _Forward) -> Iterator[tarfile.TarInfo]:
-    """Yield the headers of all members."""
-    for _ in range(MOST_MEMBERS):
-        offset = archive.offset
-        stream.start()
-        with _format_errors(offset):
-            info = archive.next()
-            if info is None and stream.last.strip(b"\0"):
-                raise tarfile.ReadError  # tarfile takes a broken header for the end
-            if info is None:
-                stream.seek(sys.maxsize)  # to the end, where gzip stores a checksum
-                return
-        archive.members = []  # type: ignore[attr-defined]  # otherwise all would be stored
-        yield info
-    raise FormatError(f"There are more than {MOST_MEMBERS:,} files in the archive")
+def _next_header(archive: tarfile.TarFile, stream: _Forward) -> tarfile.TarInfo | None:
+    """Return the next header, or None at the end."""
+    stream.start()
+    info = archive.next()
+    archive.members = []  # type: ignore[attr-defined]  # otherwise all would be stored
+    if info is None and stream.last.strip(b"\0"):
+        raise tarfile.ReadError  # tarfile takes a broken header for the end
+    if info is None:
+        stream.seek(sys.maxsize)  # to the end, where gzip stores a checksum
+    return info
 
 
 def _why_not(info: tarfile.TarInfo, seen: set[int]) -> str:

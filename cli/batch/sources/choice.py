@@ -12,8 +12,8 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from typing import BinaryIO, cast
+from contextlib import nullcontext
+from typing import cast
 
 from ....io_formats.core.errors import FormatError, MeshferryError
 from ....io_formats.disk.atomic_write import refusal
@@ -23,6 +23,8 @@ from ... import interruption
 STANDARD_INPUT = "-"
 _LONGEST_LINE = 2**17
 """Characters; systems limit paths to 32,767."""
+_WILDCARD = re.compile(r"(?<![^/])\*\*/|\*+|\?|\[(?P<not>!?)(?P<letters>\]?[^\]/]*)\]|.", re.DOTALL)
+"""A part of a pattern: ``**/`` as a whole folder, ``*``, ``?``, ``[abc]``, or another character."""
 _SPAN = re.compile(r"(\d+(?:\.\d+)?) ?([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
@@ -58,17 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--newer",
-        type=_parse_newer,
+        type=newer_than,
         metavar="DATE|SPAN|FILE",
         help="only files changed since a date (2026-01-31), within a span of time (7d, 12h), or after another file",
     )
-
-
-def _parse_newer(text: str) -> int:
-    try:
-        return newer_than(text)
-    except MeshferryError as problem:
-        raise argparse.ArgumentTypeError(str(problem)) from None
 
 
 def newer_than(text: str) -> int:
@@ -76,12 +71,9 @@ def newer_than(text: str) -> int:
 
     Raises
     ------
-    MeshferryError
+    argparse.ArgumentTypeError
         The text is none of these.
     """
-    refused = MeshferryError(
-        f"'{text}' is neither a date (2026-01-31, 2026-01-31T18:30) nor a span of time (7d, 12h, 30m) nor a file"
-    )
     try:
         if span := _SPAN.fullmatch(text.strip().lower()):
             return time.time_ns() - int(float(span[1]) * _SECONDS[span[2]] * 1_000_000_000)
@@ -90,7 +82,9 @@ def newer_than(text: str) -> int:
         except ValueError:
             return os.stat(text).st_mtime_ns
     except (OSError, ValueError, OverflowError):
-        raise refused from None
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is neither a date (2026-01-31, 2026-01-31T18:30) nor a span of time (7d, 12h, 30m) nor a file"
+        ) from None
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
@@ -105,30 +99,21 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         text = "**/" + text
     if text.endswith("/"):
         text += "**"
-    *folders, last = text.split("/")
-    steps = ["(?:[^/]+/)*" if folder == "**" else _name_expression(folder) + "/" for folder in folders]
-    return re.compile("".join(steps) + (".+" if last == "**" else _name_expression(last)), re.IGNORECASE | re.DOTALL)
+    return re.compile(_WILDCARD.sub(_expression, text), re.IGNORECASE | re.DOTALL)
 
 
-def _name_expression(pattern: str) -> str:
-    """Return the regular expression for one part of a path."""
-    parts: list[str] = []
-    rest = pattern
-    while rest:
-        if rest[0] == "*":
-            parts.append("[^/]*")
-            rest = rest.lstrip("*")
-        elif rest[0] == "?":
-            parts.append("[^/]")
-            rest = rest[1:]
-        elif found := re.match(r"\[(!?)(\]?[^\]]*)\]", rest):
-            letters = re.sub(r"([\\\[\]^&~|])", r"\\\1", found[2])
-            parts.append(f"(?!/)[{'^' if found[1] else ''}{letters}]" if letters else re.escape(found[0]))
-            rest = rest[found.end() :]
-        else:
-            parts.append(re.escape(rest[0]))
-            rest = rest[1:]
-    return "".join(parts)
+def _expression(found: re.Match[str]) -> str:
+    """Return the regular expression for a wildcard or a single character."""
+    text = found[0]
+    if text == "**/":
+        return "(?:[^/]+/)*"
+    if text == "**" and found.end() == len(found.string) and found.string[: found.start()].endswith("/"):
+        return ".+"
+    if text[0] in "*?":
+        return "[^/]*" if text[0] == "*" else "[^/]"
+    if letters := re.sub(r"([\\\[\]^&~|])", r"\\\1", found["letters"] or ""):
+        return f"(?!/)[{'^' if found['not'] else ''}{letters}]"
+    return re.escape(text)
 
 
 def read_list(name: str) -> Iterator[str]:
@@ -143,55 +128,42 @@ def read_list(name: str) -> Iterator[str]:
     MeshferryError
         The list cannot be read, or is not a list.
     """
-    with ExitStack() as opened:
-        try:
-            stream = _open_list(name, opened)
+    is_input = name == STANDARD_INPUT
+    shown = "Standard input" if is_input else name
+    try:
+        with _open_list(name) as stream:
             for number in itertools.count(1):
-                if name == STANDARD_INPUT:
-                    with interruption.raising():  # the other program may write slowly, and Ctrl+C must still work
-                        line = stream.readline(_LONGEST_LINE)
-                else:
+                # The program that writes the standard input may be slow, and Ctrl+C must still work.
+                with interruption.raising() if is_input else nullcontext():
                     line = stream.readline(_LONGEST_LINE)
                 if not line:
                     return
                 if "\0" in line or len(line) >= _LONGEST_LINE:
-                    raise MeshferryError(
-                        f"{_list_name(name)}: line {number:,} is not a path; a list has one path a line"
-                    )
+                    raise MeshferryError(f"{shown}: line {number:,} is not a path; a list has one path a line")
                 path = line.rstrip("\r\n")
                 if len(path) > 1 and path[0] == path[-1] == '"':
                     path = path[1:-1]
                 if path.strip() and not path.startswith("#"):
                     yield path
-        except UnicodeDecodeError:
-            raise MeshferryError(f"{_list_name(name)}: this is not text") from None
-        except OSError as problem:
-            raise MeshferryError(f"{_list_name(name)}: the list cannot be read: {refusal(problem)}") from None
+    except UnicodeDecodeError:
+        raise MeshferryError(f"{shown}: this is not text") from None
+    except FormatError as problem:
+        raise MeshferryError(f"{shown}: {problem.message}") from None
+    except OSError as problem:
+        raise MeshferryError(f"{shown}: the list cannot be read: {refusal(problem)}") from None
 
 
-def _open_list(name: str, opened: ExitStack) -> io.TextIOWrapper:
-    if name == STANDARD_INPUT:
-        if sys.stdin is None:
-            raise MeshferryError("There is no standard input here")
-        binary = cast("io.BufferedReader", sys.stdin.buffer)
-    elif special_kind(name):
-        try:
-            with interruption.raising():
-                content = read_special(name)
-        except FormatError as problem:
-            raise MeshferryError(f"{name}: {problem.message}") from None
-        binary = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(content)))
-    else:
-        binary = opened.enter_context(open(name, "rb"))  # noqa: SIM115
-    is_wide = binary.peek(2)[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
-    text = io.TextIOWrapper(
-        cast("BinaryIO", binary),
-        encoding="utf-16" if is_wide else "utf-8-sig",
-        errors="strict" if is_wide else "surrogateescape",
-    )
-    opened.callback(text.detach)  # otherwise the standard input would be closed with it
-    return text
-
-
-def _list_name(name: str) -> str:
-    return "Standard input" if name == STANDARD_INPUT else name
+def _open_list(name: str) -> io.TextIOWrapper:
+    with interruption.raising():  # no byte may ever come
+        if name == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise MeshferryError("There is no standard input here")
+            binary = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
+        elif special_kind(name):
+            binary = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(read_special(name))))
+        else:
+            binary = open(name, "rb")  # noqa: SIM115
+        is_wide = binary.peek(2)[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE}
+    if is_wide:
+        return io.TextIOWrapper(binary, encoding="utf-16")
+    return io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape")

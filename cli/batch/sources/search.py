@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ....io_formats.core.errors import FormatError, MeshferryError
-from ....io_formats.disk.atomic_write import refusal
 from ....io_formats.disk.special_files import special_kind
-from ... import inputs, interruption
+from ... import inputs
 from ...reporting import cause
 from ..tasks import STATE_FOLDER, Source
 from . import archives
@@ -23,8 +23,6 @@ OnProblem = Callable[[str, str], None]
 archive. The search continues, and the exit status becomes 1."""
 
 _PACKED = (".zip", ".7z", ".rar")
-_JUNCTION = 0xA0000003
-"""Reparse tag of junctions, which are links to folders on Windows."""
 
 
 def find(
@@ -76,7 +74,16 @@ def find(
     MeshferryError
         A list cannot be read.
     """
-    search = _Search(extensions, match, skip, newer, leave_out, written, on_problem or _raise, warn)
+    search = _Search(
+        tuple(extensions),
+        [compile_pattern(text) for text in match],
+        [compile_pattern(text) for text in skip],
+        newer,
+        inputs.file_key(leave_out) if leave_out is not None else "",
+        written.lower(),
+        on_problem or _raise,
+        warn or inputs.ignore_warning,
+    )
     folder = None if base is None else os.path.abspath(base)
     for path in paths:
         yield from search.named(path, folder, is_pattern=True)
@@ -90,174 +97,133 @@ def _raise(path: str, problem: str) -> None:
     raise MeshferryError(f"{path}: {problem}")
 
 
+@dataclass(frozen=True)
 class _Search:
     """The filters of a search, and its reports."""
 
-    def __init__(
-        self,
-        extensions: Sequence[str],
-        match: Sequence[str],
-        skip: Sequence[str],
-        newer: int | None,
-        leave_out: Path | None,
-        written: str,
-        on_problem: OnProblem,
-        warn: inputs.Warn | None,
-    ) -> None:
-        self._extensions = tuple(extensions)
-        self._match = [compile_pattern(text) for text in match]
-        self._skip = [compile_pattern(text) for text in skip]
-        self._newer = newer
-        self._output = inputs.file_key(leave_out) if leave_out is not None else ""
-        self._written = written.lower()
-        self._report = on_problem
-        self._warn: inputs.Warn = warn or inputs.ignore_warning
-        self._takes_archives = archives.MESH in self._extensions
+    extensions: tuple[str, ...]
+    match: Sequence[re.Pattern[str]]
+    skip: Sequence[re.Pattern[str]]
+    newer: int | None
+    output: str
+    """:func:`...inputs.file_key` of the output folder, or an empty string."""
+    written: str
+    report: OnProblem
+    warn: inputs.Warn
 
     def named(self, text: str, base: str | None, *, is_pattern: bool) -> Iterator[Source]:
         """Yield the files of a path from the command line or a list."""
         info, is_link = _status(text)
         mode = 0 if info is None else info.st_mode
         if stat.S_ISDIR(mode):
-            yield from self._folder(text)
+            problem = f"There are no {' or '.join(self.extensions)} files in this folder"
+            yield from self._below(text, lambda: self.report(text, problem))
         elif not mode and is_pattern and glob.has_magic(text):
             yield from self._pattern(text)
         elif mode and not stat.S_ISREG(mode):
-            self._report(text, f"This is a {special_kind(text)}; batches read regular files only")
+            self.report(text, f"This is a {special_kind(text)}; batches read regular files only")
         elif mode and text.lower().endswith(_PACKED):
-            self._report(
+            self.report(
                 text, "This has to be unpacked first; only archives of OpenSim (.oar, .iar) are read as they are"
             )
         else:
-            root, path, place = _split(os.path.abspath(text), base)
-            if archives.is_archive(text):
-                yield from self._archive(root, path, place, is_named=True)
-            elif self._is_wanted(place):
-                yield from self._file(root, path, place, info, is_link=is_link)
-
-    def _folder(self, text: str) -> Iterator[Source]:
-        root = os.path.abspath(text)
-        count = 0
-        for path in self._below(root, text):
-            count += 1
-            yield from self._found(root, path)
-        if not count:
-            self._report(text, f"There are no {' or '.join(self._extensions)} files in this folder")
+            yield from self._file(*_split(os.path.abspath(text), base), info, is_link=is_link, is_named=True)
 
     def _pattern(self, text: str) -> Iterator[Source]:
         """Yield the files that match a pattern. The folder before its first wildcard is searched."""
         parts = text.replace(os.sep, "/").split("/")
         fixed = next(index for index, part in enumerate(parts) if glob.has_magic(part))
-        start = "/".join([*parts[:fixed], ""])
-        root = os.path.abspath(start or ".")
+        start = "/".join([*parts[:fixed], ""]) or "."
         rest = parts[fixed:]
-        wanted = compile_pattern("/".join(rest))
-        depth = None if "**" in rest else len(rest)
         extension = os.path.splitext(rest[-1])[1]
-        every = bool(extension) and not glob.has_magic(extension)
-        count = 0
-        if os.path.isdir(root):
-            for path in self._below(root, start or ".", depth=depth, every=every):
-                if wanted.fullmatch(path):
-                    count += 1
-                    yield from self._found(root, path)
-        if not count:
-            self._report(text, "No file matches this pattern")
+        found = self._below(
+            start,
+            lambda: self.report(text, "No file matches this pattern"),
+            compile_pattern("/".join(rest)),
+            depth=None if "**" in rest else len(rest),
+            every=bool(extension) and not glob.has_magic(extension),
+        )
+        if os.path.isdir(start):
+            yield from found
+        else:
+            self.report(text, "No file matches this pattern")
 
-    def _found(self, root: str, path: str) -> Iterator[Source]:
-        """Yield a found file, or the members of a found archive."""
-        if archives.is_archive(path):
-            yield from self._archive(root, path, path, is_named=False)
-        elif self._is_wanted(path):
-            info, is_link = _status(os.path.join(root, path))
-            yield from self._file(root, path, path, info, is_link=is_link)
+    def _below(
+        self,
+        folder: str,
+        on_nothing: Callable[[], None],
+        pattern: re.Pattern[str] | None = None,
+        *,
+        depth: int | None = None,
+        every: bool = False,
+    ) -> Iterator[Source]:
+        """Yield the files below a folder, with any extension if ``every``; only the names of one are in memory."""
+        root = os.path.abspath(folder)
+        key = os.path.join(inputs.file_key(Path(root)), "")
+        written = self.written if self.output and key.startswith(os.path.join(self.output, "")) else ""
+        extensions = (*self.extensions, *archives.EXTENSIONS)
+        is_empty = True
+        for below, names in inputs.folders_below(folder, self.report, self.output, ignored=STATE_FOLDER, depth=depth):
+            for name in names:
+                path = below + name
+                if written and name.lower().endswith(written):
+                    continue
+                if (every or inputs.may_count(name, extensions)) and (pattern is None or pattern.fullmatch(path)):
+                    full = os.path.join(root, path)
+                    info, is_link = _status(full)
+                    if self._counts(full, info, every=every):
+                        is_empty = False
+                        yield from self._file(root, path, path, info, is_link=is_link)
+        if is_empty:
+            on_nothing()
 
-    def _below(self, root: str, shown: str, *, depth: int | None = None, every: bool = False) -> Iterator[str]:
-        """Yield the paths of files below a folder: its own files by name, then those of its subfolders.
-
-        Only the matching names of one folder are in memory at a time.
-        """
-        own = inputs.file_key(Path(root))
-        inside = bool(self._output) and (own == self._output or own.startswith(self._output.rstrip(os.sep) + os.sep))
-        waiting = [""]
-        while waiting:
-            interruption.check()
-            below = waiting.pop()
-            folder = os.path.join(root, below)
-            names: list[str] = []
-            folders: list[str] = []
-            try:
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
-                            if not self._is_left_out(entry):
-                                folders.append(entry.name)
-                        elif self._counts(entry, inside=inside, every=every):
-                            names.append(entry.name)
-            except OSError as problem:
-                self._report(os.path.join(shown, below), f"The folder cannot be read: {refusal(problem)}")
-            names.sort()
-            yield from (below + name for name in names)
-            if depth is None or below.count("/") + 1 < depth:
-                waiting += (f"{below}{name}/" for name in sorted(folders, reverse=True))
-
-    def _is_left_out(self, entry: os.DirEntry[str]) -> bool:
-        """Return whether to skip a folder."""
-        if entry.name == STATE_FOLDER or (sys.platform == "win32" and _is_junction(entry)):
-            return True
-        name = os.path.basename(self._output)
-        return entry.name.casefold() == name.casefold() and inputs.file_key(Path(entry.path)) == self._output
-
-    def _counts(self, entry: os.DirEntry[str], *, inside: bool, every: bool) -> bool:
-        """Return whether an entry of a folder is a source file."""
-        name = entry.name.lower()
-        if inside and self._written and name.endswith(self._written):
+    def _counts(self, path: str, info: os.stat_result | None, *, every: bool) -> bool:
+        """Return whether a file that was found in a folder is a source; warn of FIFOs, devices and sockets."""
+        if info is None:  # a broken link; reading it will fail
+            return every or path.lower().endswith(self.extensions)
+        if not stat.S_ISREG(info.st_mode):
+            inputs.skips(path, self.warn)
             return False
-        if entry.is_symlink() and not os.path.exists(entry.path):
-            return every or name.endswith(self._extensions)  # a broken link; reading it will fail
-        if not entry.is_file():
-            if every or inputs.may_count(name, self._extensions):
-                inputs.skips(entry.path, self._warn)
-            return False
-        if name.endswith(archives.EXTENSIONS):
-            return self._takes_archives
-        return every or inputs.counts(Path(entry.path), self._extensions)
+        if path.lower().endswith(archives.EXTENSIONS):
+            return archives.MESH in self.extensions
+        return every or inputs.counts(Path(path), self.extensions)
 
     def _is_wanted(self, path: str) -> bool:
-        if self._skip and any(pattern.fullmatch(path) for pattern in self._skip):
+        if any(pattern.fullmatch(path) for pattern in self.skip):
             return False
-        return not self._match or any(pattern.fullmatch(path) for pattern in self._match)
+        return not self.match or any(pattern.fullmatch(path) for pattern in self.match)
 
     def _file(
-        self, root: str, path: str, place: str, info: os.stat_result | None, *, is_link: bool
+        self, root: str, path: str, place: str, info: os.stat_result | None, *, is_link: bool, is_named: bool = False
     ) -> Iterator[Source]:
-        if info is None:
-            yield Source(root, path, "", place, -1, 0)
-        elif self._newer is None or info.st_mtime_ns > self._newer:
-            yield Source(root, path, "", place, info.st_size, info.st_mtime_ns, is_link)
-
-    def _archive(self, root: str, path: str, place: str, *, is_named: bool) -> Iterator[Source]:
-        full = os.path.join(root, path)
-        if not self._takes_archives:
-            self._report(full, f"Archives hold meshes, none of {' or '.join(self._extensions)}")
+        """Yield a file that passes the filters, or the members of an archive."""
+        if info is not None and self.newer is not None and info.st_mtime_ns <= self.newer:
             return
-        try:
-            if self._newer is not None and os.stat(full).st_mtime_ns <= self._newer:
-                return
-        except OSError:  # reported by reading it
-            pass
+        if archives.is_archive(path):
+            yield from self._archive(root, path, place, info, is_named=is_named)
+        elif self._is_wanted(place):
+            size, modified = (-1, 0) if info is None else (info.st_size, info.st_mtime_ns)
+            yield Source(root, path, "", place, size, modified, is_link)
+
+    def _archive(
+        self, root: str, path: str, place: str, info: os.stat_result | None, *, is_named: bool
+    ) -> Iterator[Source]:
+        full = os.path.join(root, path)
+        if archives.MESH not in self.extensions:
+            self.report(full, f"Archives hold meshes, none of {' or '.join(self.extensions)}")
+            return
+        modified = 0 if info is None else info.st_mtime_ns  # a missing archive is reported by reading it
         count = 0
         try:
-            for member in archives.members(full, lambda text: self._report(full, text)):
+            for name, content in archives.members(full, lambda text: self.report(full, text)):
                 count += 1
-                if self._is_wanted(f"{place}/{member.name}"):
-                    below = archives.place_of(place, member.name)
-                    yield Source(root, path, member.name, below, member.size, member.modified)
+                if self._is_wanted(f"{place}/{name}"):
+                    yield Source(root, path, name, archives.place_of(place, name), len(content), modified)
         except FormatError as problem:
-            self._report(full, cause(problem))
+            self.report(full, cause(problem))
             return
         if is_named and not count:
-            self._report(full, "There are no meshes in this archive")
+            self.report(full, "There are no meshes in this archive")
 
 
 def _status(path: str) -> tuple[os.stat_result | None, bool]:
@@ -268,10 +234,6 @@ def _status(path: str) -> tuple[os.stat_result | None, bool]:
         return os.stat(path) if is_link else info, is_link
     except (OSError, ValueError):
         return None, False
-
-
-def _is_junction(entry: os.DirEntry[str]) -> bool:
-    return getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
 
 
 def _split(full: str, base: str | None) -> tuple[str, str, str]:
