@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import os
 import sqlite3
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.disk.atomic_write import refusal
@@ -24,10 +23,6 @@ from ..conversions.convert_plan import renamed
 from .plan import TASK_COLUMNS, Plan, PlanHead, insert_tasks, name_hash, new_plan, set_head, text_hash, to_sql
 from .tasks import STATE_FOLDER, Source, Task
 
-Clashes = Literal["refuse", "number"]
-
-_ROWS = 1000
-"""Rows that are inserted at once."""
 _NAMED = 3
 """Clashes that an error message lists; further ones are counted."""
 _OBSOLETE = ("batch.json", "plan.jsonl", "targets.u64")
@@ -63,34 +58,29 @@ CREATE TEMP TABLE later AS SELECT line, first, name FROM (
 
 def make_plan(
     sources: Iterable[Source],
-    folder: Path,
-    extension: str,
-    clashes: Clashes,
+    output: Path,
     head: PlanHead,
-    rules: NameRules | None = None,
     *,
-    state: Path | None = None,
+    numbers: bool = False,
+    rules: NameRules | None = None,
+    folder: Path | None = None,
 ) -> Plan:
     """Choose the target of every source and write the plan of an output folder.
 
-    The caller holds the lock of the state. An earlier plan stays until the new one is complete.
+    The caller holds the lock of the output folder. An earlier plan stays until the new one is complete.
 
     Parameters
     ----------
     sources:
         Iterated once. A source that is found twice is used once.
-    folder:
-        The output folder.
-    extension:
-        Extension of the files to write, with its dot.
-    clashes:
-        If two sources would become one file: ``refuse``, or ``number`` the later ones (``x.blend``, ``x_2.blend``) in
-        the order of the sources. A number never results in the name of another target.
     head:
         Options of the batch; its roots and count are filled in.
+    numbers:
+        If several sources would become one file, number the later ones (``x.blend``, ``x_2.blend``) in the order of the
+        sources. A number never results in the name of another target.
     rules:
-        Rules for names of the same file; default: the output folder is probed if names differ only in case or accents.
-    state:
+        Rules for names of the same file; default: the output folder is probed.
+    folder:
         The folder to write the plan into; default: ``meshferry-batch`` of the output folder.
 
     Raises
@@ -98,36 +88,37 @@ def make_plan(
     MeshferryError
         Files would clash or overwrite a source, or the plan cannot be written.
     """
-    if folder.exists() and not folder.is_dir():
-        raise MeshferryError(f"{folder} is a file, not a folder")
-    state = state or folder / STATE_FOLDER
+    if output.exists() and not output.is_dir():
+        raise MeshferryError(f"{output} is a file, not a folder")
+    folder = folder or output / STATE_FOLDER
     try:
-        state.mkdir(parents=True, exist_ok=True)
-        with new_plan(state) as connection:
-            draft = _Draft(connection, folder, extension, rules)
+        folder.mkdir(parents=True, exist_ok=True)
+        with new_plan(folder) as connection:
+            draft = _Draft(connection, output, head.extension, rules)
             draft.load(sources)
-            draft.remove_duplicates()
             draft.refuse_overwriting()
-            draft.resolve_clashes(numbers=clashes == "number")
+            draft.resolve_clashes(numbers=numbers)
             count = draft.value("SELECT count(*) FROM tasks")
             set_head(connection, dataclasses.replace(head, roots=tuple(draft.roots), count=count))
         for name in _OBSOLETE:
-            (state / name).unlink(missing_ok=True)
+            (folder / name).unlink(missing_ok=True)
     except (OSError, sqlite3.Error) as problem:
         reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
-        raise MeshferryError(f"{state}: the plan cannot be written: {reason}") from None
-    return Plan(state)
+        raise MeshferryError(f"{folder}: the plan cannot be written: {reason}") from None
+    return Plan(folder)
 
 
 class _Draft:
     """The rows of a plan before clashes are resolved."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, folder: Path, extension: str, rules: NameRules | None = None
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, output: Path, extension: str, rules: NameRules | None) -> None:
         self._connection = connection
-        self._output = _Output(folder, rules)
+        self._output = os.path.abspath(output)
+        self._output_key = inputs.file_key(output).rstrip(os.sep) + os.sep
         self._extension = extension
+        self._rules = rules
+        self._real_folder = functools.lru_cache(256)(_real_folder)
+        self._linked_names = functools.lru_cache(64)(lambda folder: _links_in(os.path.join(self._output, folder)))
         self.roots: dict[str, int] = {}
         """The folders of the sources, with their indices."""
         for table, columns in _TEMPORARY.items():
@@ -138,33 +129,25 @@ class _Draft:
         return self._connection.execute(statement).fetchone()[0]
 
     def load(self, sources: Iterable[Source]) -> None:
-        """Insert a row for each source."""
-        numbered = enumerate(sources, 1)
-        while batch := list(itertools.islice(numbered, _ROWS)):
-            rows: list[Any] = []
-            keys: list[Any] = []
-            for line, source in batch:
-                self._add(line, source, rows, keys)
-            insert_tasks(self._connection, rows)
-            self._connection.executemany("INSERT INTO keys VALUES (?, ?, ?)", keys)
-
-    def _add(self, line: int, source: Source, rows: list[Any], keys: list[Any]) -> None:
-        root, path, member, output_path, size, modified, is_link = source
-        target = _renamed(output_path, self._extension)
-        key = self._output.key(root, path)
-        keys.append((line, hash((key, member)), name_hash(target)))
-        for file in (key, inputs.file_key(Path(root, path))) if is_link else (key,):
-            if (below := self._output.below(file)) is not None:
-                self._connection.execute("INSERT INTO inside VALUES (?, ?)", (name_hash(below), line))
-        if link := self._output.link(target):
-            self._connection.execute("INSERT INTO links VALUES (?, ?)", (line, hash((link, ""))))
-        number = self.roots.setdefault(root, len(self.roots))
-        rows.append((line, number, to_sql(path), to_sql(member), to_sql(target), size, modified))
-
-    def remove_duplicates(self) -> None:
-        """Remove the later rows of sources that were found repeatedly."""
+        """Insert a row for each source; remove the later rows of sources that were found repeatedly."""
+        insert_tasks(self._connection, self._rows(sources))
         if self._connection.execute(_REMOVE_DUPLICATES).rowcount:
             self._connection.execute("DELETE FROM tasks WHERE line NOT IN (SELECT line FROM keys)")
+
+    def _rows(self, sources: Iterable[Source]) -> Iterator[Sequence[object]]:
+        """Yield the rows of sources; fill the temporary tables."""
+        execute = self._connection.execute
+        for line, (root, path, member, place, size, modified, is_link) in enumerate(sources, 1):
+            target = _renamed(place, self._extension)
+            key = self._key(root, path)
+            execute("INSERT INTO keys VALUES (?, ?, ?)", (line, hash((key, member)), name_hash(target)))
+            for file in (key, inputs.file_key(Path(root, path))) if is_link else (key,):
+                if (below := self._below(file)) is not None:
+                    execute("INSERT INTO inside VALUES (?, ?)", (name_hash(below), line))
+            if link := self._link(target):
+                execute("INSERT INTO links VALUES (?, ?)", (line, hash((link, ""))))
+            number = self.roots.setdefault(root, len(self.roots))
+            yield line, number, to_sql(path), to_sql(member), to_sql(target), size, modified
 
     def refuse_overwriting(self) -> None:
         """Refuse targets that are sources.
@@ -200,19 +183,18 @@ class _Draft:
         execute("INSERT OR IGNORE INTO names SELECT name FROM inside")
         if not has_clashes:
             return
-        rules = self._output.rules
         self._connection.create_function(
-            "name_key", 1, lambda target: text_hash(rules.key(target.decode("utf-8", "surrogatepass")))
+            "name_key", 1, lambda target: text_hash(self._name_key(target.decode("utf-8", "surrogatepass")))
         )
         execute(_FIND_LATER)
-        if count := 0 if numbers else self.value("SELECT count(*) FROM later"):
+        count = self.value("SELECT count(*) FROM later")
+        if count and not numbers:
             messages = [
                 f"{self._shown(first)} and {self._shown(line)} would both become {self._task(first).target}"
                 for line, first in execute(f"SELECT line, first FROM later ORDER BY line LIMIT {_NAMED}")
             ]
-            raise MeshferryError(
-                f"{_and_more(messages, count)}; use --clashes number to number them; nothing was written"
-            )
+            text = f"{_and_more(messages, count)}; use --clashes number to number them; nothing was written"
+            raise MeshferryError(text)
         self._number()
 
     def _number(self) -> None:
@@ -227,7 +209,7 @@ class _Draft:
                 number += 1
                 target = f"{stem}_{number}{self._extension}"
                 is_free = execute("INSERT OR IGNORE INTO names VALUES (?)", (name_hash(target),)).rowcount
-                if is_free and not self._output.link(target):
+                if is_free and not self._link(target):
                     break
             execute("UPDATE tasks SET target = CAST(? AS TEXT) WHERE line = ?", (to_sql(target), line))
             last = (name, number)
@@ -237,10 +219,10 @@ class _Draft:
         target, task = self._task(line).target, self._task(source)
         root = list(self.roots)[task.root]
         try:
-            return os.path.samefile(self._output.path(target), os.path.join(root, task.path))
+            return os.path.samefile(os.path.join(self._output, target), os.path.join(root, task.path))
         except (OSError, ValueError):  # one of them does not exist
-            below = self._output.below(self._output.key(root, task.path))
-            return below is None or self._output.rules.key(below) == self._output.rules.key(target)
+            below = self._below(self._key(root, task.path))
+            return below is None or self._name_key(below) == self._name_key(target)
 
     def _task(self, line: int) -> Task:
         statement = f"SELECT {TASK_COLUMNS} FROM tasks WHERE line = ?"
@@ -250,48 +232,35 @@ class _Draft:
         task = self._task(line)
         return os.path.join(list(self.roots)[task.root], task.source)
 
+    def _name_key(self, name: str) -> str:
+        """Return a key that is equal for names that the output folder treats as equal."""
+        self._rules = self._rules or rules_of(self._output)
+        return self._rules.key(name)
 
-class _Output:
-    """Paths relative to the output folder, with links resolved."""
-
-    def __init__(self, folder: Path, rules: NameRules | None) -> None:
-        self._rules = rules
-        self._folder = os.path.abspath(folder)
-        self._key = inputs.file_key(folder).rstrip(os.sep) + os.sep
-        self._real_folder = functools.lru_cache(256)(_real_folder)
-        self._linked_names = functools.lru_cache(64)(self._links_in)
-
-    @functools.cached_property
-    def rules(self) -> NameRules:
-        """Rules by which the folder compares names."""
-        return self._rules or rules_of(self._folder)
-
-    def key(self, root: str, path: str) -> str:
+    def _key(self, root: str, path: str) -> str:
         """Return one key for all spellings of a path. Links among its folders are resolved, the last part is not."""
         folder, _, name = path.rpartition("/")
         key = self._real_folder(root, folder) + name
         return key.casefold() if sys.platform in {"win32", "darwin"} else key
 
-    def below(self, key: str) -> str | None:
+    def _below(self, key: str) -> str | None:
         """Return the path below the output folder; None if the file is elsewhere."""
-        return key[len(self._key) :].replace(os.sep, "/") if key.startswith(self._key) else None
+        inside = key.startswith(self._output_key)
+        return key[len(self._output_key) :].replace(os.sep, "/") if inside else None
 
-    def path(self, target: str) -> str:
-        """Return the path of a target on this machine."""
-        return os.path.join(self._folder, target)
-
-    def link(self, target: str) -> str:
+    def _link(self, target: str) -> str:
         """Return the key of the file that a target is a link to; empty if it is not a link."""
         folder, _, name = target.rpartition("/")
-        return inputs.file_key(Path(self.path(target))) if name in self._linked_names(folder) else ""
+        return inputs.file_key(Path(self._output, target)) if name in self._linked_names(folder) else ""
 
-    def _links_in(self, folder: str) -> frozenset[str]:
-        """Return the names of the links in a folder; an empty set if the folder does not exist."""
-        try:
-            with os.scandir(self.path(folder)) as entries:
-                return frozenset(entry.name for entry in entries if entry.is_symlink())
-        except OSError:
-            return frozenset()
+
+def _links_in(folder: str) -> frozenset[str]:
+    """Return the names of the links in a folder; an empty set if the folder does not exist."""
+    try:
+        with os.scandir(folder) as entries:
+            return frozenset(entry.name for entry in entries if entry.is_symlink())
+    except OSError:
+        return frozenset()
 
 
 def _real_folder(root: str, folder: str) -> str:
@@ -300,11 +269,10 @@ def _real_folder(root: str, folder: str) -> str:
 
 def _renamed(path: str, extension: str) -> str:
     """Return the same target as :func:`renamed`, which takes 20 µs, but faster."""
-    start = path.rfind("/") + 1
-    dot = path.find(".", start)
-    if dot == start:  # a name such as ".mesh", which is not an extension
+    stem, dot, rest = path[path.rfind("/") + 1 :].partition(".")
+    if not stem:  # a name such as ".mesh", which is not an extension
         return renamed(Path(path), extension).as_posix()
-    return path[: len(path) - _suffix_length(path[dot:] if dot > 0 else "")] + extension
+    return path[: len(path) - _suffix_length(dot + rest)] + extension
 
 
 @functools.lru_cache(256)

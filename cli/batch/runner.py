@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -42,17 +42,11 @@ from .workers.resources import available_cores
 from .workers.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
+    from .remote.dask import DaskPool
     from .report.pictures import PictureRun
 
 _FREE_BYTES = 1 << 20
 """Free space in bytes below which a failed file means that the disk is full."""
-
-
-class Workers(Protocol):
-    """A pool of workers, such as :class:`.workers.pool.Pool`."""
-
-    def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
-        """Execute tasks; yield their results as they finish. The calling thread takes a few tasks in advance."""
 
 
 class Store(Protocol):
@@ -71,9 +65,7 @@ class Run:
     Parameters
     ----------
     store:
-        A started state, or the part of a plan that this machine converts.
-    output:
-        The output folder.
+        The state, or the part of a plan that this machine converts.
     checksum:
         Compare the content of sources with unchanged size and date, too.
     """
@@ -87,13 +79,8 @@ class Run:
         self._plan = plan
         self._archive = functools.lru_cache(1)(ArchiveReader)  # a reader closes its file when the next replaces it
 
-    def convert(self, pool: Workers, count: int) -> Totals:
-        """Convert all new, changed and failed sources; return :attr:`totals`.
-
-        Parameters
-        ----------
-        count:
-            Number of tasks, for the display.
+    def convert(self, pool: Pool | DaskPool, count: int) -> Totals:
+        """Convert all new, changed and failed sources among ``count`` tasks; return :attr:`totals`.
 
         Raises
         ------
@@ -103,36 +90,26 @@ class Run:
         self._progress.begin("converting", count)
         started = time.monotonic()
         try:
-            with closing(_results(pool, self._load_tasks())) as results:
+            with closing(pool.run(self._load_tasks())) as results:
                 for result in results:
                     self._finish(result)
         finally:
             self.totals.seconds += time.monotonic() - started
         return self.totals
 
-    def draw(self, pool: Workers, results: Iterable[Result], count: int) -> str:
-        """Draw the missing pictures of the report; return an error message if this machine cannot draw.
-
-        Parameters
-        ----------
-        pool:
-            Workers of this machine.
-        results:
-            Results of the batch.
-        count:
-            Number of tasks, for the display.
-        """
+    def draw(self, pool: Pool | DaskPool, results: Iterable[Result], count: int) -> str:
+        """Draw the missing pictures of ``count`` results; return an error message if this machine cannot draw."""
         from .report.pictures import PictureRun  # only batches with a report load it
 
         pictures = PictureRun(self._output)
         self._progress.begin("drawing", count)
-        with closing(_results(pool, self._load_pictures(results, pictures))) as drawn:
+        with closing(pool.run(self._load_pictures(results, pictures))) as drawn:
             for result in drawn:
                 pictures.note(result)
                 self._progress.ended(result)
         return pictures.problem
 
-    def _load_tasks(self) -> Generator[LoadedTask, None, None]:
+    def _load_tasks(self) -> Iterator[LoadedTask]:
         for task, known in self._store.tasks():
             if known is not None and known.is_same and not self._checksum:
                 self.totals.skipped += 1
@@ -145,7 +122,7 @@ class Run:
                 continue
             yield LoadedTask(task, known_hash=known.hash if known is not None else "", content=content)
 
-    def _load_pictures(self, results: Iterable[Result], pictures: PictureRun) -> Generator[LoadedTask, None, None]:
+    def _load_pictures(self, results: Iterable[Result], pictures: PictureRun) -> Iterator[LoadedTask]:
         for result in results:
             try:
                 if pictures.wants(result):
@@ -157,13 +134,7 @@ class Run:
             self._progress.skipped(result.task)
 
     def _content(self, task: Task) -> bytes | None:
-        """Return the content of a member of an archive; None for a file.
-
-        Raises
-        ------
-        FormatError
-            The archive cannot be read up to this member.
-        """
+        """Return the content of a member of an archive; None for a file."""
         return self._archive(self._plan.path_of(task)).content(task.member) if task.member else None
 
     def _finish(self, result: Result) -> None:
@@ -173,12 +144,6 @@ class Run:
         self._progress.ended(result)
         if result.status is Status.FAILED and _is_full(self._output, result.error):
             raise MeshferryError(f"{self._output}: the disk is full; make room and run the same command again")
-
-
-def _results(pool: Workers, loading: Generator[LoadedTask, None, None]) -> Generator[Result, None, None]:
-    """Yield the results of a pool; close both generators as soon as the run ends."""
-    with closing(loading):
-        yield from pool.run(loading)
 
 
 def _is_full(output: Path, error: str) -> bool:
@@ -279,14 +244,8 @@ def _unknown_clips(arguments: argparse.Namespace, state: State) -> list[str]:
     return list(unknown.values())
 
 
-def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, state: Path | None = None) -> Plan:
-    """Find the sources and choose their targets.
-
-    Raises
-    ------
-    MeshferryError
-        The arguments contradict each other, or files would clash; nothing was written.
-    """
+def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, folder: Path | None = None) -> Plan:
+    """Find the sources and choose their targets. Contradicting arguments and clashing files are errors."""
     extension, kind = known_kind(arguments.to)
     # Options without effect are errors on the command line only: an options file may serve several formats.
     require_known_options(getattr(arguments, "typed", arguments), kind)
@@ -309,7 +268,8 @@ def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, s
     noted = _note_extensions(progress.shown(found), extensions)
     # The file systems of a render farm may compare names differently than the one of this machine.
     rules = None if arguments.openjd is None else CAUTIOUS
-    plan = planning.make_plan(noted, output, extension, arguments.clashes, head, rules, state=state)
+    numbers = arguments.clashes == "number"
+    plan = planning.make_plan(noted, output, head, numbers=numbers, rules=rules, folder=folder)
     _require_other_than_library(arguments, output, plan)
     read = [known for known in FORMATS if known.is_read and not extensions.isdisjoint(("", *known.extensions))]
     for text in useless_between(arguments, read, kind, from_blend=BLEND in extensions):
@@ -325,13 +285,7 @@ def _note_extensions(sources: Iterable[Source], extensions: set[str]) -> Iterato
 
 
 def _require_other_than_library(arguments: argparse.Namespace, output: Path, plan: Plan) -> None:
-    """Refuse to overwrite the .blend file that materials are taken from.
-
-    Raises
-    ------
-    MeshferryError
-        It is the target of a task.
-    """
+    """Refuse to overwrite the .blend file that materials are taken from."""
     library = settings_of(arguments).import_options.get(MATERIAL_LIBRARY.name)
     if not library:
         return
@@ -343,11 +297,13 @@ def _require_other_than_library(arguments: argparse.Namespace, output: Path, pla
         raise MeshferryError(f"A file would overwrite the material library {library}; nothing was written")
 
 
-def _workers(arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess]) -> Workers:
+def _workers(
+    arguments: argparse.Namespace, plan: Plan, output: Path, processes: list[WorkerProcess]
+) -> Pool | DaskPool:
     if arguments.scheduler is None:
         return local_pool(arguments, plan, output, processes)
     from .remote.arguments import shard_options, worker_command
-    from .remote.dask import DaskPool
+    from .remote.dask import DaskPool  # only batches on clusters load it
 
     return DaskPool(arguments.scheduler, output, command=worker_command(arguments), options=shard_options(arguments))
 

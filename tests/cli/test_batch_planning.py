@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import sys
@@ -34,7 +35,8 @@ def plan(tmp_path: Path) -> Callable[..., Plan]:
     def make(
         *sources: Source, clashes: Any = "refuse", extension: str = ".blend", to: str = "out", rules: Any = CAUTIOUS
     ) -> Plan:
-        return planning.make_plan(iter(sources), tmp_path / to, extension, clashes, HEAD, rules)
+        head = dataclasses.replace(HEAD, extension=extension)
+        return planning.make_plan(iter(sources), tmp_path / to, head, numbers=clashes == "number", rules=rules)
 
     return make
 
@@ -237,7 +239,7 @@ def test_a_plan_is_complete_or_not_there(plan: Callable[..., Plan], tmp_path: Pa
     folder = tmp_path / "out" / STATE_FOLDER
     for problem in ("before", "after"):
         with pytest.raises(MeshferryError, match="the list"):
-            planning.make_plan(broken(), tmp_path / "out", ".blend", "refuse", HEAD)
+            planning.make_plan(broken(), tmp_path / "out", HEAD)
         if problem == "before":
             assert os.listdir(folder) == []
             for name in ("batch.json", "plan.jsonl", "targets.u64"):  # of version 0.1.0
@@ -278,8 +280,6 @@ def test_any_part_of_a_plan(plan: Callable[..., Plan], monkeypatch: pytest.Monke
 
 
 def test_digest_changes_with_all_that_matters() -> None:
-    import dataclasses
-
     changed = [{"argv": ("--strict",)}, {"argv": ()}, {"to": "glb"}, {"extension": ".glb"}, {"version": "1.2.4"}]
     digests = {dataclasses.replace(HEAD, **change).digest for change in changed} | {HEAD.digest}
     assert len(digests) == 6
@@ -352,9 +352,9 @@ def test_whatever_is_found(found: list[tuple[str, str]], clashes: Any) -> None:
         outcome: list[list[Task] | str] = []
         for _ in range(2):
             try:
-                outcome.append(
-                    list(planning.make_plan(iter(listed), output, ".blend", clashes, HEAD, CAUTIOUS).tasks())
-                )
+                numbers = clashes == "number"
+                made = planning.make_plan(iter(listed), output, HEAD, numbers=numbers, rules=CAUTIOUS)
+                outcome.append(list(made.tasks()))
             except MeshferryError as problem:
                 outcome.append(str(problem))
         assert outcome[0] == outcome[1]

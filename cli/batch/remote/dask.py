@@ -17,7 +17,7 @@ import shlex
 import subprocess
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ class DaskPool:
         self._distributed = _library()
         self._client: Any = None
 
-    def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
+    def run(self, tasks: Iterable[LoadedTask]) -> Generator[Result, None, None]:
         """Execute tasks; yield their results shard by shard, as the shards finish.
 
         Raises

@@ -10,7 +10,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ... import interruption
@@ -84,7 +84,7 @@ class Pool:
         self._workers: list[_Worker] = []
         self._next_check = 0.0
 
-    def run(self, tasks: Iterable[LoadedTask]) -> Iterator[Result]:
+    def run(self, tasks: Iterable[LoadedTask]) -> Generator[Result, None, None]:
         """Execute tasks; yield their results as they finish. All processes have ended when the iterator is closed.
 
         Tasks are taken from the iterable as workers become free, at most two for each worker.

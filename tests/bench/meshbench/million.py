@@ -53,7 +53,7 @@ def main(folder: Path, count: int) -> dict[str, float]:
     head = batch["plan"].PlanHead((), "blend", ".blend", "0")
     with batch["state"].locked(output), batch["progress"].Progress(reporting.Reporter(quiet=True)) as bar:
         found = batch["search"].find([], (".mesh",), lists=[str(listed)], base=str(folder), leave_out=output)
-        plan = batch["planning"].make_plan(found, output, ".blend", "refuse", head)
+        plan = batch["planning"].make_plan(found, output, head)
         pool = EmptyPool(batch["tasks"].Result, batch["tasks"].Status)
         with batch["state"].State(output, plan) as state:
             totals = batch["runner"].Run(state, plan, output=output, progress=bar).convert(pool, count)
