@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from ..tasks import LoadedTask, Result, Status, Task, TaskKind
@@ -65,11 +65,6 @@ def read(stream: BinaryIO) -> tuple[dict[str, Any], bytes | None]:
     return header, content
 
 
-def encode_setup(setup: Setup) -> bytes:
-    """Encode the message that precedes all tasks."""
-    return encode(asdict(setup))
-
-
 def encode_task(loaded: LoadedTask) -> bytes:
     """Encode a task."""
     return encode({"task": loaded.task, "kind": loaded.kind.value, "known_hash": loaded.known_hash}, loaded.content)
@@ -81,13 +76,7 @@ def parse_task(header: dict[str, Any], content: bytes | None) -> LoadedTask:
 
 
 def encode_result(result: Result, memory: int) -> bytes:
-    """Encode a result without its task, which the driver has.
-
-    Parameters
-    ----------
-    memory:
-        Peak memory of the worker in bytes; 0 if unknown.
-    """
+    """Encode a result without its task, which the driver has, with the peak memory of the worker in bytes."""
     header = {name: getattr(result, name) for name in _RESULT}
     return encode(header | {"status": result.status.value, "memory": memory})
 

@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Generator, Iterable, Sequence
+from dataclasses import asdict
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ... import interruption
@@ -271,7 +272,7 @@ class _Worker:
         for _ in range(_STARTS):
             process = self._process = self._pool.new_process()
             self._watched = (process, time.monotonic() + _START_LIMIT)
-            message = process.prepare(messages.encode_setup(self._pool.setup))
+            message = process.prepare(messages.encode(asdict(self._pool.setup)))
             self._watched = (None, math.inf)
             if self._late is process:
                 raise MeshferryError(f"A worker did not start within {_START_LIMIT:g} seconds")

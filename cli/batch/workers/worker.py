@@ -3,8 +3,8 @@
 Blender and its add-ons print to standard output and may read standard input, so the worker first duplicates both
 descriptors for itself, then redirects descriptor 1 to the standard error and 0 to the null device.
 
-A thread reads the standard input continuously. The end of that stream means that the driver has ended, and the thread
-then terminates this process immediately, even during a conversion. Blender must run in the main thread.
+A thread reads the standard input. Its end means that the driver has ended: the thread then terminates this process,
+even during a conversion. Blender must run in the main thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import queue
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,21 +35,32 @@ _ORPHANED = 4
 _BEYOND_LIMIT = 60.0
 """Seconds after the time limit of a task at which the process terminates itself. This is needed if it hangs in C code
 that blocks the reading thread, and the driver has been killed."""
+_Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes | None] | None]
 _NEW_OBJECTS = 50_000
 """Allocations between two runs of the garbage collector. The default of 700 takes 8% of the time of small files."""
 
 
 def run() -> int:
-    """Execute tasks until the driver sends no more; return the exit status."""
+    """Execute tasks until the driver sends no more; return the exit status.
+
+    Raises
+    ------
+    MeshferryError
+        The process was not started by a driver.
+    """
     gc.disable()  # until all modules are loaded
     requests, answers = _take_streams()
     make_streams_safe()
     faulthandler.enable(sys.__stderr__ or 2)
     interruption.ignore()  # the driver gets the same signal and waits for the present tasks
-    hello = _read_hello(requests)
+    try:
+        hello, _ = messages.read(requests)
+    except (EOFError, ValueError):
+        raise MeshferryError("A worker is started by 'meshferry batch', not by hand") from None
     answers.write(b"\n" + hello["token"].encode("ascii") + b"\n")
     answers.flush()
-    inbox = _Inbox(requests)
+    inbox: _Inbox = queue.SimpleQueue()
+    threading.Thread(target=_read_requests, args=(requests, inbox), daemon=True).start()
     status = 0
     with contextlib.suppress(BrokenPipeError):  # the driver has ended
         status = _serve(hello, inbox, answers)
@@ -76,37 +86,21 @@ def _take_streams() -> tuple[BinaryIO, BinaryIO]:
     return os.fdopen(requests, "rb"), os.fdopen(answers, "wb")
 
 
-def _read_hello(requests: BinaryIO) -> dict[str, Any]:
-    try:
-        return messages.read(requests)[0]
-    except (EOFError, ValueError):
-        raise MeshferryError("A worker is started by 'meshferry batch', not by hand") from None
-
-
-class _Inbox:
-    """Queue of the requests of the driver, filled by a thread."""
-
-    def __init__(self, requests: BinaryIO) -> None:
-        self._requests = requests
-        self._queue: queue.SimpleQueue[tuple[dict[str, Any], bytes | None]] = queue.SimpleQueue()
-        self._is_stopped = False
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def get(self) -> tuple[dict[str, Any], bytes | None] | None:
-        """Wait for a request; return None after a stop request, even if other requests are queued."""
-        request = self._queue.get()
-        return None if self._is_stopped else request
-
-    def _read(self) -> None:
-        with contextlib.suppress(EOFError, OSError, ValueError):
-            while True:
-                header, content = messages.read(self._requests)
-                self._is_stopped |= "stop" in header
-                self._queue.put((header, content))
-        folder = Path(tempfile.gettempdir())
-        if folder.name.startswith(FOLDER_PREFIX):
-            remove_folder(folder)
-        os._exit(_ORPHANED)
+def _read_requests(requests: BinaryIO, inbox: _Inbox) -> None:
+    """Queue the requests of the driver, None for a stop; terminate this process when the driver ends."""
+    with contextlib.suppress(EOFError, OSError, ValueError):
+        while True:
+            header, content = messages.read(requests)
+            if "stop" not in header:
+                inbox.put((header, content))
+                continue
+            with contextlib.suppress(queue.Empty):
+                inbox.get_nowait()  # the task that was sent ahead
+            inbox.put(None)
+    folder = Path(tempfile.gettempdir())
+    if folder.name.startswith(FOLDER_PREFIX):
+        remove_folder(folder)
+    os._exit(_ORPHANED)
 
 
 def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
@@ -139,19 +133,9 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
         while (request := inbox.get()) is not None:
             with contextlib.suppress(OSError):
                 empty_log(2)
-            with _time_limit(setup.time_limit):
-                result = converter.convert(messages.parse_task(*request))
+            if setup.time_limit:
+                faulthandler.dump_traceback_later(setup.time_limit + _BEYOND_LIMIT, exit=True)
+            result = converter.convert(messages.parse_task(*request))
+            faulthandler.cancel_dump_traceback_later()
             answer(messages.encode_result(result, peak_memory()))
     return 0
-
-
-@contextlib.contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
-    """Terminate the process if it hangs in C code and the driver can no longer kill it."""
-    if seconds:
-        faulthandler.dump_traceback_later(seconds + _BEYOND_LIMIT, exit=True)
-    try:
-        yield
-    finally:
-        if seconds:
-            faulthandler.cancel_dump_traceback_later()

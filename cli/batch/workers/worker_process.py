@@ -43,15 +43,6 @@ _REST_SECONDS = 2.0
 """Seconds to wait for the end of a killed process."""
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
-_SIGNALS = {
-    "SIGSEGV": "a segmentation fault",
-    "SIGABRT": "an abort",
-    "SIGBUS": "a bus error",
-    "SIGILL": "an illegal instruction",
-    "SIGFPE": "an arithmetic error",
-    "SIGKILL": "a kill, as by a system that is short of memory",
-    "SIGTERM": "a termination from outside",
-}
 _STATUSES = {0xC0000005: "an access violation", 0xC00000FD: "a stack overflow", 0xC0000409: "a stack overrun"}
 """Exit statuses of crashes on Windows."""
 
@@ -250,11 +241,8 @@ def death(status: int | None) -> str:
     if status is None:
         return "The process does not answer"
     if status < 0:
-        try:
-            name = signal.Signals(-status).name
-        except ValueError:
-            return f"The process ended by signal {-status}"
-        return f"The process died of {_SIGNALS[name]} ({name})" if name in _SIGNALS else f"The process ended by {name}"
+        hint = ", perhaps for lack of memory" if status == -9 else ""
+        return f"The process died of a signal: {signal.strsignal(-status) or -status}{hint}"
     if status & 0xFFFFFFFF in _STATUSES:
         return f"The process died of {_STATUSES[status & 0xFFFFFFFF]}"
     return f"The process ended with status {status}"
