@@ -15,7 +15,6 @@ import itertools
 import logging
 import shlex
 import subprocess
-import time
 import uuid
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -49,7 +48,6 @@ _NO_WORKER_SECONDS = 300
 """Time without any worker after which the run ends; machines may restart."""
 _OUTPUT_LENGTH = 300
 """Characters of the last output of a shard in messages."""
-_CONTINUE = "Finished files are kept; run the same command again to continue"
 
 
 class DaskPool:
@@ -122,14 +120,19 @@ class DaskPool:
             raise MeshferryError(
                 f"No dask scheduler answers at {self._address}: {one_line(str(problem))} ({self._version()})"
             ) from None
+        self._require_workers(_CONNECT_SECONDS)
+
+    def _require_workers(self, seconds: float) -> None:
+        """Wait until a worker is connected."""
         try:
-            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
-        except TimeoutError:
+            with interruption.raising():
+                self._client.wait_for_workers(1, timeout=seconds)
+        except OSError:  # including TimeoutError
             raise MeshferryError(
                 f"The dask scheduler at {self._address} has no workers; start some with: dask worker {self._address}"
             ) from None
 
-    def _wait(self, running: Iterable[Any]) -> list[Any]:
+    def _wait(self, running: Iterable[Any]) -> Iterable[Any]:
         """Wait until shards have finished; return their futures.
 
         Raises
@@ -137,22 +140,17 @@ class DaskPool:
         MeshferryError
             The connection to the scheduler or to all workers is lost.
         """
-        no_worker_since = None
         while True:
             try:
                 with interruption.raising():
-                    waited = self._distributed.wait(list(running), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
-                return list(waited.done)
+                    return self._distributed.wait(list(running), _POLL_SECONDS, "FIRST_COMPLETED").done
             except TimeoutError:
-                no_worker_since = None if self._threads() else no_worker_since or time.monotonic()
+                self._require_workers(_NO_WORKER_SECONDS)
             except CancelledError:
                 raise MeshferryError(
-                    f"The dask scheduler at {self._address} has gone away ({self._version()}). {_CONTINUE}"
+                    f"The dask scheduler at {self._address} has gone away ({self._version()}). "
+                    "Finished files are kept; run the same command again to continue"
                 ) from None
-            if no_worker_since is not None and time.monotonic() - no_worker_since > _NO_WORKER_SECONDS:
-                raise MeshferryError(
-                    f"All workers of the dask scheduler at {self._address} have gone away. {_CONTINUE}"
-                )
 
     def _shards(self, loading: Iterator[LoadedTask]) -> Iterator[list[Task]]:
         """Group tasks into shards, which are smaller if there are few tasks for all threads."""

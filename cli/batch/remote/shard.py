@@ -16,7 +16,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -52,8 +52,16 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     MeshferryError
         The plan or the state cannot be used on this machine.
     """
-    plan = open_plan(Path(arguments.plan), arguments.root)
-    output = _output_of(plan, arguments.output)
+    plan = Plan(Path(arguments.plan), arguments.root)
+    here = environment.version()
+    if plan.head.version != here:
+        raise MeshferryError(
+            f"{arguments.plan}: the plan was made by Meshferry {plan.head.version}, and this is {here}; "
+            "all machines need the same version"
+        )
+    if arguments.output is None and plan.folder.name != STATE_FOLDER:
+        raise MeshferryError(f"{plan.folder} is not in an output folder; give one with -o")
+    output = (plan.folder.parent if arguments.output is None else Path(arguments.output)).absolute()
     action = collect if arguments.collect else convert
     return action(arguments, reporter, plan, output)
 
@@ -82,7 +90,10 @@ def convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
         if reporter.as_json:
             for entry in store.entries():
                 reporter.record(dataclasses.asdict(entry))
-    reporter.say(f"Lines {lines[0]}-{lines[-1]}: {_describe(totals)}")
+    skipped = f", {totals.skipped:,} done before" if totals.skipped else ""
+    failed = f", {totals.failed:,} failed" if totals.failed else ""
+    converted = counted(totals.converted - totals.failed, "file")
+    reporter.say(f"Lines {lines[0]}-{lines[-1]}: {converted} converted{skipped}{failed}")
     return 0
 
 
@@ -114,38 +125,13 @@ def collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
     return 1 if summary.left else 0
 
 
-def open_plan(folder: Path, roots: Sequence[str] | None = None) -> Plan:
-    """Open a plan of this version.
-
-    Raises
-    ------
-    MeshferryError
-        There is no plan, or it was made by another version, whose outputs may differ.
-    """
-    plan = Plan(folder, roots)
-    here = environment.version()
-    if plan.head.version != here:
-        raise MeshferryError(
-            f"{folder}: the plan was made by Meshferry {plan.head.version}, and this is {here}; "
-            "all machines need the same version"
-        )
-    return plan
-
-
 def parse_range(text: str, last: int, group: int = 1) -> range:
-    """Return the lines of ``--range``, counted from 1.
-
-    Parameters
-    ----------
-    last:
-        The last line of the plan.
-    group:
-        Lines for each number of the range (``--lines``).
+    """Return the lines of ``--range``, counted from 1; each number of the range stands for ``group`` lines.
 
     Raises
     ------
     MeshferryError
-        The text is not a range, or exceeds the plan.
+        The text is not a range, or goes past the last line of the plan.
     """
     match = _RANGE.fullmatch(text)
     if match is None or int(match[2] or match[1]) < int(match[1]):
@@ -244,21 +230,6 @@ def _exit_with_parent() -> None:
     os._exit(ORPHANED)
 
 
-def _output_of(plan: Plan, given: str | None) -> Path:
-    """Return the output folder of a plan.
-
-    Raises
-    ------
-    MeshferryError
-        The plan is not in an output folder, and ``-o`` is missing.
-    """
-    if given is not None:
-        return Path(given).absolute()
-    if plan.folder.name != STATE_FOLDER:
-        raise MeshferryError(f"{plan.folder} is not in an output folder; give one with -o")
-    return plan.folder.absolute().parent
-
-
 def _copy_journal(plan: Plan, target: Path) -> None:
     """Copy the journal of a job into an output folder without one. Farm machines may not see the original folder."""
     source = plan.folder / JOURNAL_FILE
@@ -267,12 +238,3 @@ def _copy_journal(plan: Plan, target: Path) -> None:
             shutil.copyfile(source, target)
         except OSError as problem:
             raise MeshferryError(f"{target}: {refusal(problem)}") from None
-
-
-def _describe(totals: Totals) -> str:
-    parts = [f"{counted(totals.converted - totals.failed, 'file')} converted"]
-    if totals.skipped:
-        parts.append(f"{totals.skipped:,} done before")
-    if totals.failed:
-        parts.append(f"{totals.failed:,} failed")
-    return ", ".join(parts)
