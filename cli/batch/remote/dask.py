@@ -132,7 +132,7 @@ class DaskPool:
                 f"The dask scheduler at {self._address} has no workers; start some with: dask worker {self._address}"
             ) from None
 
-    def _wait(self, running: Iterable[Any]) -> Iterable[Any]:
+    def _wait(self, running: Iterable[Any]) -> Any:
         """Wait until shards have finished; return their futures.
 
         Raises
