@@ -78,7 +78,7 @@ class Entry:
         if (self.source, self.member) != (task.path, task.member) or not self.outputs:
             return None
         for name, size in self.outputs.items():
-            if size < 0 or _file_size(f"{output}{os.sep}{name}") != size:
+            if _file_size(f"{output}{os.sep}{name}") != size or size < 0:
                 return None
         return Known(self.hash, (self.size, self.modified) == (task.size, task.modified))
 
@@ -86,10 +86,7 @@ class Entry:
 def entry_of(result: Result, options: str, output: Path, before: Entry | None) -> Entry:
     """Return the entry of a result, with the current sizes of its outputs.
 
-    Parameters
-    ----------
-    before:
-        The last entry of the target. If the source is unchanged, its outputs, warnings and facts are kept.
+    If the source is unchanged, the outputs, warnings and facts of ``before``, the last entry of its target, are kept.
     """
     task = result.task
     entry = Entry(
@@ -121,20 +118,19 @@ def _file_size(path: str) -> int:
         return -1
 
 
+_KINDS: tuple[Any, ...] = (str, str, str, int, int, str, str, str, dict, list, dict, str, (float, int), int, str)
+"""Types of the fields of an entry."""
+
+
 def parse(line: bytes | str) -> Entry | None:
     """Parse a line; return None if it is not an entry."""
     try:
         entry = Entry(**json.loads(line))
         Status(entry.result)
-        entry.outputs = {str(name): int(size) for name, size in entry.outputs.items()}
-        entry.warnings = [str(text) for text in entry.warnings]
-        entry.facts = dict(entry.facts)
-        numbers = (entry.size, entry.modified, entry.seconds, entry.attempts)
-        texts = (entry.target, entry.source, entry.member, entry.hash, entry.options, entry.error, entry.time)
-        is_valid = all(isinstance(number, (int, float)) for number in numbers)
-        return entry if is_valid and all(isinstance(text, str) for text in texts) else None
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return None
+    is_valid = all(isinstance(value, kind) for value, kind in zip(vars(entry).values(), _KINDS, strict=True))
+    return entry if is_valid else None
 
 
 def start_of(target: str) -> bytes:
@@ -149,31 +145,14 @@ def header(options: str) -> bytes:
 
 
 def read_lines(path: Path, start: int = 0) -> Iterator[bytes]:
-    """Yield the complete lines of a journal from an offset on; an incomplete last line is ignored.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read. A missing file counts as empty.
-    """
+    """Yield the complete lines of a journal, which may be missing, from an offset on."""
     with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
         stream.seek(start)
         yield from (line for line in stream if line.endswith(b"\n"))
 
 
 class JournalFile:
-    """A journal open for appending.
-
-    Parameters
-    ----------
-    end:
-        Offset of the end of the last complete line; the file is truncated there.
-
-    Raises
-    ------
-    OSError
-        The file cannot be opened.
-    """
+    """A journal open for appending, truncated at ``end``, the offset of the end of its last complete line."""
 
     def __init__(self, path: Path, end: int) -> None:
         self._path = path

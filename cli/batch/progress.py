@@ -84,7 +84,7 @@ class Progress:
         if self._bar is not None:
             for task in self._bar.task_ids:
                 self._bar.remove_task(task)
-            self._bar.add_task(phase, total=count, failed="")
+            self._bar.add_task(phase, total=count, rate="", failed="")
 
     def shown(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Yield items and count them."""
@@ -136,24 +136,19 @@ class Progress:
             self._show()
 
     def _show(self) -> None:
-        if self._bar is None:
-            self._reporter.note(self._line())
-        elif self._bar.task_ids:
-            failed = f"{self._failed:,} failed" if self._failed else ""
-            self._bar.update(self._bar.task_ids[-1], completed=self._done, failed=failed)
-
-    def _line(self) -> str:
-        """Return the progress as one line."""
-        if self._count is None:
-            return f"{self._phase}: {counted(self._done, 'file')} so far"
+        failed = f"{self._failed:,} failed" if self._failed else ""
         seconds = max(time.monotonic() - self._begun, 1e-3)
-        parts = [f"{self._phase}: {self._done:,} of {counted(self._count, 'file')}"]
-        if self._failed:
-            parts.append(f"{self._failed:,} failed")
-        parts.append(rate_text(self._done, seconds))
-        if 0 < self._done < self._count:
-            parts.append(f"about {time_text(seconds / self._done * (self._count - self._done))} left")
-        return ", ".join(parts)
+        rate = rate_text(self._done, seconds)
+        if self._bar is not None:
+            for task in self._bar.task_ids:
+                self._bar.update(task, completed=self._done, rate=rate, failed=failed)
+        elif self._count is None:
+            self._reporter.note(f"{self._phase}: {counted(self._done, 'file')} so far")
+        else:
+            left = seconds / self._done * (self._count - self._done) if self._done else 0
+            parts = [f"{self._phase}: {self._done:,} of {counted(self._count, 'file')}", failed, rate]
+            parts += [f"about {time_text(left)} left"] if left else []
+            self._reporter.note(", ".join(filter(None, parts)))
 
 
 def time_text(seconds: float) -> str:
@@ -184,22 +179,14 @@ def _is_terminal(stream: Any) -> bool:
 
 def _bar() -> Bar:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
-    from rich.progress import Task as BarTask
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        """Rate in files per second."""
-
-        def render(self, task: BarTask) -> Text:
-            return Text(f"{task.speed:,.1f}/s" if task.speed else "")
 
     return Bar(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        Rate(),
+        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[failed]}", style="red", markup=False),
         console=Console(stderr=True, highlight=False),

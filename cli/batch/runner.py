@@ -34,7 +34,7 @@ from .progress import Progress
 from .sources.archives import ArchiveReader
 from .sources.search import find
 from .state import State, locked
-from .summary import Summary, Totals
+from .summary import Summary
 from .tasks import REPORT_FILE, STATE_FOLDER, LoadedTask, Result, Source, Status, Task, TaskKind
 from .workers.messages import Setup
 from .workers.pool import Pool
@@ -71,7 +71,7 @@ class Run:
     """
 
     def __init__(self, store: Store, plan: Plan, *, output: Path, progress: Progress, checksum: bool = False) -> None:
-        self.totals = Totals()
+        self.summary = Summary()
         self._store = store
         self._output = output
         self._progress = progress
@@ -79,8 +79,8 @@ class Run:
         self._plan = plan
         self._archive = functools.lru_cache(1)(ArchiveReader)  # a reader closes its file when the next replaces it
 
-    def convert(self, pool: Pool | DaskPool, count: int) -> Totals:
-        """Convert all new, changed and failed sources among ``count`` tasks; return :attr:`totals`.
+    def convert(self, pool: Pool | DaskPool, count: int) -> Summary:
+        """Convert all new, changed and failed sources among ``count`` tasks; return :attr:`summary`.
 
         Raises
         ------
@@ -94,8 +94,8 @@ class Run:
                 for result in results:
                     self._finish(result)
         finally:
-            self.totals.seconds += time.monotonic() - started
-        return self.totals
+            self.summary.converting += time.monotonic() - started
+        return self.summary
 
     def draw(self, pool: Pool | DaskPool, results: Iterable[Result], count: int) -> str:
         """Draw the missing pictures of ``count`` results; return an error message if this machine cannot draw."""
@@ -112,7 +112,7 @@ class Run:
     def _load_tasks(self) -> Iterator[LoadedTask]:
         for task, known in self._store.tasks():
             if known is not None and known.is_same and not self._checksum:
-                self.totals.skipped += 1
+                self.summary.skipped += 1
                 self._progress.skipped(task)
                 continue
             try:
@@ -140,7 +140,7 @@ class Run:
     def _finish(self, result: Result) -> None:
         """Store, count and report a result."""
         self._store.append(result)
-        self.totals.add(result)
+        self.summary.add(result)
         self._progress.ended(result)
         if result.status is Status.FAILED and _is_full(self._output, result.error):
             raise MeshferryError(f"{self._output}: the disk is full; make room and run the same command again")
@@ -194,11 +194,12 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
             except (KeyboardInterrupt, MeshferryError) as ended:
                 problem = ended
             unknown = _unknown_clips(arguments, state)
-    if isinstance(problem, MeshferryError) and not conversion.totals.converted:
+    summary = conversion.summary
+    if isinstance(problem, MeshferryError) and not summary.converted:
         raise problem
-    journal = state.journal_path if arguments.journal else None
-    seconds = time.monotonic() - started
-    summary = Summary(conversion.totals, plan.count, seconds, journal, report=report, unreadable=progress.unreadable)
+    summary.planned, summary.unreadable, summary.report = plan.count, progress.unreadable, report
+    summary.journal = state.journal_path if arguments.journal else None
+    summary.seconds = time.monotonic() - started
     reporter.say(summary.text())
     reporter.record(summary.record())
     if isinstance(problem, KeyboardInterrupt):

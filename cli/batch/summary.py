@@ -46,13 +46,21 @@ class Cause:
 
 
 @dataclass
-class Totals:
-    """Statistics of a run, of bounded size."""
+class Summary:
+    """Statistics of a run, of bounded size, with their text and their JSON object."""
 
+    planned: int = 0
+    """Number of tasks in the plan."""
+    seconds: float = 0.0
+    """Duration of the command."""
+    journal: Path | None = None
+    report: Path | None = None
+    unreadable: int = 0
+    """Folders, archives and patterns that could not be searched."""
     skipped: int = 0
     """Tasks done by an earlier run whose sources are unchanged."""
-    seconds: float = 0.0
-    """Duration of the conversion, without planning and report; 0 if not measured."""
+    converting: float = 0.0
+    """Duration of the conversion in seconds, without planning and report; 0 if not measured."""
     by_status: Counter[Status] = field(default_factory=Counter)
     warned: int = 0
     """Files with warnings."""
@@ -105,51 +113,35 @@ class Totals:
             key = ""
         self.causes.setdefault(key, Cause(error if key else "other causes", source)).count += 1
 
-
-@dataclass(frozen=True)
-class Summary:
-    """Summary of a run, as text and as a JSON object."""
-
-    totals: Totals
-    planned: int
-    """Number of tasks in the plan."""
-    seconds: float
-    """Duration of the command."""
-    journal: Path | None
-    report: Path | None = None
-    unreadable: int = 0
-    """Folders, archives and patterns that could not be searched."""
-
     @property
     def is_good(self) -> bool:
         """Whether nothing failed."""
-        return not self.totals.failed and not self.unreadable
+        return not self.failed and not self.unreadable
 
     @property
     def left(self) -> int:
         """Number of tasks that the run did not reach."""
-        return self.planned - self.totals.skipped - self.totals.converted
+        return self.planned - self.skipped - self.converted
 
     def record(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
-        totals = self.totals
         return {
             "summary": {
                 "files": self.planned,
-                **{status.value: totals.by_status[status] for status in Status},
-                "skipped": totals.skipped,
+                **{status.value: self.by_status[status] for status in Status},
+                "skipped": self.skipped,
                 "left": self.left,
-                "with warnings": totals.warned,
+                "with warnings": self.warned,
                 "unreadable": self.unreadable,
                 "seconds": round(self.seconds, 3),
-                "converting seconds": round(totals.seconds, 3),
+                "converting seconds": round(self.converting, 3),
                 "slowest": [
-                    {"input": source, "seconds": round(seconds, 4)} for seconds, source in totals.slowest_first()
+                    {"input": source, "seconds": round(seconds, 4)} for seconds, source in self.slowest_first()
                 ],
-                "quarantined": [{"input": source, "error": error} for source, error in totals.quarantined],
+                "quarantined": [{"input": source, "error": error} for source, error in self.quarantined],
                 "causes": [
                     {"error": cause.text, "count": cause.count, "first": cause.example}
-                    for cause in totals.commonest_causes()[:_CAUSES_SHOWN]
+                    for cause in self.commonest_causes()[:_CAUSES_SHOWN]
                 ],
                 "journal": str(self.journal) if self.journal is not None else None,
                 "report": str(self.report) if self.report is not None else None,
@@ -172,37 +164,35 @@ class Summary:
         return "\n".join([*lines, *([""] if shown else []), *shown])
 
     def _first_line(self) -> str:
-        totals = self.totals
-        if not totals.converted:
+        if not self.converted:
             if not self.planned:
                 return "There is nothing to convert"
-            return f"Nothing was to do for {counted(totals.skipped, 'file')}" if totals.skipped else "Nothing was done"
-        good = totals.converted - totals.failed
-        seconds = totals.seconds or self.seconds
-        rate = rate_text(totals.converted, seconds)
+            return f"Nothing was to do for {counted(self.skipped, 'file')}" if self.skipped else "Nothing was done"
+        good = self.converted - self.failed
+        seconds = self.converting or self.seconds
+        rate = rate_text(self.converted, seconds)
         whole = f"; {time_text(self.seconds)} in all" if self.seconds > max(seconds + _MOMENT, 1.1 * seconds) else ""
-        return f"Converted {good:,} of {counted(totals.converted, 'file')} in {time_text(seconds)}, {rate}{whole}"
+        return f"Converted {good:,} of {counted(self.converted, 'file')} in {time_text(seconds)}, {rate}{whole}"
 
     def _tables(self) -> Iterator[tuple[str, list[Sequence[str]]]]:
         """Yield titles and rows of three cells."""
-        totals = self.totals
-        counts = [(totals.by_status[status], *words) for status, words in _WORDS.items()]
-        counts.insert(2, (totals.skipped, "skipped", "done before, unchanged since"))
+        counts = [(self.by_status[status], *words) for status, words in _WORDS.items()]
+        counts.insert(2, (self.skipped, "skipped", "done before, unchanged since"))
         counts += [
-            (totals.retried, "retried", "successfully, in a fresh process"),
-            (totals.warned, "with warnings", "listed in the journal"),
+            (self.retried, "retried", "successfully, in a fresh process"),
+            (self.warned, "with warnings", "listed in the journal"),
             (self.unreadable, "could not be searched", "see above"),
             (self.left, "left", "run the same command again to convert them"),
         ]
         if rows := [(f"{count:,}", *words) for count, *words in counts if count]:
             yield "", list(rows)
-        if causes := totals.commonest_causes():
+        if causes := self.commonest_causes():
             rows = [(f"{cause.count:,}", cause.text, cause.example) for cause in causes[:_CAUSES_SHOWN]]
             yield "Failures by cause, each with its first file", [*rows, *_more(len(causes) - len(rows), "other cause")]
-        if totals.in_quarantine:
-            quarantined = [("", source, reason) for source, reason in totals.quarantined[:_QUARANTINED_SHOWN]]
-            yield "In quarantine", [*quarantined, *_more(totals.in_quarantine - len(quarantined), "more file")]
-        if slowest := totals.slowest_first():
+        if self.in_quarantine:
+            quarantined = [("", source, reason) for source, reason in self.quarantined[:_QUARANTINED_SHOWN]]
+            yield "In quarantine", [*quarantined, *_more(self.in_quarantine - len(quarantined), "more file")]
+        if slowest := self.slowest_first():
             yield "Slowest files", [(time_text(seconds), source, "") for seconds, source in slowest]
 
 

@@ -17,7 +17,7 @@ from batch_stand_ins import PretendedWorkers
 from meshferry.cli import batch_command
 from meshferry.cli.batch import progress, runner
 from meshferry.cli.batch.state import locked
-from meshferry.cli.batch.summary import Summary, Totals
+from meshferry.cli.batch.summary import Summary
 from meshferry.cli.batch.tasks import Result, Status, Task, TaskKind
 from meshferry.cli.conversions import conversion_arguments
 from meshferry.io_formats.core.errors import MeshferryError
@@ -422,16 +422,16 @@ def test_times_are_said_as_people_say_them(seconds, text):
 
 
 def test_long_lists_are_cut_in_words(tmp_path):
-    totals = Totals()
+    totals = Summary(60, 61.0, tmp_path / "journal.jsonl")
     for number in range(30):
         task = Task(number, 0, f"{number}.mesh", "", f"{number}.blend", 1, 1)
         totals.add(Result(task, Status.FAILED, error="Cause " + "x" * number))
         totals.add(Result(task, Status.TIMED_OUT, error="It took longer than 600 s"))
-    text = Summary(totals, 60, 61.0, tmp_path / "journal.jsonl").text()
+    text = totals.text()
     assert "and 20 other causes" in text and "and 10 more files" in text
     assert "Converted 0 of 60 files in 1 min 1 s, 59.0 files a minute\n" in text
-    totals.seconds = 20.0
-    text = Summary(totals, 60, 61.0, tmp_path / "journal.jsonl").text()
+    totals.converting = 20.0
+    text = totals.text()
     assert "Converted 0 of 60 files in 20.0 s, 3.0 files a second; 1 min 1 s in all\n" in text
 
 

@@ -12,7 +12,7 @@ import pytest
 from batch_stand_ins import Heard, PretendedWorkers, content_hash, make_task, plan_of
 from meshferry.cli.batch import leftovers, runner
 from meshferry.cli.batch.state import State
-from meshferry.cli.batch.summary import SLOWEST_KEPT, Totals
+from meshferry.cli.batch.summary import SLOWEST_KEPT, Summary
 from meshferry.cli.batch.tasks import Result, Status, TaskKind
 from meshferry.cli.batch.workers.resources import available_cores
 from meshferry.io_formats.core.errors import MeshferryError
@@ -218,7 +218,7 @@ def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
         second.write_bytes(b"RIFF\x04")
         assert run.draw(workers, state.results(), 4) == "" and len(drawn) == 6, "damaged pictures are drawn anew"
         assert state.journal_path.read_bytes() == before, "pictures are not results of a conversion"
-    assert run.totals.by_status == {Status.DONE: 4}
+    assert run.summary.by_status == {Status.DONE: 4}
 
 
 def test_nothing_is_held_as_a_whole(tmp_path):
@@ -249,7 +249,7 @@ def test_nothing_is_held_as_a_whole(tmp_path):
 
 
 def test_totals_stay_small_however_many_causes_there_are():
-    totals = Totals()
+    totals = Summary()
     for number in range(5000):
         word = "".join(chr(ord("a") + int(digit)) for digit in str(number))
         totals.add(Result(make_task(number), Status.FAILED, error=f"Cause {word}"))

@@ -32,7 +32,7 @@ from ..plan import Plan
 from ..progress import Progress
 from ..runner import Run, write_report
 from ..state import State, locked
-from ..summary import Summary, Totals
+from ..summary import Summary
 from ..tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Task
 from ..workers.messages import Setup
 from ..workers.pool import Pool
@@ -105,21 +105,17 @@ def collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
     MeshferryError
         The state cannot be written.
     """
-    totals = Totals()
-    seconds = 0.0
-    report = None
-    journal_path = output / STATE_FOLDER / JOURNAL_FILE
+    summary = Summary(plan.count, journal=output / STATE_FOLDER / JOURNAL_FILE)
     with locked(output), Progress(reporter) as progress:
-        _copy_journal(plan, journal_path)
+        _copy_journal(plan, output / STATE_FOLDER / JOURNAL_FILE)
         with State(output, plan) as state:
             state.compact()
             for result in state.results():
-                totals.add(result)
-                seconds += result.seconds
+                summary.add(result)
+                summary.seconds += result.seconds
             if arguments.report is not None:
                 conversion = Run(state, plan, output=output, progress=progress)
-                report = write_report(conversion, arguments, plan, state, progress)
-    summary = Summary(totals, plan.count, seconds, journal_path, report=report)
+                summary.report = write_report(conversion, arguments, plan, state, progress)
     reporter.say(summary.text())
     reporter.record(summary.record())
     return 1 if summary.left else 0
