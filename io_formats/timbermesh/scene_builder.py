@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from . import document as doc
 from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
 
 FloatArray = npt.NDArray[np.float32]
+_Animation = doc.NodeAnimation | doc.VertexAnimation
 
 _MOST_TRACK_BYTES = 1 << 30
 """Limit of the decoded vertex animations of a file, in bytes.
@@ -30,14 +32,12 @@ class SceneBuilder:
     """Map one model to a scene and collect warnings."""
 
     def __init__(self, model: doc.Model, name: str) -> None:
-        self.model = model
         self.scene = Scene(name, warnings=list(model.warnings))
-        self.track_bytes_left = _MOST_TRACK_BYTES
         if model.name and model.name != name:
             self.scene.source_name = model.name
         for index, node in enumerate(model.nodes):
             self.scene.nodes.append(self.node(index, node))
-        self.clips()
+        _ClipBuilder(self.scene, self.warn).add(model.nodes)
 
     def warn(self, node: doc.Node, text: str) -> None:
         self.scene.warnings.append(f"{node.name or 'Unnamed node'}: {text}")
@@ -212,42 +212,43 @@ class SceneBuilder:
                 layers.append(Layer(found.name, values))
         return layers
 
-    # -- animations -----------------------------------------------------------------------------
 
-    def clips(self) -> None:
-        """Collect the animations of all nodes by name.
+class _ClipBuilder:
+    """Map the animations of all nodes to the clips of a scene."""
 
-        Animations of one name that differ in length or rate become separate clips.
-        """
-        clips: dict[tuple[str, float, int], Clip] = {}
+    def __init__(self, scene: Scene, warn: Callable[[doc.Node, str], None]) -> None:
+        self.scene = scene
+        self.warn = warn
+        self.clips: dict[tuple[str, float, int], Clip] = {}
+        self.track_bytes_left = _MOST_TRACK_BYTES
 
-        def clip_for(name: str, fps: float, frames: int) -> Clip:
-            return clips.setdefault((name, fps, frames), Clip(name or "Unnamed", fps, frames))
-
-        for index, node in enumerate(self.model.nodes):
+    def add(self, nodes: Sequence[doc.Node]) -> None:
+        """Collect animations by name; those of one name that differ in length or rate become separate clips."""
+        for index, node in enumerate(nodes):
             seen: set[str] = set()
             for animation in node.node_animations:
-                if self.usable(node, animation.name, animation.framerate, animation.frame_count, seen):
-                    clip = clip_for(animation.name, animation.framerate, animation.frame_count)
+                if self.usable(node, animation, animation.frame_count, seen):
+                    clip = self.clip(animation, animation.frame_count)
                     clip.transforms.append(self.transform_track(index, node, animation))
             seen.clear()
-            for vertex_animation in node.vertex_animations:
-                if self.usable(
-                    node, vertex_animation.name, vertex_animation.framerate, len(vertex_animation.frames), seen
-                ):
-                    track = self.vertex_track(index, node, vertex_animation)
+            for moving in node.vertex_animations:
+                if self.usable(node, moving, len(moving.frames), seen):
+                    track = self.vertex_track(index, node, moving)
                     if track is not None:
-                        clip_for(vertex_animation.name, vertex_animation.framerate, len(track.points)).vertices.append(
-                            track
-                        )
-        self.scene.clips = list(clips.values())
+                        self.clip(moving, len(track.points)).vertices.append(track)
+        self.scene.clips = list(self.clips.values())
         names = Counter(clip.name for clip in self.scene.clips)
         for name in sorted(name for name, count in names.items() if count > 1):
             self.scene.warnings.append(
                 f"Animation '{name}' has different lengths or rates on some nodes; imported as separate clips"
             )
 
-    def usable(self, node: doc.Node, name: str, framerate: float, frames: int, seen: set[str]) -> bool:
+    def clip(self, animation: _Animation, frames: int) -> Clip:
+        name, fps = animation.name, animation.framerate
+        return self.clips.setdefault((name, fps, frames), Clip(name or "Unnamed", fps, frames))
+
+    def usable(self, node: doc.Node, animation: _Animation, frames: int, seen: set[str]) -> bool:
+        name, framerate = animation.name, animation.framerate
         if name in seen:
             self.warn(node, f"a second animation '{name}' is left out; the game does not load such a file")
             return False

@@ -39,9 +39,7 @@ def find(
     on_problem: OnProblem | None = None,
     warn: inputs.Warn | None = None,
 ) -> Iterator[Source]:
-    """Yield the files of all paths and lists, in a reproducible order.
-
-    A file that is named twice is yielded twice; :func:`..planning.make_plan` uses it once.
+    """Yield the files of all paths and lists, in a reproducible order; a file that is named twice, twice.
 
     Parameters
     ----------
@@ -53,21 +51,17 @@ def find(
     lists:
         Files with one path a line; ``-`` is the standard input. They may name folders and archives, but no patterns.
     base:
-        Folder that the paths of lists are relative to, and below which files that are named one by one keep their
-        subfolders. Default: the working folder for lists; files of the command line go directly into the output
-        folder. Files outside of it keep their whole path.
+        Folder of relative paths in lists; single files below it keep their subfolders, others their whole path.
+        Default: the working folder for lists; files of the command line go directly into the output folder.
     match, skip:
         Patterns (:func:`.choice.compile_pattern`) for the path below the searched folder.
     newer:
         Only files changed after this time, in nanoseconds since 1970, and missing ones.
-    leave_out:
-        The output folder. It is skipped unless the searched folder is this one or below it.
-    written:
-        Extension of the files to write. Files with it are ignored if the search is inside the output folder.
-    on_problem:
-        Called for each problem; default: the problem is raised as an exception.
-    warn:
-        Called for each FIFO, device or socket that a search skips.
+    leave_out, written:
+        The output folder, and the extension of the files to write. A search skips the folder; a search inside of it
+        skips the files.
+    on_problem, warn:
+        Called for each problem (default: it is raised as an exception), and for each FIFO, device or socket.
 
     Raises
     ------

@@ -14,7 +14,7 @@ import numpy as np
 from ...binary.quantization import dequantise, dequantise_normals
 from ...core import scene as sc
 from ...core.errors import FormatError
-from ...core.messages import counted, listed
+from ...core.messages import Warn, counted, listed
 from ...core.options import resolve
 from ...geometry.normals import repair
 from ...geometry.quaternions import matrices_to_quaternions
@@ -115,17 +115,13 @@ class _Model:
         ]
         physics = asset.blocks.get("physics_mesh")
         shape = faces_of(physics, where="Physics mesh", warnings=said) if "physics_mesh" in asset.blocks else None
-        rig = self.rig(asset.blocks["skin"], said) if "skin" in asset.blocks else None
+        self.rig = self.decode_rig(asset.blocks["skin"], said) if "skin" in asset.blocks else None
         for text in said:
             self.warn(text)
         if not any(len(face.triangles) for _, faces in levels for face in faces):
             raise FormatError("There is no geometry in the file: no level of detail has a triangle")
         self.say_lost()
         self.materials = self.material_names(levels, materials)
-        self.binding: Binding | None = None if rig is None else rig.binding
-        self.joints: sc.AnyArray = np.zeros(0, np.int32) if rig is None else rig.joints
-        self.usable: sc.AnyArray = np.ones(0, bool) if rig is None else rig.usable
-        self.skeleton: int | None = None if rig is None else rig.skeleton
         self.place = self.place_of(levels, transform)
         self.number = len(self.scene.nodes)
         self.add_levels(levels)
@@ -168,7 +164,7 @@ class _Model:
 
     # -- rig ------------------------------------------------------------------------------------
 
-    def rig(self, block: Any, said: list[str]) -> Rig | None:
+    def decode_rig(self, block: Any, said: list[str]) -> Rig | None:
         """Decode a skin block and add its skeleton to the scene; return None if the rig is left out."""
         key = llsd_binary.write(block)
         if key not in self.builder.rigs:
@@ -190,8 +186,8 @@ class _Model:
 
     def place_of(self, levels: Sequence[tuple[int, list[Face]]], transform: Matrix | None) -> Place:
         """Return the transform of the unit cube: from the binding, ``transform``, or the size in file or option."""
-        if self.binding is not None:
-            matrix = avatar_space.to_blender(self.binding.mesh_place)
+        if self.rig is not None:
+            matrix = avatar_space.to_blender(self.rig.binding.mesh_place)
         elif transform is not None:
             matrix = transform
         else:
@@ -238,7 +234,7 @@ class _Model:
 
     def in_place(self, mesh: sc.Mesh) -> sc.Mesh:
         """Apply the baked part of the model's transform to a mesh; a rigged mesh is converted from avatar space."""
-        if self.binding is not None:
+        if self.rig is not None:
             mesh = avatar_space.turned_mesh(mesh)
         if self.place.baked is None:
             return mesh
@@ -260,8 +256,8 @@ class _Model:
                 node.lod_of = self.number
             elif number := as_integer(self.asset.header.get("submodel_id")):
                 node.pass_through = SubmodelId(number)
-            if self.binding is not None:
-                node.skeleton, node.skin = self.skeleton, self.binding.skin
+            if self.rig is not None:
+                node.skeleton, node.skin = self.rig.skeleton, self.rig.binding.skin
 
     def add_hulls(self) -> None:
         """Add a node for each hull and for the base hull, with their points only, in the order of the file."""
@@ -278,89 +274,93 @@ class _Model:
             node = self.add_node(f"{self.name}_base_hull", _points_only(found.base, domain), sc.Role.HULL)
             node.is_base_hull = True
 
-    # -- meshes ---------------------------------------------------------------------------------
-
     def mesh(self, faces: Sequence[Face], *, is_physics: bool = False) -> sc.Mesh:
-        """Combine all faces into one mesh with one material slot for each; their vertices follow one another."""
-        counts = [len(face.positions) for face in faces]
-        starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-        triangles = [face.triangles.astype(np.int32) + start for face, start in zip(faces, starts, strict=False)]
+        """Combine all faces into one mesh, with weights unless it is a physics mesh."""
         names = [*self.materials, *(f"{self.name}_face_{n}" for n in range(len(self.materials) + 1, len(faces) + 1))]
-        mesh = sc.Mesh(
-            points=_rows([dequantise(face.positions, face.position_domain) for face in faces], 3),
-            corner_point=np.concatenate([*triangles, np.empty((0, 3), np.int32)]).reshape(-1),
-            material_index=np.repeat(np.arange(len(faces), dtype=np.int32), [len(part) for part in triangles]),
-            materials=names,
-            surfaces=[_surface(face, name) for face, name in zip(faces, names, strict=False)],
-        )
-        mesh.surfaces += [sc.Surface(name, uvs=(False,)) for name in names[len(faces) :]]
-        if any(face.normals is not None for face in faces):
-            mesh.normal = sc.Layer("normal", self.normals(faces, mesh))
-        if any(face.uvs is not None for face in faces):
-            values = [
-                np.zeros((len(face.positions), 2), np.float32)
-                if face.uvs is None or face.uv_domain is None
-                else dequantise(face.uvs, face.uv_domain)
-                for face in faces
-            ]
-            mesh.uvs = [sc.Layer(UV_NAME, _rows(values, 2))]
-        else:
-            for surface in mesh.surfaces:
-                surface.uvs = ()
-        if self.skeleton is not None and not is_physics:
-            self.weights(faces, mesh)
+        mesh = _mesh_of(faces, names, self.warn)
+        if self.rig is not None and not is_physics:
+            _add_weights(faces, mesh, self.rig, self.warn)
         return mesh
 
-    def normals(self, faces: Sequence[Face], mesh: sc.Mesh) -> sc.FloatArray:
-        """Return unit normals of all vertices; undefined ones are computed from the triangles."""
-        stored = _rows(
-            [
-                np.zeros((len(face.positions), 3), np.float32)
-                if face.normals is None
-                else dequantise_normals(face.normals)
-                for face in faces
-            ],
-            3,
-        )
-        # Zero is stored as 32767, which is slightly below zero.
-        stored[np.abs(stored).max(axis=1, initial=0) < 1e-3] = 0
-        normals, broken = repair(stored, mesh.points, mesh.corner_point)
-        missing = sum(len(face.positions) for face in faces if face.normals is None)
-        if broken > missing:
-            number = counted(broken - missing, "normal has", "normals have")
-            self.warn(f"{number} no direction; computed from the triangles")
-        return normals
 
-    def weights(self, faces: Sequence[Face], mesh: sc.Mesh) -> None:
-        """Add joint indices and weights, (P, 4), without those of invalid joints."""
-        indices = np.zeros((len(mesh.points), 4), np.int32)
-        weights = np.zeros((len(mesh.points), 4), np.float32)
-        start = 0
-        for face in faces:
-            end = start + len(face.positions)
-            if face.joint_indices is not None and face.joint_weights is not None:
-                indices[start:end] = face.joint_indices
-                weights[start:end] = face.joint_weights / np.float32(65535)
-            start = end
-        lost = (weights > 0) & (indices >= len(self.joints))
-        indices[lost] = 0
-        lost |= (weights > 0) & ~self.usable[indices]
-        weights[lost] = 0
-        count = int(np.count_nonzero(lost))
-        if count:
-            number = counted(count, "weight refers to a joint", "weights refer to joints")
-            self.warn(f"{number} that cannot be used; left out")
-        total = weights.sum(axis=1, dtype=np.float64)
-        off = (np.abs(total - 1) > OFF_ONE) & (total > 0)
-        weights[off] /= total[off, None].astype(np.float32)
-        used = np.zeros(len(weights), bool)
-        used[mesh.corner_point] = True
-        empty = int(np.count_nonzero(used & (total <= 0)))
-        if empty:
-            number = counted(empty, "vertex has", "vertices have")
-            self.warn(f"{number} no weights; the viewer moves them with the first joint")
-        mesh.joint_indices = np.where(weights > 0, self.joints[indices], 0).astype(np.int32)
-        mesh.joint_weights = weights
+def _mesh_of(faces: Sequence[Face], names: list[str], warn: Warn) -> sc.Mesh:
+    """Combine all faces into one mesh with one material slot for each name; their vertices follow one another."""
+    counts = [len(face.positions) for face in faces]
+    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    triangles = [face.triangles.astype(np.int32) + start for face, start in zip(faces, starts, strict=False)]
+    mesh = sc.Mesh(
+        points=_rows([dequantise(face.positions, face.position_domain) for face in faces], 3),
+        corner_point=np.concatenate([*triangles, np.empty((0, 3), np.int32)]).reshape(-1),
+        material_index=np.repeat(np.arange(len(faces), dtype=np.int32), [len(part) for part in triangles]),
+        materials=names,
+        surfaces=[_surface(face, name) for face, name in zip(faces, names, strict=False)],
+    )
+    mesh.surfaces += [sc.Surface(name, uvs=(False,)) for name in names[len(faces) :]]
+    if any(face.normals is not None for face in faces):
+        mesh.normal = sc.Layer("normal", _normals(faces, mesh, warn))
+    if any(face.uvs is not None for face in faces):
+        values = [
+            np.zeros((len(face.positions), 2), np.float32)
+            if face.uvs is None or face.uv_domain is None
+            else dequantise(face.uvs, face.uv_domain)
+            for face in faces
+        ]
+        mesh.uvs = [sc.Layer(UV_NAME, _rows(values, 2))]
+    else:
+        for surface in mesh.surfaces:
+            surface.uvs = ()
+    return mesh
+
+
+def _normals(faces: Sequence[Face], mesh: sc.Mesh, warn: Warn) -> sc.FloatArray:
+    """Return unit normals of all vertices; undefined ones are computed from the triangles."""
+    stored = _rows(
+        [
+            np.zeros((len(face.positions), 3), np.float32) if face.normals is None else dequantise_normals(face.normals)
+            for face in faces
+        ],
+        3,
+    )
+    # Zero is stored as 32767, which is slightly below zero.
+    stored[np.abs(stored).max(axis=1, initial=0) < 1e-3] = 0
+    normals, broken = repair(stored, mesh.points, mesh.corner_point)
+    missing = sum(len(face.positions) for face in faces if face.normals is None)
+    if broken > missing:
+        number = counted(broken - missing, "normal has", "normals have")
+        warn(f"{number} no direction; computed from the triangles")
+    return normals
+
+
+def _add_weights(faces: Sequence[Face], mesh: sc.Mesh, rig: Rig, warn: Warn) -> None:
+    """Add joint indices and weights, (P, 4), without those of invalid joints."""
+    indices = np.zeros((len(mesh.points), 4), np.int32)
+    weights = np.zeros((len(mesh.points), 4), np.float32)
+    start = 0
+    for face in faces:
+        end = start + len(face.positions)
+        if face.joint_indices is not None and face.joint_weights is not None:
+            indices[start:end] = face.joint_indices
+            weights[start:end] = face.joint_weights / np.float32(65535)
+        start = end
+    lost = (weights > 0) & (indices >= len(rig.joints))
+    indices[lost] = 0
+    lost |= (weights > 0) & ~rig.usable[indices]
+    weights[lost] = 0
+    count = int(np.count_nonzero(lost))
+    if count:
+        number = counted(count, "weight refers to a joint", "weights refer to joints")
+        warn(f"{number} that cannot be used; left out")
+    total = weights.sum(axis=1, dtype=np.float64)
+    off = (np.abs(total - 1) > OFF_ONE) & (total > 0)
+    weights[off] /= total[off, None].astype(np.float32)
+    used = np.zeros(len(weights), bool)
+    used[mesh.corner_point] = True
+    empty = int(np.count_nonzero(used & (total <= 0)))
+    if empty:
+        number = counted(empty, "vertex has", "vertices have")
+        warn(f"{number} no weights; the viewer moves them with the first joint")
+    mesh.joint_indices = np.where(weights > 0, rig.joints[indices], 0).astype(np.int32)
+    mesh.joint_weights = weights
 
 
 def placed(matrix: Matrix) -> Place:

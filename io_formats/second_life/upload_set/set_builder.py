@@ -24,7 +24,7 @@ from ..options import MANY_MATERIALS
 from ..placement import matrix_of, settled
 from ..rigging import Rig
 from . import names
-from .document import SUFFIXES, ColladaFile, Instance, Matrix, Skin, UploadSet
+from .document import SUFFIXES, ColladaFile, Instance, Skin, UploadSet
 from .geometry import Points, box_of, geometry_of
 from .joints import tree_of
 from .options import EXPORT_OPTIONS, TEXTURES
@@ -103,7 +103,7 @@ class SetBuilder:
                 )
             except ExportError as problem:
                 raise ExportError(f"{model.name}: {problem}") from None
-            self._say_what_to_tick(plan.rig, warn)
+            _say_what_to_tick(plan.rig, warn)
             found.append(plan)
         return found
 
@@ -115,14 +115,6 @@ class SetBuilder:
                 f"{model.name}: it has {count} materials, at most {MOST_FACES} are possible; "
                 "join some of them, or separate the object by material"
             )
-
-    def _say_what_to_tick(self, rig: Rig, warn: Warn) -> None:
-        if rig.joint_positions is None:
-            return
-        boxes = "'Include joint positions'" + (" and 'Lock scale if joint position defined'" if rig.lock_scale else "")
-        warn(f"tick {boxes} in the upload window, or the avatar keeps its own joint positions")
-        if rig.pelvis_offset:
-            warn(f"set 'Z offset' in the upload window to {rig.pelvis_offset:.4g}; Collada files cannot store it")
 
     # -- files ----------------------------------------------------------------------------------
 
@@ -211,33 +203,14 @@ class SetBuilder:
         """Return the physics: its mesh, or else all hulls as one mesh, or else a box around the finest level."""
         model = plan.model
         warn = self._warner(f"{model.name} (physics)")
-        mesh = _triangles_of(model.physics) or self._hulls(model.hulls, warn)
+        mesh = _triangles_of(model.physics) or _hulls(model.hulls, warn)
         if mesh is None and not model.hulls:
             mesh = _triangles_of(model.base_hull)
         if mesh is None:
             used = model.mesh.points[model.mesh.corner_point]
             mesh = box_of(used.min(axis=0), used.max(axis=0))
         geometry, _ = geometry_of(mesh, plan.name, self._physics_symbols(plan, mesh), warn, has_uvs=False)
-        return Instance(geometry, np.identity(4) if plan.rig is not None else _place(model))
-
-    def _hulls(self, nodes: Sequence[Node], warn: Warn) -> Mesh | None:
-        """Return hulls as one mesh; without Blender, hulls that are only stored as points become boxes."""
-        meshes: list[Mesh] = []
-        boxes = 0
-        for node in nodes:
-            if node.mesh is None or not len(node.mesh.points):
-                continue
-            is_solid = bool(node.mesh.triangle_count)
-            boxes += not is_solid
-            meshes.append(node.mesh if is_solid else box_of(node.mesh.points.min(axis=0), node.mesh.points.max(axis=0)))
-        if not meshes:
-            return None
-        number = counted(len(meshes), "hull goes", "hulls go")
-        warn(f"{number} into the file as one mesh; 'Analyze' in the upload window makes hulls of it")
-        if boxes:
-            number = counted(boxes, "hull is", "hulls are")
-            warn(f"{number} stored as points only, and written as boxes; an export from Blender keeps their shape")
-        return join(meshes)
+        return Instance(geometry, np.identity(4) if plan.rig is not None else matrix_of(model.finest))
 
     def _physics_symbols(self, plan: _Planned, mesh: Mesh) -> list[str]:
         """Return the symbols of a physics mesh: its own if the finest level has them all, otherwise one of those."""
@@ -251,6 +224,15 @@ class SetBuilder:
         if all(wanted[number] for number in used):
             return wanted
         return [min(plan.symbols)] * len(slots)
+
+
+def _say_what_to_tick(rig: Rig, warn: Warn) -> None:
+    if rig.joint_positions is None:
+        return
+    boxes = "'Include joint positions'" + (" and 'Lock scale if joint position defined'" if rig.lock_scale else "")
+    warn(f"tick {boxes} in the upload window, or the avatar keeps its own joint positions")
+    if rig.pelvis_offset:
+        warn(f"set 'Z offset' in the upload window to {rig.pelvis_offset:.4g}; Collada files cannot store it")
 
 
 def _is_rigged(model: Model) -> bool:
@@ -275,10 +257,26 @@ def _used_joints(mesh: Mesh, joint_count: int, name: str) -> np.ndarray[Any, np.
     return used
 
 
+def _hulls(nodes: Sequence[Node], warn: Warn) -> Mesh | None:
+    """Return hulls as one mesh; without Blender, hulls that are only stored as points become boxes."""
+    meshes: list[Mesh] = []
+    boxes = 0
+    for node in nodes:
+        if node.mesh is None or not len(node.mesh.points):
+            continue
+        is_solid = bool(node.mesh.triangle_count)
+        boxes += not is_solid
+        meshes.append(node.mesh if is_solid else box_of(node.mesh.points.min(axis=0), node.mesh.points.max(axis=0)))
+    if not meshes:
+        return None
+    number = counted(len(meshes), "hull goes", "hulls go")
+    warn(f"{number} into the file as one mesh; 'Analyze' in the upload window makes hulls of it")
+    if boxes:
+        number = counted(boxes, "hull is", "hulls are")
+        warn(f"{number} stored as points only, and written as boxes; an export from Blender keeps their shape")
+    return join(meshes)
+
+
 def _triangles_of(node: Node | None) -> Mesh | None:
     """Return a node's mesh if it has triangles."""
     return node.mesh if node is not None and node.mesh is not None and node.mesh.triangle_count else None
-
-
-def _place(model: Model) -> Matrix:
-    return matrix_of(model.finest)

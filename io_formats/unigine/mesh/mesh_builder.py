@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...core import scene as sc
-from ...core.messages import counted, listed
+from ...core.messages import Warn, counted, listed
 from ...core.options import resolve
 from ...geometry.submeshes import Pool, pool
 from ...passes.join_meshes import only_mesh
@@ -54,7 +54,6 @@ class MeshBuilder:
         if self.version == doc.SOUP_VERSION:
             self.soup()
         else:
-            self.bones()
             self.surfaces()
         self.clips()
         for text in self.vertices.warnings:
@@ -62,8 +61,6 @@ class MeshBuilder:
 
     def warn(self, text: str) -> None:
         self.scene.warnings.append(f"{self.node.name}: {text}")
-
-    # -- slots ----------------------------------------------------------------------------------
 
     def slots(self) -> list[tuple[sc.Surface, slice, sc.AnyArray, sc.AnyArray]]:
         """Return each slot's surface and slice of corners, and the points and vertices of all corners, slot by slot.
@@ -99,14 +96,11 @@ class MeshBuilder:
 
     # -- ms10 and later -------------------------------------------------------------------------
 
-    def bones(self) -> None:
-        if self.node.skeleton is not None:
-            skeleton = self.scene.skeletons[self.node.skeleton]
-            self.document.bones, self.document.transforms = from_skeleton(skeleton)
-
     def surfaces(self) -> None:
-        """Write the surface of each slot, with its own pools of coordinate and triangle vertices."""
+        """Write the bones, and the surface of each slot with its own pools of coordinate and triangle vertices."""
         vertices, document = self.vertices, self.document
+        if self.node.skeleton is not None:
+            document.bones, document.transforms = from_skeleton(self.scene.skeletons[self.node.skeleton])
         uv_layers = _uv_places(self.mesh.uvs)
         uvs = [vertices.uv(self.mesh.uvs[place]) if place is not None else None for place in uv_layers]
         colors = vertices.colors(self.mesh.colors[0]) if self.mesh.colors else None
@@ -135,50 +129,39 @@ class MeshBuilder:
             if weights is not None and (surface.has_weights or weights.moves(points)):
                 stored.weights = weights.of_points(points)
             document.surfaces.append(stored)
-        self.layers_of_no_surface(uv_layers)
-        self.keys_of_no_surface()
-        self.loose_points()
-        self.lightmaps()
+        for text in self.losses(uv_layers):
+            self.warn(text)
         document.bounds = bounds.union([surface.bounds for surface in document.surfaces])
         document.memory_use = _memory_use(document.surfaces)
 
-    def layers_of_no_surface(self, uv_layers: Sequence[int | None]) -> None:
-        """Warn about UV layers and colours of the mesh that no surface uses."""
-        stored = self.document.surfaces
-        found: list[tuple[sc.Layer | None, bool]] = [
-            (
-                None if place is None else self.mesh.uvs[place],
-                any(getattr(surface, uv) is not None for surface in stored),
-            )
-            for place, uv in zip(uv_layers, ("uv0", "uv1"), strict=True)
+    def losses(self, uv_layers: Sequence[int | None]) -> Iterator[str]:
+        """Yield warnings about data of the mesh that no surface holds."""
+        mesh, stored = self.mesh, self.document.surfaces
+        has_uv = [
+            any(uv is not None for uv in uvs) for uvs in zip(*((part.uv0, part.uv1) for part in stored), strict=True)
         ]
-        found += [(layer, any(surface.colors is not None for surface in stored)) for layer in self.mesh.colors[:1]]
-        left_out = [layer.name for layer, is_held in found if layer is not None and not is_held]
-        if stored and left_out:
-            self.warn(f"left out {listed(left_out)}, which no surface uses; enable them in the list of surfaces")
-
-    def keys_of_no_surface(self) -> None:
-        """Warn about shape keys that move no point of any surface, and are left out."""
-        left_out = [key.name for key in self.mesh.shape_keys if key.name not in self.held_keys]
-        if left_out:
-            number = counted(len(left_out), "shape key moves", "shape keys move")
-            self.warn(f"{number} nothing, left out: {listed(left_out)}")
-
-    def loose_points(self) -> None:
-        """Warn about points that belong to no triangle."""
-        used = np.zeros(len(self.mesh.points), bool)
-        used[self.mesh.corner_point] = True
+        layers = [
+            mesh.uvs[place].name
+            for place, is_held in zip(uv_layers, has_uv, strict=False)
+            if place is not None and not is_held
+        ]
+        if mesh.colors and all(surface.colors is None for surface in stored):
+            layers.append(mesh.colors[0].name)
+        if stored and layers:
+            yield f"left out {listed(layers)}, which no surface uses; enable them in the list of surfaces"
+        keys = [key.name for key in mesh.shape_keys if key.name not in self.held_keys]
+        if keys:
+            yield f"{counted(len(keys), 'shape key moves', 'shape keys move')} nothing, left out: {listed(keys)}"
+        used = np.zeros(len(mesh.points), bool)
+        used[mesh.corner_point] = True
         loose = len(used) - int(np.count_nonzero(used))
         if loose:
-            self.warn(f"{counted(loose, 'vertex belongs', 'vertices belong')} to no triangle; left out")
-
-    def lightmaps(self) -> None:
-        """Warn about lightmap settings that the version cannot hold, unless they are the defaults."""
-        kept = [(surface.lightmap_channel, surface.lightmap_resolution) for surface in self.document.surfaces]
-        lost = sum(setting != doc.DEFAULT_LIGHTMAP for setting in kept)
+            yield f"{counted(loose, 'vertex belongs', 'vertices belong')} to no triangle; left out"
+        settings = [(surface.lightmap_channel, surface.lightmap_resolution) for surface in stored]
+        lost = sum(setting != doc.DEFAULT_LIGHTMAP for setting in settings)
         if lost and self.version not in doc.LIGHTMAP_VERSIONS:
             number = counted(lost, "surface", "surfaces")
-            self.warn(f"{self.version} holds no lightmap settings; left out those of {number}")
+            yield f"{self.version} holds no lightmap settings; left out those of {number}"
 
     def weights(self) -> bone_weights.PointWeights | None:
         if not self.document.bones:
@@ -251,15 +234,15 @@ class MeshBuilder:
             rows[:, 3:6] = vertices.normals[corner_vertex[corners]]
             if uv is not None and _holds(surface, places[0]):
                 rows[:, 6:8] = np.nan_to_num(uv, posinf=0, neginf=0)[corner_vertex[corners]]
-            self.document.soup.append(doc.SoupSurface(self.soup_name(surface), rows))
+            self.document.soup.append(doc.SoupSurface(_soup_name(self.surface_name(surface), self.warn), rows))
 
-    def soup_name(self, surface: sc.Surface) -> bytes:
-        name = self.surface_name(surface)
-        stored = name.encode("utf-8", "replace")
-        if len(stored) > _SOUP_NAME:
-            self.warn(f"the name '{name}' was cut, since mr02 holds {_SOUP_NAME} bytes")
-            stored = stored[:_SOUP_NAME].decode("utf-8", "ignore").encode("utf-8")
-        return stored.ljust(_SOUP_NAME + 1, b"\0")
+
+def _soup_name(name: str, warn: Warn) -> bytes:
+    stored = name.encode("utf-8", "replace")
+    if len(stored) > _SOUP_NAME:
+        warn(f"the name '{name}' was cut, since mr02 holds {_SOUP_NAME} bytes")
+        stored = stored[:_SOUP_NAME].decode("utf-8", "ignore").encode("utf-8")
+    return stored.ljust(_SOUP_NAME + 1, b"\0")
 
 
 def _in_order(keys: Sequence[Shape], had: Iterable[str]) -> list[Shape]:

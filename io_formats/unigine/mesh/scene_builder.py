@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core import scene as sc
 from ...core.errors import FormatError
-from ...core.messages import counted
+from ...core.messages import Warn, counted
 from ...core.options import resolve
 from ...geometry.normals import face_normals, unit
 from ...geometry.vertices import weld_map
@@ -38,7 +38,7 @@ class SceneBuilder:
         chosen = resolve(IMPORT_OPTIONS, options)
         self.document = document
         self.scene = sc.Scene(name, warnings=list(document.warnings))
-        mesh = self.soup_mesh() if document.version == doc.SOUP_VERSION else self.mesh()
+        mesh = _soup_mesh(document.soup, self.warn) if document.version == doc.SOUP_VERSION else self.mesh()
         node = sc.Node(name, mesh=mesh)
         if chosen["use_surface_name"] and mesh.surfaces:
             node.name = lod.without_level(mesh.surfaces[0].name) or name
@@ -55,8 +55,6 @@ class SceneBuilder:
     def warn(self, text: str) -> None:
         self.scene.warnings.append(text)
 
-    # -- skeleton -------------------------------------------------------------------------------
-
     def skeleton(self, node: sc.Node) -> None:
         """Map the bone table to the scene's only skeleton."""
         skeleton = to_skeleton(self.scene.name, self.document.bones, self.document.transforms)
@@ -72,8 +70,6 @@ class SceneBuilder:
         self.scene.clips.append(
             sc.Clip(animation.name or self.scene.name, fps, animation.frames.frame_count, transforms=tracks)
         )
-
-    # -- meshes of ms10 and later ---------------------------------------------------------------
 
     def mesh(self) -> sc.Mesh:
         """Combine all surfaces into one mesh with one material slot for each; their vertices follow one another."""
@@ -129,9 +125,9 @@ class SceneBuilder:
             for uv, start in zip(found, starts[:-1], strict=True):
                 if uv is not None:
                     values[start : start + len(uv), 0] = uv[:, 0]
-                    with np.errstate(invalid="ignore"):  # `finite` reports NaN and infinite values
+                    with np.errstate(invalid="ignore"):  # `_finite` reports NaN and infinite values
                         np.subtract(np.float32(1), uv[:, 1], out=values[start : start + len(uv), 1])
-            mesh.uvs.append(sc.Layer(name, self.finite(values, name), index))
+            mesh.uvs.append(sc.Layer(name, _finite(values, name, self.warn), index))
             for mapped, uv in zip(mesh.surfaces, found, strict=True):
                 mapped.uvs = (*(mapped.uvs or ()), uv is not None)
         if any(surface.colors is not None for surface in surfaces):
@@ -142,14 +138,6 @@ class SceneBuilder:
                 if surface.colors is not None:
                     colors[start : start + len(surface.colors)] = surface.colors
             mesh.colors.append(sc.Layer(COLOR_NAME, colors, index))
-
-    def finite(self, uv: FloatArray, name: str) -> FloatArray:
-        finite = np.isfinite(uv)
-        if not finite.all():
-            number = counted(int((~finite).sum()), "coordinate", "coordinates")
-            self.warn(f"{number} of {name} NaN or infinite; set to 0")
-            uv[~finite] = 0
-        return uv
 
     def weights(self, mesh: sc.Mesh, starts: list[int]) -> None:
         """Add joint indices and weights, (P, 4), if any surface has them."""
@@ -206,42 +194,47 @@ class SceneBuilder:
                 "mesh; give targets of different surfaces the same names or split the file"
             )
 
-    # -- mr02 -----------------------------------------------------------------------------------
-
-    def soup_mesh(self) -> sc.Mesh:
-        """Weld the corners of mr02's triangles at exactly equal positions, in each surface (section 9)."""
-        surfaces = self.document.soup
-        joined = [weld_map([surface.vertices[:, :3]]) for surface in surfaces]
-        starts = _starts(len(first) for _, first in joined)
-        vertices = _rows([surface.vertices for surface in surfaces], 8)
-        names = [soup_name(surface) for surface in surfaces]
-        mesh = sc.Mesh(
-            points=_rows(
-                [surface.vertices[first, :3] for surface, (_, first) in zip(surfaces, joined, strict=True)], 3
-            ),
-            corner_point=_in_a_row([new for new, _ in joined], starts),
-            material_index=np.repeat(
-                np.arange(len(surfaces), dtype=np.int32), [len(surface.vertices) // 3 for surface in surfaces]
-            ),
-            materials=names,
-            surfaces=[sc.Surface(name, uvs=(True,), has_weights=False, shape_keys={}) for name in names],
-        )
-        normals = np.ascontiguousarray(vertices[:, 3:6])
-        with np.errstate(over="ignore", invalid="ignore"):
-            squared = np.einsum("ij,ij->i", normals, normals)
-        broken = ~((squared > 1e-12) & (squared < 1e30))
-        if broken.any():
-            normals[broken] = np.repeat(unit(face_normals(mesh.points, mesh.corner_point)), 3, axis=0)[broken]
-            number = counted(int(broken.sum()), "normal has", "normals have")
-            self.warn(f"{number} no direction; computed from the triangles")
-        mesh.normal = sc.Layer("normal", normals, per_corner=True)
-        uv = self.finite(np.ascontiguousarray(vertices[:, 6:8]), UV_NAMES[0])
-        mesh.uvs = [sc.Layer(UV_NAMES[0], uv, per_corner=True)]
-        _mark_empty(mesh)
-        return mesh
-
 
 _NOTHING = doc.Target("", np.empty((0, 3), np.float32), np.empty((0, 4), np.int16))
+
+
+def _finite(uv: FloatArray, name: str, warn: Warn) -> FloatArray:
+    finite = np.isfinite(uv)
+    if not finite.all():
+        number = counted(int((~finite).sum()), "coordinate", "coordinates")
+        warn(f"{number} of {name} NaN or infinite; set to 0")
+        uv[~finite] = 0
+    return uv
+
+
+def _soup_mesh(surfaces: Sequence[doc.SoupSurface], warn: Warn) -> sc.Mesh:
+    """Weld the corners of mr02's triangles at exactly equal positions, in each surface (section 9)."""
+    joined = [weld_map([surface.vertices[:, :3]]) for surface in surfaces]
+    starts = _starts(len(first) for _, first in joined)
+    vertices = _rows([surface.vertices for surface in surfaces], 8)
+    names = [soup_name(surface) for surface in surfaces]
+    mesh = sc.Mesh(
+        points=_rows([surface.vertices[first, :3] for surface, (_, first) in zip(surfaces, joined, strict=True)], 3),
+        corner_point=_in_a_row([new for new, _ in joined], starts),
+        material_index=np.repeat(
+            np.arange(len(surfaces), dtype=np.int32), [len(surface.vertices) // 3 for surface in surfaces]
+        ),
+        materials=names,
+        surfaces=[sc.Surface(name, uvs=(True,), has_weights=False, shape_keys={}) for name in names],
+    )
+    normals = np.ascontiguousarray(vertices[:, 3:6])
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = np.einsum("ij,ij->i", normals, normals)
+    broken = ~((squared > 1e-12) & (squared < 1e30))
+    if broken.any():
+        normals[broken] = np.repeat(unit(face_normals(mesh.points, mesh.corner_point)), 3, axis=0)[broken]
+        number = counted(int(broken.sum()), "normal has", "normals have")
+        warn(f"{number} no direction; computed from the triangles")
+    mesh.normal = sc.Layer("normal", normals, per_corner=True)
+    uv = _finite(np.ascontiguousarray(vertices[:, 6:8]), UV_NAMES[0], warn)
+    mesh.uvs = [sc.Layer(UV_NAMES[0], uv, per_corner=True)]
+    _mark_empty(mesh)
+    return mesh
 
 
 def _starts(lengths: Any) -> list[int]:
