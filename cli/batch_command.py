@@ -11,7 +11,6 @@ from typing import Any
 
 from ..io_formats.core.errors import MeshferryError, MissingLibraryError
 from . import environment
-from .batch.remote import arguments as machine_arguments
 from .batch.sources import choice
 from .batch.tasks import REPORT_FILE, STATE_FOLDER
 from .batch.workers.messages import TIME_LIMIT
@@ -121,16 +120,57 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         help="write an HTML page with a picture, the counts and the warnings of each model "
         f"(default: {STATE_FOLDER}/{REPORT_FILE} in the output folder)",
     )
-    machine_arguments.add_arguments(parser)
+    _add_machine_arguments(parser)
     add_conversion_arguments(parser)
     parser.set_defaults(run=run, parser=parser)
+
+
+def _add_machine_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for clusters and farms, and the arguments for single machines of these."""
+    group = parser.add_argument_group("several machines with the same folders")
+    group.add_argument(
+        "--scheduler", metavar="ADDRESS", help="convert on the workers of this dask scheduler, such as tcp://farm:8786"
+    )
+    group.add_argument(
+        "--openjd",
+        metavar="FOLDER",
+        help="do not convert; write a job for render farms (Open Job Description) to this folder",
+    )
+    group.add_argument(
+        "--worker-command",
+        default="meshferry",
+        metavar="COMMAND",
+        help="command of this program on the machines, such as 'blender --command meshferry' (default: meshferry)",
+    )
+    group = parser.add_argument_group("one of several machines; used by farms")
+    group.add_argument(
+        "--plan", metavar="FOLDER", help="convert part of the plan in this folder; without SOURCE and --to"
+    )
+    group.add_argument("--range", metavar="LINES", help="lines of the plan to convert, such as 1-50")
+    group.add_argument(
+        "--lines",
+        type=number(int, 1),
+        default=1,
+        metavar="N",
+        help="lines of the plan for each number of --range (default: 1)",
+    )
+    group.add_argument(
+        "--root",
+        action="append",
+        metavar="FOLDER",
+        help="path of a folder of sources on this machine; once for each folder in the plan, in the same order",
+    )
+    group.add_argument(
+        "--collect", action="store_true", help="merge the results of all machines, after the last line is done"
+    )
+    group.add_argument("--end-with-parent", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Run a batch; return 1 if any file failed."""
     started = time.monotonic()
     _require_rich()
-    machine_arguments.require_consistent(arguments)
+    _require_consistent(arguments)
     if arguments.plan is not None:
         from .batch.remote import shard  # imports rich
 
@@ -146,6 +186,29 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         from .batch import runner  # imports rich
 
         return runner.run(arguments, reporter, started, processes)
+
+
+def _require_consistent(arguments: argparse.Namespace) -> None:
+    """Check that the arguments do not contradict each other.
+
+    Raises
+    ------
+    MeshferryError
+        They do.
+    """
+    if arguments.plan is None:
+        for flag in ("range", "root", "collect"):
+            if getattr(arguments, flag):
+                raise MeshferryError(f"--{flag} needs a plan: give its folder with --plan FOLDER")
+        if arguments.scheduler is not None and arguments.openjd is not None:
+            raise MeshferryError("--scheduler converts now and --openjd writes a job for later; choose one")
+        return
+    for flag in ("paths", "lists", "to", "scheduler", "openjd", "dry_run"):
+        if getattr(arguments, flag):
+            name = {"paths": "A SOURCE", "lists": "--list"}.get(flag, f"--{flag.replace('_', '-')}")
+            raise MeshferryError(f"{name} cannot be combined with --plan, which defines what to convert")
+    if (arguments.range is None) == (not arguments.collect):
+        raise MeshferryError("Give the lines of the plan with --range, or use --collect when all are done")
 
 
 def _early_workers(arguments: argparse.Namespace) -> AbstractContextManager[list[WorkerProcess]]:

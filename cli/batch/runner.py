@@ -303,10 +303,9 @@ def _workers(
 ) -> Pool | DaskPool:
     if arguments.scheduler is None:
         return local_pool(arguments, plan, output, processes)
-    from .remote.arguments import shard_options, worker_command
     from .remote.dask import DaskPool  # only batches on clusters load it
 
-    return DaskPool(arguments.scheduler, output, command=worker_command(arguments), options=shard_options(arguments))
+    return DaskPool(arguments, output)
 
 
 def local_pool(

@@ -196,14 +196,15 @@ def test_without_dask_it_says_how_to_get_it(tmp_path, meshferry, monkeypatch):
 )
 def test_what_stops_every_shard_ends_the_run_in_words(tmp_path, problem, said):
     pytest.importorskip("distributed", reason="dask.distributed is absent")
-    pool = dask.DaskPool("tcp://x:1", tmp_path, command=("mf", "--x"))
+    arguments = build_parser().parse_args(["batch", "--scheduler", "tcp://x:1", "--worker-command", "mf --x"])
+    pool = dask.DaskPool(arguments, tmp_path)
     with pytest.raises(MeshferryError, match=said):
         pool._reason(problem)
 
 
 def test_what_kills_a_shard_is_said_of_its_files(tmp_path):
     pytest.importorskip("distributed", reason="dask.distributed is absent")
-    pool = dask.DaskPool("tcp://x:1", tmp_path)
+    pool = dask.DaskPool(build_parser().parse_args(["batch", "--scheduler", "tcp://x:1"]), tmp_path)
     said = pool._reason(subprocess.CalledProcessError(-9, "mf", b"", b"last words\n"))
     assert "Killed" in said and "memory" in said and said.endswith("and its shard with it: last words")
 

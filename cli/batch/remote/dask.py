@@ -9,6 +9,7 @@ If driver or scheduler end early, the next run merges the journals of the shards
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import importlib
 import itertools
@@ -27,8 +28,7 @@ from ...reporting import one_line
 from .. import journal
 from ..tasks import LoadedTask, Result, Status, Task
 from ..workers.worker_process import death
-from .arguments import WITH_PARENT
-from .shard import journals
+from .shard import WITH_PARENT, journals, shard_options, worker_command
 
 LONGEST_SHARD = 200
 """Maximum number of files in a shard: the loss if a machine fails. Converting them takes much longer than a start."""
@@ -55,14 +55,10 @@ class DaskPool:
 
     Parameters
     ----------
-    address:
-        Address of the scheduler, such as ``tcp://farm:8786``.
+    arguments:
+        Arguments of the batch, with the address of the scheduler.
     output:
         Absolute path of the output folder, which contains the plan.
-    command:
-        Command of Meshferry on the workers.
-    options:
-        Arguments for every shard, such as ``--time-limit 60``.
 
     Raises
     ------
@@ -70,14 +66,17 @@ class DaskPool:
         dask.distributed is not installed.
     """
 
-    def __init__(
-        self, address: str, output: Path, *, command: Sequence[str] = ("meshferry",), options: Sequence[str] = ()
-    ) -> None:
-        self._address = address
+    def __init__(self, arguments: argparse.Namespace, output: Path) -> None:
+        self._address = arguments.scheduler
         self._output = output
-        self._command = tuple(command)
-        self._options = tuple(options)
-        self._distributed = _library()
+        self._command = worker_command(arguments)
+        self._options = shard_options(arguments)
+        try:
+            self._distributed = importlib.import_module("distributed")
+        except ImportError:
+            hint = environment.how_to_install(["distributed"])
+            raise MissingLibraryError(f"--scheduler needs dask.distributed. {hint}") from None
+        self._version = f"dask.distributed {self._distributed.__version__}"
         self._client: Any = None
 
     def run(self, tasks: Iterable[LoadedTask]) -> Generator[Result, None, None]:
@@ -118,7 +117,7 @@ class DaskPool:
                 self._client = self._distributed.Client(self._address, timeout=_CONNECT_SECONDS)
         except (OSError, ValueError, ImportError, RuntimeError) as problem:
             raise MeshferryError(
-                f"No dask scheduler answers at {self._address}: {one_line(str(problem))} ({self._version()})"
+                f"No dask scheduler answers at {self._address}: {one_line(str(problem))} ({self._version})"
             ) from None
         self._require_workers(_CONNECT_SECONDS)
 
@@ -148,7 +147,7 @@ class DaskPool:
                 self._require_workers(_NO_WORKER_SECONDS)
             except CancelledError:
                 raise MeshferryError(
-                    f"The dask scheduler at {self._address} has gone away ({self._version()}). "
+                    f"The dask scheduler at {self._address} has gone away ({self._version}). "
                     "Finished files are kept; run the same command again to continue"
                 ) from None
 
@@ -225,11 +224,8 @@ class DaskPool:
             return "The machines that had its shard went away, one after the other"
         raise MeshferryError(
             f"A dask worker could not start a shard: {type(problem).__name__}: {one_line(str(problem))} "
-            f"({self._version()})"
+            f"({self._version})"
         )
-
-    def _version(self) -> str:
-        return f"dask.distributed {self._distributed.__version__}"
 
 
 def make_shards(tasks: Sequence[Task], size: int) -> Iterator[list[Task]]:
@@ -258,12 +254,3 @@ def shard_size(count: int, threads: int) -> int:
 def _last_line(problem: subprocess.CalledProcessError) -> str:
     lines = (problem.stderr or b"").decode("utf-8", "replace").strip().splitlines()
     return one_line(lines[-1])[-_OUTPUT_LENGTH:].rstrip(".") if lines else "it printed nothing"
-
-
-def _library() -> Any:
-    try:
-        return importlib.import_module("distributed")
-    except ImportError:
-        raise MissingLibraryError(
-            "--scheduler needs dask.distributed. " + environment.how_to_install(["distributed"])
-        ) from None

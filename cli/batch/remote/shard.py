@@ -13,7 +13,9 @@ import contextlib
 import dataclasses
 import os
 import re
+import shlex
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -37,11 +39,37 @@ from ..tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, Result, Task
 from ..workers.messages import Setup
 from ..workers.pool import Pool
 
+WITH_PARENT = "--end-with-parent"
+"""Flag of a shard that ends when the process that started it ends."""
 ORPHANED = 75
 """Exit status of a shard after the end of the process that started it: EX_TEMPFAIL of sysexits."""
 _WATCH_SECONDS = 0.5
 _RANGE = re.compile(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?")
 """A contiguous range in Open Job Description: ``7``, ``5-5``, ``1-50``."""
+
+
+def worker_command(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the words of ``--worker-command``.
+
+    Raises
+    ------
+    MeshferryError
+        The command is empty, or a quotation mark is not closed.
+    """
+    is_windows = sys.platform == "win32"  # backslashes are part of paths there
+    try:
+        words = shlex.split(arguments.worker_command, posix=not is_windows)
+    except ValueError as problem:
+        raise MeshferryError(f"--worker-command {arguments.worker_command}: {problem}") from None
+    if not words:
+        raise MeshferryError("--worker-command is empty; give the command of this program")
+    return tuple(word.strip('"') if is_windows else word for word in words)
+
+
+def shard_options(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the arguments for every shard of a run."""
+    options = [f"--time-limit={arguments.time_limit:g}", f"--recycle={arguments.recycle}"]
+    return (*options, *(["--checksum"] if arguments.checksum else []))
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
@@ -105,9 +133,15 @@ def collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
     MeshferryError
         The state cannot be written.
     """
-    summary = Summary(plan.count, journal=output / STATE_FOLDER / JOURNAL_FILE)
+    journal_path = output / STATE_FOLDER / JOURNAL_FILE
+    summary = Summary(plan.count, journal=journal_path)
     with locked(output), Progress(reporter) as progress:
-        _copy_journal(plan, output / STATE_FOLDER / JOURNAL_FILE)
+        before = plan.folder / JOURNAL_FILE
+        if not journal_path.exists() and before.exists():  # farm machines may not see the original output folder
+            try:
+                shutil.copyfile(before, journal_path)
+            except OSError as problem:
+                raise MeshferryError(f"{journal_path}: {refusal(problem)}") from None
         with State(output, plan) as state:
             state.compact()
             for result in state.results():
@@ -224,13 +258,3 @@ def _exit_with_parent() -> None:
             os.write(2, b"\n")
             time.sleep(_WATCH_SECONDS)
     os._exit(ORPHANED)
-
-
-def _copy_journal(plan: Plan, target: Path) -> None:
-    """Copy the journal of a job into an output folder without one. Farm machines may not see the original folder."""
-    source = plan.folder / JOURNAL_FILE
-    if not target.exists() and source.exists():
-        try:
-            shutil.copyfile(source, target)
-        except OSError as problem:
-            raise MeshferryError(f"{target}: {refusal(problem)}") from None

@@ -40,15 +40,9 @@ _LAYERS = frozenset({"uv_layers", "color_layers"})
 
 
 class ThreadLimitedSession(BlendSession):
-    """A Blender session with a limited number of threads, for one of several workers.
+    """A Blender session with a limited number of threads; 0 for the default, one for each core.
 
-    Blender starts a thread for each core. For small files, these threads busy-wait for each other, which doubles the
-    processor time.
-
-    Parameters
-    ----------
-    threads:
-        Number of threads of Blender; 0 for its default.
+    For small files, the threads of all cores busy-wait for each other, which doubles the processor time.
     """
 
     def __init__(self, threads: int = 0) -> None:

@@ -16,13 +16,7 @@ _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def available_cores(control_groups: Path = _CONTROL_GROUPS) -> int:
-    """Return the number of cores available to this process; the limit of a container is taken into account.
-
-    Parameters
-    ----------
-    control_groups:
-        Folder of the control groups of Linux, which contain the limit of a container.
-    """
+    """Return the number of cores available to this process, within the limit of its container (``control_groups``)."""
     if sys.platform != "win32" and hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
@@ -33,17 +27,11 @@ def available_cores(control_groups: Path = _CONTROL_GROUPS) -> int:
 
 def _processor_share(control_groups: Path) -> float:
     """Return the processor time that the control group may use, in cores; 0 if no limit is known."""
-    try:
-        quota, period = (control_groups / "cpu.max").read_text(encoding="ascii").split()
-        return int(quota) / int(period)
-    except (OSError, ValueError, ZeroDivisionError):
-        pass  # "max", or version 1 of control groups
-    try:
-        folder = control_groups / "cpu"
-        quota, period = ((folder / f"cpu.cfs_{name}_us").read_text(encoding="ascii") for name in ("quota", "period"))
-        return max(0.0, int(quota) / int(period))
-    except (OSError, ValueError, ZeroDivisionError):
-        return 0.0
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # version 2 and version 1
+        with contextlib.suppress(OSError, ValueError, ZeroDivisionError):  # "max 100000", for example
+            quota, period = " ".join((control_groups / name).read_text("ascii") for name in names).split()
+            return max(0.0, int(quota) / int(period))
+    return 0.0
 
 
 def threads_for(jobs: int) -> int:
@@ -53,10 +41,7 @@ def threads_for(jobs: int) -> int:
 
 @contextlib.contextmanager
 def limited_cores(count: int) -> Iterator[None]:
-    """Restrict this process to some cores, so that a library loaded meanwhile starts one thread for each of these only.
-
-    No effect on other systems than Linux, and if the count is 0.
-    """
+    """On Linux, restrict this process to some cores, for which a library loaded meanwhile starts a thread each."""
     if sys.platform != "linux" or not count:
         yield
         return
@@ -79,23 +64,12 @@ def peak_memory() -> int:
 
 
 def _peak_working_set() -> int:
-    """Return ``PeakWorkingSetSize`` of Windows' ``GetProcessMemoryInfo``."""
+    """Return ``PeakWorkingSetSize`` of Windows' ``GetProcessMemoryInfo``; 0 if it fails."""
     import ctypes
-
-    class Counters(ctypes.Structure):
-        """``PROCESS_MEMORY_COUNTERS``."""
-
-        _fields_ = (
-            ("size", ctypes.c_uint32),
-            ("page_faults", ctypes.c_uint32),
-            ("peak_working_set", ctypes.c_size_t),
-            ("others", ctypes.c_size_t * 7),
-        )
 
     kernel: ctypes.CDLL = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined,unused-ignore]
     kernel.GetCurrentProcess.restype = ctypes.c_void_p
-    kernel.K32GetProcessMemoryInfo.argtypes = (ctypes.c_void_p, ctypes.POINTER(Counters), ctypes.c_uint32)
-    counters = Counters(size=ctypes.sizeof(Counters))
-    if not kernel.K32GetProcessMemoryInfo(kernel.GetCurrentProcess(), ctypes.byref(counters), counters.size):
-        return 0
-    return int(counters.peak_working_set)
+    kernel.K32GetProcessMemoryInfo.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32)
+    counters = (ctypes.c_size_t * 9)()  # two DWORD, then eight SIZE_T, the first of which is the peak
+    kernel.K32GetProcessMemoryInfo(kernel.GetCurrentProcess(), ctypes.byref(counters), ctypes.sizeof(counters))
+    return counters[1]
