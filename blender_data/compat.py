@@ -1,4 +1,4 @@
-"""Every difference between Blender versions, and nothing else."""
+"""Every difference between Blender versions in the use of ``bpy``, and nothing else."""
 
 from __future__ import annotations
 

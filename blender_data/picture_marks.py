@@ -107,7 +107,10 @@ def _edges_and_points(owner: bpy.types.Object) -> tuple[Array, Array]:
 
 
 def _solids(name: str, heads: Array, tails: Array, side: float, *, is_bone: bool) -> bpy.types.Object:
-    """Return an object with an octahedron for each head and tail, each (N, 3); ``side`` is the largest side of all."""
+    """Return an object with an octahedron from each head to its tail, (N, 3) each: bones, edges or points.
+
+    ``side`` is the largest side of the bounding box of all; the thickness depends on it.
+    """
     along = tails - heads
     lengths = np.linalg.norm(along, axis=1)
     least = side * (_THINNEST if is_bone else _DOT)

@@ -52,7 +52,7 @@ class Reporter:
     def record(self, entry: Mapping[str, Any]) -> None:
         """Print the JSON record of one file."""
         if self.as_json:
-            # Plain ASCII is the same on every console.
+            # json.dumps escapes all but ASCII, so that the records are the same on every console.
             self._print(json.dumps(plain(entry)), sys.stdout)
 
     def result(self, text: str) -> None:

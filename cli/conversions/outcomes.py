@@ -44,7 +44,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     problem: Exception | None = None
     files: list[Path] = field(default_factory=list)
-    """All files of a set, the target last; empty if the target is the only file."""
+    """All files of a set, the target last; empty for formats whose documents are a single file."""
 
     def attempt(self, work: Callable[[], None]) -> bool:
         """Call a function and record its exception as the problem; return whether it succeeded."""

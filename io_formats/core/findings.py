@@ -44,7 +44,7 @@ class Finding:
     item: str
     message: str
     elements: Elements | None = None
-    """The elements concerned, if they can be selected."""
+    """The triangles, vertices or bones concerned, if they can be selected."""
     fix: Fix | None = None
     names: tuple[str, ...] = ()
     """Names in the file of the objects or materials that ``fix`` changes."""

@@ -43,7 +43,7 @@ class ImportChoice:
     value: str
     """Value as text: "True", "False" or the key of a choice."""
     owner: str
-    """Name of the object."""
+    """Name of the object that was imported with this value."""
 
 
 class Role(Enum):

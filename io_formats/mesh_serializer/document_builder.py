@@ -46,7 +46,7 @@ class DocumentBuilder:
         self.document = self.quantised()
         normals, as_stored = self.normals()
         if self.options["use_stored_normals"] and (self.mesh.normal is not None or self.is_moved):
-            # A mesh imported without normals is written without; any other mesh gets normals.
+            # A mesh without normals stays without them only if its points and UVs are still those of the imported file.
             self.document.normals = self.normal_bytes(normals, as_stored)
         if has_tangents:
             self.document.tangents = self.tangent_bytes(normals, as_stored)

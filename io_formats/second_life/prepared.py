@@ -34,7 +34,8 @@ class Prepared:
     """A model that is ready to be written."""
 
     model: Model
-    """The converted model: without mirroring if static; in avatar space, X forward, without transform if rigged."""
+    """Static: without mirroring. Rigged: in avatar space, X forward, without transform. With ``as_imported``: points as
+    in the file, with the imported transform."""
     placement: Placement
     levels: list[list[FaceArrays] | None]
     """Four levels with one entry for each face of the model, possibly empty; None for a missing level."""

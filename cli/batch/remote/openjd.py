@@ -191,7 +191,7 @@ def _write_assets(path: Path, part: Plan, values: dict[str, str]) -> None:
     files = (json.dumps(file) for file in found if not _NOT_UTF8.search(file))
     outputs, roots = json.dumps([values["Output"]]), json.dumps(part.roots)
     with path.open("w", encoding="ascii") as stream:
-        # Streamed, because the paths of a million files have a hundred megabytes.
+        # The list is streamed, because the paths of a million files take a hundred megabytes.
         stream.write('{"assetReferences": {"inputs": {"filenames": [\n' + next(files, ""))
         stream.writelines(",\n" + file for file in files)
         stream.write(

@@ -151,7 +151,7 @@ class OBJECT_OT_timbermesh_own_node(bpy.types.Operator):
 
 
 def free_slot_name(keyword: str, taken: set[str]) -> str:
-    """Return the first free name of a slot: ``#Slot#Seat``, then ``#Slot#Seat1`` and so on."""
+    """Return the first free name of a slot: ``#Slot#`` and the keyword, then the same with 1, 2 and so on."""
     name = first = f"{MARK}Slot{MARK}{keyword}"
     number = 0
     while name in taken:
