@@ -13,7 +13,8 @@ from ..io_formats.core.errors import ExportError, MeshferryError
 from ..io_formats.core.scene import Scene
 from ..io_formats.core.shared_options import MESH_FILES
 from ..io_formats.disk.file_names import distinct_file_names
-from .export_base import OBJECT_SCOPES, ExportScene
+from .export_base import ExportScene
+from .export_dialog import OBJECT_SCOPES
 from .file_names import file_name
 from .option_properties import section_body
 from .reporting import counted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +81,7 @@ def check_models(
     keeps = scene.as_imported
     for model in models:
         as_stored = stored or (keeps and is_as_imported(model))
-        findings += _Rules(model, (sizes or {}).get(model.name, {}), stored=as_stored).check()
+        findings += _ModelRules(model, (sizes or {}).get(model.name, {}), as_stored).check()
     return list(dict.fromkeys(findings))
 
 
@@ -98,34 +99,13 @@ def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:
         yield warning(f"Object '{node.name}'", text if owner else alone)
 
 
-class _Rules:
-    """The rules for one model."""
+@dataclass(frozen=True)
+class _Checked:
+    """A model to check, and the texts and elements of findings about it."""
 
-    def __init__(self, model: Model, sizes: Mapping[str, int], *, stored: bool) -> None:
-        self.model = model
-        self.sizes = sizes
-        self.stored = stored
-
-    def check(self) -> list[Finding]:
-        """Apply all rules; some only if the finest level has triangles and all values are finite."""
-        findings = list(self.names())
-        if not self.model.mesh.triangle_count:
-            return [*findings, error(self.item(), "its highest level has no triangles; there is nothing to show")]
-        broken = list(self.numbers())
-        findings += broken
-        if not broken:
-            findings += [*self.extents(), *self.physics()]
-        for rule in (self.size, self.levels, self.materials, self.uvs, self.joints, self.weights):
-            findings += rule()
-        return findings
-
-    def size(self) -> Iterator[Finding]:
-        """Warn about a model that is far too large for the target."""
-        triangles = self.model.mesh.triangle_count
-        if triangles > MOST_TRIANGLES and not self.stored:
-            yield warning(
-                self.item(), f"it has {triangles:,} triangles, more than the {MOST_TRIANGLES:,} of one object"
-            )
+    model: Model
+    sizes: Mapping[str, int]
+    stored: bool
 
     def item(self, node: Node | None = None) -> str:
         """Return the name of the object concerned, or for a part without an object, the part and its model."""
@@ -161,12 +141,39 @@ class _Rules:
             if node is not None and node.mesh is not None and (made or not node.generated_from):
                 yield number, node, node.mesh
 
+
+class _ModelRules(_Checked):
+    """The rules for names, numbers, sizes and levels, and the order of all rules."""
+
+    def check(self) -> list[Finding]:
+        """Apply all rules; some only if the finest level has triangles and all values are finite."""
+        findings = list(self.names())
+        if not self.model.mesh.triangle_count:
+            return [*findings, error(self.item(), "its highest level has no triangles; there is nothing to show")]
+        broken = list(self.numbers())
+        findings += broken
+        if not broken:
+            findings += [*self.extents(), *self.physics()]
+        surfaces = _SurfaceRules(self.model, self.sizes, self.stored)
+        bones = _BoneRules(self.model, self.sizes, self.stored)
+        for rule in (self.size, self.levels, surfaces.materials, surfaces.uvs, bones.joints, bones.weights):
+            findings += rule()
+        return findings
+
     def names(self) -> Iterator[Finding]:
         """Check for names that the uploader confuses with level suffixes (section 10.1)."""
         found = _RESERVED.search(self.model.name)
         if found and not self.stored:
             text = f"its name contains '{found.group()}', behind which the uploader cuts names off; rename it"
             yield warning(self.item(), text)
+
+    def size(self) -> Iterator[Finding]:
+        """Warn about a model that is far too large for the target."""
+        triangles = self.model.mesh.triangle_count
+        if triangles > MOST_TRIANGLES and not self.stored:
+            yield warning(
+                self.item(), f"it has {triangles:,} triangles, more than the {MOST_TRIANGLES:,} of one object"
+            )
 
     def numbers(self) -> Iterator[Finding]:
         """Check for NaN and infinite values."""
@@ -233,6 +240,41 @@ class _Rules:
                 text = f"it takes {size:,} bytes, more than the {finer} level with {finer_bytes:,}"
                 yield warning(self.item(node), text)
             finer, finer_count, finer_bytes = LEVEL_LABELS[number].lower(), mesh.triangle_count, size
+
+    def physics(self) -> Iterator[Finding]:
+        """Check for shapes that the uploader or the simulator rejects (section 5)."""
+        hulls = [(node, node.mesh) for node in self.model.hulls if node.mesh is not None]
+        if len(hulls) > MOST_HULLS:
+            text = f"{len(hulls):,} hulls; {MOST_HULLS} at most: join parts, or choose another physics shape"
+            yield error(self.item(), text)
+        for node, mesh in hulls:
+            points = np.unique(mesh.points, axis=0)
+            if len(points) > MOST_HULL_POINTS:
+                text = f"the hull has {len(points):,} vertices; {MOST_HULL_POINTS} at most"
+                yield error(self.item(node), text)
+        flat = [node for node, mesh in hulls if _is_flat(mesh)]
+        for node in flat[:10]:
+            text = "the hull is flat; it needs 4 vertices that are not in one plane"
+            everything = np.ones(len(node.mesh.points) if node.mesh is not None else 0, bool)
+            yield warning(self.item(node), text, self.elements("vertices", node, everything))
+        if len(flat) > 10:
+            yield warning(self.item(), f"{len(flat) - 10:,} more of its hulls are flat")
+        shape = self.model.physics
+        if hulls or shape is None or shape.mesh is None or not shape.mesh.triangle_count:
+            return
+        placement = placement_of(self.model, as_imported=self.stored)
+        bad = degenerate_triangles(placement.normalised(shape.mesh.points), shape.mesh.corner_point)
+        if bad.any():
+            number = counted(int(bad.sum()), "triangle is", "triangles are")
+            text = (
+                f"{number} too thin or too small for physics; the uploader refuses the physics mesh: correct it, "
+                "choose a simpler object, or use a convex hull instead"
+            )
+            yield error(self.item(shape), text, self.elements("triangles", shape, bad))
+
+
+class _SurfaceRules(_Checked):
+    """The rules for materials and UVs."""
 
     def materials(self) -> Iterator[Finding]:
         """Compare the materials of the levels (section 10), and check their number and their vertices (section 12)."""
@@ -309,36 +351,9 @@ class _Rules:
                 )
                 yield warning(self.item(node), text, self.elements("vertices", node, points))
 
-    def physics(self) -> Iterator[Finding]:
-        """Check for shapes that the uploader or the simulator rejects (section 5)."""
-        hulls = [(node, node.mesh) for node in self.model.hulls if node.mesh is not None]
-        if len(hulls) > MOST_HULLS:
-            text = f"{len(hulls):,} hulls; {MOST_HULLS} at most: join parts, or choose another physics shape"
-            yield error(self.item(), text)
-        for node, mesh in hulls:
-            points = np.unique(mesh.points, axis=0)
-            if len(points) > MOST_HULL_POINTS:
-                text = f"the hull has {len(points):,} vertices; {MOST_HULL_POINTS} at most"
-                yield error(self.item(node), text)
-        flat = [node for node, mesh in hulls if _is_flat(mesh)]
-        for node in flat[:10]:
-            text = "the hull is flat; it needs 4 vertices that are not in one plane"
-            everything = np.ones(len(node.mesh.points) if node.mesh is not None else 0, bool)
-            yield warning(self.item(node), text, self.elements("vertices", node, everything))
-        if len(flat) > 10:
-            yield warning(self.item(), f"{len(flat) - 10:,} more of its hulls are flat")
-        shape = self.model.physics
-        if hulls or shape is None or shape.mesh is None or not shape.mesh.triangle_count:
-            return
-        placement = placement_of(self.model, as_imported=self.stored)
-        bad = degenerate_triangles(placement.normalised(shape.mesh.points), shape.mesh.corner_point)
-        if bad.any():
-            number = counted(int(bad.sum()), "triangle is", "triangles are")
-            text = (
-                f"{number} too thin or too small for physics; the uploader refuses the physics mesh: correct it, "
-                "choose a simpler object, or use a convex hull instead"
-            )
-            yield error(self.item(shape), text, self.elements("triangles", shape, bad))
+
+class _BoneRules(_Checked):
+    """The rules for joints and weights."""
 
     def joints(self) -> Iterator[Finding]:
         """Check the joints of the mesh and its binding to them (sections 4.3 and 4.4)."""

@@ -26,7 +26,7 @@ from ....io_formats.registry import (
 )
 from ....io_formats.second_life.models import models_of
 from ....io_formats.second_life.rules import MOST_TRIANGLES
-from ...export_base import OBJECT_SCOPES
+from ...export_dialog import OBJECT_SCOPES
 from ...export_files import ExportFiles, draw_file_names
 from ...file_names import file_name
 from ...option_properties import export_table, last_values, section_body, to_export_options

@@ -7,7 +7,7 @@ from bpy.props import StringProperty
 from ....blender_data.exporting import exporter
 from ....io_formats.registry import TIMBERMESH
 from ...checks import CheckScene
-from ...export_base import named_collection
+from ...export_dialog import named_collection
 from ...hooks import Hooks
 from ...import_base import ImportFiles
 from . import exporters, objects

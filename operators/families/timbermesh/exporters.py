@@ -16,7 +16,8 @@ from ....io_formats.core.errors import ExportError
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.file_names import cautious_key
 from ....io_formats.registry import TIMBERMESH
-from ...export_base import ExportScene, encode_steps, named_collection, part_steps, refuse_existing
+from ...export_base import ExportScene, encode_steps, part_steps, refuse_existing
+from ...export_dialog import named_collection
 from ...export_files import draw_file_names
 from ...file_names import file_name
 from ...menus import collection_under_pointer, selected_collections

@@ -17,7 +17,7 @@ from ....io_formats.core.scene import Scene
 from ....io_formats.registry import UNIGINE_MESH
 from ....io_formats.unigine.mesh.options import EMBED_ANIMATION
 from ... import clip_choice
-from ...export_base import OBJECT_SCOPES
+from ...export_dialog import OBJECT_SCOPES
 from ...export_files import ExportFiles, ExportObjects, joint_count
 from ...option_properties import export_table, section_body, to_export_options
 from ...reporting import counted
