@@ -56,6 +56,18 @@ class Option:
     def default_for(self, *, headless: bool) -> Value:
         return self.headless_default if headless and self.headless_default is not None else self.default
 
+    def flag(self, values: Mapping[str, Any]) -> bool:
+        """Return the value of this option, a switch, among resolved values."""
+        return bool(values[self.name])
+
+    def text(self, values: Mapping[str, Any]) -> str:
+        """Return the value of this option, a choice or text, among resolved values."""
+        return str(values[self.name])
+
+    def number(self, values: Mapping[str, Any]) -> float:
+        """Return the value of this option, a number, among resolved values."""
+        return float(values[self.name])
+
 
 def resolve(
     options: Iterable[Option], given: Mapping[str, Any] | None = None, *, headless: bool = True

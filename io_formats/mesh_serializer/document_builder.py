@@ -17,7 +17,7 @@ from ..geometry.normals import repair, vertex_normals
 from ..geometry.tangents import any_perpendicular, vertex_tangents
 from ..passes.join_meshes import only_mesh
 from .document import Document, Variant
-from .options import EXPORT_OPTIONS
+from .options import AXES, EXPORT_OPTIONS, NORMALS, UVS
 from .space import interleaved, to_blender, turned_domain
 from .vertex_arrays import refuse_too_large, split_by_vertices, writes_tangents
 
@@ -35,7 +35,7 @@ class DocumentBuilder:
     def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
         self.scene = scene
         self.options = resolve(EXPORT_OPTIONS, options)
-        self.basis = to_blender(str(self.options["axes"])).inverse
+        self.basis = to_blender(AXES.text(self.options)).inverse
         self.node, mesh = only_mesh(scene, "MeshSerializer2")
         tolerance = scene.tolerance
         has_tangents = writes_tangents(mesh, self.options)
@@ -45,12 +45,12 @@ class DocumentBuilder:
         """Whether points or UVs differ from those of the imported file."""
         self.document = self.quantised()
         normals, as_stored = self.normals()
-        if self.options["use_stored_normals"] and (self.mesh.normal is not None or self.is_moved):
+        if NORMALS.flag(self.options) and (self.mesh.normal is not None or self.is_moved):
             # A mesh without normals stays without them only if its points and UVs are still those of the imported file.
             self.document.normals = self.normal_bytes(normals, as_stored)
         if has_tangents:
             self.document.tangents = self.tangent_bytes(normals, as_stored)
-        if not self.options["use_stored_uvs"]:
+        if not UVS.flag(self.options):
             self.document.uvs = self.document.uv_bounds = None
 
     def warn(self, text: str) -> None:

@@ -12,11 +12,12 @@ from ..core.import_choices import all_choices
 from ..core.messages import counted
 from ..core.options import resolve
 from ..core.scene import Mesh, Node, Role, Scene, Surface
+from ..core.shared_options import MESH_FILES
 from ..geometry.submeshes import part_of_slots, runs
 from ..passes.flatten import meshes_in_one_space
 from ..passes.join_meshes import join
 from .document import MOST_SAFE
-from .options import EXPORT_OPTIONS
+from .options import EXPORT_OPTIONS, LARGE_MESHES
 from .vertex_arrays import is_too_large, split_by_vertices
 
 
@@ -33,7 +34,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
     """
     chosen = resolve(EXPORT_OPTIONS, options)
     nodes = [node for node in scene.nodes if node.mesh is not None and node.lod == 0 and node.role is Role.RENDER]
-    if chosen["mesh_files"] == "JOINED" and len(nodes) > 1:
+    if MESH_FILES.text(chosen) == "JOINED" and len(nodes) > 1:
         bare = [replace(node, mesh=node.mesh and _at_rest(node.mesh)) for node in nodes]
         nodes = [Node(scene.name, mesh=join(meshes_in_one_space(bare)), choices=all_choices(nodes))]
     parts = [part for node in nodes for part in _parts(scene, node, chosen)]
@@ -48,7 +49,7 @@ def _at_rest(mesh: Mesh) -> Mesh:
 def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Node]:
     """Yield a node for each file of an object."""
     whole = Node(node.name, mesh=node.mesh, choices=node.choices)
-    if node.mesh is None or options["large_meshes"] != "SPLIT" or 3 * node.mesh.triangle_count <= MOST_SAFE:
+    if node.mesh is None or LARGE_MESHES.text(options) != "SPLIT" or 3 * node.mesh.triangle_count <= MOST_SAFE:
         yield whole
         return
 

@@ -16,7 +16,7 @@ from ..geometry.axes import flip_winding
 from ..geometry.normals import repair, unit
 from ..geometry.vertices import drop_repeated_corners
 from .document import Document, Variant
-from .options import IMPORT_OPTIONS
+from .options import AXES, IMPORT_OPTIONS
 from .space import domain_of, to_blender, turned_domain
 
 UV_NAME = "UVMap"
@@ -38,7 +38,7 @@ class SceneBuilder:
 
     def __init__(self, document: Document, name: str, options: Mapping[str, Any] | None) -> None:
         self.document = document
-        self.basis = to_blender(str(resolve(IMPORT_OPTIONS, options)["axes"]))
+        self.basis = to_blender(AXES.text(resolve(IMPORT_OPTIONS, options)))
         self.scene = Scene(name, warnings=list(document.warnings))
         self.name = document.name or name
         if document.variant is not Variant.CURRENT:

@@ -14,6 +14,7 @@ from ..core.scene import Layer, Mesh
 from ..geometry.tangents import uv_sides
 from ..geometry.vertices import drop_repeated_corners, split_mesh
 from .document import MOST, MOST_SAFE
+from .options import NORMALS, TANGENTS, UVS
 
 
 def split_by_vertices(
@@ -66,11 +67,11 @@ def _with_sides(mesh: Mesh) -> Mesh:
 
 def _written_part(mesh: Mesh, options: Mapping[str, Any]) -> Mesh:
     """Return a mesh with only the layers that the file will hold."""
-    uvs = mesh.uvs[:1] if options["use_stored_uvs"] else []
+    uvs = mesh.uvs[:1] if UVS.flag(options) else []
     tangents = writes_tangents(mesh, options)
     return replace(
         mesh,
-        normal=mesh.normal if options["use_stored_normals"] or tangents else None,
+        normal=mesh.normal if NORMALS.flag(options) or tangents else None,
         tangent=mesh.tangent if tangents else None,
         uvs=uvs if not tangents else mesh.uvs[:1],
         colors=[],
@@ -83,7 +84,7 @@ def _written_part(mesh: Mesh, options: Mapping[str, Any]) -> Mesh:
 
 def writes_tangents(mesh: Mesh, options: Mapping[str, Any]) -> bool:
     """Return whether tangents are written: always, or if the imported file had them."""
-    choice = options["mesh_tangents"]
+    choice = TANGENTS.text(options)
     return bool(
         choice == "ALWAYS" or (choice == "AUTO" and mesh.tangent is not None and mesh.tangent.stored is not None)
     )

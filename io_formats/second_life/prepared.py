@@ -18,7 +18,7 @@ from ..core.scene import Mesh, Node, Scene, Skeleton, Surface
 from . import avatar_space
 from .faces import MOST_FACES, MOST_VERTICES, FaceArrays, empty_face, faces_of
 from .models import Model
-from .options import EXPORT_OPTIONS
+from .options import EXPORT_OPTIONS, MANY_MATERIALS
 from .placement import Matrix, Placement, is_as_imported, nodes_of, placement_of, settled
 from .rigging import Rig, facing, rig_as_imported, rig_of, used_joints
 
@@ -213,7 +213,7 @@ class _Preparation:
         faces = list(range(len(materials)))
         if len(faces) <= MOST_FACES or self.as_imported:
             return [faces]
-        if self.options["many_materials"] == "REFUSE":
+        if MANY_MATERIALS.text(self.options) == "REFUSE":
             raise ExportError(
                 f"{self.name}: it has {len(faces)} faces (materials), at most {MOST_FACES} are possible; use fewer "
                 "materials, or let the export split it"

@@ -20,6 +20,7 @@ from ..core.scene import Joint, Skeleton, Skin
 from ..geometry.transforms import matrix_of_transform
 from . import avatar_space, skeleton_table
 from .faces import FaceArrays
+from .options import JOINT_POSITIONS, LOCK_SCALE
 from .skeleton_table import MOST_JOINTS
 
 Matrix = npt.NDArray[np.float64]
@@ -172,8 +173,8 @@ def rig_of(
         if name is not None:
             place_of.setdefault(name, head)
     chosen = list(used) or [next((number for number, name in enumerate(known) if name is not None), 0)]
-    writes = options["joint_positions"] == "ALWAYS"
-    if options["joint_positions"] == "AUTO":
+    writes = JOINT_POSITIONS.text(options) == "ALWAYS"
+    if JOINT_POSITIONS.text(options) == "AUTO":
         moved = _moved_ancestors(chosen, known, place_of)
         writes = bool(moved)
         if writes:
@@ -194,7 +195,7 @@ def rig_of(
         index,
         joint_positions=np.array(positions).reshape(-1, 3) if writes else None,
         pelvis_offset=float((skin.pelvis_offset if skin else None) or 0.0),
-        lock_scale=writes and bool(options["use_lock_scale"] or (skin and skin.lock_scale)),
+        lock_scale=writes and bool(LOCK_SCALE.flag(options) or (skin and skin.lock_scale)),
     )
 
 

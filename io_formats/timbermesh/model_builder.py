@@ -18,7 +18,7 @@ from ..geometry.quaternions import matrices_to_quaternions
 from ..geometry.tangents import any_perpendicular, vertex_tangents
 from ..geometry.vertices import Split, layer_keys, points_first, split
 from . import document as doc
-from .options import EXPORT_OPTIONS
+from .options import COMPRESSION, EXPORT_OPTIONS, STRIP_SUFFIXES
 from .space import BLENDER_TO_FILE, UV_NAMES
 
 FloatArray = npt.NDArray[np.float32]
@@ -36,7 +36,7 @@ class ModelBuilder:
         self.options = resolve(EXPORT_OPTIONS, options)
         self.tolerance = scene.tolerance
         self.splits: dict[int, tuple[Split, FloatArray, FloatArray]] = {}
-        self.model = doc.Model(name=scene.source_name, compression=str(self.options["compression"]))
+        self.model = doc.Model(name=scene.source_name, compression=COMPRESSION.text(self.options))
         self.moving = self.animated_points()
         self.model.nodes = [self.node(index, node) for index, node in enumerate(scene.nodes)]
         for clip in scene.clips:
@@ -169,7 +169,7 @@ class ModelBuilder:
         return found
 
     def material_name(self, name: str) -> str:
-        return _SUFFIX.sub("", name) if self.options["use_strip_suffixes"] else name
+        return _SUFFIX.sub("", name) if STRIP_SUFFIXES.flag(self.options) else name
 
     # -- animations -----------------------------------------------------------------------------
 

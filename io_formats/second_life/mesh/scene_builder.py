@@ -26,7 +26,7 @@ from ..degenerates import degenerate_triangles
 from ..faces import OFF_ONE
 from ..llsd_binary import as_integer
 from ..models import LEVEL_LABELS, LEVELS, SubmodelId
-from ..options import IMPORT_OPTIONS
+from ..options import IMPORT_OPTIONS, JOINTS, REST, SIZE
 from ..placement import Matrix
 from ..skeletons import bound_skeleton
 from ..skins import Binding, binding_of
@@ -175,8 +175,8 @@ class _Model:
             skeleton, joints = bound_skeleton(
                 self.name,
                 binding.joints,
-                whole_avatar=self.options["skeleton_joints"] == "AVATAR",
-                rest_of_file=self.options["skeleton_rest"] == "FILE",
+                whole_avatar=JOINTS.text(self.options) == "AVATAR",
+                rest_of_file=REST.text(self.options) == "FILE",
             )
             usable = np.ones(len(skin.joint_names), bool) if skin.usable is None else skin.usable
             rig = Rig(binding, len(self.scene.skeletons), np.array(joints, np.int32), usable)
@@ -196,7 +196,7 @@ class _Model:
             )
             if stored is not None and stored != (1.0, 1.0, 1.0):
                 return Place(scale=stored)
-            size = float(self.options["assumed_size"])
+            size = SIZE.number(self.options)
             return Place(scale=(size, size, size))
         place = placed(matrix)
         if place.baked is not None:

@@ -53,7 +53,7 @@ class SetBuilder:
     def __init__(self, scene: Scene, options: Mapping[str, Any] | None = None) -> None:
         self.scene = scene
         self.options = resolve(EXPORT_OPTIONS, options)
-        self.materials = Materials(scene, is_copied=bool(self.options[TEXTURES.name]))
+        self.materials = Materials(scene, is_copied=TEXTURES.flag(self.options))
         planned = self._planned()
         files = [ColladaFile(suffix) for suffix in SUFFIXES]
         for skeleton in dict.fromkeys(plan.skeleton for plan in planned if plan.skeleton is not None):
@@ -110,7 +110,7 @@ class SetBuilder:
     def _refuse_many_materials(self, model: Model) -> None:
         used = set(np.unique(model.mesh.material_index).tolist())
         count = len({name or number for number, name in enumerate(model.mesh.materials) if number in used})
-        if count > MOST_FACES and self.options[MANY_MATERIALS.name] == "REFUSE":
+        if count > MOST_FACES and MANY_MATERIALS.text(self.options) == "REFUSE":
             raise ExportError(
                 f"{model.name}: it has {count} materials, at most {MOST_FACES} are possible; "
                 "join some of them, or separate the object by material"

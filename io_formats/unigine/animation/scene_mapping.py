@@ -15,10 +15,11 @@ from ...core.options import resolve
 from ...core.scene import Clip, Joint, Scene, Skeleton
 from .. import bounds
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
+from ..mesh.options import ANIMATION_RATE, TURN
 from ..skeletons import IDENTITY, from_skeleton, to_skeleton
 from ..turning import turned
 from .document import SKELETON_VERSIONS, AnimationFile
-from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
+from .options import EXPORT_OPTIONS, IMPORT_OPTIONS, VERSION
 
 DEFAULT_RATE = 30
 """Frames per second in all files that state a rate, and the engine's default sampling rate."""
@@ -37,7 +38,7 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
     has_bind = document.version not in SKELETON_VERSIONS
     transforms = document.transforms if has_bind else np.tile(np.array(IDENTITY, np.float32), (len(document.bones), 1))
     skeleton = to_skeleton(name, document.bones, transforms)
-    clip = Clip(document.name or name, float(chosen["assumed_frame_rate"]), 0)
+    clip = Clip(document.name or name, ANIMATION_RATE.number(chosen), 0)
     if document.frames is not None:
         clip.frame_count = document.frames.frame_count
         clip.transforms = to_tracks(document.frames, skeleton.joints, warnings=scene.warnings)
@@ -51,7 +52,7 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
             scene.warnings.append(f"Its frame rate is {document.fps}, which is invalid; ignored")
     scene.skeletons.append(skeleton)
     scene.clips.append(clip)
-    return turned(scene) if chosen["use_turn"] else scene
+    return turned(scene) if TURN.flag(chosen) else scene
 
 
 def _stand_as_first_frame(skeleton: Skeleton, clip: Clip) -> None:
@@ -105,7 +106,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
         No animation or several, too many bones, or NaN or infinite values.
     """
     chosen = resolve(EXPORT_OPTIONS, options)
-    version = str(chosen["animation_version"]).lower()
+    version = VERSION.text(chosen).lower()
     parts = files_of(scene, options)
     if len(parts) != 1:
         raise ExportError(
@@ -113,7 +114,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
             if parts
             else f"'{scene.name}' has no animation of an armature; give its armature an action"
         )
-    part = turned(parts[0], back=True) if chosen["use_turn"] else parts[0]
+    part = turned(parts[0], back=True) if TURN.flag(chosen) else parts[0]
     skeleton, clip = part.skeletons[0], part.clips[0]
     table, transforms = from_skeleton(skeleton)
     document = AnimationFile(version, table)

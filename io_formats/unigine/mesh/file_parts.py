@@ -10,6 +10,7 @@ from ...core.errors import ExportError
 from ...core.import_choices import all_choices
 from ...core.options import resolve
 from ...core.scene import Node, Scene
+from ...core.shared_options import MESH_FILES
 from ...passes.flatten import meshes_in_one_space
 from ...passes.join_meshes import join
 from ...passes.lod import coarser_nodes, join_levels
@@ -36,7 +37,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
         skeleton = _common_skeleton(scene, [node, *coarser], "levels of detail")
         choices = all_choices([node, *coarser])
         whole.append(replace(join_levels(node, coarser), skeleton=skeleton, choices=choices))
-    if chosen["mesh_files"] == "JOINED" and len(whole) > 1:
+    if MESH_FILES.text(chosen) == "JOINED" and len(whole) > 1:
         skeleton = _common_skeleton(scene, whole, "objects to be joined into one file")
         mesh = join(meshes_in_one_space(whole))
         joined = replace(whole[0], name=scene.name, mesh=mesh, skeleton=skeleton, choices=all_choices(whole))

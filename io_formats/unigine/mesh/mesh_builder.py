@@ -18,7 +18,7 @@ from ..skeletons import from_skeleton
 from ..turning import turned
 from . import bone_weights
 from . import document as doc
-from .options import EXPORT_OPTIONS
+from .options import EMBED_ANIMATION, EXPORT_OPTIONS, TURN, VERSION
 from .refusals import refuse
 from .scene_builder import UV_NAMES
 from .triangle_vertices import TriangleVertices
@@ -43,10 +43,10 @@ class MeshBuilder:
 
     def __init__(self, scene: sc.Scene, options: Mapping[str, Any] | None) -> None:
         chosen = resolve(EXPORT_OPTIONS, options)
-        self.version = str(chosen["mesh_version"]).lower()
-        self.scene = turned(scene, back=True) if chosen["use_turn"] else scene
+        self.version = VERSION.text(chosen).lower()
+        self.scene = turned(scene, back=True) if TURN.flag(chosen) else scene
         self.node, self.mesh = only_mesh(self.scene, "UNIGINE mesh")
-        self.embeds = bool(chosen["use_embedded_animation"])
+        self.embeds = EMBED_ANIMATION.flag(chosen)
         refuse(self.scene, self.node, self.mesh, self.version, embeds=self.embeds)
         self.document = doc.MeshFile(self.version)
         self.held_keys: set[str] = set()

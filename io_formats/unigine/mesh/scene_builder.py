@@ -18,7 +18,7 @@ from .. import joint_tracks, tangent_frames
 from ..skeletons import to_skeleton
 from ..turning import turned
 from . import document as doc
-from .options import IMPORT_OPTIONS
+from .options import ANIMATION_RATE, IMPORT_OPTIONS, SEPARATE_LODS, SURFACE_NAME, TURN
 from .reader import soup_name
 
 UV_NAMES = ("UV0", "UV1")
@@ -40,16 +40,16 @@ class SceneBuilder:
         self.scene = sc.Scene(name, warnings=list(document.warnings))
         mesh = _soup_mesh(document.soup, self.warn) if document.version == doc.SOUP_VERSION else self.mesh()
         node = sc.Node(name, mesh=mesh)
-        if chosen["use_surface_name"] and mesh.surfaces:
+        if SURFACE_NAME.flag(chosen) and mesh.surfaces:
             node.name = lod.without_level(mesh.surfaces[0].name) or name
         self.scene.nodes.append(node)
         if document.bones:
             self.skeleton(node)
         for animation in document.animations:
-            self.clip(animation, float(chosen["assumed_frame_rate"]))
-        if chosen["use_lod_objects"]:
+            self.clip(animation, ANIMATION_RATE.number(chosen))
+        if SEPARATE_LODS.flag(chosen):
             self.scene = lod.separate(self.scene)
-        if chosen["use_turn"]:
+        if TURN.flag(chosen):
             self.scene = turned(self.scene)
 
     def warn(self, text: str) -> None:

@@ -10,6 +10,7 @@ from ...core.errors import ExportError
 from ...core.messages import counted
 from ...core.options import resolve
 from ...core.scene import PassThrough, Scene
+from ..mesh.options import TURN
 from ..skeletons import from_skeleton, to_skeleton
 from ..turning import turned
 from .document import Profile, SkeletonFile
@@ -51,7 +52,7 @@ def to_scene(document: SkeletonFile, name: str, options: Mapping[str, Any] | Non
         )
         scene.warnings.append(f"Blender cannot store {', '.join(numbers)}; a skeleton written from it lacks them")
     scene.skeletons.append(skeleton)
-    return turned(scene) if chosen["use_turn"] else scene
+    return turned(scene) if TURN.flag(chosen) else scene
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
@@ -74,7 +75,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Skelet
         scene.warnings.append(
             f"'{scene.skeletons[0].name}' was imported without a bind pose; the first frame is written in its place"
         )
-    skeleton = (turned(scene, back=True) if chosen["use_turn"] else scene).skeletons[0]
+    skeleton = (turned(scene, back=True) if TURN.flag(chosen) else scene).skeletons[0]
     bones, transforms = from_skeleton(skeleton)
     document = SkeletonFile(bones=bones, transforms=transforms)
     engine_data = skeleton.pass_through
