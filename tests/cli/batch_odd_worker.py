@@ -26,7 +26,7 @@ class OddConverter(converting.Converter):
     done = 0
 
     def prepare(self):
-        if self._extension == ".anim":
+        if ".anim" in self._format.extensions:
             raise MissingLibraryError("There is no Blender")
 
     def convert(self, loaded):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,11 +25,10 @@ from ...conversions.conversion import Conversion
 from ...conversions.conversion_arguments import add_conversion_arguments, settings_of
 from ...conversions.convert_plan import ConversionJob, known_kind
 from ...conversions.file_naming import FileNames
-from ...conversions.outcomes import Outcome
 from ...inputs import file_key
 from ...reporting import cause, plain
 from ..plan import PlannedNames
-from ..tasks import LoadedTask, Result, Status, Task, TaskKind
+from ..tasks import LoadedTask, Result, Status, TaskKind
 from .messages import Setup
 from .resources import limited_cores
 
@@ -65,43 +65,39 @@ class Converter:
         parser = _Parser(allow_abbrev=False)
         add_conversion_arguments(parser)
         self._settings = settings_of(parser.parse_args(setup.argv))
-        self._extension, self._format = known_kind(setup.extension)
+        self._format = known_kind(setup.extension)[1]
         self._output = Path(setup.output).absolute()
         self._roots = tuple(Path(root) for root in setup.roots)
         self._index = PlannedNames(Path(setup.plan))
         self._session = session
 
     def prepare(self) -> None:
-        """Load Blender if the batch writes files of Blender's formats.
-
-        Raises
-        ------
-        MissingLibraryError
-            Blender cannot be loaded.
-        """
+        """Load Blender if the batch writes files of Blender's formats."""
         if isinstance(self._format, BlenderFormat):
             self._session.load()
 
     def convert(self, loaded: LoadedTask) -> Result:
         """Execute a task. Errors of the file are returned in the result, not raised."""
         began = time.perf_counter()
-        result = Result(loaded.task, Status.FAILED, kind=loaded.kind)
-        action: Callable[[LoadedTask, Result], None] = self._draw if loaded.kind is TaskKind.PICTURE else self._convert
+        task = loaded.task
+        result = Result(task, Status.DONE, kind=loaded.kind)
         try:
-            action(loaded, result)
+            source = self._roots[task.root] / task.path / task.member
+            content, result.hash = _content_and_hash(source, loaded)
+            if loaded.kind is TaskKind.PICTURE:
+                self._draw(source, content, result)
+            elif loaded.known_hash == result.hash:
+                result.status = Status.UNCHANGED
+            else:
+                self._convert(source, content, result)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 (scripts of importers may call exit)
             result.status = Status.FAILED
             result.error = cause(problem)
         result.seconds = time.perf_counter() - began
         return result
 
-    def _convert(self, loaded: LoadedTask, result: Result) -> None:
-        source = self._source(loaded.task)
-        content, result.hash = _content_and_hash(source, loaded)
-        if loaded.known_hash and result.hash == loaded.known_hash:
-            result.status = Status.UNCHANGED
-            return
-        target = self._output / loaded.task.target
+    def _convert(self, source: Path, content: bytes | None, result: Result) -> None:
+        target = self._output / result.task.target
         names = PartNames(target, self._output, self._index)
         clips = self._settings.clips
         # Each file needs its own ClipChoice, which remembers the names of animations. Outputs are not flushed to disk:
@@ -109,34 +105,23 @@ class Converter:
         settings = replace(self._settings, clips=ClipChoice(clips.patterns, clips.new_names), is_flushed=False)
         conversion = Conversion(settings, self._session, names, several=True)
         job = ConversionJob((source,), target, self._format, in_folder=True, content=content)
-        self._fill_result(list(conversion.run(job)), result)
-
-    def _draw(self, loaded: LoadedTask, result: Result) -> None:
-        from ..report import pictures
-
-        source = self._source(loaded.task)
-        content, result.hash = _content_and_hash(source, loaded)
-        to = pictures.picture_file(self._output, result.hash)
-        pictures.render(self._session, source, to, content=content, read_options=self._settings.read_options)
-        result.outputs = [to.relative_to(self._output).as_posix()]
-        result.status = Status.DONE
-
-    def _source(self, task: Task) -> Path:
-        path = self._roots[task.root] / task.path
-        return path / task.member if task.member else path
-
-    def _fill_result(self, outcomes: Sequence[Outcome], result: Result) -> None:
-        """Store the outcomes of a source in its result."""
+        outcomes = list(conversion.run(job))
         good = [outcome for outcome in outcomes if outcome.problem is None and outcome.facts is not None]
-        written = [] if self._settings.dry_run else good
-        paths = [path for outcome in written for path in (outcome.files or [outcome.target])]
-        paths.sort(key=lambda path: path == self._output / result.task.target)
+        paths = [path for outcome in good for path in (outcome.files or [outcome.target])]
+        paths.sort(key=lambda path: path == target)
         result.outputs = [path.relative_to(self._output).as_posix() for path in dict.fromkeys(paths)]
         result.warnings = list(dict.fromkeys(text for outcome in outcomes for text in outcome.warnings))
         result.facts = _merge_facts([plain(outcome.facts) for outcome in outcomes if outcome.facts is not None])
         problems = [cause(outcome.problem) for outcome in outcomes if outcome.problem is not None]
         result.error = "; ".join(dict.fromkeys(problems))
         result.status = Status.FAILED if problems else Status.DONE
+
+    def _draw(self, source: Path, content: bytes | None, result: Result) -> None:
+        from ..report import pictures
+
+        to = pictures.picture_file(self._output, result.hash)
+        pictures.render(self._session, source, to, content=content, read_options=self._settings.read_options)
+        result.outputs = [to.relative_to(self._output).as_posix()]
 
 
 class PartNames(FileNames):
@@ -199,10 +184,10 @@ def _merge_facts(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if len(facts) < 2:
         return facts[0] if facts else {}
     found: dict[str, Any] = {}
-    for name in dict.fromkeys(name for one in facts for name in one):
+    for name in dict.fromkeys(itertools.chain(*facts)):
         values = [one[name] for one in facts if name in one]
-        if all(isinstance(value, list) for value in values):
-            found[name] = [item for value in values for item in value]
+        if isinstance(values[0], list):
+            found[name] = list(itertools.chain(*values))
         else:
             found[name] = max(values) if name in _LAYERS else sum(values)
     return found

@@ -18,13 +18,13 @@ from typing import Any
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.disk import locks
 from ....io_formats.disk.atomic_write import refusal, remove_folder
+from ... import convert
+from ...convert import WORKER
 from ...reporting import one_line
 from . import messages
 
-_SCRIPT = Path(__file__).resolve().parents[2] / "convert.py"
+_SCRIPT = Path(convert.__file__).resolve()
 """Script that finds the package and its libraries if they are not in the path of this Python or Blender."""
-WORKER_COMMAND = "batch-worker"
-"""Argument with which the script starts a worker."""
 FOLDER_PREFIX = "meshferry-worker-"
 """Start of the names of folders for the temporary files of workers."""
 _LOCK_NAME = "driver.lock"
@@ -39,8 +39,7 @@ _OWN_GROUP = 0x08000200
 """Windows: CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW."""
 _LAST_LINES = 3
 _LAST_LENGTH = 400
-_REST_SECONDS = 2.0
-"""Seconds to wait for the end of a killed process."""
+_KILL_SECONDS = 2.0
 _THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 _STATUSES = {0xC0000005: "an access violation", 0xC00000FD: "a stack overflow", 0xC0000409: "a stack overrun"}
@@ -60,10 +59,10 @@ def worker_command(threads: int) -> list[str]:
     if blender:
         # The exit status applies only to scripts after this option.
         options = ["-b", "--factory-startup", "--threads", str(threads), "--python-exit-code", "3"]
-        return [blender, *options, "--python", str(_SCRIPT), "--", WORKER_COMMAND]
+        return [blender, *options, "--python", str(_SCRIPT), "--", WORKER]
     if not sys.executable:
         raise MeshferryError("The Python that runs this cannot be found, so no worker can be started")
-    return [sys.executable, str(_SCRIPT), WORKER_COMMAND]
+    return [sys.executable, str(_SCRIPT), WORKER]
 
 
 class WorkerProcess:
@@ -86,7 +85,7 @@ class WorkerProcess:
         self.threads = threads
         self.last_output = ""
         """The last output of the last task as one line, after :meth:`end`."""
-        windows = sys.platform == "win32"
+        is_windows = sys.platform == "win32"
         try:
             self._folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
             self._lock_file = locks.hold(Path(self._folder, _LOCK_NAME))
@@ -94,20 +93,24 @@ class WorkerProcess:
         except OSError as problem:
             folder = tempfile.gettempdir()
             raise MeshferryError(f"{folder}: temporary files cannot be made there: {refusal(problem)}") from None
+        own = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder)
         try:
             self._process = subprocess.Popen(  # noqa: S603 (this program)
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env=_environment(self._folder),
+                # Linear algebra gets one thread, as there may be a worker for each core.
+                env=dict.fromkeys(_THREADS, "1") | {"PYTHONUNBUFFERED": "1"} | os.environ | own,
                 # In a separate process group, Ctrl+C reaches the driver only, and kill() reaches all child processes.
-                start_new_session=not windows,
-                creationflags=_OWN_GROUP if windows else 0,
+                start_new_session=not is_windows,
+                creationflags=_OWN_GROUP if is_windows else 0,
             )
         except OSError as problem:
             self._release()
             raise MeshferryError(f"A worker cannot be started: {command[0]}: {problem.strerror or problem}") from None
+        self._input: Any = self._process.stdin
+        self._output: Any = self._process.stdout
         self._token = secrets.token_hex(16)
         self.send(messages.encode({"token": self._token, "threads": threads, "loads_blender": loads_blender}))
 
@@ -122,25 +125,22 @@ class WorkerProcess:
     def prepare(self, setup: bytes) -> dict[str, Any] | None:
         """Send the setup; return the first message of the worker, or None if it has ended."""
         self.send(setup)
-        stream: Any = self._process.stdout
         token = self._token.encode("ascii") + b"\n"
-        while (line := stream.readline()) and line != token:
+        while (line := self._output.readline()) and line != token:
             self._log.write(line)
         return self.receive()
 
     def receive(self) -> dict[str, Any] | None:
         """Wait for a message; return its header, or None if the process has ended."""
-        stream: Any = self._process.stdout
         with contextlib.suppress(OSError, ValueError, EOFError):
-            return messages.read(stream)[0]
+            return messages.read(self._output)[0]
         return None
 
     def send(self, message: bytes) -> None:
         """Write a message. Errors are ignored: if the process has ended, :meth:`receive` reports that."""
-        stream: Any = self._process.stdin
         with contextlib.suppress(OSError, ValueError):
-            stream.write(message)
-            stream.flush()
+            self._input.write(message)
+            self._input.flush()
 
     def stop(self) -> None:
         """Request the process to end after its present task."""
@@ -166,12 +166,12 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_REST_SECONDS)
-        self.last_output = self._read_log()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+                self._process.wait(_KILL_SECONDS)
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_SIZE))
+        self.last_output = _last_lines(self._log.read().decode("utf-8", "replace"))
+        for stream in (self._input, self._output):
+            with contextlib.suppress(OSError):
+                stream.close()
         self._release()
 
     def describe_end(self) -> str:
@@ -184,11 +184,6 @@ class WorkerProcess:
         with contextlib.suppress(OSError, ValueError):  # the process has ended
             if os.fstat(self._log.fileno()).st_size > _LARGEST_LOG:
                 empty_log(self._log.fileno())
-
-    def _read_log(self) -> str:
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - _LOG_SIZE))
-        return _last_lines(self._log.read().decode("utf-8", "replace"))
 
     def _release(self) -> None:
         self._log.close()
@@ -230,12 +225,6 @@ def remove_abandoned_folders() -> None:
                 remove_folder(folder)
 
 
-def _environment(folder: str) -> dict[str, str]:
-    """Return the environment of a worker. Linear algebra gets one thread, as there may be a worker for each core."""
-    own = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
-    return dict.fromkeys(_THREADS, "1") | {"PYTHONUNBUFFERED": "1"} | os.environ | own
-
-
 def death(status: int | None) -> str:
     """Describe the end of a process by its exit status."""
     if status is None:
@@ -250,15 +239,13 @@ def death(status: int | None) -> str:
 
 def _last_lines(text: str) -> str:
     """Return the last lines of a log. For a crash in C, return its kind and the innermost Python line instead."""
-    lines = [line for line in map(one_line, text.splitlines()) if line]
-    fatal = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
+    fatal = re.search(r"^Fatal Python error: (.*)", text, re.MULTILINE)
     if fatal is None:
-        chosen = lines[-_LAST_LINES:]
+        chosen = [line for line in map(one_line, text.splitlines()) if line][-_LAST_LINES:]
     else:
-        thread = next((number for number, line in enumerate(lines) if line.startswith("Current thread")), fatal)
-        frame = next((line for line in lines[thread:] if re.match(r'File ".*", line \d+', line)), "")
-        # Paths may contain the name of the user.
-        frame = re.sub(r'^File ".*?([^/\\"]+)", line (\d+) in (.*)$', r"\1, line \2, in \3", frame)
-        chosen = [lines[fatal].removeprefix("Fatal Python error: "), *([frame] if frame else [])]
+        trace = text[max(fatal.end(), text.find("\nCurrent thread", fatal.end())) :]
+        # Without the folder, which may contain the name of the user.
+        frame = re.search(r'^ *File ".*?([^/\\"]+)", line (\d+) in (.*)', trace, re.MULTILINE)
+        chosen = [one_line(fatal[1]), *([f"{frame[1]}, line {frame[2]}, in {frame[3]}"] if frame else [])]
     joined = " | ".join(chosen)
     return joined if len(joined) <= _LAST_LENGTH else "…" + joined[-_LAST_LENGTH:]
