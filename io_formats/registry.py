@@ -95,16 +95,18 @@ def by_content(head: bytes, size: int) -> Format:
     UnsupportedFormatError
         No format recognises the content. The message names the likely file type.
     """
-    best, best_match = FORMATS[0], Match.NONE
+    best: Format | None = None
+    best_match = Match.NONE
     for candidate in FORMATS:
         match = candidate.sniff(head, size)
         if match is Match.SIGNATURE:
             return candidate
         if match > best_match:
             best, best_match = candidate, match
-    misses = [miss for candidate in FORMATS if (miss := candidate.near_miss(head, size)) is not None]
+    others = (candidate for candidate in FORMATS if candidate is not best)
+    misses = [miss for candidate in others if (miss := candidate.near_miss(head, size)) is not None]
     signature = signature_text(head) or next((miss.text for miss in misses if miss.has_signature), "")
-    if best_match and not signature:
+    if best is not None and not signature:
         return best
     raise UnsupportedFormatError(signature or _unknown_text(head, size, misses))
 

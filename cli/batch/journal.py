@@ -122,7 +122,7 @@ _KINDS: tuple[Any, ...] = (str, str, str, int, int, str, str, str, dict, list, d
 """Types of the fields of an entry."""
 
 
-def parse(line: bytes | str) -> Entry | None:
+def parse(line: bytes) -> Entry | None:
     """Parse a line; return None if it is not an entry."""
     try:
         entry = Entry(**json.loads(line))

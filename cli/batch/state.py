@@ -26,7 +26,7 @@ from .tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FILE, STATE_FOLDER, Result
 _COMMIT_SECONDS = 1.0
 """Interval of commits in seconds while there is a journal, from which results lost by a kill are imported."""
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY, target TEXT NOT NULL UNIQUE, entry TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS results (id INTEGER PRIMARY KEY, target TEXT NOT NULL UNIQUE, entry BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS journal (id INTEGER PRIMARY KEY, size INTEGER NOT NULL);
 """
 """``id`` grows with time. ``entry``: line of the journal. ``size``: imported bytes of the journal."""
@@ -94,8 +94,9 @@ class State:
         self._commit_seconds = _COMMIT_SECONDS if has_journal else 0.0
         self._committed = time.monotonic()
         self._journal: JournalFile | None = None
+        self._errors = _Errors(output / STATE_FOLDER)
         path = output / STATE_FOLDER / STATE_FILE
-        with self._errors():
+        with self._errors:
             self._db = _preview(path) if is_preview else _open(path)
             self._end: int = self._db.execute("SELECT max(size) FROM journal").fetchone()[0] or 0
             """Imported bytes of the journal, if this run does not write it."""
@@ -120,14 +121,15 @@ class State:
 
     def tasks(self) -> Iterator[tuple[Task, Known | None]]:
         """Yield the tasks of the plan with their last conversion, if that is still valid."""
-        with self._errors():
+        with self._errors:
+            is_new = self._db.execute("SELECT 1 FROM results").fetchone() is None
             for task in self._plan.tasks():
-                entry = self._entry(task.target)
+                entry = None if is_new else self._entry(task.target)
                 yield task, entry.known(task, self._options, self.output) if entry is not None else None
 
     def results(self) -> Iterator[Result]:
         """Yield the last result of each task of the plan, in their order; tasks without a result are left out."""
-        with self._errors():
+        with self._errors:
             for task in self._plan.tasks():
                 if (entry := self._entry(task.target)) is not None:
                     yield entry.to_result(task)
@@ -141,14 +143,14 @@ class State:
             The state cannot be written: the disk is full, for example.
         """
         before = self._entry(result.task.target) if result.status is Status.UNCHANGED else None
-        with self._errors():
+        with self._errors:
             self._store(entry_of(result, self._options, self.output, before))
             if time.monotonic() - self._committed >= self._commit_seconds:
                 self._commit()
 
     def compact(self) -> None:
         """Rewrite the journal if it has replaced or damaged lines. If that fails, the old journal is kept."""
-        with self._errors():
+        with self._errors:
             self._commit()
             if self._journal is None:
                 return
@@ -169,8 +171,7 @@ class State:
         ExportError
             The file cannot be written.
         """
-        rows = self._db.execute("SELECT entry FROM results ORDER BY id")
-        lines = (line.encode("ascii") for (line,) in rows)
+        lines = (line for (line,) in self._db.execute("SELECT entry FROM results ORDER BY id"))
         replace_file(path, itertools.chain([journal.header(self._options)], lines))
 
     def _import_journal(self) -> None:
@@ -214,8 +215,8 @@ class State:
         line = entry.line()
         if self._journal is not None:
             self._journal.write(line)
-        values = (to_sql(entry.target), line.decode("ascii"))
-        self._db.execute("INSERT OR REPLACE INTO results VALUES (NULL, CAST(? AS TEXT), ?)", values)
+        statement = "INSERT OR REPLACE INTO results VALUES (NULL, CAST(? AS TEXT), ?)"
+        self._db.execute(statement, (to_sql(entry.target), line))
 
     def _commit(self) -> None:
         end = self._end if self._journal is None else self._journal.end
@@ -223,13 +224,20 @@ class State:
         self._db.commit()
         self._committed = time.monotonic()
 
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, sqlite3.Error) as problem:
+
+class _Errors:
+    """Context in which errors of files and SQLite are errors for users; reusable, as each result needs it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
+        if isinstance(problem, (OSError, sqlite3.Error)):
             reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
-            raise MeshferryError(f"{self.journal_path.parent}: the state cannot be written: {reason}") from None
+            raise MeshferryError(f"{self._folder}: the state cannot be written: {reason}") from None
 
 
 def _ends_line(path: Path, offset: int) -> bool:

@@ -91,9 +91,8 @@ class Summary:
         """Count a result."""
         self.by_status[result.status] += 1
         self.warned += bool(result.warnings)
-        heapq.heappush(self.slowest, (result.seconds, result.task.source))
-        if len(self.slowest) > SLOWEST_KEPT:
-            heapq.heappop(self.slowest)
+        push = heapq.heappush if len(self.slowest) < SLOWEST_KEPT else heapq.heappushpop
+        push(self.slowest, (result.seconds, result.task.source))
         if result.status.is_good:
             self.retried += result.attempts > 1
         elif not result.status.is_quarantined:
