@@ -150,7 +150,8 @@ def folders_below(
     """
 
     def fail(problem: OSError) -> None:
-        warn(problem.filename or folder, f"The folder cannot be read: {refusal(problem)}")
+        if not isinstance(problem, (FileNotFoundError, NotADirectoryError)):
+            warn(problem.filename or folder, f"The folder cannot be read: {refusal(problem)}")
 
     def is_entered(path: str, name: str) -> bool:
         if name == ignored or (sys.platform == "win32" and os.lstat(path).st_reparse_tag == _JUNCTION):
@@ -177,7 +178,8 @@ def counts(path: Path, extensions: Sequence[str]) -> bool:
     """Return whether a file found in a folder is an input file."""
     extension = path.suffix.lower()
     if not extension or (extension in extensions and extension in ambiguous_extensions()):
-        return _is_one_of(path, extensions)
+        found = format_of(path)
+        return found is not None and not set(extensions).isdisjoint(found.extensions)
     return path.name.lower().endswith(tuple(extensions))
 
 
@@ -185,12 +187,6 @@ def counts(path: Path, extensions: Sequence[str]) -> bool:
 def ambiguous_extensions() -> frozenset[str]:
     """Return the extensions whose files are recognised only by content."""
     return frozenset(extension for known in registry.FORMATS for extension in known.ambiguous)
-
-
-def _is_one_of(path: Path, extensions: Sequence[str]) -> bool:
-    """Return whether the content of a file is of a format that has one of these extensions."""
-    found = format_of(path)
-    return found is not None and not set(extensions).isdisjoint(found.extensions)
 
 
 def file_key(path: Path) -> str:

@@ -31,15 +31,6 @@ _BAD = "not converted"
 _HEAD = 2000
 """Bytes at the start of a page that contain its ``generator``."""
 _FILTERS = (("models", "All"), *((kind, kind.capitalize()) for kind in KINDS), ("warned", "With warnings"))
-_SORTING = """<label for="sort">Sort by</label>
-<select id="sort">
-<option value="place" selected>folder</option>
-<option value="name">name</option>
-<option value="triangles">triangles</option>
-<option value="seconds">time</option>
-<option value="warnings">warnings</option>
-</select>
-"""
 
 
 @dataclass(frozen=True)
@@ -145,7 +136,7 @@ class _Pages:
             title=escaped(self._title + part),
             totals=_totals(sums),
             filters=_filters(sums),
-            sorting="" if data else _SORTING,
+            sorting=" hidden" if data else "",
             placeholder="Search names and folders" if data else "Search names, folders and warnings",
             pages=pages,
             kind="index" if data else "models",

@@ -111,7 +111,7 @@ class _Search:
         mode = 0 if info is None else info.st_mode
         if stat.S_ISDIR(mode):
             problem = f"There are no {' or '.join(self.extensions)} files in this folder"
-            yield from self._below(text, lambda: self.report(text, problem))
+            yield from self._below(text, text, problem)
         elif not mode and is_pattern and glob.has_magic(text):
             yield from self._pattern(text)
         elif mode and not stat.S_ISREG(mode):
@@ -130,28 +130,26 @@ class _Search:
         start = "/".join([*parts[:fixed], ""]) or "."
         rest = parts[fixed:]
         extension = os.path.splitext(rest[-1])[1]
-        found = self._below(
+        yield from self._below(
             start,
-            lambda: self.report(text, "No file matches this pattern"),
+            text,
+            "No file matches this pattern",
             compile_pattern("/".join(rest)),
             depth=None if "**" in rest else len(rest),
             every=bool(extension) and not glob.has_magic(extension),
         )
-        if os.path.isdir(start):
-            yield from found
-        else:
-            self.report(text, "No file matches this pattern")
 
     def _below(
         self,
         folder: str,
-        on_nothing: Callable[[], None],
+        text: str,
+        problem: str,
         pattern: re.Pattern[str] | None = None,
         *,
         depth: int | None = None,
         every: bool = False,
     ) -> Iterator[Source]:
-        """Yield the files below a folder, with any extension if ``every``; only the names of one are in memory."""
+        """Yield the files below a folder, with any extension if ``every``; report a problem if there are none."""
         root = os.path.abspath(folder)
         key = os.path.join(inputs.file_key(Path(root)), "")
         written = self.written if self.output and key.startswith(os.path.join(self.output, "")) else ""
@@ -169,7 +167,7 @@ class _Search:
                         is_empty = False
                         yield from self._file(root, path, path, info, is_link=is_link)
         if is_empty:
-            on_nothing()
+            self.report(text, problem)
 
     def _counts(self, path: str, info: os.stat_result | None, *, every: bool) -> bool:
         """Return whether a file that was found in a folder is a source; warn of FIFOs, devices and sockets."""
