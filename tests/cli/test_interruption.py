@@ -1,7 +1,10 @@
 """Signals that ask the command line to end: exit status, leftovers, tracebacks."""
 
+import io
+import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -82,6 +85,25 @@ def test_a_signal_sent_twice_in_a_row_counts_once():
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
         assert interruption.status() == 143
+
+
+def test_ctrl_c_before_the_first_line_of_a_list(monkeypatch):
+    """Another program writes the list and has not printed anything yet."""
+    from meshferry.cli import interruption
+    from meshferry.cli.batch.sources.choice import read_list
+
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb") as other:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
+        actions = [(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)), (2.0, other.close)]
+        timers = [threading.Timer(*action) for action in actions]
+        with interruption.handled():
+            for timer in timers:
+                timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                next(read_list("-"))
+        timers[1].cancel()
+        assert not other.closed, "the request waited for the other program"
 
 
 @pytest.mark.slow
