@@ -7,8 +7,9 @@ from typing import Any
 
 from ..io_formats import api
 from ..io_formats.core.findings import Finding, Severity, errors_of, warnings_of
+from ..io_formats.core.messages import counted
 from . import inputs, interruption
-from .reporting import Reporter, counted, one_line, printable
+from .reporting import Reporter, one_line, printable
 
 
 def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:

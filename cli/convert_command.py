@@ -8,6 +8,7 @@ from typing import Any
 
 from ..blender_data.importing.import_options import MATERIAL_LIBRARY
 from ..io_formats.core.errors import MeshferryError
+from ..io_formats.core.messages import counted
 from . import inputs, interruption
 from .conversions.blend_files import BlendSession
 from .conversions.clip_choice import ClipChoice
@@ -22,7 +23,7 @@ from .conversions.convert_plan import plan_conversions
 from .conversions.file_naming import FileNames
 from .conversions.outcomes import Outcome
 from .conversions.scene_writing import EMBEDDED
-from .reporting import Reporter, counted, grouped, printable, summary
+from .reporting import Reporter, grouped, printable, summary
 
 _DESCRIPTION = """\
 Convert files between the formats, and to and from .blend, .glb, .gltf, .fbx, .obj, .ply and .usd files.

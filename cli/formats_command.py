@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from ..io_formats.core.capabilities import Capabilities
+from ..io_formats.core.messages import counted
 from ..io_formats.registry import FORMATS, Format
 from .conversions.blender_formats import ANY_NUMBER, BLENDER_FORMATS, BlenderFormat
-from .reporting import Reporter, counted
+from .reporting import Reporter
 
 _NAMES = {
     "normals": "normals",

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..io_formats import api, registry
 from ..io_formats.core.errors import FormatError
+from ..io_formats.core.messages import counted
 from . import inputs, interruption
-from .reporting import Reporter, clip_text, counted, grouped, printable
+from .reporting import Reporter, clip_text, grouped, printable
 
 
 def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 from ..io_formats.core.errors import FormatError, MeshferryError, MissingLibraryError
+from ..io_formats.core.messages import counted, listed
 from . import environment
 
 NAMES_LISTED = 3
@@ -173,11 +174,6 @@ def unexpected(problem: BaseException) -> str:
     )
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun, such as ``1 object`` or ``1,284 objects``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def grouped(warnings: Sequence[str]) -> list[str]:
     """Merge warnings that differ only by name: ``Roof, Door and 7 more: no UV layer``."""
     named: dict[str, list[str]] = {}
@@ -186,9 +182,8 @@ def grouped(warnings: Sequence[str]) -> list[str]:
         named.setdefault(message if colon else text, []).append(name if colon else "")
     lines = []
     for message, names in named.items():
-        some = ", ".join(names[:NAMES_LISTED])
-        more = f" and {len(names) - NAMES_LISTED} more" if len(names) > NAMES_LISTED else ""
-        lines.append(f"{some}{more}: {message}" if some else message)
+        some = listed(names, NAMES_LISTED, quote="")
+        lines.append(f"{some}: {message}" if some else message)
     return lines
 
 

@@ -5,12 +5,13 @@ from typing import Any
 from ..blender_data.exporting import exporter
 from ..io_formats.core.findings import Finding, Severity, error, warning, with_allowed
 from ..io_formats.core.import_choices import with_import_choices
+from ..io_formats.core.messages import counted
 from ..io_formats.core.options import Option
 from ..io_formats.registry import Format
 from .export_base import parts_of, read_blender_scene, without_needless_clips
 from .finding_list import keep_findings
 from .option_properties import last_values, values_for
-from .reporting import Messages, counted, report_lines
+from .reporting import Messages, report_lines
 from .translations import rpt_
 
 
@@ -48,13 +49,13 @@ class CheckScene:
         findings += messages.findings or [error("", cause) for _name, cause in messages.failures]
         findings = sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)
         keep_findings(context, self.format, name, findings)
-        report_lines(self, [str(finding) for finding in findings])
+        report_lines(self, [rpt_(str(finding)) for finding in findings])
         errors = sum(finding.severity is Severity.ERROR for finding in findings)
         parts = [
-            counted(errors, "{} error", "{} errors") if errors else "",
-            counted(len(findings) - errors, "{} warning", "{} warnings") if len(findings) > errors else "",
+            counted(errors, "error") if errors else "",
+            counted(len(findings) - errors, "warning") if len(findings) > errors else "",
         ]
-        text = ", ".join(part for part in parts if part) or rpt_("No problems found")
+        text = ", ".join(rpt_(part) for part in parts if part) or rpt_("No problems found")
         self.report({"WARNING"} if findings else {"INFO"}, f"{name}: {text}")
         return {"FINISHED"}
 

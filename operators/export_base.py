@@ -21,6 +21,7 @@ from ..io_formats.core.capabilities import losses
 from ..io_formats.core.errors import ExportError
 from ..io_formats.core.findings import Finding, warning
 from ..io_formats.core.import_choices import with_import_choices
+from ..io_formats.core.messages import counted
 from ..io_formats.core.option_rules import embeds_animation
 from ..io_formats.core.output_file import OutputFile
 from ..io_formats.core.scene import Scene
@@ -30,7 +31,7 @@ from .export_refusal import show_refusal
 from .file_names import with_extension
 from .finding_list import keep_findings
 from .option_properties import option_values, to_export_options, values_for
-from .reporting import Messages, conclude, counted
+from .reporting import Messages, conclude
 from .translations import rpt_
 
 
@@ -94,7 +95,7 @@ class ExportScene(ExportDialog):
         messages.notes = parts.made if written else []
         phrases = (
             *self.summary_parts(written),
-            counted(replaced, "{} file replaced", "{} files replaced") if replaced else "",
+            counted(replaced, "file replaced", "files replaced") if replaced else "",
         )
         is_listed = False
         if messages.findings:
@@ -150,8 +151,8 @@ class ExportScene(ExportDialog):
         """Return the parts of the summary text, such as "3 objects"."""
         written = tuple(written)
         return (
-            counted(sum(len(scene.nodes) for scene in written), "{} node", "{} nodes"),
-            counted(sum(scene.triangle_count for scene in written), "{} triangle", "{} triangles"),
+            counted(sum(len(scene.nodes) for scene in written), "node"),
+            counted(sum(scene.triangle_count for scene in written), "triangle"),
         )
 
     def name_to_write(self, given: str) -> str:

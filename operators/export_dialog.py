@@ -11,17 +11,17 @@ from ..blender_data import import_choices
 from ..blender_data.compat import BLEND_RELATIVE_PATHS
 from ..blender_data.exporting import exporter
 from ..blender_data.exporting.export_options import HIDDEN
-from ..blender_data.exporting.object_selection import automatic_source, has_surface, listed, select, source_objects
+from ..blender_data.exporting.object_selection import automatic_source, has_surface, select, source_objects
 from ..blender_data.names import file_name as name_of
 from ..io_formats.core.errors import ExportError, MeshferryError
 from ..io_formats.core.import_choices import imported_texts
+from ..io_formats.core.messages import counted, listed
 from ..io_formats.core.options import Option
 from ..io_formats.core.shared_options import IMPORT_CHOICES
 from ..io_formats.registry import Format
 from .file_names import file_name, name_in_file, with_extension
 from .option_properties import SECTIONS, draw_options
 from .progress import DIALOG_WIDTH, LongWork
-from .reporting import counted
 from .sidebar import draw_wrapped
 from .translations import rpt_
 
@@ -232,14 +232,14 @@ class ExportDialog(LongWork, ExportHelper):
 
 def scope_text(source: Any, count: int) -> str:
     """Return a description of the source of an export, with its number of meshes."""
-    meshes = counted(count, "{} mesh", "{} meshes")
+    meshes = rpt_(counted(count, "mesh", "meshes"))
     if source.collection is not None:
         return rpt_("collection '{}' ({})").format(source.collection.name, meshes)
     if source.roots:
         return rpt_("{} below {}").format(meshes, listed([item.name for item in source.roots], most=3))
     if source.kind == "SCENE":
         return rpt_("the scene ({})").format(meshes)
-    return counted(count, "{} selected mesh", "{} selected meshes")
+    return rpt_(counted(count, "selected mesh", "selected meshes"))
 
 
 def named_collection(context: Any, name: str) -> Any:

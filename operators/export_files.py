@@ -10,6 +10,7 @@ from ..blender_data.exporting.export_options import HIDDEN, INSTANCES
 from ..blender_data.exporting.object_selection import MESHABLE, select
 from ..blender_data.names import file_name as name_of
 from ..io_formats.core.errors import ExportError, MeshferryError
+from ..io_formats.core.messages import counted
 from ..io_formats.core.scene import Scene
 from ..io_formats.core.shared_options import MESH_FILES
 from ..io_formats.disk.file_names import distinct_file_names
@@ -17,7 +18,6 @@ from .export_base import ExportScene
 from .export_dialog import OBJECT_SCOPES
 from .file_names import file_name
 from .option_properties import section_body
-from .reporting import counted
 from .sidebar import draw_wrapped
 from .translations import iface_, rpt_
 
@@ -66,11 +66,11 @@ class ExportFiles(ExportScene):
         try:
             names = self.names(context, self.shown_source(context))
         except MeshferryError as problem:
-            draw_wrapped(self.layout.column(align=True), context, str(problem), "ERROR")
+            draw_wrapped(self.layout.column(align=True), context, iface_(str(problem)), "ERROR")
             return
         if len(names) < 2:
             return
-        title = counted(len(names), "{} File", "{} Files in This Folder")
+        title = iface_(counted(len(names), "File", "Files in This Folder"))
         body = section_body(self.layout, f"{self.panel_prefix}_export_files", title)
         if body is not None:
             files = [name + self.filename_ext for name in distinct_file_names(names)]
@@ -93,10 +93,10 @@ class ExportObjects(ExportFiles):
         bones = joint_count(written)
         clips = sum(len(scene.clips) for scene in written)
         return (
-            counted(sum(len(scene.nodes) for scene in written), "{} object", "{} objects"),
-            counted(sum(scene.triangle_count for scene in written), "{} triangle", "{} triangles"),
-            counted(bones, "{} bone", "{} bones") if bones else "",
-            counted(clips, "{} animation", "{} animations") if clips else "",
+            counted(sum(len(scene.nodes) for scene in written), "object"),
+            counted(sum(scene.triangle_count for scene in written), "triangle"),
+            counted(bones, "bone") if bones else "",
+            counted(clips, "animation") if clips else "",
         )
 
 

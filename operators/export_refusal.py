@@ -6,9 +6,9 @@ from typing import Any
 import bpy
 from bpy.props import StringProperty
 
+from ..io_formats.core.messages import counted
 from .finding_list import draw_list
-from .reporting import counted
-from .translations import CONTEXT, classes_factory, rpt_
+from .translations import CONTEXT, classes_factory, iface_
 
 _WIDTH = 500
 """Pixels of the dialog, at a resolution scale of 1."""
@@ -27,7 +27,7 @@ class WM_OT_meshferry_refused_export(bpy.types.Operator):
     def invoke(self, context: Any, event: Any) -> set[str]:
         """Open the dialog."""
         return context.window_manager.invoke_props_dialog(
-            self, width=_WIDTH, title=rpt_("Nothing Was Written"), confirm_text=rpt_("Export Again")
+            self, width=_WIDTH, title=iface_("Nothing Was Written"), confirm_text=iface_("Export Again")
         )
 
     def draw(self, context: Any) -> None:
@@ -36,7 +36,7 @@ class WM_OT_meshferry_refused_export(bpy.types.Operator):
         errors = sum(finding.is_error for finding in findings)
         if errors:
             self.layout.label(
-                text=counted(errors, "{} error stops the export", "{} errors stop the export"), translate=False
+                text=iface_(counted(errors, "error stops the export", "errors stop the export")), translate=False
             )
         else:
             self.layout.label(text="All errors are fixed", text_ctxt=CONTEXT, icon="CHECKMARK")

@@ -51,7 +51,7 @@ def keep_findings(context: Any, target: Format, subject: str, findings: Iterable
     shown.findings.clear()
     for finding in sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR):
         entry = shown.findings.add()
-        entry.item, entry.message = readable(finding.item), readable(finding.message)
+        entry.item, entry.message = readable(iface_(finding.item)), readable(iface_(finding.message))
         entry.is_error = finding.severity is Severity.ERROR
         if finding.fix is not None and can_fix(context, finding.fix, finding.names):
             entry.fix = finding.fix.value

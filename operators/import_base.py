@@ -18,11 +18,12 @@ from ..blender_data.steps import Steps, scaled, without_bpy
 from ..io_formats.api import format_of, read_scene
 from ..io_formats.binary.gc_pause import without_collection
 from ..io_formats.core.import_choices import differs_from_choices
+from ..io_formats.core.messages import counted
 from ..io_formats.core.options import Option
 from ..io_formats.registry import Format
 from .option_properties import draw_options, option_values, values_for
 from .progress import LongWork
-from .reporting import Messages, conclude, counted
+from .reporting import Messages, conclude
 
 
 class ImportFiles(LongWork, ImportHelper):
@@ -231,10 +232,10 @@ def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:
     actions = sum(result.actions for result in with_armature)
     counts_meshes = bool(others) or not with_armature
     return (
-        counted(others, "{} object", "{} objects") if counts_meshes else "",
-        counted(triangles, "{} triangle", "{} triangles") if counts_meshes else "",
-        counted(bones, "{} bone", "{} bones") if bones else "",
-        counted(actions, "{} action", "{} actions") if actions else "",
+        counted(others, "object") if counts_meshes else "",
+        counted(triangles, "triangle") if counts_meshes else "",
+        counted(bones, "bone") if bones else "",
+        counted(actions, "action") if actions else "",
     )
 
 

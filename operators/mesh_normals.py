@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 
 from ..blender_data import compat
-from .reporting import counted
+from ..io_formats.core.messages import counted
 from .translations import classes_factory, rpt_
 
 FREE_NORMALS = "custom_normal"
@@ -46,9 +46,7 @@ class MESH_OT_meshferry_editable_normals(bpy.types.Operator):
             make_normals_editable(mesh)
         if len(editable) < len(meshes):
             self.report({"WARNING"}, rpt_("{} linked meshes were not changed").format(len(meshes) - len(editable)))
-        self.report(
-            {"INFO"}, counted(len(editable), "Normals of {} mesh are editable", "Normals of {} meshes are editable")
-        )
+        self.report({"INFO"}, rpt_(f"Normals of {counted(len(editable), 'mesh', 'meshes')} are editable"))
         return {"FINISHED"} if editable else {"CANCELLED"}
 
 

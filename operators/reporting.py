@@ -17,6 +17,7 @@ import bpy
 from ..io_formats.api import MOST_ERRORS
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.findings import Finding, errors_of
+from ..io_formats.core.messages import counted, listed
 from .translations import rpt_
 
 MOST_WARNINGS = 20
@@ -60,8 +61,11 @@ class Messages:
         A warning that concerns no particular file has no name.
         """
         if self.total <= 1:
-            return list(self.warnings)
-        return [f"{_some(names)}: {text}" if names else text for text, names in self.warnings.items()]
+            return [rpt_(text) for text in self.warnings]
+        return [
+            f"{rpt_(listed(list(dict.fromkeys(names)), 3, quote=''))}: {rpt_(text)}" if names else rpt_(text)
+            for text, names in self.warnings.items()
+        ]
 
     @contextmanager
     def outcome(self, path: str, name: str | None = None) -> Iterator[str]:
@@ -88,8 +92,8 @@ class Messages:
 
 
 def cause_of(problem: Exception, path: str = "") -> str:
-    """Return the text of an expected error without the path at its start, since the report contains it."""
-    text = str(problem)
+    """Return the translated text of an expected error without the path at its start, since the report contains it."""
+    text = rpt_(str(problem))
     for front in (path, str(Path(path)), Path(path).name) if path else ():
         text = text.removeprefix(f"{front}: ")
     return masked(text)
@@ -120,11 +124,6 @@ def addon_version() -> str:
         return "?"
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """Return the translated phrase for a number: ``counted(2, "{} object", "{} objects")``."""
-    return rpt_(one if number == 1 else many).format(f"{number:,}")
-
-
 def conclude(
     operator: Any, messages: Messages, parts: Iterable[str], verb: str, *, is_listed: bool = False
 ) -> set[str]:
@@ -146,17 +145,18 @@ def conclude(
     lines = messages.lines()
     # The summary contains the only warning, or the first failure with its first errors, so they are not reported again.
     single = lines[0] if len(lines) == 1 and not messages.failures else ""
-    listed = [] if single else lines
+    others = [] if single else lines
     if len(messages.failures) == 1:
-        listed = list(dict.fromkeys(map(str, errors_of(messages.findings))))[MOST_ERRORS:] + listed
-    listed = [f"{name}: {cause}" for name, cause in messages.failures[1:]] + listed
-    report_lines(operator, listed, "INFO" if is_listed else "WARNING")
+        errors = list(dict.fromkeys(map(str, errors_of(messages.findings))))
+        others = [rpt_(text) for text in errors[MOST_ERRORS:]] + others
+    others = [f"{name}: {cause}" for name, cause in messages.failures[1:]] + others
+    report_lines(operator, others, "INFO" if is_listed else "WARNING")
     if messages.failures and not messages.done:
         report(operator, "INFO" if is_listed else "ERROR", _failure_summary(messages, verb))
         return {"CANCELLED"}
     for note in messages.notes:
-        report(operator, "INFO", note)
-    summary = _summary(messages, [part for part in parts if part], verb) + (f": {single}" if single else "")
+        report(operator, "INFO", rpt_(note))
+    summary = _summary(messages, [rpt_(part) for part in parts if part], verb) + (f": {single}" if single else "")
     report(operator, "WARNING" if lines or messages.failures else "INFO", summary)
     return {"FINISHED"}
 
@@ -184,7 +184,7 @@ def report_lines(operator: Any, lines: list[str], level: str = "WARNING") -> Non
 
 def _summary(messages: Messages, parts: list[str], verb: str) -> str:
     if messages.warnings:
-        parts = [*parts, counted(len(messages.warnings), "{} warning", "{} warnings")]
+        parts = [*parts, rpt_(counted(len(messages.warnings), "warning"))]
     success = ", ".join(parts)
     if messages.failures:
         return _failure_summary(messages, verb, success)
@@ -203,10 +203,3 @@ def _failure_summary(messages: Messages, verb: str, success: str = "") -> str:
         said += rpt_(" (and {} more)").format(rest)
     count = rpt_("{} {} of {} files").format(rpt_(verb), len(messages.done), messages.total)
     return f"{count} ({success}); {said}" if success else f"{count}; {said}"
-
-
-def _some(names: list[str], most: int = 3) -> str:
-    unique = list(dict.fromkeys(names))
-    if len(unique) <= most:
-        return ", ".join(unique)
-    return rpt_("{} and {} more").format(", ".join(unique[:most]), len(unique) - most)

@@ -7,7 +7,7 @@ import bpy
 
 from ..blender_data.names import file_name
 from ..blender_data.surfaces import matched, slotless, written
-from .reporting import counted
+from ..io_formats.core.messages import counted
 from .translations import classes_factory, rpt_
 
 NEW_SURFACE = "surface"
@@ -46,9 +46,9 @@ class OBJECT_OT_meshferry_surfaces_match(_MeshOperator, bpy.types.Operator):
         """Add, rename, remove and sort surfaces."""
         changes = match_slots(context.object)
         parts = [
-            counted(changes.added, "{} surface added", "{} surfaces added") if changes.added else "",
-            counted(changes.renamed, "{} surface renamed", "{} surfaces renamed") if changes.renamed else "",
-            counted(changes.removed, "{} surface removed", "{} surfaces removed") if changes.removed else "",
+            rpt_(counted(changes.added, "surface added", "surfaces added")) if changes.added else "",
+            rpt_(counted(changes.renamed, "surface renamed", "surfaces renamed")) if changes.renamed else "",
+            rpt_(counted(changes.removed, "surface removed", "surfaces removed")) if changes.removed else "",
         ]
         text = ", ".join(part for part in parts if part) or rpt_("Every material slot has its surface")
         self.report({"INFO"}, text)

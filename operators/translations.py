@@ -5,19 +5,22 @@ A dialog is completely in a language that has a file in ``translations/``, or co
 named after its locale (``de_DE.json``) with a translated value for each key; ``tests/examples/translation_template.py``
 generates the template.
 
-Texts about the content of files (warnings, findings, causes of failures) are English in every language.
+Texts about the content of files (warnings, findings, causes of failures) come from layers that compose them in English;
+see :mod:`.composed_texts`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import bpy
 from bpy.app.translations import pgettext_iface, pgettext_rpt
 
 from ..blender_data.translation_context import CONTEXT, add_context
+from .composed_texts import ComposedTexts
 
 FOLDER = Path(__file__).resolve().parent.parent / "translations"
 TEMPLATE = "template.json"
@@ -26,13 +29,24 @@ _PACKAGE = __package__.rpartition(".")[0]
 
 
 def iface_(text: str) -> str:
-    """Return the translation of an interface text in Blender's language."""
-    return pgettext_iface(text, CONTEXT)
+    """Return the translation of an interface text, which may be composed of templates, in Blender's language."""
+    return _translated(text, pgettext_iface)
 
 
 def rpt_(text: str) -> str:
-    """Return the translation of a report text in Blender's language."""
-    return pgettext_rpt(text, CONTEXT)
+    """Return the translation of a report text, which may be composed of templates, in Blender's language."""
+    return _translated(text, pgettext_rpt)
+
+
+def _translated(text: str, look_up: Callable[[str, str], str]) -> str:
+    found = look_up(text, CONTEXT)
+    return found if found != text else composed_texts().translated(text, lambda template: look_up(template, CONTEXT))
+
+
+@cache
+def composed_texts() -> ComposedTexts:
+    """Return the templates of all translations; without a translation there are none."""
+    return ComposedTexts(english for texts in load().values() for _context, english in texts)
 
 
 def classes_factory(classes: Sequence[type]) -> tuple[Callable[[], None], Callable[[], None]]:

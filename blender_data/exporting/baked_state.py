@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import bpy
 
 from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.messages import listed
 from .animated_blocks import dependencies
 from .export_options import ExportOptions
-from .object_selection import MESHABLE, armature_of, listed
+from .object_selection import MESHABLE, armature_of
 from .shape_reading import shape_keys
 
 

@@ -15,8 +15,9 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import listed
 from .. import compat
-from .object_selection import MESHABLE, enabled_objects, listed
+from .object_selection import MESHABLE, enabled_objects
 
 _OWN = "meshferry"
 _DATA_COLLECTIONS = {

@@ -7,6 +7,7 @@ import contextlib
 import bpy
 
 from ...io_formats.core.findings import Finding, Fix, Severity
+from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Node, Scene
 from ..steps import Step, Steps, finish, scaled
 from . import scene_state, transforms
@@ -19,7 +20,7 @@ from .mesh_reading import MeshReader
 from .model_exporter import ModelExport
 from .node_meshes import NodeMesh, NodeMeshes
 from .node_plan import PlannedNode, plan
-from .object_selection import Source, candidates_of, listed, select
+from .object_selection import Source, candidates_of, select
 from .placed_exporter import PlacedExport
 from .scene_export import SceneExport
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Clip, TransformTrack
 from ...io_formats.geometry.quaternions import continuous
 from .. import joint_poses
@@ -26,7 +27,6 @@ from .armature_reading import ReadSkeleton, SkeletonSpace
 from .clip_sampling import drop_repeated_pose, set_frame
 from .clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
 from .export_options import ExportOptions
-from .object_selection import listed
 
 Array = npt.NDArray[np.float64]
 

@@ -239,7 +239,7 @@ def _free_normals_notice(thing: bpy.types.Object, data: bpy.types.Mesh, mesh: Me
         return ""
     original = thing.original
     causes = [
-        m.type.title() + " modifier"
+        f"{m.type.title()} modifier"
         for m in original.modifiers
         if m.type in ({"MIRROR"} if at_rest else {"MIRROR", "ARMATURE"}) and m.show_viewport
     ]

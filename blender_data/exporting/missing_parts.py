@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.findings import Finding, Severity
+from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Mesh, Node, Role
 from ...io_formats.passes import lod_names
 from ..steps import Step, Steps
@@ -92,9 +93,9 @@ class MissingParts:
         """Return informational messages about the generated parts."""
         said = []
         if self._made_levels:
-            said.append(f"Levels of detail made of the next finer one: {_some(self._made_levels)}")
+            said.append(f"Levels of detail made of the next finer one: {listed(self._made_levels, quote='')}")
         if self._made_shapes:
-            said.append(f"Physics shapes made: {_some(self._made_shapes)}")
+            said.append(f"Physics shapes made: {listed(self._made_shapes, quote='')}")
         return said
 
     def notices(self) -> list[str]:
@@ -203,8 +204,3 @@ class MissingParts:
 def _used_points(mesh: Mesh) -> Any:
     """Return the points of a mesh that triangles use."""
     return mesh.points[np.unique(mesh.corner_point)] if len(mesh.corner_point) else mesh.points
-
-
-def _some(items: list[str], most: int = 8) -> str:
-    rest = len(items) - most
-    return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")

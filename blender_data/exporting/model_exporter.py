@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Mesh, Node, Scene
 from ...io_formats.passes.join_meshes import join
 from .. import import_choices, names
@@ -19,7 +20,7 @@ from .export_request import ExportRequest
 from .joint_sampling import JointSampler
 from .mesh_reading import transformed
 from .node_meshes import NodeMeshes
-from .object_selection import MESHABLE, armature_of, listed, select, select_armatures
+from .object_selection import MESHABLE, armature_of, select, select_armatures
 from .real_instances import Copies, common_armature, left_out_notice, parts_shown, real_instances
 from .rest_meshes import RestMeshes
 from .scene_export import SceneExport

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 import bpy
 
 from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import listed
 from ...io_formats.passes import lod_names
 from ..names import file_name
 from .export_options import ExportOptions
-from .object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, listed, refusal_of, shown_by
+from .object_selection import MESHABLE, Source, candidates_of, enabled_objects, label_of, refusal_of, shown_by
 
 LEVEL_PROPERTIES = ("", "medium_level", "low_level", "lowest_level")
 """Properties of the finest object that point to its coarser levels."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import bpy
 
 from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import listed
 
 MESHABLE = frozenset({"MESH", "CURVE", "SURFACE", "FONT", "META"})
 """Types of objects that have a surface to export."""
@@ -303,12 +304,6 @@ def label_of(source: Source) -> str:
     if source.kind == "OBJECTS":
         return listed([thing.name for thing in source.objects]) or "nothing"
     return "the selection" if source.kind == "SELECTION" else "the scene"
-
-
-def listed(names: list[str], most: int = 8) -> str:
-    """Return the first names, quoted, and how many more there are."""
-    rest = len(names) - most
-    return ", ".join(f"'{name}'" for name in names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def parents_first(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:

@@ -13,8 +13,9 @@ import bpy
 from mathutils import Matrix
 
 from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import listed
 from ..names import file_name
-from .object_selection import MESHABLE, armature_of, listed, shown_by
+from .object_selection import MESHABLE, armature_of, shown_by
 
 Copies = dict[bpy.types.Object, list[bpy.types.Object]]
 

@@ -13,13 +13,14 @@ import numpy as np
 
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.findings import Finding, Fix, Severity
+from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Mesh, ShapeKey, Surface
 from .. import surfaces, vertex_weights
 from . import scene_state, shape_reading
 from .armature_reading import ReadSkeleton
 from .export_options import ExportOptions
 from .mesh_reading import MeshReader, Triangulation, is_part_of_family
-from .object_selection import armature_modifiers, listed
+from .object_selection import armature_modifiers
 
 UV_NAMES = ("UV0", "UV1")
 """UV maps with these names become the first and second UV channel, whatever their order in Blender."""

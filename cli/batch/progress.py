@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import counted
 from .. import interruption
-from ..reporting import Reporter, counted
+from ..reporting import Reporter
 from .plan import Plan
 from .tasks import Result, Task, TaskKind
 

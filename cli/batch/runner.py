@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...blender_data.importing.import_options import MATERIAL_LIBRARY
 from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import counted
 from ...io_formats.disk.file_names import CAUTIOUS
 from ...io_formats.registry import FORMATS
 from .. import environment, interruption
 from ..conversions.conversion_arguments import given_conversion, require_known_options, settings_of, useless_between
 from ..conversions.convert_plan import known_kind, searched
 from ..inputs import BLEND
-from ..reporting import Reporter, cause, counted, printable
+from ..reporting import Reporter, cause, printable
 from . import planning
 from .journal import Known
 from .leftovers import sweep

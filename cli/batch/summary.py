@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..reporting import counted, one_line, printable
+from ...io_formats.core.messages import counted
+from ..reporting import one_line, printable
 from .progress import rate_text, time_text
 from .tasks import Result, Status
 

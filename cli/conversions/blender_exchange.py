@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...io_formats.core.errors import ExportError, FormatError
+from ...io_formats.core.messages import counted
 from ...io_formats.core.output_file import OutputFile
-from ..reporting import counted
 from .blend_files import BlendSession, require_readable, said
 from .blender_formats import BlenderFormat
 from .face_counts import stored_faces, written_faces

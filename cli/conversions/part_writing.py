@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ...blender_data.exporting.export_options import ExportOptions
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.messages import listed
+from ...io_formats.core.messages import counted, listed
 from ...io_formats.registry import Format
-from ..reporting import counted
 from ..scene_facts import scene_facts
 from . import blender_exchange
 from .blend_files import BlendPart, BlendSession

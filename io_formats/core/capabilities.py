@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .messages import counted, listed
+
 if TYPE_CHECKING:
     from .scene import Clip, Layer, Mesh, Scene
 
@@ -81,8 +83,8 @@ def _sentence(kind: str, found: list[_Loss]) -> str:
     if len(named) == 1:
         more = len({loss.owner for loss in found}) - 1
         return f"{kind} '{named[0][0]}' of object '{named[0][1]}'{f' and {more} more' if more else ''} not carried over"
-    kinds = kind if count == 1 else _PLURALS.get(kind, kind + "s")
-    return f"{count:,} {kinds} not carried over: {_some_named(named) or _some([loss.owner for loss in found])}"
+    names = _some_named(named) or listed(list(dict.fromkeys(loss.owner for loss in found)))
+    return f"{counted(count, kind, _PLURALS.get(kind, ''))} not carried over: {names}"
 
 
 def _some_named(named: list[tuple[str, str]], most: int = 5) -> str:
@@ -90,8 +92,8 @@ def _some_named(named: list[tuple[str, str]], most: int = 5) -> str:
     owners: dict[str, list[str]] = {}
     for name, owner in named[:most]:
         owners.setdefault(owner, []).append(f"'{name}'")
-    more = f" and {len(named) - most:,} more" if len(named) > most else ""
-    return ", ".join(f"{', '.join(names)} of '{owner}'" for owner, names in owners.items()) + more
+    some = ", ".join(f"{', '.join(names)} of '{owner}'" for owner, names in owners.items())
+    return f"{some} and {len(named) - most:,} more" if len(named) > most else some
 
 
 def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
@@ -190,9 +192,3 @@ def _surface_losses(mesh: Mesh) -> list[tuple[str, int]]:
         (_APART, len(mesh.surfaces) - len({surface.name for surface in mesh.surfaces})),
         ("lightmap setting", sum(surface.has_lightmap for surface in mesh.surfaces)),
     ]
-
-
-def _some(owners: list[str], most: int = 5) -> str:
-    unique = list(dict.fromkeys(owners))
-    rest = len(unique) - most
-    return ", ".join(f"'{name}'" for name in unique[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -54,7 +54,7 @@ class FormatError(MeshferryError):
     def __str__(self) -> str:
         text = f"{self.item}: {self.message}" if self.item else self.message
         if self.offset is not None:
-            text += f" (at byte {self.offset:,})"
+            text = f"{text} (at byte {self.offset:,})"
         return f"{self.file}: {text}" if self.file else text
 
 

@@ -12,12 +12,12 @@ def unheard(_text: str) -> None:
     """Ignore a warning."""
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """Return ``1 vertex has`` or ``2 vertices have``."""
-    return f"{number:,} {one if number == 1 else many}"
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return ``1 vertex has`` or ``1,284 vertices have``; the default of ``many`` is ``one`` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+def listed(names: Sequence[str], most: int = 8, *, quote: str = "'") -> str:
     """Return the first names, quoted, and how many more there are."""
-    shown = ", ".join(f"'{name}'" for name in names[:most])
-    return shown + (f" and {len(names) - most:,} more" if len(names) > most else "")
+    shown = ", ".join(f"{quote}{name}{quote}" for name in names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown

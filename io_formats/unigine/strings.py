@@ -66,7 +66,7 @@ def encode_long(text: str) -> bytes:
 def _encoded(text: str) -> bytes:
     content = text.encode("utf-8", "backslashreplace") + b"\0"
     if len(content) > LONGEST:
-        raise ExportError(f"The name '{text[:40]}…' is too long: it has {len(content):,} bytes of {LONGEST:,}")
+        raise ExportError(f"The name '{text[:40]:…<41}' is too long: it has {len(content):,} bytes of {LONGEST:,}")
     if content.find(0) != len(content) - 1:
         raise ExportError(f"The name {text!r} has a zero character in it")
     return content

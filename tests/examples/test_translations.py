@@ -6,17 +6,27 @@ import ast
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
-from translation_template import ROOT, template
+from meshferry.operators.composed_texts import ComposedTexts
+from translation_template import LAYERS, ROOT, literals, template, texts_of_messages
 
 FOLDER = ROOT / "translations"
+MESSAGES = {"Finding": 2, "error": 1, "warning": 1, "fixable": 0}
+"""Functions that make findings, with the position of the message among their arguments."""
 LAYOUT_CALLS = frozenset({"label", "operator", "prop", "operator_menu_enum"})
 
 
 def read(path: Path) -> dict[str, str]:
     return dict(json.loads(path.read_text("utf-8")))
+
+
+def placeholders(text: str) -> list[str]:
+    """Return the places of values, without numbers; names keep their quotes, by which findings select objects."""
+    return sorted(re.sub(r"\d", "", found) for found in re.findall(r"'?{[^}]*}'?", text))
 
 
 @pytest.mark.needs_bpy
@@ -31,7 +41,7 @@ def test_a_translation_is_complete(path: Path) -> None:
     assert translated.keys() == read(FOLDER / "template.json").keys()
     for english, text in translated.items():
         assert text, english
-        assert sorted(re.findall(r"{.*?}", english)) == sorted(re.findall(r"{.*?}", text)), english
+        assert placeholders(english) == placeholders(text), english
 
 
 @pytest.mark.needs_bpy
@@ -78,3 +88,164 @@ def test_a_translation_is_looked_up_in_both_contexts(tmp_path: Path) -> None:
     assert translations.load(tmp_path) == {
         "de_DE": {("Meshferry", "Export"): "Exportieren", ("*", "Export"): "Exportieren"}
     }
+
+
+def test_every_finding_has_a_key() -> None:
+    """A message is a text, or a variable that the function gives a text, and the template has all of them."""
+    keys, seen = read(FOLDER / "template.json").keys(), 0
+    for path in (path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")):
+        code = path.read_text("utf-8")
+        for function in ast.walk(ast.parse(code)) if "Finding" in code else ():
+            for call in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
+                name = getattr(call.func, "id", getattr(call.func, "attr", "")) if isinstance(call, ast.Call) else ""
+                position = MESSAGES.get(name, 9)
+                for message in (call.args if isinstance(call, ast.Call) else [])[position : position + 1]:
+                    texts = {text for text in texts_of(message, function) if re.search("[a-z]{2}", text)}
+                    assert texts <= keys, f"{path}:{call.lineno}"
+                    seen += len(texts)
+    assert seen > 130
+
+
+def texts_of(value: ast.expr, function: ast.AST) -> set[str]:
+    """Return the templates of a value; those of a variable are all that the function assigns to it."""
+    if not isinstance(value, ast.Name):
+        return set(literals(value))
+    given = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
+    return {
+        text
+        for node in given
+        if any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
+        for text in texts_of(node.value, function)
+    }
+
+
+def made_up(english: str) -> str:
+    """Return a text in a made-up language: all letters are Greek."""
+    return re.sub(r"({.*?})|[A-Za-z]", lambda match: match[1] or "λ", english)
+
+
+def english_left(text: str) -> str:
+    """Return the English letters of a text outside of names."""
+    return "".join(re.findall("[A-Za-z]", re.sub(r"(?<!\w)'.*?'(?!\w)", "", text)))
+
+
+@pytest.mark.slow
+def test_each_template_is_found_in_its_texts() -> None:
+    keys = read(FOLDER / "template.json")
+    texts = ComposedTexts(keys)
+    for key in set(texts_of_messages()) & keys.keys():
+        text = re.sub("{}", "…", key.replace("'{}'", "'Roof'"))
+        assert not english_left(texts.translated(text, made_up)), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<it has no name>",
+        "<Object> 'it has no name', <hull: it has no name>",
+        "hull: <it has no name>",
+        "Box of oak: <1,284 vertices have no weights; no bone moves them>",
+        "Box (<physics>): <it has no name>",
+        "<Surface> 'A: b; c': <3 triangles have a corner twice>: 'D', 'has' <and 3 more>",
+        "<There is no mesh to export> (Oak: <it has no faces; nothing of its mesh was exported>)",
+        "<The file cannot be read>: No such file or directory",
+    ],
+)
+def test_all_but_names_is_translated(text: str) -> None:
+    """The texts between angle brackets are; those of the operating system have no keys."""
+    texts = ComposedTexts(read(FOLDER / "template.json"))
+    translated = re.sub("<(.*?)>", lambda match: made_up(match[1]), text)
+    assert texts.translated(re.sub("[<>]", "", text), made_up) == translated
+
+
+def test_values_follow_the_order_of_the_translation() -> None:
+    keys = {"{} bones": "Knochen: {}", "{} and {} more": "{1} weitere außer {0}", "{} no name": "kein Name an {}"}
+    texts = ComposedTexts(keys)
+    assert (
+        texts.translated("2 bones no name: 'a' and 3 more", lambda key: keys[key])
+        == "kein Name an Knochen: 2: 3 weitere außer 'a'"
+    )
+
+
+@pytest.fixture
+def made_up_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show all keys of the template in the made-up language; the wheel of Blender has no languages."""
+    from meshferry.operators import translations
+
+    keys = read(FOLDER / "template.json")
+    for name in ("pgettext_iface", "pgettext_rpt"):
+        monkeypatch.setattr(translations, name, lambda text, _context: made_up(text) if text in keys else text)
+    monkeypatch.setattr(translations, "composed_texts", lambda: ComposedTexts(keys))
+
+
+@pytest.mark.needs_bpy
+@pytest.mark.usefixtures("made_up_language")
+@pytest.mark.parametrize(
+    ("known", "least"), [("timbermesh", 3), ("unigine_mesh", 3), ("second_life", 4), ("mesh_serializer", 4)]
+)
+def test_findings_have_no_english(known: str, least: int, clean_blender: Any) -> None:
+    """Neither in the sidebar nor in the dialog of a refused export, which shares its list."""
+    from meshferry.operators.finding_list import draw_list
+
+    bpy = clean_blender
+    box = troubled_box(bpy)
+    getattr(bpy.ops.export_scene, f"{known}_check")()
+    findings = bpy.context.window_manager.meshferry_check.findings
+    assert len(findings) >= least
+    layout = MagicMock()
+    draw_list(layout, bpy.context, 500)
+    texts = [
+        call.kwargs["text"] for call in layout.mock_calls if "text_ctxt" not in call.kwargs and "text" in call.kwargs
+    ]
+    assert len(texts) >= 2 * least
+    assert not [text for text in texts if english_left(text.replace(box.name, ""))]
+
+
+@pytest.mark.needs_bpy
+@pytest.mark.usefixtures("made_up_language")
+def test_reports_have_no_english(clean_blender: Any, tmp_path: Path) -> None:
+    """Of a refused export, of an export with warnings, and of a damaged file."""
+    from meshferry.blender_data.exporting.object_selection import Source
+    from meshferry.io_formats.api import encode_scene
+    from meshferry.io_formats.core.messages import counted
+    from meshferry.io_formats.registry import UNIGINE_MESH
+    from meshferry.operators.export_base import read_blender_scene
+    from meshferry.operators.reporting import Messages, conclude
+
+    bpy = clean_blender
+    box = troubled_box(bpy)
+    damaged = tmp_path / "damaged.mesh"
+    damaged.write_bytes((ROOT / "examples" / "lamp.mesh").read_bytes()[:400])
+    said = []
+    for run in (
+        lambda: bpy.ops.export_scene.timbermesh(filepath=str(tmp_path / "box.timbermesh")),
+        lambda: bpy.ops.import_scene.unigine(filepath=str(damaged)),
+    ):
+        with pytest.raises(RuntimeError) as caught:
+            run()
+        said.append(str(caught.value).removeprefix("Error: "))
+    listener = SimpleNamespace(report=lambda _kind, text: said.append(text))
+    messages = Messages()
+    with messages.outcome(str(tmp_path / "box.mesh")):
+        scene = read_blender_scene(bpy.context, Source("OBJECTS", objects=(box,)), "box", UNIGINE_MESH, {})
+        messages.warn("box.mesh", encode_scene(scene, UNIGINE_MESH)[1])
+    conclude(listener, messages, [counted(3, "triangle")], "Exported")
+    assert len(said) > 5
+    assert not [text for text in said if english_left(re.sub(r"#Box|(box|damaged)\.\w+", "", text))]
+
+
+def troubled_box(bpy: Any) -> Any:
+    """Return an active object about which every check finds something."""
+    bpy.ops.object.light_add()
+    bpy.ops.mesh.primitive_cube_add()
+    box = bpy.context.object
+    box.name, box.scale[0] = "#Box", -200
+    box.data.uv_layers.remove(box.data.uv_layers[0])
+    for name in ("Material", "Dirt.001", "Unused"):
+        box.data.materials.append(bpy.data.materials.new(name))
+    box.data.polygons[0].material_index = 1
+    box.shape_key_add(name="Basis")
+    box.shape_key_add(name="Bent")
+    box.color = (1, 0, 0, 1)
+    box.data.color_attributes.new("Col", "BYTE_COLOR", "CORNER")
+    return box

@@ -2,8 +2,8 @@
 
     .venv/bin/python tests/examples/translation_template.py
 
-The texts are those of the registered classes and their properties, and those that the code of ``operators/`` gives to
-the functions and arguments that translate.
+The texts are those of the registered classes and their properties, those that the code of ``operators/`` gives to the
+functions and arguments that translate, and all sentences and parts of sentences in the code of the layers below.
 """
 
 from __future__ import annotations
@@ -11,21 +11,33 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-FUNCTIONS = frozenset({"iface_", "rpt_", "counted", "draw_number", "draw_right", "split_row", "section_body", "Step"})
+FUNCTIONS = frozenset({"iface_", "rpt_", "draw_number", "draw_right", "split_row", "section_body", "Step"})
 """Functions whose texts are translated."""
 ARGUMENTS = frozenset({"text", "title", "placeholder", "confirm_text", "label"})
 """Arguments whose texts are translated."""
+LAYERS = ("io_formats", "blender_data")
+NOT_SHOWN = re.compile(r"(options|properties|formats|known_names|material_reading|materials|collada)\.py$")
+"""Modules of the lower layers whose texts are names, or belong to registered properties."""
+WORDS = re.findall(
+    r"\w+",
+    """UVs and animations are bone camera colour colours corner corners frame frames has have high hull is it light low
+    lowest material medium none nothing numbers off on physics position positions rig rotation scale speaker them
+    translation vertex volume""",
+)
+"""Single words that messages are composed of."""
+PROSE = re.compile(r"(^|[ '(])[a-z]{2,}([ ,;:.)']|$)")
 
 
 def template() -> dict[str, str]:
     """Return all texts in alphabetical order, without translations."""
-    texts = set(_texts_of_code()) | set(_texts_of_classes()) | set(_texts_of_tables())
+    texts = {*_texts_of_code(), *_texts_of_classes(), *_texts_of_tables(), *texts_of_messages()}
     return dict.fromkeys(sorted(text for text in texts if any(letter.isalpha() for letter in text)), "")
 
 
@@ -35,20 +47,53 @@ def _texts_of_code() -> Iterator[str]:
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 values = list(node.args) if name in FUNCTIONS else []
+                yield from counted_texts(node) if name == "counted" else ()
                 values += [keyword.value for keyword in node.keywords if keyword.arg in ARGUMENTS]
                 for value in values:
-                    yield from _literals(value)
+                    yield from literals(value)
 
 
-def _literals(value: ast.expr) -> Iterator[str]:
+def texts_of_messages() -> Iterator[str]:
+    """Yield the sentences and parts of sentences in the layers below ``operators``, with ``{}`` for each value."""
+    for path in sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")):
+        if not NOT_SHOWN.search(path.name):
+            yield from messages_of(ast.parse(path.read_text("utf-8")))
+
+
+def messages_of(tree: ast.AST) -> Iterator[str]:
+    """Yield the texts of a module. Docstrings are none, and neither are words alone, most of which are keys."""
+    parts = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            parts.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            parts.update(value for value in node.values if isinstance(value, ast.Constant))
+            yield from (text for text in literals(node) if " " in text and re.search("[a-z]{2}", text))
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "counted":
+            parts.update(argument for argument in node.args if isinstance(argument, ast.Constant))
+            yield from counted_texts(node)
+        elif node not in parts:
+            yield from (text for text in literals(node) if " " in text and PROSE.search(text))
+
+
+def counted_texts(call: ast.Call) -> Iterator[str]:
+    """Yield what ``counted`` returns for one and for many, where its texts are literals."""
+    nouns = [text for argument in call.args[1:] for text in literals(argument)]
+    if nouns:
+        yield from (f"{{}} {noun}" for noun in (nouns[0], nouns[1] if nouns[1:] else f"{nouns[0]}s"))
+
+
+def literals(value: ast.AST) -> Iterator[str]:
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         yield value.value
+    elif isinstance(value, ast.JoinedStr):
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in value.values)
     elif isinstance(value, ast.IfExp):
-        yield from _literals(value.body)
-        yield from _literals(value.orelse)
+        yield from literals(value.body)
+        yield from literals(value.orelse)
     elif isinstance(value, ast.BoolOp):
         for item in value.values:
-            yield from _literals(item)
+            yield from literals(item)
 
 
 def _texts_of_classes() -> Iterator[str]:
@@ -85,8 +130,13 @@ def _texts_of_class(cls: Any) -> Iterator[str]:
 def _texts_of_tables() -> Iterator[str]:
     """Yield what the code passes on from tables: sections and notes of options, buttons of fixes, guides."""
     from meshferry.io_formats import registry
+    from meshferry.io_formats.core import capabilities
     from meshferry.operators import finding_fixes, format_operators, option_properties, preferences
 
+    yield from WORDS
+    plurals = capabilities._PLURALS
+    for kind in {"bone", *messages_of(ast.parse(inspect.getsource(capabilities)))} - set(plurals.values()):
+        yield from (kind, f"{{}} {kind}", f"{{}} {plurals.get(kind, kind + 's')}") if "{}" not in kind else ()
     yield from option_properties.SECTIONS
     for known in registry.FORMATS:
         tables = option_properties.import_table(known), option_properties.export_table(known)

@@ -32,9 +32,10 @@ from typing import Any
 
 from ....blender_data.importing.import_options import MATERIAL_LIBRARY
 from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.messages import counted
 from ....io_formats.disk.atomic_write import refusal, replace_file
 from ...conversions import blender_formats
-from ...reporting import Reporter, counted
+from ...reporting import Reporter
 from ..plan import Plan, connect, insert_tasks, new_plan, set_head, to_sql
 from ..state import State
 from ..tasks import JOURNAL_FILE, Task

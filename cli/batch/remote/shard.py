@@ -23,11 +23,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
+from ....io_formats.core.messages import counted
 from ....io_formats.disk import locks
 from ....io_formats.disk.atomic_write import refusal
 from ... import environment
 from ...conversions.conversion_arguments import given_conversion
-from ...reporting import Reporter, counted
+from ...reporting import Reporter
 from .. import journal
 from ..journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
 from ..plan import Plan

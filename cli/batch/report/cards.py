@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from ...reporting import counted, grouped, printable
+from ....io_formats.core.messages import counted
+from ...reporting import grouped, printable
 from ..progress import time_text
 from ..tasks import Result
 from .pictures import read_picture

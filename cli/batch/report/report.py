@@ -18,8 +18,9 @@ from string import Template
 from urllib.parse import quote
 
 from ....io_formats.core.errors import ExportError
+from ....io_formats.core.messages import counted
 from ....io_formats.disk.atomic_write import make_folder, refusal, remove_file, replace_file
-from ...reporting import counted, printable
+from ...reporting import printable
 from ..progress import time_text
 from ..tasks import Result
 from .cards import KINDS, Links, card, escaped, kind_of, name, names_of, sums_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...core.findings import Finding, error, warning
+from ...core.messages import listed
 from ..llsd_binary import as_integer
 from ..mesh.checks import asset_findings
 from ..models import LEVELS, models_of
@@ -46,9 +47,8 @@ def _bundle_findings(bundle: Bundle) -> Iterator[Finding]:
     with_physics = [bool(asset.blocks.get("physics_mesh")) for asset in bundle.meshes]
     if any(with_physics) and not all(with_physics):
         lacking = [labels.get(number, f"mesh {number + 1}") for number, has in enumerate(with_physics) if not has]
-        some = ", ".join(f"'{name}'" for name in lacking[:5]) + (" …" if len(lacking) > 5 else "")
-        text = f"{some}: no physics mesh, while others have one; the uploader mixes them up unless all or none have"
-        yield warning("", text)
+        text = "no physics mesh, while others have one; the uploader mixes them up unless all or none have"
+        yield warning("", f"{listed(lacking)}: {text}")
 
 
 def _is_split(bundle: Bundle, number: int, labels: dict[int, str]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...core.messages import listed
 from ..llsd_binary import as_real, as_reals, singles, sorted_map
 
 Reals = npt.NDArray[np.float64]
@@ -64,7 +65,7 @@ def skin_of(value: Any, warnings: list[str]) -> SkinBlock | None:
         if len(broken) == len(names):
             warnings.append(_useless("the bind matrix of no joint can be used"))
             return None
-        named = ", ".join(f"'{name}'" for name in broken[:5]) + (f" and {len(broken) - 5} more" * (len(broken) > 5))
+        named = listed(broken)
         warnings.append(f"Rig: joints are left out whose bind matrix cannot be used: {named}")
         inverse_bind[~usable] = _IDENTITY
     block = SkinBlock(list(names), inverse_bind, bind_shape[0], usable=None if usable.all() else usable)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.findings import Finding, warning
+from ...core.messages import listed
 from ...core.scene import Mesh, Scene
 from .. import rules
 from ..models import LEVEL_LABELS, Model, models_of
@@ -61,10 +62,7 @@ def _bare(models: list[Model], scene: Scene) -> Iterator[Finding]:
     """Warn about materials that the uploader ignores for rigged objects (section 10.1)."""
     textured = {material.name for material in scene.materials if material.texture is not None}
     bare = [
-        f"'{model.name}'"
-        for model in models
-        if model.skeleton is not None and not textured.isdisjoint(model.mesh.materials)
+        model.name for model in models if model.skeleton is not None and not textured.isdisjoint(model.mesh.materials)
     ]
     if bare:
-        some = ", ".join(bare[:5]) + (f" and {len(bare) - 5} more" if len(bare) > 5 else "")
-        yield warning("", f"The uploader takes no textures from rigged objects, only their faces: {some}")
+        yield warning("", f"The uploader takes no textures from rigged objects, only their faces: {listed(bare)}")

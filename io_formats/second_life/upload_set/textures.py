@@ -86,8 +86,8 @@ class Materials:
             return None
         extension = _extension(texture)
         if extension not in _READABLE:
-            what = f"is a {extension} file, which" if extension else "is of a kind that"
-            self._warn(f"The {shown} {what} the viewer does not read; save it as PNG, TGA or JPEG")
+            what = f"The {shown} is a {extension} file, which" if extension else f"The {shown} is of a kind that"
+            self._warn(f"{what} the viewer does not read; save it as PNG, TGA or JPEG")
         if max(texture.width, texture.height) > MOST_PIXELS:
             self._warn(
                 f"The {shown} has {texture.width} × {texture.height} pixels; the viewer scales it down to "

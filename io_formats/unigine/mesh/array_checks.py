@@ -26,10 +26,16 @@ WEIGHT_SUM_TOLERANCE = 3
 """Each of up to four weights is rounded down, so that a sum can be up to 3 too small."""
 
 _KINDS = {
-    "bounds": ("surface has bounds", "surfaces have bounds", "that disagree with the vertices"),
-    "tangents": ("tangent is", "tangents are", "not of unit length"),
-    "uvs": ("surface has UV coordinates", "surfaces have UV coordinates", "that are NaN or infinite"),
-    "weights": ("vertex has weights", "vertices have weights", "that do not sum to 1"),
+    "bounds": (
+        "surface has bounds that disagree with the vertices",
+        "surfaces have bounds that disagree with the vertices",
+    ),
+    "tangents": ("tangent is not of unit length", "tangents are not of unit length"),
+    "uvs": (
+        "surface has UV coordinates that are NaN or infinite",
+        "surfaces have UV coordinates that are NaN or infinite",
+    ),
+    "weights": ("vertex has weights that do not sum to 1", "vertices have weights that do not sum to 1"),
 }
 
 
@@ -46,13 +52,11 @@ class Tally:
 
     def warnings(self) -> list[str]:
         """Return one warning for each kind."""
-        said = []
-        for kind, found in self._found.items():
-            if found:
-                one, many, rest = _KINDS[kind]
-                names = listed(list(dict.fromkeys(name for name, _ in found)))
-                said.append(f"{counted(sum(count for _, count in found), one, many)} {rest}: {names}")
-        return said
+        return [
+            f"{counted(sum(count for _, count in found), *_KINDS[kind])}: {listed(list(dict(found)))}"
+            for kind, found in self._found.items()
+            if found
+        ]
 
 
 def double_names(names: Iterable[str], thing: str) -> list[str]:

@@ -58,7 +58,7 @@ def refuse(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) 
         )
     for name in _names(scene, node, mesh):
         if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
-            raise ExportError(f"The name '{name[:40]}…' is too long for the file; {_LONGEST_NAME:,} bytes at most")
+            raise ExportError(f"The name '{name[:40]:…<41}' is too long for the file; {_LONGEST_NAME:,} bytes at most")
 
 
 def _names(scene: Scene, node: Node, mesh: Mesh) -> Iterator[str]:

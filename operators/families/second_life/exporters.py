@@ -14,6 +14,7 @@ from ....blender_data.exporting.triangle_counts import triangle_count
 from ....blender_data.names import file_name as name_of
 from ....io_formats.api import scene_name
 from ....io_formats.core.errors import ExportError, MeshferryError
+from ....io_formats.core.messages import counted
 from ....io_formats.core.options import Option
 from ....io_formats.core.scene import Scene
 from ....io_formats.passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
@@ -30,7 +31,6 @@ from ...export_dialog import OBJECT_SCOPES
 from ...export_files import ExportFiles, draw_file_names
 from ...file_names import file_name
 from ...option_properties import export_table, last_values, section_body, to_export_options
-from ...reporting import counted
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, iface_, rpt_
 from .objects import chosen_models
@@ -126,8 +126,8 @@ class ExportSecondLife(ExportFiles):
         # ``mesh`` of each submodel has the triangles of all
         whole = [model for model in models if not model.finest.submodel]
         return (
-            counted(len(models), "{} object", "{} objects"),
-            counted(sum(model.mesh.triangle_count for model in whole), "{} triangle", "{} triangles"),
+            counted(len(models), "object"),
+            counted(sum(model.mesh.triangle_count for model in whole), "triangle"),
         )
 
 
@@ -148,13 +148,11 @@ class ExportSet(ExportSecondLife):
         try:
             self.names(context, self.shown_source(context))
         except MeshferryError as problem:
-            draw_wrapped(self.layout.column(align=True), context, str(problem), "ERROR")
+            draw_wrapped(self.layout.column(align=True), context, iface_(str(problem)), "ERROR")
             return
         chosen = Path(self.filepath or file_name(context.collection.name, self.format))
         names = self.set_names(scene_name(chosen))
-        body = section_body(
-            self.layout, f"{self.panel_prefix}_export_files", counted(len(names), "{} File", "{} Files")
-        )
+        body = section_body(self.layout, f"{self.panel_prefix}_export_files", iface_(counted(len(names), "File")))
         if body is not None:
             draw_file_names(body, context, names)
             self.draw_notes(body, context)

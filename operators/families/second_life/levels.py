@@ -10,12 +10,13 @@ from ....blender_data import level_objects
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.model_objects import is_deleted
 from ....io_formats.core.errors import ExportError
+from ....io_formats.core.messages import counted
 from ....io_formats.passes import lod_names
 from ....io_formats.registry import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life.models import LEVEL_LABELS, models_of
 from ...import_base import leave_edit_mode, select_only
 from ...option_properties import to_export_options
-from ...reporting import Messages, counted, report_lines
+from ...reporting import Messages, report_lines
 from ...translations import classes_factory, rpt_
 from .exporters import last_upload_values
 from .objects import LEVELS, PHYSICS, PICKERS, NeedsModel, chosen_models, parts_of
@@ -108,7 +109,7 @@ class OBJECT_OT_second_life_level_make(NeedsModel, bpy.types.Operator):
             return {"CANCELLED"}
         bpy.ops.object.second_life_level_show(part=self.part)
         triangles = sum(len(item.data.polygons) for item in made)
-        self.report({"INFO"}, f"{made[0].name}: {counted(triangles, '{} triangle', '{} triangles')}")
+        self.report({"INFO"}, f"{made[0].name}: {rpt_(counted(triangles, 'triangle'))}")
         return {"FINISHED"}
 
 

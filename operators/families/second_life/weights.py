@@ -12,11 +12,12 @@ from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting.model_objects import ModelObjects
 from ....io_formats.api import load
 from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.messages import counted
 from ....io_formats.registry import SECOND_LIFE_MESH
 from ....io_formats.second_life import figures
 from ...export_base import read_parts
 from ...option_properties import values_for
-from ...reporting import Messages, conclude, counted
+from ...reporting import Messages, conclude
 from ...translations import classes_factory
 from .exporters import last_upload_values
 from .objects import NeedsModel, chosen_models, imported_from, parts_of, subject_of
@@ -79,7 +80,7 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
             found = figures_of(context, models)
         keep_figures(context, subject, stamp_of(context, models), found)
         kept = context.window_manager.meshferry_weights
-        parts = (counted(len(found), "{} object", "{} objects"), land_impact_text(kept))
+        parts = (counted(len(found), "object"), land_impact_text(kept))
         return conclude(self, messages, parts, "Weighed")
 
 

@@ -13,6 +13,7 @@ from ....blender_data.exporting import exporter
 from ....blender_data.steps import Steps, scaled
 from ....io_formats.api import EncodedFile, write_outputs
 from ....io_formats.core.errors import ExportError
+from ....io_formats.core.messages import counted
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.file_names import cautious_key
 from ....io_formats.registry import TIMBERMESH
@@ -23,8 +24,8 @@ from ...file_names import file_name
 from ...menus import collection_under_pointer, selected_collections
 from ...option_properties import draw_options, export_table, option_values, section_body, with_options
 from ...progress import LongWork
-from ...reporting import Messages, conclude, counted
-from ...translations import CONTEXT, classes_factory, rpt_
+from ...reporting import Messages, conclude
+from ...translations import CONTEXT, classes_factory, iface_, rpt_
 
 OPTIONS = export_table(TIMBERMESH)
 
@@ -90,7 +91,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         """Draw the files that will be written, and the options."""
         names = self.names(context)
         layout = self.layout
-        body = section_body(layout, "TIMBERMESH_batch_files", counted(len(names), "{} File", "{} Files"))
+        body = section_body(layout, "TIMBERMESH_batch_files", iface_(counted(len(names), "File")))
         if body is not None:
             draw_file_names(body, context, [self.file_name(name) for name in names])
             body.prop(self, "append_model_to_name")
@@ -124,8 +125,8 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
                 triangles += scene.triangle_count
                 replaced += existed
         parts = (
-            counted(triangles, "{} triangle", "{} triangles"),
-            counted(replaced, "{} file replaced", "{} files replaced") if replaced else "",
+            counted(triangles, "triangle"),
+            counted(replaced, "file replaced", "files replaced") if replaced else "",
         )
         return conclude(self, messages, parts, "Exported")
 

@@ -13,6 +13,7 @@ from ....blender_data.exporting.joint_sampling import actions_of_armatures, clip
 from ....blender_data.exporting.object_selection import armature_of, label_of, select_armatures
 from ....blender_data.names import file_name as name_of
 from ....io_formats.core.errors import ExportError, MeshferryError
+from ....io_formats.core.messages import counted
 from ....io_formats.core.scene import Scene
 from ....io_formats.registry import UNIGINE_MESH
 from ....io_formats.unigine.mesh.options import EMBED_ANIMATION
@@ -20,7 +21,6 @@ from ... import clip_choice
 from ...export_dialog import OBJECT_SCOPES
 from ...export_files import ExportFiles, ExportObjects, joint_count
 from ...option_properties import export_table, section_body, to_export_options
-from ...reporting import counted
 from ...translations import rpt_
 
 MESH_OPTIONS = tuple(sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION))
@@ -101,8 +101,8 @@ class ExportAnimation(ExportFiles):
 
     def scope_text(self, context: Any, source: Any) -> str:
         """Return a description of the exported animations and their armatures."""
-        clips = counted(len(self.names(context, source)), "{} animation", "{} animations")
-        return rpt_("{} of {}").format(clips, label_of(source))
+        clips = rpt_(counted(len(self.names(context, source)), "animation"))
+        return rpt_("{} of {}").format(clips, rpt_(label_of(source)))
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the clips, with the name of the armature if several armatures have clips of one name."""
@@ -118,9 +118,9 @@ class ExportAnimation(ExportFiles):
         """Return the parts of the summary text, such as "3 objects"."""
         written = tuple(written)
         return (
-            counted(sum(len(scene.clips) for scene in written), "{} animation", "{} animations"),
-            counted(sum(clip.frame_count for scene in written for clip in scene.clips), "{} frame", "{} frames"),
-            counted(joint_count(written), "{} bone", "{} bones"),
+            counted(sum(len(scene.clips) for scene in written), "animation"),
+            counted(sum(clip.frame_count for scene in written for clip in scene.clips), "frame"),
+            counted(joint_count(written), "bone"),
         )
 
 
