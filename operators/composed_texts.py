@@ -72,11 +72,12 @@ class _Parser:
         """Return the translation of a text or a part of it."""
         if text not in self.parsed:
             key = self.texts.constants.get(text)
+            self.parsed[text] = sum(map(str.isalpha, text)), text  # for a text that would be a value of itself
             self.parsed[text] = self._parse_composed(text) if key is None else (0, self.look_up(key))
         return self.parsed[text]
 
     def _parse_composed(self, text: str) -> _Parsed:
-        best = sum(map(str.isalpha, text)), text
+        best = self.parsed[text]
         compositions = self._compositions(text)
         while best[0] and (found := next(compositions, None)):
             template, values = found

@@ -158,6 +158,11 @@ def test_all_but_names_is_translated(text: str) -> None:
     assert texts.translated(re.sub("[<>]", "", text), made_up) == translated
 
 
+def test_texts_without_a_translation_stay() -> None:
+    text = "Box (old): 2 bones and 1 hull, 'a'; it has no name"
+    assert ComposedTexts(()).translated(text, str.upper) == text
+
+
 def test_values_follow_the_order_of_the_translation() -> None:
     keys = {"{} bones": "Knochen: {}", "{} and {} more": "{1} weitere außer {0}", "{} no name": "kein Name an {}"}
     texts = ComposedTexts(keys)
