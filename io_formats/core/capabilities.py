@@ -83,7 +83,7 @@ def _sentence(kind: str, found: list[_Loss]) -> str:
     if len(named) == 1:
         more = len({loss.owner for loss in found}) - 1
         return f"{kind} '{named[0][0]}' of object '{named[0][1]}'{f' and {more} more' if more else ''} not carried over"
-    names = _some_named(named) or listed(list(dict.fromkeys(loss.owner for loss in found)))
+    names = _some_named(named) or listed(list(dict.fromkeys(loss.owner for loss in found)), 5)
     return f"{counted(count, kind, _PLURALS.get(kind, ''))} not carried over: {names}"
 
 
