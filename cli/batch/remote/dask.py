@@ -132,13 +132,7 @@ class DaskPool:
             ) from None
 
     def _wait(self, running: Iterable[Any]) -> Any:
-        """Wait until shards have finished; return their futures.
-
-        Raises
-        ------
-        MeshferryError
-            The connection to the scheduler or to all workers is lost.
-        """
+        """Wait until shards have finished; return their futures."""
         while True:
             try:
                 with interruption.raising():
@@ -201,13 +195,7 @@ class DaskPool:
             yield entry.to_result(task) if entry is not None else Result(task, Status.CRASHED, error=reason)
 
     def _reason(self, problem: BaseException) -> str:
-        """Return the reason for the failure of a shard.
-
-        Raises
-        ------
-        MeshferryError
-            The shard could not start, which also affects all others.
-        """
+        """Return the reason for the failure of a shard; raise an error if it concerns all shards."""
         if isinstance(problem, FileNotFoundError):
             raise MeshferryError(
                 f"A dask worker has no command '{shlex.join(self._command)}': install Meshferry there, or set its "

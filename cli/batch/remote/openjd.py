@@ -73,9 +73,12 @@ def write_job(arguments: argparse.Namespace, plan: Plan, state: State, reporter:
         reporter.record({"job": str(folder), "files": 0})
         reporter.say(f"There is nothing to do for {counted(plan.count, 'file')}, so no job was written")
         return 0
-    _require_own(folder)
     template, parameters = folder / TEMPLATE_FILE, folder / PARAMETERS_FILE
+    own = {TEMPLATE_FILE, VALUES_FILE, ASSETS_FILE, PARAMETERS_FILE, PLAN_FOLDER}
     try:
+        others = sorted(set(os.listdir(folder)) - own) if folder.exists() else []
+        if others:
+            raise MeshferryError(f"{folder} holds '{others[0]}', which does not belong to a job; name another folder")
         (folder / PLAN_FOLDER).mkdir(parents=True, exist_ok=True)
         # The template is written last: without it, an incomplete folder is not a job.
         template.unlink(missing_ok=True)
@@ -95,19 +98,6 @@ def write_job(arguments: argparse.Namespace, plan: Plan, state: State, reporter:
     reporter.say(f"{folder}: a job for {counted(part.count, 'file')}; to run it here:")
     reporter.say(shlex.join(["openjd", "run", str(template), "-p", f"file://{parameters}"]))
     return 0
-
-
-def _require_own(folder: Path) -> None:
-    """Raise an error if the folder has files that do not belong to a job."""
-    own = {TEMPLATE_FILE, VALUES_FILE, ASSETS_FILE, PARAMETERS_FILE, PLAN_FOLDER}
-    try:
-        others = sorted(set(os.listdir(folder)) - own)
-    except FileNotFoundError:
-        return
-    except OSError as problem:
-        raise MeshferryError(f"{folder}: {refusal(problem)}") from None
-    if others:
-        raise MeshferryError(f"{folder} holds '{others[0]}', which does not belong to a job; name another folder")
 
 
 def _write_plan(plan: Plan, tasks: Iterable[Task], folder: Path) -> Plan:
@@ -131,13 +121,7 @@ def _write_plan(plan: Plan, tasks: Iterable[Task], folder: Path) -> Plan:
 
 
 def _values(part: Plan, output: Path) -> dict[str, str]:
-    """Return the values of the path parameters on this machine, by name.
-
-    Raises
-    ------
-    MeshferryError
-        A path is too long or not valid UTF-8.
-    """
+    """Return the values of the path parameters on this machine, by name."""
     values = {"Output": str(output), "Sources1": part.roots[0]}
     libraries = [argument for argument in part.head.argv if argument.startswith(_LIBRARY_FLAG)]
     if libraries and libraries[-1] != _LIBRARY_FLAG:

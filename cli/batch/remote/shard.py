@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import itertools
 import os
 import re
 import shlex
@@ -50,13 +51,7 @@ _RANGE = re.compile(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?")
 
 
 def worker_command(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the words of ``--worker-command``.
-
-    Raises
-    ------
-    MeshferryError
-        The command is empty, or a quotation mark is not closed.
-    """
+    """Return the words of ``--worker-command``, which is not empty."""
     is_windows = sys.platform == "win32"  # backslashes are part of paths there
     try:
         words = shlex.split(arguments.worker_command, posix=not is_windows)
@@ -79,7 +74,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     Raises
     ------
     MeshferryError
-        The plan or the state cannot be used on this machine.
+        The plan or the state cannot be used on this machine, which may lack a library.
     """
     plan = Plan(Path(arguments.plan), arguments.root)
     here = environment.version()
@@ -91,19 +86,14 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     if arguments.output is None and plan.folder.name != STATE_FOLDER:
         raise MeshferryError(f"{plan.folder} is not in an output folder; give one with -o")
     output = (plan.folder.parent if arguments.output is None else Path(arguments.output)).absolute()
-    action = collect if arguments.collect else convert
+    action = _collect if arguments.collect else _convert
     return action(arguments, reporter, plan, output)
 
 
-def convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
+def _convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
     """Convert the lines of ``--range`` in one worker; return 0 even if files failed: the journal has the errors.
 
     With ``--json``, the journal lines of all its tasks are printed, including those of earlier runs.
-
-    Raises
-    ------
-    MeshferryError
-        The machine lacks a library, or the journal cannot be written.
     """
     if arguments.end_with_parent:
         threading.Thread(target=_exit_with_parent, daemon=True).start()
@@ -126,14 +116,8 @@ def convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outpu
     return 0
 
 
-def collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
-    """Merge the results of all machines and print the summary; return 1 if a line has no result.
-
-    Raises
-    ------
-    MeshferryError
-        The state cannot be written.
-    """
+def _collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, output: Path) -> int:
+    """Merge the results of all machines and print the summary; return 1 if a line has no result."""
     journal_path = output / STATE_FOLDER / JOURNAL_FILE
     summary = Summary(plan.count, journal=journal_path)
     with locked(output), Progress(reporter) as progress:
@@ -180,13 +164,7 @@ def journals(output: Path, lines: range) -> tuple[Path, str]:
 
 
 class _ShardStore:
-    """The tasks of a shard and its journal, the first that no other process with the same shard has locked.
-
-    Raises
-    ------
-    MeshferryError
-        From ``with``: the journal cannot be written.
-    """
+    """The tasks of a shard and its journal, the first that no other process with the same shard has locked."""
 
     def __init__(self, plan: Plan, output: Path, lines: range) -> None:
         self._output = output
@@ -200,16 +178,12 @@ class _ShardStore:
     def __enter__(self) -> _ShardStore:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            held, number = None, 0
-            while held is None:
-                number += 1
-                path = self._folder / f"{self._name}{number}.jsonl"
-                lock_path = path.with_name(path.name + LOCK_SUFFIX)
-                held = locks.hold(lock_path)
-            self._files.callback(locks.remove, lock_path, held)
+            paths = (self._folder / f"{self._name}{number}.jsonl" for number in itertools.count(1))
+            path, held = next((path, held) for path in paths if (held := locks.hold(_lock_of(path))) is not None)
+            self._files.callback(locks.remove, _lock_of(path), held)
             others = sorted(set(self._folder.glob(f"{self._name}*.jsonl")) - {path})
-            paths = (self._output / STATE_FOLDER / JOURNAL_FILE, *others, path)
-            self._entries = _last_entries(paths, [task.target for task in self._tasks])
+            known = (self._output / STATE_FOLDER / JOURNAL_FILE, *others, path)
+            self._entries = _last_entries(known, [task.target for task in self._tasks])
             self._journal = JournalFile(path, sum(map(len, journal.read_lines(path))))
             self._files.callback(self._journal.close)
         except OSError as problem:
@@ -234,6 +208,10 @@ class _ShardStore:
     def entries(self) -> Iterator[Entry]:
         """Yield the last entry of each task."""
         return (self._entries[task.target] for task in self._tasks if task.target in self._entries)
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(path.name + LOCK_SUFFIX)
 
 
 def _last_entries(paths: Iterable[Path], targets: Iterable[str]) -> dict[str, Entry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import itertools
 import os
@@ -138,18 +139,13 @@ class PartNames(FileNames):
 
     def is_taken(self, path: Path) -> bool:
         """Return whether a path is a source, the target of another task, or used by another output of this source."""
-        return file_key(path) != file_key(self._target) and (self._is_planned(path) or super().is_taken(path))
-
-    def _is_planned(self, path: Path) -> bool:
-        return path.relative_to(self._output).as_posix() in self._index or self._below(path) in self._index
-
-    def _below(self, path: Path) -> str:
-        """Return the path below the output folder with links resolved, the form in which a plan stores sources."""
-        behind_links = os.path.join(file_key(path.parent), path.name)
-        try:
-            return os.path.relpath(behind_links, file_key(self._output)).replace(os.sep, "/")
-        except ValueError:  # on another drive, so not below the output folder
-            return behind_links
+        if file_key(path) == file_key(self._target):
+            return False
+        source = os.path.join(file_key(path.parent), path.name)  # links are resolved in the plan's paths of sources
+        with contextlib.suppress(ValueError):  # on another drive, so not below the output folder
+            source = os.path.relpath(source, file_key(self._output)).replace(os.sep, "/")
+        target = path.relative_to(self._output).as_posix()
+        return target in self._index or source in self._index or super().is_taken(path)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -160,13 +156,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _content_and_hash(source: Path, loaded: LoadedTask) -> tuple[bytes | None, str]:
-    """Return the content of a file and its hash. The content is None if the file is large or Blender opens it.
-
-    Raises
-    ------
-    FormatError
-        The file cannot be read.
-    """
+    """Return the content of a file and its hash. The content is None if the file is large or Blender opens it."""
     content = loaded.content
     if content is None and loaded.task.size <= _LARGE and blender_formats.by_path(source) is None:
         content = api.read_bytes(source)

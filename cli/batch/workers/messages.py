@@ -49,10 +49,8 @@ def read(stream: BinaryIO) -> tuple[dict[str, Any], bytes | None]:
 
     Raises
     ------
-    EOFError
-        The other process closed the stream, possibly within a message.
-    ValueError
-        The line is not a message.
+    EOFError, ValueError
+        The other process closed the stream, possibly within a message, or the line is not a message.
     """
     line = stream.readline()
     if not line.endswith(b"\n"):

@@ -237,10 +237,9 @@ class _Worker:
     def _result_of(self, loaded: LoadedTask, process: WorkerProcess) -> Result:
         """Wait for the result of the present task. If its process ends, retry it once, alone in a fresh one."""
         limit = self._pool.setup.time_limit
-        attempt = 1
-        while True:
+        for attempt in range(1, _ATTEMPTS + 1):
             began = time.monotonic()
-            self._watched = (loaded, began + limit if limit else math.inf)
+            self._watched = (loaded, began + (limit or math.inf))
             message = process.receive()
             self._watched = (None, math.inf)
             if message is not None:
@@ -250,25 +249,18 @@ class _Worker:
             self._process = None
             process.end(_EXIT_LIMIT)
             if self._late is loaded:
-                status, error = Status.TIMED_OUT, f"It took longer than {limit:g} seconds"
-                error += f"; last output: {process.last_output}" if process.last_output else ""
+                last = f"; last output: {process.last_output}" if process.last_output else ""
+                status, error = Status.TIMED_OUT, f"It took longer than {limit:g} seconds{last}"
                 break
+            status, error = Status.CRASHED, f"{process.describe_end()} ({self._versions})"
             if attempt == _ATTEMPTS or self._is_stopped:
-                status, error = Status.CRASHED, f"{process.describe_end()} ({self._versions})"
                 break
-            attempt += 1
             process = self._start()
             process.send(messages.encode_task(loaded))
         return Result(loaded.task, status, error=error, seconds=seconds, attempts=attempt, kind=loaded.kind)
 
     def _start(self) -> WorkerProcess:
-        """Start a process and wait until it is ready.
-
-        Raises
-        ------
-        MeshferryError
-            It cannot start.
-        """
+        """Start a process and wait until it is ready."""
         for _ in range(_STARTS):
             process = self._process = self._pool.new_process()
             self._watched = (process, time.monotonic() + _START_LIMIT)

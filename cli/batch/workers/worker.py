@@ -41,13 +41,7 @@ _NEW_OBJECTS = 50_000
 
 
 def run() -> int:
-    """Execute tasks until the driver sends no more; return the exit status.
-
-    Raises
-    ------
-    MeshferryError
-        The process was not started by a driver.
-    """
+    """Execute tasks until the driver sends no more, then exit."""
     gc.disable()  # until all modules are loaded
     requests, answers = _take_streams()
     make_streams_safe()
@@ -61,14 +55,13 @@ def run() -> int:
     answers.flush()
     inbox: _Inbox = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(requests, inbox), daemon=True).start()
-    status = 0
     with contextlib.suppress(BrokenPipeError):  # the driver has ended
-        status = _serve(hello, inbox, answers)
+        _serve(hello, inbox, answers)
     # Skip the shutdown of Blender and Python, which is slow and may crash. The driver removes the temporary files.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    os._exit(status)
+    os._exit(0)
 
 
 def _take_streams() -> tuple[BinaryIO, BinaryIO]:
@@ -103,8 +96,8 @@ def _read_requests(requests: BinaryIO, inbox: _Inbox) -> None:
     os._exit(_ORPHANED)
 
 
-def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
-    """Execute the requested tasks; return the exit status."""
+def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
+    """Execute the requested tasks."""
 
     def answer(message: bytes) -> None:
         answers.write(message)
@@ -114,9 +107,8 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
         if hello["loads_blender"]:  # while the driver plans
             with contextlib.suppress(MeshferryError):  # raised again by prepare()
                 session.load()
-        request = inbox.get()
-        if request is None:
-            return 0
+        if (request := inbox.get()) is None:
+            return
         setup = Setup(**request[0])
         try:
             converter = Converter(setup, session)
@@ -124,7 +116,7 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
         except MeshferryError as problem:
             is_missing = isinstance(problem, MissingLibraryError)
             answer(messages.encode({"refused": cause(problem), "is_missing": is_missing}))
-            return 1
+            return
         gc.collect()
         gc.freeze()  # exclude modules and tables of options, which are never released, from later collections
         gc.set_threshold(_NEW_OBJECTS, 10, 10)
@@ -138,4 +130,3 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> int:
             result = converter.convert(messages.parse_task(*request))
             faulthandler.cancel_dump_traceback_later()
             answer(messages.encode_result(result, peak_memory()))
-    return 0
