@@ -28,20 +28,15 @@ _BAR_SECONDS = 0.2
 
 
 class Progress:
-    """Progress of a run: a context manager.
+    """Progress of a run into an output folder: a context manager."""
 
-    Parameters
-    ----------
-    reporter:
-        Prints failures and records.
-    """
-
-    def __init__(self, reporter: Reporter) -> None:
+    def __init__(self, reporter: Reporter, output: Path) -> None:
+        self.reporter = reporter
+        self.plan: Plan | None = None
+        """If it is set, messages have complete paths, and ``--json`` prints a record of each task."""
         self.unreadable = 0
         """Number of paths that could not be searched."""
-        self._reporter = reporter
-        self._plan: Plan | None = None
-        self._output = Path()
+        self._output = output
         self._phase = ""
         self._count: int | None = None
         self._done = self._failed = 0
@@ -49,7 +44,7 @@ class Progress:
         self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
-        if not self._reporter.quiet and _is_terminal(sys.stderr):
+        if not self.reporter.quiet and _is_terminal(sys.stderr):
             self._bar = _bar()
             self._bar.start()
         return self
@@ -60,22 +55,10 @@ class Progress:
             self._bar.stop()
             self._bar = None
 
-    def set_plan(self, plan: Plan, output: Path) -> None:
-        """Print complete paths in messages from now on, and a record of each task with ``--json``."""
-        self._plan, self._output = plan, output
-
-    def note(self, text: str) -> None:
-        """Print a message about the whole run."""
-        self._reporter.note(text)
-
-    def warn(self, path: object, text: str) -> None:
-        """Print a warning about a path."""
-        self._reporter.warn(path, text)
-
     def fail(self, path: str, text: str) -> None:
         """Report a path that cannot be searched."""
         self.unreadable += 1
-        self._reporter.fail(path, MeshferryError(text))
+        self.reporter.fail(path, MeshferryError(text))
 
     def begin(self, phase: str, count: int | None) -> None:
         """Start a phase with this label and number of items; None if the number is unknown."""
@@ -104,16 +87,16 @@ class Progress:
         if result.kind is TaskKind.CONVERT:
             if not result.status.is_good:
                 self._failed += 1
-                self._reporter.fail(self._source(result.task), MeshferryError(result.error or result.status.value))
+                self.reporter.fail(self._source(result.task), MeshferryError(result.error or result.status.value))
             self._record(result.task, result)
         self._step()
 
     def _source(self, task: Task) -> str:
-        return task.source if self._plan is None else self._plan.describe(task)
+        return task.source if self.plan is None else self.plan.describe(task)
 
     def _record(self, task: Task, result: Result | None = None) -> None:
         """Print the record of a task; no result if it was skipped."""
-        if not self._reporter.as_json or self._plan is None:
+        if not self.reporter.as_json or self.plan is None:
             return
         record: dict[str, Any] = {"input": self._source(task), "output": str(self._output / task.target)}
         record["result"] = "skipped" if result is None else result.status.value
@@ -126,7 +109,7 @@ class Progress:
             if result.error:
                 record["error"] = result.error
             record["seconds"] = round(result.seconds, 4)
-        self._reporter.record(record)
+        self.reporter.record(record)
 
     def _step(self) -> None:
         interruption.check()
@@ -144,12 +127,12 @@ class Progress:
             for task in self._bar.task_ids:
                 self._bar.update(task, completed=self._done, rate=rate, failed=failed)
         elif self._count is None:
-            self._reporter.note(f"{self._phase}: {counted(self._done, 'file')} so far")
+            self.reporter.note(f"{self._phase}: {counted(self._done, 'file')} so far")
         else:
             left = seconds / self._done * (self._count - self._done) if self._done else 0
             parts = [f"{self._phase}: {self._done:,} of {counted(self._count, 'file')}", failed, rate]
             parts += [f"about {time_text(left)} left"] if left else []
-            self._reporter.note(", ".join(filter(None, parts)))
+            self.reporter.note(", ".join(filter(None, parts)))
 
 
 def time_text(seconds: float) -> str:

@@ -177,10 +177,10 @@ def run(arguments: argparse.Namespace, reporter: Reporter, started: float, proce
         return _preview(arguments, output, reporter)
     problem: BaseException | None = None
     report = None
-    with locked(output), Progress(reporter) as progress:
+    with locked(output), Progress(reporter, output) as progress:
         sweep(output)
         plan = make_plan(arguments, output, progress)
-        progress.set_plan(plan, output)
+        progress.plan = plan
         with State(output, plan, has_journal=arguments.journal) as state:
             if arguments.openjd is not None:
                 from .remote import openjd
@@ -218,7 +218,7 @@ def _preview(arguments: argparse.Namespace, output: Path, reporter: Reporter) ->
     """Print what a run would convert; return 1 if a source cannot be searched."""
     count = done = 0
     with tempfile.TemporaryDirectory() as folder:
-        with Progress(reporter) as progress:
+        with Progress(reporter, output) as progress:
             plan = make_plan(arguments, output, progress, Path(folder))
         with State(output, plan, is_preview=True) as state:
             for task, known in state.tasks():
@@ -263,7 +263,7 @@ def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, f
         leave_out=output,
         written=extension,
         on_problem=progress.fail,
-        warn=progress.warn,
+        warn=progress.reporter.warn,
     )
     extensions: set[str] = set()
     progress.begin("finding", None)
@@ -275,7 +275,7 @@ def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, f
     _require_other_than_library(arguments, output, plan)
     read = [known for known in FORMATS if known.is_read and not extensions.isdisjoint(("", *known.extensions))]
     for text in useless_between(arguments, read, kind, from_blend=BLEND in extensions):
-        progress.warn("batch", text)
+        progress.reporter.warn("batch", text)
     return plan
 
 
@@ -324,7 +324,7 @@ def write_report(conversion: Run, arguments: argparse.Namespace, plan: Plan, sta
 
     no_pictures = conversion.draw(local_pool(arguments, plan, state.output), state.results(), plan.count)
     if no_pictures:
-        progress.note(no_pictures)
+        progress.reporter.note(no_pictures)
     about = About(
         version=environment.described(),
         options=["--to", plan.head.to, *plan.head.argv],

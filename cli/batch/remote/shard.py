@@ -104,7 +104,7 @@ def _convert(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outp
     setup = Setup(argv, plan.head.to, str(output), plan.roots, str(plan.path), arguments.time_limit)
     with _ShardStore(plan, output, lines) as store:
         pool = Pool(setup, 1, arguments.recycle)
-        conversion = Run(store, plan, output=output, progress=Progress(reporter), checksum=arguments.checksum)
+        conversion = Run(store, plan, output=output, progress=Progress(reporter, output), checksum=arguments.checksum)
         totals = conversion.convert(pool, len(lines))
         if reporter.as_json:
             for entry in store.entries():
@@ -120,7 +120,7 @@ def _collect(arguments: argparse.Namespace, reporter: Reporter, plan: Plan, outp
     """Merge the results of all machines and print the summary; return 1 if a line has no result."""
     journal_path = output / STATE_FOLDER / JOURNAL_FILE
     summary = Summary(plan.count, journal=journal_path)
-    with locked(output), Progress(reporter) as progress:
+    with locked(output), Progress(reporter, output) as progress:
         before = plan.folder / JOURNAL_FILE
         if not journal_path.exists() and before.exists():  # farm machines may not see the original output folder
             try:

@@ -51,7 +51,7 @@ def main(folder: Path, count: int) -> dict[str, float]:
     output.mkdir()
     begun = time.perf_counter()
     head = batch["plan"].PlanHead((), "blend", ".blend", "0")
-    with batch["state"].locked(output), batch["progress"].Progress(reporting.Reporter(quiet=True)) as bar:
+    with batch["state"].locked(output), batch["progress"].Progress(reporting.Reporter(quiet=True), output) as bar:
         found = batch["search"].find([], (".mesh",), lists=[str(listed)], base=str(folder), leave_out=output)
         plan = batch["planning"].make_plan(found, output, head)
         pool = EmptyPool(batch["tasks"].Result, batch["tasks"].Status)

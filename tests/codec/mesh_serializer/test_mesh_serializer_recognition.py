@@ -11,6 +11,7 @@ import mesh_serializer_bytes as made
 import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
+from meshferry.io_formats.mesh_serializer import near_misses
 from meshferry.io_formats.mesh_serializer.document import Variant
 from meshferry.io_formats.mesh_serializer.sniffing import variant_of
 from meshferry.io_formats.registry import HEAD_SIZE, MESH_SERIALIZER
@@ -71,6 +72,13 @@ def test_marks_of_other_programs_win_over_a_length_that_fits(magic: bytes, words
         head = magic.ljust(HEAD_SIZE, b"\0")
     with pytest.raises(UnsupportedFormatError, match=words):
         registry.by_content(head, size)
+
+
+def test_a_recognised_file_is_not_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The explanation takes longer than the recognition, and a batch recognises thousands of files."""
+    monkeypatch.setattr(near_misses, "explain", lambda *_: pytest.fail("the file is recognised"))
+    data = struct.pack("<HHB6f", 18, 8, 1, -1, 1, -2, 2, 0, 3) + bytes(6 * (18 + 8))
+    assert registry.by_content(data, len(data)) is MESH_SERIALIZER
 
 
 def test_a_unigine_mesh_is_one_whatever_its_length() -> None:
