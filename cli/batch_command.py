@@ -172,7 +172,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     _require_rich()
     _require_consistent(arguments)
     if arguments.plan is not None:
-        from .batch.remote import shard  # imports rich
+        from .batch.remote import shard  # only machines of a cluster or farm load it
 
         return shard.run(arguments, reporter)
     if not arguments.paths and not arguments.lists:
@@ -183,7 +183,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         raise MeshferryError("Give the folder to write into with -o FOLDER")
     settings_of(arguments)
     with _early_workers(arguments) as processes:
-        from .batch import runner  # imports rich
+        from .batch import runner  # while the workers start
 
         return runner.run(arguments, reporter, started, processes)
 

@@ -169,13 +169,7 @@ class PlannedNames:
 
 @contextlib.contextmanager
 def new_plan(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database for a plan, which replaces the plan of a folder if the block ends without an exception.
-
-    Raises
-    ------
-    sqlite3.Error, OSError
-        The file cannot be written.
-    """
+    """Open a database for a plan, which replaces the plan of a folder if the block ends without an exception."""
     path = folder / f"{PLAN_FILE}.new"
     path.unlink(missing_ok=True)
     try:

@@ -32,20 +32,14 @@ CREATE TABLE IF NOT EXISTS journal (id INTEGER PRIMARY KEY, size INTEGER NOT NUL
 """``id`` grows with time. ``entry``: line of the journal. ``size``: imported bytes of the journal."""
 
 
-class HeldError(MeshferryError):
-    """Another process holds the lock of an output folder."""
-
-
 @contextlib.contextmanager
 def locked(output: Path) -> Iterator[None]:
     """Create an output folder and lock it for one run. Afterwards, remove the new folders that are still empty.
 
     Raises
     ------
-    HeldError
-        Another process holds the lock.
     MeshferryError
-        The folder cannot be written to.
+        Another process holds the lock, or the folder cannot be written to.
     """
     path = output / STATE_FOLDER / JOURNAL_FILE
     lock_path = path.with_name(JOURNAL_FILE + LOCK_SUFFIX)
@@ -56,7 +50,7 @@ def locked(output: Path) -> Iterator[None]:
     except OSError as problem:
         raise MeshferryError(f"{path}: the journal cannot be written: {refusal(problem)}") from None
     if lock is None:
-        raise HeldError(f"{output}: another batch is writing to this folder; wait for it, or name another with -o")
+        raise MeshferryError(f"{output}: another batch is writing to this folder; wait for it, or name another with -o")
     try:
         yield
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from batch_stand_ins import content_hash, make_task, opened
 from meshferry.cli.batch.journal import JournalFile
-from meshferry.cli.batch.state import HeldError, locked
+from meshferry.cli.batch.state import locked
 from meshferry.cli.batch.tasks import Result, Status
 from meshferry.io_formats.core.errors import MeshferryError
 
@@ -180,7 +180,7 @@ def test_names_that_are_not_utf_8_survive(tmp_path):
 
 
 def test_two_runs_on_one_folder_are_refused(tmp_path):
-    with locked(tmp_path), pytest.raises(HeldError, match="another batch is writing to this folder"):
+    with locked(tmp_path), pytest.raises(MeshferryError, match="another batch is writing to this folder"):
         locked(tmp_path).__enter__()
     with locked(tmp_path):
         pass
@@ -208,7 +208,7 @@ sys.stdin.read()
         [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
         assert holder.stdout.readline() == "stored\n"
-        with pytest.raises(HeldError):
+        with pytest.raises(MeshferryError, match="another batch"):
             locked(tmp_path).__enter__()
         assert not (tmp_path / "meshferry-batch" / "state.sqlite-shm").exists(), "works on disks without shared memory"
         holder.kill()
