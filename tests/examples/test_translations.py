@@ -15,7 +15,7 @@ from meshferry.operators.composed_texts import ComposedTexts
 from translation_template import LAYERS, ROOT, literals, template, texts_of_messages
 
 FOLDER = ROOT / "translations"
-MESSAGES = {"Finding": 2, "error": 1, "warning": 1, "fixable": 0}
+MESSAGES = {"Finding": 2, "error": 1, "warning": 1}
 """Functions that make findings, with the position of the message among their arguments."""
 LAYOUT_CALLS = frozenset({"label", "operator", "prop", "operator_menu_enum"})
 
@@ -97,9 +97,11 @@ def test_every_finding_has_a_key() -> None:
         code = path.read_text("utf-8")
         for function in ast.walk(ast.parse(code)) if "Finding" in code else ():
             for call in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
-                name = getattr(call.func, "id", getattr(call.func, "attr", "")) if isinstance(call, ast.Call) else ""
-                position = MESSAGES.get(name, 9)
-                for message in (call.args if isinstance(call, ast.Call) else [])[position : position + 1]:
+                if not isinstance(call, ast.Call):
+                    continue
+                is_method = isinstance(call.func, ast.Attribute) and call.func.attr in MESSAGES  # of a CheckedModel
+                position = 0 if is_method else MESSAGES.get(getattr(call.func, "id", ""), 9)
+                for message in call.args[position : position + 1]:
                     texts = {text for text in texts_of(message, function) if re.search("[a-z]{2}", text)}
                     assert texts <= keys, f"{path}:{call.lineno}"
                     seen += len(texts)
