@@ -23,6 +23,7 @@ AFTER_TARGET = b',"source":'
 _VERSION = 1
 _SYNC_SECONDS = 5.0
 """Interval of ``fsync`` in seconds. After a power cut, files with lost results are converted again."""
+_GOOD = frozenset(status.value for status in Status if status.is_good)
 encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
@@ -73,7 +74,7 @@ class Entry:
 
     def known(self, task: Task, options: str, output: Path) -> Known | None:
         """Return this conversion if it is valid for a task: same source and options, all outputs with their sizes."""
-        if not self.hash or self.options != options or not Status(self.result).is_good:
+        if not self.hash or self.options != options or self.result not in _GOOD:
             return None
         if (self.source, self.member) != (task.path, task.member) or not self.outputs:
             return None
