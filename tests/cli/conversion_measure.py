@@ -15,13 +15,13 @@ import numpy as np
 
 LETTERS = {
     "P": "positions",
-    "p": "positions, each object around its own origin instead of where it stood",
+    "p": "positions relative to the origin of each object, whose location is lost",
     "N": "normals",
     "U": "UV layers, as many as the number says",
     "C": "colour layers, as many as the number says",
     "c": "colour layers without their alpha",
     "M": "materials of triangles",
-    "H": "which object hangs on which",
+    "H": "parents of objects",
     "K": "shape keys",
     "W": "bones and their weights",
     "B": "bone animation",
