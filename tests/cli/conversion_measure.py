@@ -15,7 +15,7 @@ import numpy as np
 
 LETTERS = {
     "P": "positions",
-    "p": "positions relative to the origin of each object, whose location is lost",
+    "p": "positions within each object; the location of the object is lost",
     "N": "normals",
     "U": "UV layers, as many as the number says",
     "C": "colour layers, as many as the number says",
