@@ -6,6 +6,7 @@ Each worker has a thread, which starts its process, sends the tasks and waits fo
 
 from __future__ import annotations
 
+import contextlib
 import math
 import queue
 import threading
@@ -36,8 +37,9 @@ _ATTEMPTS = 2
 """Attempts after which a file that crashes its process is quarantined."""
 _STARTS = 3
 """Consecutive failed starts of a worker after which the run ends. A single one may be caused by a lack of memory."""
-_AHEAD = 2
-"""Tasks given to each worker: the present one and the next one, so that the process never idles."""
+_AHEAD = 3
+"""Tasks for each worker: the present one, the next one, which is sent ahead so that the process never idles, and one in
+the queue."""
 _GROWTH = 128 * 2**20
 """Growth in bytes up to which a process is not replaced."""
 
@@ -71,7 +73,9 @@ class Pool:
     ) -> None:
         self.setup = setup
         self.recycle_after = recycle_after
-        self.results: queue.SimpleQueue[tuple[_Worker, Result | Exception]] = queue.SimpleQueue()
+        self.tasks: queue.SimpleQueue[LoadedTask | None] = queue.SimpleQueue()
+        """Tasks that no process has; None ends one worker."""
+        self.results: queue.SimpleQueue[Result | Exception] = queue.SimpleQueue()
         """Filled by the threads of the workers. An exception ends the run."""
         self.started = 0
         """Number of processes that the pool has used so far."""
@@ -82,13 +86,13 @@ class Pool:
         for index, process in reversed(list(enumerate(self._started_early))):
             if index >= self._jobs or process.threads != self._threads:
                 self._started_early.pop(index).end()
-        self._workers: list[_Worker] = []
+        self.workers: list[_Worker] = []
         self._next_check = 0.0
 
     def run(self, tasks: Iterable[LoadedTask]) -> Generator[Result, None, None]:
-        """Execute tasks; yield their results as they finish. All processes have ended when the iterator is closed.
+        """Execute tasks; yield their results as they finish. All processes have ended when the generator is closed.
 
-        Tasks are taken from the iterable as workers become free, at most two for each worker.
+        Tasks are taken from the iterable as workers become free, at most three for each worker.
 
         Raises
         ------
@@ -99,22 +103,25 @@ class Pool:
         """
         remove_abandoned_folders()
         waiting = iter(tasks)
+        count = 0
+        self.workers = [_Worker(self) for _ in range(self._jobs)]
         try:
             while True:
-                while (worker := self._free_worker()) is not None and (loaded := next(waiting, None)) is not None:
-                    worker.give(loaded)
-                if not any(worker.count for worker in self._workers):
+                while count < _AHEAD * self._jobs and (loaded := next(waiting, None)) is not None:
+                    self.tasks.put(loaded)
+                    count += 1
+                if not count:
                     return
-                worker, result = self._wait()
-                worker.count -= 1
+                result = self._wait()
+                count -= 1
                 if isinstance(result, Exception):
                     raise result
                 yield result
         finally:
-            for worker in self._workers:
+            for worker in self.workers:
                 worker.stop()
             end = time.monotonic() + _EXIT_LIMIT
-            for worker in self._workers:
+            for worker in self.workers:
                 worker.join(max(0.0, end - time.monotonic()))
 
     def new_process(self) -> WorkerProcess:
@@ -125,21 +132,13 @@ class Pool:
         except IndexError:
             return WorkerProcess(self._command, self._threads)
 
-    def _free_worker(self) -> _Worker | None:
-        """Return the worker with the fewest tasks, a new one if all have tasks; None if none can take another task."""
-        worker = min(self._workers, key=lambda worker: worker.count, default=None)
-        if (worker is None or worker.count) and len(self._workers) < self._jobs:
-            worker = _Worker(self)
-            self._workers.append(worker)
-        return worker if worker is not None and worker.count < _AHEAD else None
-
-    def _wait(self) -> tuple[_Worker, Result | Exception]:
+    def _wait(self) -> Result | Exception:
         """Wait for a result; check the workers meanwhile."""
         while True:
             now = time.monotonic()
             if now >= self._next_check:
                 self._next_check = now + _CHECK_SECONDS
-                for worker in self._workers:
+                for worker in self.workers:
                     worker.check(now)
             try:
                 with interruption.raising():
@@ -152,10 +151,9 @@ class _Worker:
     """A worker process, its successors, and the thread that sends them their tasks."""
 
     def __init__(self, pool: Pool) -> None:
-        self.count = 0
-        """Number of tasks without a result; changed by the thread of the pool."""
+        self.is_idle = True
+        """Whether the worker waits for a task."""
         self._pool = pool
-        self._tasks: queue.SimpleQueue[LoadedTask | None] = queue.SimpleQueue()
         self._process: WorkerProcess | None = None
         self._versions = ""
         """Versions of Meshferry, Python and Blender."""
@@ -168,11 +166,6 @@ class _Worker:
         self._is_stopped = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-
-    def give(self, loaded: LoadedTask) -> None:
-        """Queue a task."""
-        self.count += 1
-        self._tasks.put(loaded)
 
     def check(self, now: float) -> None:
         """Kill the process if its deadline has passed; limit its log."""
@@ -187,7 +180,7 @@ class _Worker:
     def stop(self) -> None:
         """End the process after its present task."""
         self._is_stopped = True
-        self._tasks.put(None)
+        self._pool.tasks.put(None)
         if (process := self._process) is not None:
             process.stop()
 
@@ -203,7 +196,7 @@ class _Worker:
         try:
             self._execute_tasks()
         except Exception as problem:  # noqa: BLE001 (raised by the thread of the pool)
-            self._pool.results.put((self, problem))
+            self._pool.results.put(problem)
         finally:
             if self._process is not None:
                 self._process.end(_EXIT_LIMIT)
@@ -214,25 +207,39 @@ class _Worker:
         done = 0
         following: LoadedTask | None = None
         is_sent = False  # whether the process has the following task
-        while not self._is_stopped and (present := following or self._tasks.get()) is not None:
+        while (present := following or self._next()) is not None and not self._is_stopped:
             process = self._process
             if process is None:
                 process, done = self._start(), 0
             if not is_sent:
                 process.send(messages.encode_task(present))
-            following = None if self._tasks.empty() else self._tasks.get()
+            following = self._next_ahead()
             done += 1
             is_last = bool(span) and done % span == 0
             # Content is not sent ahead: a process that hangs does not read it, and sending would block.
             is_sent = following is not None and following.content is None and not is_last
             if following is not None and is_sent:
                 process.send(messages.encode_task(following))
-            self._pool.results.put((self, self._result_of(present, process)))
+            self._pool.results.put(self._result_of(present, process))
             is_sent = is_sent and self._process is process
             if is_last and self._process is process and self._memory > self._first_memory + _GROWTH:
                 self._process = None
                 process.stop()
                 process.end(_EXIT_LIMIT)
+
+    def _next(self) -> LoadedTask | None:
+        """Wait for a task; return None after the last one."""
+        self.is_idle = True
+        loaded = self._pool.tasks.get()
+        self.is_idle = False
+        return loaded
+
+    def _next_ahead(self) -> LoadedTask | None:
+        """Return another task if there is one and no other worker waits for it."""
+        if not any(worker.is_idle for worker in self._pool.workers):
+            with contextlib.suppress(queue.Empty):
+                return self._pool.tasks.get_nowait()
+        return None
 
     def _result_of(self, loaded: LoadedTask, process: WorkerProcess) -> Result:
         """Wait for the result of the present task. If its process ends, retry it once, alone in a fresh one."""
