@@ -43,8 +43,6 @@ from ..workers.pool import Pool
 
 WITH_PARENT = "--end-with-parent"
 """Flag of a shard that ends when the process that started it ends."""
-ORPHANED = 75
-"""Exit status of a shard after the end of the process that started it: EX_TEMPFAIL of sysexits."""
 _WATCH_SECONDS = 0.5
 _RANGE = re.compile(r"\s*(\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?")
 """A contiguous range in Open Job Description: ``7``, ``5-5``, ``1-50``."""
@@ -236,4 +234,4 @@ def _exit_with_parent() -> None:
         while True:
             os.write(2, b"\n")
             time.sleep(_WATCH_SECONDS)
-    os._exit(ORPHANED)
+    os._exit(1)

@@ -23,10 +23,8 @@ from .resources import threads_for
 from .worker_process import WorkerProcess, remove_abandoned_folders, worker_command
 
 RECYCLE_AFTER = 500
-"""Tasks after which a process is replaced if its memory has grown, because Blender does not release all memory.
-
-A start takes as long as a hundred small files, so a process whose memory has not grown continues.
-"""
+"""Tasks after which a process is replaced if its memory has grown, because Blender does not release all memory. Others
+continue: a start takes as long as a hundred small files."""
 _START_LIMIT = 300.0
 """Time limit of a start in seconds; starts are slow on a busy machine."""
 _EXIT_LIMIT = 20.0

@@ -30,8 +30,6 @@ from .messages import Setup
 from .resources import peak_memory
 from .worker_process import FOLDER_PREFIX, empty_log
 
-_ORPHANED = 4
-"""Exit status of a worker after the end of its driver."""
 _BEYOND_LIMIT = 60.0
 """Seconds after the time limit of a task at which the process terminates itself. This is needed if it hangs in C code
 that blocks the reading thread, and the driver has been killed."""
@@ -58,9 +56,6 @@ def run() -> int:
     with contextlib.suppress(BrokenPipeError):  # the driver has ended
         _serve(hello, inbox, answers)
     # Skip the shutdown of Blender and Python, which is slow and may crash. The driver removes the temporary files.
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            stream.flush()
     os._exit(0)
 
 
@@ -68,9 +63,7 @@ def _take_streams() -> tuple[BinaryIO, BinaryIO]:
     """Return private streams for requests and answers, which no other code in this process uses."""
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(2, 1)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     if sys.platform == "win32":
         import msvcrt
 
@@ -93,7 +86,7 @@ def _read_requests(requests: BinaryIO, inbox: _Inbox) -> None:
     folder = Path(tempfile.gettempdir())
     if folder.name.startswith(FOLDER_PREFIX):
         remove_folder(folder)
-    os._exit(_ORPHANED)
+    os._exit(1)
 
 
 def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
