@@ -74,7 +74,7 @@ DEFORM_BONES = Option(
     name="use_deform_bones_only",
     default=False,
     label="Deform Bones Only",
-    description="Leave out bones that deform nothing (their Deform is off), unless a bone that does hangs on them",
+    description="Leave out bones whose Deform is off, unless a bone below them in the hierarchy deforms",
     section="Armature",
 )
 ANIMATED_BONES = Option(
