@@ -37,6 +37,8 @@ class OddConverter(converting.Converter):
             mark.touch()
             print("about to crash")
             faulthandler._sigsegv()
+        if name.startswith("loud"):
+            print("much noise", flush=True)
         if name.startswith("leave"):
             print("first words\nI have had enough", flush=True)
             os._exit(7)

@@ -121,7 +121,7 @@ def late_when_hanging(monkeypatch, tmp_path):
 def test_what_takes_too_long_is_ended_with_all_that_it_started(make_pool, tmp_path):
     from meshferry.cli.batch.tasks import Status
 
-    results = list(make_pool(1).run(tasks_of("fine", "hang", "slow", "slow", "slow")))
+    results = list(make_pool(1).run(tasks_of("loud", "hang", "slow", "slow", "slow")))
     assert [result.status for result in results] == [Status.DONE, Status.TIMED_OUT, *[Status.DONE] * 3]
     hang = results[1]
     assert hang.error == "It took longer than 60 seconds; last output: still here"
@@ -293,6 +293,22 @@ def test_an_interruption_is_for_the_driver_alone(make_pool, tmp_path):
     os.kill(pid, signal.SIGINT)
     assert next(results).facts["pid"] == pid
     results.close()
+
+
+def test_a_process_that_prints_without_end_does_not_fill_the_disk(monkeypatch):
+    from meshferry.cli.batch.workers import worker_process
+
+    program = "import sys; sys.stderr.write('x' * 5000); sys.stdin.read(); sys.exit('the end')"
+    process = worker_process.WorkerProcess([sys.executable, "-c", program])
+    wait_until(lambda: os.fstat(process._log.fileno()).st_size == 5000)
+    process.limit_log()
+    assert os.fstat(process._log.fileno()).st_size == 5000, "that is not too much"
+    monkeypatch.setattr(worker_process, "_LARGEST_LOG", 4999)
+    process.limit_log()
+    assert os.fstat(process._log.fileno()).st_size == 0
+    process._input.close()
+    process.end(60)
+    assert process.last_output == "the end"
 
 
 def test_no_threads_are_left(make_pool):

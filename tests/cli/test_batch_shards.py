@@ -196,7 +196,7 @@ def test_a_shard_ends_with_who_started_it():
     child = (
         f"import sys, time; sys.path.insert(0, {str(ROOT / 'tests')!r}); import load_package; "
         "load_package.load_package(); from meshferry.cli.batch.remote import shard; import threading; "
-        "threading.Thread(target=shard._exit_with_parent).start(); print('up', flush=True); time.sleep(60)"
+        "threading.Thread(target=shard._exit_with_parent, daemon=True).start(); print('up', flush=True); time.sleep(60)"
     )
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], stderr=subprocess.PIPE)"
     process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE)

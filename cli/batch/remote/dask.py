@@ -46,8 +46,6 @@ _POLL_SECONDS = 30
 """Interval of checks for connected workers."""
 _NO_WORKER_SECONDS = 300
 """Time without any worker after which the run ends; machines may restart."""
-_OUTPUT_LENGTH = 300
-"""Characters of the last output of a shard in messages."""
 
 
 class DaskPool:
@@ -241,4 +239,4 @@ def shard_size(count: int, threads: int) -> int:
 
 def _last_line(problem: subprocess.CalledProcessError) -> str:
     lines = (problem.stderr or b"").decode("utf-8", "replace").strip().splitlines()
-    return one_line(lines[-1])[-_OUTPUT_LENGTH:].rstrip(".") if lines else "it printed nothing"
+    return one_line(lines[-1])[-300:].rstrip(".") if lines else "it printed nothing"

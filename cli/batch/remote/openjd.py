@@ -25,7 +25,6 @@ import shlex
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -109,7 +108,7 @@ def _write_plan(plan: Plan, tasks: Iterable[Task], folder: Path) -> Plan:
     below = [os.path.relpath(each, root).replace(os.sep, "/") for each in plan.roots]
     prefixes = ["" if path == "." else path + "/" for path in below]
     lines = itertools.count(1)
-    with new_plan(folder) as connection, closing(connect(plan.path, immutable=1)) as whole:
+    with new_plan(folder) as connection, contextlib.closing(connect(plan.path, immutable=1)) as whole:
         rows = (
             (next(lines), 0, *map(to_sql, (prefixes[task.root] + task.path, task.member, task.target)), *task[-2:])
             for task in tasks

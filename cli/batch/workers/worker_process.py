@@ -19,7 +19,6 @@ from ....io_formats.core.errors import MeshferryError
 from ....io_formats.disk import locks
 from ....io_formats.disk.atomic_write import refusal, remove_folder
 from ... import convert
-from ...convert import WORKER
 from ...reporting import one_line
 from . import messages
 
@@ -59,10 +58,10 @@ def worker_command(threads: int) -> list[str]:
     if blender:
         # The exit status applies only to scripts after this option.
         options = ["-b", "--factory-startup", "--threads", str(threads), "--python-exit-code", "3"]
-        return [blender, *options, "--python", str(_SCRIPT), "--", WORKER]
+        return [blender, *options, "--python", str(_SCRIPT), "--", convert.WORKER]
     if not sys.executable:
         raise MeshferryError("The Python that runs this cannot be found, so no worker can be started")
-    return [sys.executable, str(_SCRIPT), WORKER]
+    return [sys.executable, str(_SCRIPT), convert.WORKER]
 
 
 class WorkerProcess:
