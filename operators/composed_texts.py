@@ -19,8 +19,10 @@ _SENTENCES = re.compile(r"[;:] |\n|^ *\(| *\)$|^ +| +$")
 """Text between messages that are composed without an f-string of their own."""
 _PHRASES = re.compile(r", | and |^[0-9,]+ ")
 """The same for parts of a message."""
-_MOST_SPLITS = 8
+_MOST_SPLITS = 4
 """Maximum number of separators at which a text is split, which bounds the time that long texts take."""
+_LONGEST_MESSAGE = 400
+"""Maximum length of a message without its names; longer texts are several messages, or stay English."""
 
 _Parsed = tuple[int, str]
 """Number of letters that were not translated, and the translated text."""
@@ -56,7 +58,10 @@ class ComposedTexts:
             names.append(match[1])
             return f"'{chr(_MARK + len(names) - 1)}'"
 
-        _missed, found = _Parser(self, look_up).parse(_NAME.sub(mark, text))
+        marked = _NAME.sub(mark, text)
+        parts = [marked] if len(marked) <= _LONGEST_MESSAGE else re.split("(; |\n)", marked)
+        parser = _Parser(self, look_up)
+        found = "".join(parser.parse(part)[1] if len(part) <= _LONGEST_MESSAGE else part for part in parts)
         return re.sub(_MARKS, lambda match: names[ord(match[0]) - _MARK], found)
 
 

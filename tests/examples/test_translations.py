@@ -165,6 +165,13 @@ def test_texts_without_a_translation_stay() -> None:
     assert ComposedTexts(()).translated(text, str.upper) == text
 
 
+def test_long_texts_are_translated_in_parts() -> None:
+    texts = ComposedTexts(read(FOLDER / "template.json"))
+    listing = "Box, Rod and hull: " * 5_000
+    translated = texts.translated(f"it has no name; {listing}; it has no bones", made_up)
+    assert translated == f"{made_up('it has no name')}; {listing}; {made_up('it has no bones')}"
+
+
 def test_values_follow_the_order_of_the_translation() -> None:
     keys = {"{} bones": "Knochen: {}", "{} and {} more": "{1} weitere außer {0}", "{} no name": "kein Name an {}"}
     texts = ComposedTexts(keys)
