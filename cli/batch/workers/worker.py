@@ -28,7 +28,7 @@ from . import messages
 from .converting import Converter, ThreadLimitedSession
 from .messages import Setup
 from .resources import peak_memory
-from .worker_process import FOLDER_PREFIX, empty_log
+from .worker_process import FOLDER_PREFIX
 
 _BEYOND_LIMIT = 60.0
 """Seconds after the time limit of a task at which the process terminates itself. This is needed if it hangs in C code
@@ -116,8 +116,9 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
         gc.enable()
         answer(messages.encode({"ready": environment.described(), "memory": peak_memory()}))
         while (request := inbox.get()) is not None:
-            with contextlib.suppress(OSError):
-                empty_log(2)
+            with contextlib.suppress(OSError):  # empty the log: it has the output of one task
+                os.lseek(2, 0, os.SEEK_SET)
+                os.ftruncate(2, 0)
             if setup.time_limit:
                 faulthandler.dump_traceback_later(setup.time_limit + _BEYOND_LIMIT, exit=True)
             result = converter.convert(messages.parse_task(*request))

@@ -182,20 +182,14 @@ class WorkerProcess:
         """Empty the log if it is too large."""
         with contextlib.suppress(OSError, ValueError):  # the process has ended
             if os.fstat(self._log.fileno()).st_size > _LARGEST_LOG:
-                empty_log(self._log.fileno())
+                self._log.seek(0)  # the worker shares this position
+                self._log.truncate()
 
     def _release(self) -> None:
         self._log.close()
         if self._lock_file is not None:
             self._lock_file.close()  # Windows cannot remove an open file
         remove_folder(self._folder)
-
-
-def empty_log(descriptor: int) -> None:
-    """Empty a log. Driver and worker share the position in its file."""
-    if os.lseek(descriptor, 0, os.SEEK_CUR):
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        os.ftruncate(descriptor, 0)
 
 
 @contextlib.contextmanager
