@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.findings import Finding, Severity
-from ...io_formats.core.messages import listed
+from ...io_formats.core.messages import counted, listed
 from ...io_formats.core.scene import Mesh, Node, Role
 from ...io_formats.passes import lod_names
 from ..steps import Step, Steps
@@ -176,7 +176,7 @@ class MissingParts:
             if len(found) > _MOST_PARTS:
                 self._too_many_parts.append(f"'{model.finest.name}'")
                 found = [convex_hull(_used_points(parted))]
-            what = "1 hull" if len(found) == 1 else f"{len(found)} hulls"
+            what = counted(len(found), "hull")
         model.physics = None
         model.hulls = [self._hull(model, mesh, f"hull {number + 1}") for number, mesh in enumerate(found)]
         model.base_hull = None

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.findings import Finding, Fix, Severity
-from ...io_formats.core.messages import listed
+from ...io_formats.core.messages import counted, listed
 from ...io_formats.core.scene import Mesh, ShapeKey, Surface
 from .. import surfaces, vertex_weights
 from . import scene_state, shape_reading
@@ -148,7 +148,7 @@ class RestMeshes:
             counts, groups, weights, table, self.influences
         )
         if cut:
-            number = "1 vertex has" if cut == 1 else f"{cut:,} vertices have"
+            number = counted(cut, "vertex has", "vertices have")
             text = f"{number} more than {self.influences} weights; the strongest were kept"
             self.reader.warn(Finding(Severity.WARNING, thing.name, text, fix=Fix.LIMIT_WEIGHTS, names=(thing.name,)))
 

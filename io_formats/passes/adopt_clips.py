@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..core.errors import ExportError
+from ..core.messages import counted, listed
 from ..core.scene import Clip, Joint, Scene, Skeleton
 
 _SAME_BIND = 1e-4
 """Tolerance for comparing bind transforms."""
-_NAMED = 3
-"""Maximum number of bones named by a warning."""
 
 
 def adopt_clips(scene: Scene, other: Scene) -> list[str]:
@@ -54,9 +53,8 @@ def _adopt(scene: Scene, clips: Sequence[Clip], skeleton: Skeleton, number: int,
         tracks = [track for track in clip.transforms if track.skeleton == number]
         lost = [skeleton.joints[track.target].name for track in tracks if track.target not in where]
         if lost:
-            bones = f"{len(lost)} bones" if len(lost) > 1 else "1 bone"
-            some = ", ".join(f"'{name}'" for name in lost[:_NAMED]) + (" …" if len(lost) > _NAMED else "")
-            said.append(f"{clip.name}: {bones} not in '{owner.name}' left out: {some}")
+            bones = counted(len(lost), "bone")
+            said.append(f"{clip.name}: {bones} not in '{owner.name}' left out: {listed(lost)}")
         kept = [replace(track, target=where[track.target], skeleton=best) for track in tracks if track.target in where]
         scene.clips.append(replace(clip, transforms=kept, vertices=[]))
 
