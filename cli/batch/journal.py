@@ -185,7 +185,7 @@ class JournalFile:
     def sync(self) -> None:
         """Flush all lines to disk."""
         self._synced = time.monotonic()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # a compaction that was interrupted has closed the file
             os.fsync(self._stream.fileno())
 
     def close(self) -> None:

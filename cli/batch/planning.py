@@ -49,11 +49,16 @@ UNION ALL SELECT l.line, min(k.line), 1 FROM links l CROSS JOIN keys k ON k.sour
 """Rows whose target may be a source: the source, and whether it certainly is."""
 _FIND_LATER = """
 CREATE TEMP TABLE later AS SELECT line, first, name FROM (
-  SELECT line, name, min(line) OVER (PARTITION BY name_key(CAST(target AS BLOB))) AS first
-  FROM keys JOIN tasks USING (line) WHERE name IN (SELECT name FROM keys GROUP BY name HAVING count(*) > 1)
+  SELECT line, name, min(line) OVER (PARTITION BY key) AS first FROM (
+    SELECT line, name, CASE min(target) OVER equal WHEN max(target) OVER equal THEN name
+    ELSE name_key(CAST(target AS BLOB)) END AS key
+    FROM keys JOIN tasks USING (line) WHERE name IN (SELECT name FROM keys GROUP BY name HAVING count(*) > 1)
+    WINDOW equal AS (PARTITION BY name)
+  )
 ) WHERE line > first
 """
-"""Rows with the same target as an earlier row, each with the first of these."""
+"""Rows with the same target as an earlier row, each with the first of these. ``name_key``, which writes a file to probe
+the output folder, is called only for names that differ."""
 
 
 def make_plan(
@@ -132,7 +137,8 @@ class _Draft:
         """Insert a row for each source; remove the later rows of sources that were found repeatedly."""
         insert_tasks(self._connection, self._rows(sources))
         if self._connection.execute(_REMOVE_DUPLICATES).rowcount:
-            self._connection.execute("DELETE FROM tasks WHERE line NOT IN (SELECT line FROM keys)")
+            for table in ("tasks", "inside", "links"):
+                self._connection.execute(f"DELETE FROM {table} WHERE line NOT IN (SELECT line FROM keys)")
 
     def _rows(self, sources: Iterable[Source]) -> Iterator[Sequence[object]]:
         """Yield the rows of sources; fill the temporary tables."""

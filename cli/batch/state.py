@@ -73,7 +73,7 @@ class State:
     has_journal:
         Write ``journal.jsonl`` too.
     is_preview:
-        Read the results of the last finished run, without a lock and without writing anything.
+        Read the results without a lock and without writing anything to the folder.
 
     Raises
     ------
@@ -95,9 +95,9 @@ class State:
             self._db = _preview(path) if is_preview else _open(path)
             self._end: int = self._db.execute("SELECT max(size) FROM journal").fetchone()[0] or 0
             """Imported bytes of the journal, if this run does not write it."""
+            self._import_journal()
             if is_preview:
                 return
-            self._import_journal()
             if has_journal:
                 self._journal = JournalFile(self.journal_path, self._end)
                 if not self._end:
@@ -203,7 +203,10 @@ class State:
 
     def _entry(self, target: str) -> Entry | None:
         row = self._db.execute("SELECT entry FROM results WHERE target = CAST(? AS TEXT)", (to_sql(target),)).fetchone()
-        return None if row is None else Entry(**json.loads(row[0]))  # not checked again, which would take longer
+        try:
+            return None if row is None else Entry(**json.loads(row[0]))  # not checked again, which would take longer
+        except (ValueError, TypeError):  # damaged by the disk
+            return None
 
     def _store(self, entry: Entry) -> None:
         """Write an entry to the journal, if that is open, and to the database."""
@@ -232,7 +235,10 @@ class _Errors:
     def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
         if isinstance(problem, (OSError, sqlite3.Error)):
             reason = refusal(problem) if isinstance(problem, OSError) else str(problem)
-            raise MeshferryError(f"{self._folder}: the state cannot be written: {reason}") from None
+            if type(problem) is sqlite3.DatabaseError:
+                reason += f"; delete {STATE_FILE}, and {JOURNAL_FILE} is read instead"
+            path = problem.filename if isinstance(problem, OSError) and problem.filename else self._folder
+            raise MeshferryError(f"{path}: the state cannot be written: {reason}") from None
 
 
 def _ends_line(path: Path, offset: int) -> bool:
@@ -276,9 +282,11 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _preview(path: Path) -> sqlite3.Connection:
-    """Open the database for reading; an empty one if there is none."""
+    """Return a temporary copy of the database, which lacks the results that a killed run left in its log."""
+    db = sqlite3.connect("")
     if path.is_file():
-        return connect(path, immutable=1)
-    db = sqlite3.connect(":memory:")
+        with contextlib.closing(connect(path, immutable=1)) as stored:
+            stored.backup(db)
+            db.text_factory = stored.text_factory
     db.executescript(_SCHEMA)
     return db

@@ -1,8 +1,10 @@
 """The state of a batch: which results count after which kind of end, and which process may write it."""
 
+import contextlib
 import errno
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,7 +13,8 @@ from pathlib import Path
 import pytest
 from batch_stand_ins import content_hash, make_task, opened
 from meshferry.cli.batch.journal import JournalFile
-from meshferry.cli.batch.state import locked
+from meshferry.cli.batch.plan import Plan
+from meshferry.cli.batch.state import State, locked
 from meshferry.cli.batch.tasks import Result, Status
 from meshferry.io_formats.core.errors import MeshferryError
 
@@ -25,6 +28,11 @@ def done(task, output, **values):
     path.write_bytes(b"x" * 10)
     fields = {"hash": content_hash(task), "outputs": [task.target], "facts": {"triangles": 12}, "warnings": ["w"]}
     return Result(task, Status.DONE, **(fields | values))
+
+
+def digests(folder):
+    """Return the contents of all files below a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def lines(output):
@@ -237,6 +245,57 @@ def test_a_damaged_state_is_made_anew_from_the_journal(tmp_path):
     path = fill(tmp_path, [make_task(0)])
     (path.parent / "state.sqlite").write_bytes(b"not a database" * 1000)
     assert known(tmp_path, make_task(0)).is_same
+
+
+@pytest.mark.parametrize(
+    ("value", "is_known"),
+    [("replace(entry, 'source', 'sourcX')", False), ("'{'", False), ("entry || ' '", True)],
+    ids=["key", "JSON", "sound"],
+)
+def test_a_damaged_result_is_converted_again(tmp_path, value, is_known):
+    path = fill(tmp_path, [make_task(0)])
+    with contextlib.closing(sqlite3.connect(path.with_name("state.sqlite"))) as database:
+        database.execute(f"UPDATE results SET entry = {value}")
+        database.commit()
+    assert (known(tmp_path, make_task(0)) is not None) == is_known
+
+
+def test_damage_inside_the_state_names_the_remedy(tmp_path):
+    path = fill(tmp_path, [make_task(number) for number in range(50)])
+    state = path.with_name("state.sqlite")
+    data = state.read_bytes()
+    state.write_bytes(data[:4096] + b"\xaa" * (len(data) - 4096))
+    with pytest.raises(MeshferryError, match=r"malformed; delete state\.sqlite"):
+        known(tmp_path, make_task(0))
+    state.unlink()
+    assert known(tmp_path, make_task(0)).is_same
+
+
+def test_a_preview_knows_the_results_of_a_killed_run_and_writes_nothing(tmp_path):
+    """The results of such a run are in the log of the database and in the journal."""
+    task = make_task(0)
+    with opened(tmp_path / "running", [task]) as state:
+        state.append(done(task, tmp_path / "running"))
+        shutil.copytree(tmp_path / "running", tmp_path / "killed")
+    before = digests(tmp_path / "killed")
+    plan = Plan(tmp_path / "killed")
+    with State(tmp_path / "killed", plan, is_preview=True) as state:
+        assert next(state.tasks())[1].is_same
+    assert digests(tmp_path / "killed") == before
+
+
+def test_an_interrupted_compaction_ends_without_another_error(tmp_path, monkeypatch):
+    def interrupted(*_values):
+        raise KeyboardInterrupt
+
+    task = make_task(0)
+    with opened(tmp_path, [task]) as state:
+        state.append(done(task, tmp_path))
+        state.append(done(task, tmp_path))
+        monkeypatch.setattr("meshferry.cli.batch.state.replace_file", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            state.compact()
+    assert known(tmp_path, task).is_same
 
 
 def test_disks_that_refuse_a_write_ahead_log_are_used_without_one(tmp_path, monkeypatch):
