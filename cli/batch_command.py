@@ -71,6 +71,14 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help="TOML or JSON file with options of this command; the command line has priority",
     )
+    _add_run_arguments(parser)
+    _add_machine_arguments(parser)
+    add_conversion_arguments(parser)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for the worker processes and for what a run compares and writes."""
     parser.add_argument(
         "--clashes",
         choices=("refuse", "number"),
@@ -120,9 +128,6 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         help="write an HTML page with a picture, the counts and the warnings of each model "
         f"(default: {STATE_FOLDER}/{REPORT_FILE} in the output folder)",
     )
-    _add_machine_arguments(parser)
-    add_conversion_arguments(parser)
-    parser.set_defaults(run=run, parser=parser)
 
 
 def _add_machine_arguments(parser: argparse.ArgumentParser) -> None:

@@ -52,9 +52,8 @@ class PlacedExport(SceneExport):
     A model consists of the node of its finest object, followed by those of its coarser levels, its physics shape and
     its hulls. All of them have the transform of the finest object, and all meshes are in its space. This is the
     object's world transform, or, for a deformed object, the one relative to its armature, with the armature's rotation
-    and scale but not its location. Scales are positive; mirroring and shear are applied to the points.
-
-    For the order of models see :func:`.model_objects.find_models`.
+    and scale but not its location. Scales are positive; mirroring and shear are applied to the points. For the order of
+    models see :func:`.model_objects.find_models`.
     """
 
     def __init__(self, request: ExportRequest) -> None:
