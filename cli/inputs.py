@@ -159,7 +159,7 @@ def folders_below(
         # Names are compared first, because resolving the links of every folder takes time.
         return name.casefold() != os.path.basename(leave_out).casefold() or file_key(Path(path)) != leave_out
 
-    for parent, folders, names in os.walk(folder, onerror=fail):
+    for parent, folders, names in walk(folder, fail):
         interruption.check()
         below = os.path.relpath(parent, folder).replace(os.sep, "/") + "/"
         below = "" if below == "./" else below
@@ -167,6 +167,26 @@ def folders_below(
             folders.clear()
         folders[:] = sorted(name for name in folders if is_entered(os.path.join(parent, name), name))
         yield below, sorted(names)
+
+
+def walk(folder: str, fail: Callable[[OSError], object]) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield what ``os.walk`` yields, whose recursion limits the depth of folders before Python 3.12."""
+    waiting = [folder]
+    while waiting:
+        parent = waiting.pop()
+        folders: list[str] = []
+        names: list[str] = []
+        try:
+            with os.scandir(parent) as entries:
+                for entry in entries:
+                    is_folder = os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir()
+                    (folders if is_folder else names).append(entry.name)
+        except OSError as problem:
+            fail(problem)
+            continue
+        yield parent, folders, names
+        below = [os.path.join(parent, name) for name in folders]
+        waiting += (path for path in reversed(below) if not os.path.islink(path))
 
 
 def may_count(name: str, extensions: Sequence[str]) -> bool:

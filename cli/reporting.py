@@ -72,11 +72,12 @@ class Reporter:
             self._print(text, sys.stderr)
 
     def fail(self, file: object, problem: BaseException) -> str:
-        """Print the one line ``file: cause`` and return the cause."""
+        """Print the one line ``file: cause`` and return the cause. The default file is that of the error."""
         text = cause(problem)
+        file = str(file) or getattr(problem, "file", "")
         if isinstance(problem, MissingLibraryError):
             self._library_is_missing = True
-        self._print(f"{printable(file)}: {text}" if str(file) else text, sys.stderr)
+        self._print(f"{printable(file)}: {text}" if file else text, sys.stderr)
         self.trace(problem)
         return text
 

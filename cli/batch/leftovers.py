@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import OWN_MARK, remove_file
 from ...io_formats.disk.file_sets import remove_abandoned
+from ..inputs import walk
 from .tasks import SHARDS_FOLDER, STATE_FOLDER
 
 _TEMPORARY = re.compile(rf"(?P<lock>\.(.+\.)?{OWN_MARK}[a-z0-9_]{{8}}\.part)(\.[a-z0-9]+@?)?")
@@ -32,7 +32,7 @@ def sweep(output: Path) -> None:
     """
     is_shared = any((output / STATE_FOLDER / SHARDS_FOLDER).glob("*.jsonl"))
     newest = time.time() - _SHARED_AGE if is_shared else math.inf
-    for folder, folders, files in os.walk(output):
+    for folder, folders, files in walk(str(output), lambda _problem: None):  # nothing was written to unreadable folders
         for name in [*folders, *files]:
             if match := _TEMPORARY.fullmatch(name):
                 path = Path(folder, name)

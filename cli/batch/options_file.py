@@ -63,7 +63,7 @@ def _arguments(
     actions = parser._option_string_actions
     action = actions.get(flag)
     if action is None or flag in {"--options", "--help"}:
-        near = difflib.get_close_matches(flag, actions, 1)
+        near = difflib.get_close_matches(flag, actions, 1) if action is None else []
         hint = f"; did you mean '{near[0].lstrip('-')}'?" if near else ""
         raise MeshferryError(f"{path}: there is no option '{name}'{hint}")
     if not isinstance(value, bool):

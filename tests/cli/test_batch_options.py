@@ -73,6 +73,6 @@ def test_options_that_are_none(tmp_path: Path, text: str, refusal: str) -> None:
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(MeshferryError) as caught:
         options_file.read(path, parser())
-    assert str(caught.value).startswith(f"{path}: {refusal}")
+    assert str(caught.value).startswith(f"{path}: {refusal}") and "mean 'options'" not in str(caught.value)
     with pytest.raises(MeshferryError, match="cannot be read"):
         options_file.read(tmp_path / "nowhere.toml", parser())

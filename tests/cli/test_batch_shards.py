@@ -45,6 +45,13 @@ def test_lines_past_the_plan_are_refused(text):
         shard.parse_range(text, 10)
 
 
+def test_a_missing_plan_is_named(tmp_path, capsys):
+    from meshferry.cli.main import main
+
+    assert main(["batch", "--plan", str(tmp_path), "--range", "1"]) == 2
+    assert capsys.readouterr().err == f"{tmp_path}: There is no plan of a batch here\n"
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Return a folder with six models, a broken one, and the plan for them in an output folder and in a job."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import inspect
 import io
 import json
 import os
@@ -15,10 +16,12 @@ from typing import Any
 
 import pytest
 from meshferry.cli import inputs
+from meshferry.cli.batch import leftovers
 from meshferry.cli.batch.sources import choice, search
 from meshferry.cli.batch.tasks import Source
 from meshferry.cli.conversions.convert_plan import known_kind, searched
 from meshferry.io_formats.core.errors import MeshferryError
+from meshferry.io_formats.disk.atomic_write import OWN_MARK
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and such names need rights or other systems")
 MESHES = (".mesh", ".timbermesh", ".llmesh", ".anim")
@@ -275,6 +278,22 @@ def test_unreadable_folders(tree: Path, monkeypatch: pytest.MonkeyPatch, find: C
     warned: list[tuple[object, str]] = []
     found = inputs.expand(["lib"], (".timbermesh", ".llmesh"), warn=lambda *warning: warned.append(warning))
     assert (warned, found.files) == ([(path, text)], ()), "other commands warn, too"
+
+
+def test_folders_deeper_than_the_recursion_limit(tmp_path: Path) -> None:
+    bottom = tmp_path.joinpath(*["d"] * 200)
+    bottom.mkdir(parents=True)
+    (bottom / f".{OWN_MARK}abcdefgh.part").touch()
+    (bottom / "x.mesh").touch()
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 120)
+    try:
+        last = list(inputs.folders_below(str(tmp_path), inputs.ignore_warning))[-1]
+        leftovers.sweep(tmp_path)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert last == ("d/" * 200, [f".{OWN_MARK}abcdefgh.part", "x.mesh"])
+    assert os.listdir(bottom) == ["x.mesh"]
 
 
 def test_what_holds_nothing_is_told(tree: Path, find: Callable[..., list[Source]]) -> None:
