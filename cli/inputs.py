@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import glob
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -154,7 +155,7 @@ def folders_below(
             warn(problem.filename or folder, f"The folder cannot be read: {refusal(problem)}")
 
     def is_entered(path: str, name: str) -> bool:
-        if name == ignored or (sys.platform == "win32" and os.lstat(path).st_reparse_tag == _JUNCTION):
+        if name == ignored:
             return False
         # Names are compared first, because resolving the links of every folder takes time.
         return name.casefold() != os.path.basename(leave_out).casefold() or file_key(Path(path)) != leave_out
@@ -170,7 +171,7 @@ def folders_below(
 
 
 def walk(folder: str, fail: Callable[[OSError], object]) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield what ``os.walk`` yields, whose recursion limits the depth of folders before Python 3.12."""
+    """Yield what ``os.walk`` yields, which follows junctions and limits the depth of folders before Python 3.12."""
     waiting = [folder]
     while waiting:
         parent = waiting.pop()
@@ -186,7 +187,16 @@ def walk(folder: str, fail: Callable[[OSError], object]) -> Iterator[tuple[str, 
             continue
         yield parent, folders, names
         below = [os.path.join(parent, name) for name in folders]
-        waiting += (path for path in reversed(below) if not os.path.islink(path))
+        waiting += (path for path in reversed(below) if not _is_link(path))
+
+
+def _is_link(path: str) -> bool:
+    """Return whether a path is a link or junction, or does not exist any more."""
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return True
+    return stat.S_ISLNK(info.st_mode) or getattr(info, "st_reparse_tag", 0) == _JUNCTION
 
 
 def may_count(name: str, extensions: Sequence[str]) -> bool:

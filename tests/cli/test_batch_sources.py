@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -294,6 +295,25 @@ def test_folders_deeper_than_the_recursion_limit(tmp_path: Path) -> None:
         sys.setrecursionlimit(limit)
     assert last == ("d/" * 200, [f".{OWN_MARK}abcdefgh.part", "x.mesh"])
     assert os.listdir(bottom) == ["x.mesh"]
+
+
+def test_junctions_and_removed_folders_are_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tag is that of Windows for a mount point."""
+    real = os.lstat
+    for name in ("kept", "junction", "removed"):
+        (tmp_path / name).mkdir()
+
+    def lstat(path: Any, **more: Any) -> Any:
+        if Path(path).name == "removed":
+            raise FileNotFoundError
+        status = real(path, **more)
+        return SimpleNamespace(
+            st_mode=status.st_mode, st_reparse_tag=0xA0000003 if Path(path).name == "junction" else 0
+        )
+
+    monkeypatch.setattr(inputs.os, "lstat", lstat)
+    found = [folder for folder, _, _ in inputs.walk(str(tmp_path / "."), lambda problem: pytest.fail(str(problem)))]
+    assert [Path(folder).name for folder in found[1:]] == ["kept"]
 
 
 def test_what_holds_nothing_is_told(tree: Path, find: Callable[..., list[Source]]) -> None:
