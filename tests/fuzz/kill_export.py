@@ -84,7 +84,8 @@ class Killed:
         """Start exporting, kill, and check the folder."""
         temporary = self.folder / "temporary"
         temporary.mkdir(exist_ok=True)
-        own = os.environ | {"TMPDIR": str(temporary)}  # Blender leaves a folder there when it is killed
+        # Blender leaves a folder there when it is killed; it looks at TEMP first.
+        own = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
         with subprocess.Popen(self.command(self.target, 0), stdout=subprocess.PIPE, text=True, env=own) as child:
             assert child.stdout is not None
             messages = ""
