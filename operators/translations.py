@@ -39,7 +39,8 @@ def rpt_(text: str) -> str:
 
 
 def _translated(text: str, look_up: Callable[[str, str], str]) -> str:
-    found = look_up(text, CONTEXT)
+    # Blender raises an error for a null character, which a name in a file may contain.
+    found = text if "\0" in text else look_up(text, CONTEXT)
     return found if found != text else composed_texts().translated(text, lambda template: look_up(template, CONTEXT))
 
 

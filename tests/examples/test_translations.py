@@ -160,6 +160,20 @@ def test_all_but_names_is_translated(text: str) -> None:
     assert texts.translated(re.sub("[<>]", "", text), made_up) == translated
 
 
+@pytest.mark.needs_bpy
+def test_texts_with_null_characters_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blender's program raises an error for them; the Python module does not."""
+    from meshferry.operators import translations
+
+    def look_up(text: str, _context: str) -> str:
+        if "\0" in text:
+            raise ValueError("embedded null character")
+        return text
+
+    monkeypatch.setattr(translations, "pgettext_rpt", look_up)
+    assert translations.rpt_("Node 'a\0b' was left out") == "Node 'a\0b' was left out"
+
+
 def test_texts_without_a_translation_stay() -> None:
     text = "Box (old): 2 bones and 1 hull, 'a'; it has no name"
     assert ComposedTexts(()).translated(text, str.upper) == text
