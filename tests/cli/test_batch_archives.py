@@ -55,16 +55,16 @@ def archive(tmp_path: Path) -> Callable[..., Path]:
 def read(path: Path) -> tuple[dict[str, bytes], list[str], str]:
     """Return the contents of an archive, its warnings, and the error at its end."""
     found: dict[str, bytes] = {}
-    told: list[str] = []
+    warned: list[str] = []
     error = ""
     try:
-        for name, content in archives.members(path, told.append):
+        for name, content in archives.members(path, warned.append):
             assert name not in found
             found[name] = content
     except FormatError as problem:
         error = str(problem)
         assert path.name in error
-    return found, told, error
+    return found, warned, error
 
 
 REGION = opensim_tar(
@@ -81,10 +81,10 @@ REGION = opensim_tar(
 @pytest.mark.parametrize("packed", [True, False])
 def test_meshes_of_a_region(archive: Callable[..., Path], packed: bool) -> None:
     path = archive(REGION, packed=packed)
-    found, told, error = read(path)
+    found, warned, error = read(path)
     long_name = "regions/1_1_" + "Arizona" * 20 + "/assets/x_mesh.llmesh"
     assert list(found.items()) == [(ONE, b"{one}"), (TWO, b"{two}" * 1000), (long_name, b"{three}")]
-    assert (told, error) == ([], "")
+    assert (warned, error) == ([], "")
 
 
 def test_other_writers_of_tar(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_other_writers_of_tar(tmp_path: Path) -> None:
                 info = tarfile.TarInfo(name)
                 info.size, info.mtime = 3, 1.5 if kind == "pax" else 1
                 tar.addfile(info, io.BytesIO(b"{1}"))
-        found, told, error = read(path)
-        assert (list(found), told, error) == (["./" + ONE, "dir/größe_mesh.LLMESH"], [], "")
+        found, warned, error = read(path)
+        assert (list(found), warned, error) == (["./" + ONE, "dir/größe_mesh.LLMESH"], [], "")
     path = tmp_path / "pieces.iar"
     path.write_bytes(b"".join(gzip.compress(REGION[start : start + 700]) for start in range(0, len(REGION), 700)))
     assert len(read(path)[0]) == 3
@@ -128,10 +128,10 @@ def test_flipped_bytes_end_in_one_error_or_none(archive: Callable[..., Path]) ->
     for place in [*range(0, 512, 3), *range(1024, 1536, 3)]:
         broken = bytearray(data)
         broken[place] ^= 0xFF
-        found, told, error = read(archive(bytes(broken), packed=False))
+        found, warned, error = read(archive(bytes(broken), packed=False))
         if place < 345:
             assert error and "Error" not in error, place  # the header has a checksum
-        assert len(found) <= 2 and not told
+        assert len(found) <= 2 and not warned
     packed = gzip.compress(data)
     for place in range(0, len(packed), 2):
         broken = bytearray(packed)
@@ -140,9 +140,9 @@ def test_flipped_bytes_end_in_one_error_or_none(archive: Callable[..., Path]) ->
 
 
 def test_names_that_come_again(archive: Callable[..., Path]) -> None:
-    found, told, _ = read(archive(opensim_tar((ONE, b"{first}"), (TWO, b"{}"), (ONE, b"{second}"))))
+    found, warned, _ = read(archive(opensim_tar((ONE, b"{first}"), (TWO, b"{}"), (ONE, b"{second}"))))
     assert found == {ONE: b"{first}", TWO: b"{}"}
-    assert told == [f"{ONE} is left out: its name occurs twice; the first one is used"]
+    assert warned == [f"{ONE} is left out: its name occurs twice; the first one is used"]
 
 
 def test_links_are_not_followed(archive: Callable[..., Path], tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_links_are_not_followed(archive: Callable[..., Path], tmp_path: Path) ->
             after = tarfile.TarInfo(TWO)
             after.size = 2
             tar.addfile(after, io.BytesIO(b"{}"))
-        found, told, error = read(archive(stream.getvalue()))
+        found, warned, error = read(archive(stream.getvalue()))
         assert found == {TWO: b"{}"} and not error
-        assert len(told) == (kind != tarfile.DIRTYPE)
+        assert len(warned) == (kind != tarfile.DIRTYPE)
 
 
 @pytest.mark.parametrize(
@@ -186,11 +186,11 @@ def test_hostile_headers(archive: Callable[..., Path], entry: bytes) -> None:
     for packed in (True, False):
         path = archive(good + entry + bytes(1024), packed=packed)
         tracemalloc.start()
-        found, told, error = read(path)
+        found, warned, error = read(path)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert found[TWO] == b"{two}"
-        assert told or error or found.get(ONE, b"{}") == b"{}"  # empty numbers and empty files are read over
+        assert warned or error or found.get(ONE, b"{}") == b"{}"  # empty numbers and empty files are read over
         assert "damaged" in error or b"9" * 30000 not in entry  # which old Pythons take hours to make out
         assert "Traceback" not in error and len(error) < 300
         assert peak < 20_000_000
@@ -204,11 +204,11 @@ def test_sparse_map_that_does_not_end(archive: Callable[..., Path]) -> None:
     data = v7_entry(b"pax", pax, b"x") + v7_entry(ONE.encode(), numbers)
     path = archive(v7_entry(TWO.encode(), b"{two}") + data + bytes(1024))
     tracemalloc.start()
-    found, told, error = read(path)
+    found, warned, error = read(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert list(found) == [TWO]
-    assert told or "too long" in error
+    assert warned or "too long" in error
     assert peak < 30_000_000
 
 
@@ -217,12 +217,12 @@ def test_bombs_are_stopped(archive: Callable[..., Path], monkeypatch: pytest.Mon
     monkeypatch.setattr(archives, "LEAST_INFLATED_LIMIT", 2**20)
     monkeypatch.setattr(archives, "LARGEST_MEMBER", 2**18)
     monkeypatch.setattr(archives, "INFLATED_RATIO", 10)
-    found, told, error = read(archive(opensim_tar((ONE, b"{}"), (TEXTURE, bytes(2**23)), (TWO, b"{}"))))
+    found, warned, error = read(archive(opensim_tar((ONE, b"{}"), (TEXTURE, bytes(2**23)), (TWO, b"{}"))))
     assert list(found) == [ONE]
     assert "inflates to more than 1,048,576 bytes" in error
-    found, told, error = read(archive(opensim_tar((ONE, bytes(2**18 + 1)), (TWO, b"{}")), packed=False))
+    found, warned, error = read(archive(opensim_tar((ONE, bytes(2**18 + 1)), (TWO, b"{}")), packed=False))
     assert list(found) == [TWO]
-    assert told == [f"{ONE} is left out: its 262,145 bytes are more than the 262,144 that a mesh may have"]
+    assert warned == [f"{ONE} is left out: its 262,145 bytes are more than the 262,144 that a mesh may have"]
     monkeypatch.setattr(archives, "MOST_MEMBERS", 5)
     _, _, error = read(archive(opensim_tar(*((f"assets/{index}", b"") for index in range(6))), packed=False))
     assert "more than 5 files" in error

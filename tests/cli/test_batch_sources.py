@@ -54,8 +54,8 @@ def find() -> Callable[..., list[Source]]:
 
     def run(*paths: object, **options: Any) -> list[Source]:
         run.messages = []  # type: ignore[attr-defined]
-        told = lambda path, text: run.messages.append((path, text))  # type: ignore[attr-defined] # noqa: E731
-        found = search.find([str(path) for path in paths], MESHES, on_problem=told, **options)
+        warned = lambda path, text: run.messages.append((path, text))  # type: ignore[attr-defined] # noqa: E731
+        found = search.find([str(path) for path in paths], MESHES, on_problem=warned, **options)
         assert isinstance(found, Iterator)
         return list(found)
 
@@ -360,9 +360,9 @@ def test_archives(tree: Path, find: Callable[..., list[Source]]) -> None:
     assert places(find("lib/zoo")) == ["lion.anim"]
     assert places(find("lib/zoo/packed.tar.gz"))[0] == "packed/assets/1_mesh.llmesh"
     # no meshes are looked for where animations are written
-    told: list[tuple[str, str]] = []
-    assert list(search.find(["lib/zoo/packed.tar.gz"], [".anim"], on_problem=lambda *what: told.append(what))) == []
-    assert "hold meshes" in told[0][1]
+    warned: list[tuple[str, str]] = []
+    assert list(search.find(["lib/zoo/packed.tar.gz"], [".anim"], on_problem=lambda *what: warned.append(what))) == []
+    assert "hold meshes" in warned[0][1]
 
 
 def test_broken_archives_are_told_and_the_rest_goes_on(tree: Path, find: Callable[..., list[Source]]) -> None:
