@@ -244,11 +244,6 @@ class _SurfaceRules(CheckedModel):
                 names = self.material_names(dict.fromkeys(mesh.materials[slot] for slot in strange))
                 text = f"{names}: not among the materials of the highest level; the uploader refuses that"
                 yield self.error(text, node, triangles=np.isin(mesh.material_index, strange))
-            missing = [name for name in known if name not in {mesh.materials[slot] for slot in used}]
-            if missing and node is not self.model.physics:
-                verb = "has" if len(missing) == 1 else "have"
-                text = f"{self.material_names(missing)} {verb} no triangles here and will vanish at this distance"
-                yield self.warning(text, node)
 
     def material_names(self, names: Iterable[str]) -> str:
         """Return the names of materials for a message; ``_face_1``, for a file without names, becomes ``face 1``."""

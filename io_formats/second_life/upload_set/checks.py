@@ -21,7 +21,10 @@ _STRETCHED = 0.01
 def check_scene(scene: Scene) -> list[Finding]:
     """Return the findings of the rules of all Second Life formats, and of the rules for upload sets alone."""
     models = models_of(scene)
-    own = [*(finding for model in models for finding in _stretched(model)), *_bare(models, scene)]
+    own = [
+        *(finding for model in models for finding in (*_stretched(model), *_without_material(model))),
+        *_bare(models, scene),
+    ]
     return [*rules.check_scene(scene), *own]
 
 
@@ -49,6 +52,25 @@ def _stretched(model: Model) -> Iterator[Finding]:
         ends = "these end" if len(found) > 1 else "this ends"
         text = f"{ends} elsewhere than its highest level: {', '.join(found)}; the uploader stretches all to one box"
         yield warning(f"Object '{model.name}'", text)
+
+
+def _without_material(model: Model) -> Iterator[Finding]:
+    """Warn about levels of the user that lack a material of the finest level (section 10)."""
+    wanted = _materials(model.mesh)
+    for node in model.levels[1:]:
+        if node is None or node.mesh is None or node.generated_from or not node.mesh.triangle_count:
+            continue
+        missing = [name or "no material" for name in wanted if name not in _materials(node.mesh)]
+        if missing:
+            text = f"no triangles with {listed(missing)}, so the files get a small one of each: the viewer needs them"
+            yield warning(f"Object '{node.name}'", text)
+
+
+def _materials(mesh: Mesh) -> list[str]:
+    """Return the names of the materials that triangles use; without slots, an empty name."""
+    slots = mesh.materials or [""]
+    used = np.unique(np.clip(mesh.material_index, 0, len(slots) - 1)).tolist()
+    return list(dict.fromkeys(slots[number] for number in used))
 
 
 def _box(mesh: Mesh) -> npt.NDArray[np.float32] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,6 @@ from ...core.errors import ExportError
 from ...core.messages import Warn, counted
 from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene
-from ...geometry.submeshes import part_of_slots
-from ...geometry.vertices import drop_repeated_corners
 from ...passes.join_meshes import join
 from .. import rigging
 from ..faces import MOST_FACES, strongest
@@ -27,6 +25,7 @@ from . import names
 from .document import SUFFIXES, ColladaFile, Instance, Skin, UploadSet
 from .geometry import Points, box_of, geometry_of
 from .joints import tree_of
+from .level_faces import split_faces, with_all_faces
 from .options import EXPORT_OPTIONS, TEXTURES
 from .textures import Materials
 
@@ -81,7 +80,6 @@ class SetBuilder:
             warn = self._warner(model.name)
             if not model.mesh.triangle_count:
                 raise ExportError(f"{model.name}: it has no triangles; give it faces or leave it out")
-            self._refuse_many_materials(model)
             name = names.model_name(model.name, taken)
             taken.add(name.casefold())
             if name != re.sub(r"\s", "_", model.name):
@@ -107,19 +105,10 @@ class SetBuilder:
             found.append(plan)
         return found
 
-    def _refuse_many_materials(self, model: Model) -> None:
-        used = set(np.unique(model.mesh.material_index).tolist())
-        count = len({name or number for number, name in enumerate(model.mesh.materials) if number in used})
-        if count > MOST_FACES and MANY_MATERIALS.text(self.options) == "REFUSE":
-            raise ExportError(
-                f"{model.name}: it has {count} materials, at most {MOST_FACES} are possible; "
-                "join some of them, or separate the object by material"
-            )
-
     # -- files ----------------------------------------------------------------------------------
 
     def _levels(self, plan: _Planned) -> list[Instance]:
-        """Return the four levels; missing or empty ones repeat the next finer one."""
+        """Return the four levels, all with the same faces; missing or empty ones repeat the next finer one."""
         found: list[Instance] = []
         for node, label in zip(plan.model.levels, LEVEL_LABELS, strict=True):
             if node is None or node.mesh is None or not node.mesh.triangle_count:
@@ -129,39 +118,15 @@ class SetBuilder:
                     )
                 found.append(found[-1])
                 continue
-            found.append(self._instance(plan, node, self._with_all_materials(plan, node.mesh, label), label))
-            if node is plan.model.finest:
-                plan.symbols = {face.symbol for face in found[0].geometry.faces}
-        return found
-
-    def _with_all_materials(self, plan: _Planned, mesh: Mesh, label: str) -> Mesh:
-        """Return a level for which the viewer creates the same faces as for the finest.
-
-        The viewer splits files with more than 8 materials by the materials that they use, so a level that lacks a
-        material would be split differently. Such a level gets the largest triangle of the finest level for each missing
-        material.
-        """
-        if len(plan.symbols) <= MOST_FACES:
-            return mesh
-        slots = self._symbols(plan, mesh)
-        used = np.unique(np.clip(mesh.material_index, 0, len(slots) - 1)).tolist()
-        missing = plan.symbols - {slots[number] for number in used}
-        if not missing:
-            return mesh
-        finest = drop_repeated_corners(plan.model.mesh)[0]
-        of_finest = np.array(self._symbols(plan, finest))[finest.material_index]
-        a, b, c = finest.points[finest.corner_point.reshape(-1, 3)].astype(np.float64).transpose(1, 0, 2)
-        areas = np.linalg.norm(np.cross(b - a, c - a), axis=1)
-        chosen = [int(np.argmax(np.where(of_finest == symbol, areas, -1.0))) for symbol in sorted(missing)]
-        others = np.full_like(finest.material_index, len(finest.materials))
-        others[chosen] = finest.material_index[chosen]
-        marked = replace(finest, material_index=others, materials=[*finest.materials, ""])
-        number = counted(len(chosen), "triangle", "triangles")
-        self._warner(f"{plan.model.name} ({label.lower()} level)")(
-            f"{number} of the highest level added, since the level lacks their materials: the viewer splits levels "
-            "alike only if they have the same materials"
-        )
-        return join([mesh, part_of_slots(marked, sorted(set(others[chosen].tolist())))])
+            found.append(self._instance(plan, node, node.mesh, label))
+        levels = with_all_faces(found)
+        plan.symbols = {face.symbol for face in levels[0].geometry.faces}
+        if len(plan.symbols) > MOST_FACES and MANY_MATERIALS.text(self.options) == "REFUSE":
+            raise ExportError(
+                f"{plan.model.name}: it has {len(plan.symbols)} materials, at most {MOST_FACES} are possible; "
+                "join some of them, or separate the object by material"
+            )
+        return levels
 
     def _instance(self, plan: _Planned, node: Node, mesh: Mesh, label: str) -> Instance:
         whose = plan.model.name if label == LEVEL_LABELS[0] else f"{plan.model.name} ({label.lower()} level)"
@@ -169,6 +134,7 @@ class SetBuilder:
         geometry, points = geometry_of(mesh, plan.name, self._symbols(plan, mesh), warn)
         if not geometry.faces:
             raise ExportError(f"{whose}: all its triangles use a vertex twice; give it faces or leave it out")
+        geometry = split_faces(geometry, self.materials.part_symbol, warn)
         if plan.rig is None:
             return Instance(geometry, matrix_of(node))
         return Instance(geometry, np.identity(4), self._skin(plan, plan.rig, mesh, points, warn))

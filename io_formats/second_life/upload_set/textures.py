@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,17 @@ class Materials:
             self._symbols[known] = symbol
             self._taken.add(symbol.casefold())
             self.materials.append(self._material(self._known.get(name) if name else None, known, symbol))
+        return self._symbols[known]
+
+    def part_symbol(self, symbol: str, number: int) -> str:
+        """Return the symbol of a further part of a face that has too many vertices; it looks like the whole face."""
+        known = f"{symbol}\0{number}"  # names of materials in Blender contain no null character
+        if known not in self._symbols:
+            whole = next(material for material in self.materials if material.symbol == symbol)
+            part = names.symbol(f"{symbol}_part_{number + 1}", self._taken)
+            self._symbols[known] = part
+            self._taken.add(part.casefold())
+            self.materials.append(replace(whole, symbol=part, name=f"{whole.name} part {number + 1}"))
         return self._symbols[known]
 
     def _material(self, material: SceneMaterial | None, name: str, symbol: str) -> Material:

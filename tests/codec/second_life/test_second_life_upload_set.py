@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import upload_scenes
+import viewer_matching
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -21,7 +22,7 @@ from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.findings import Severity
 from meshferry.io_formats.core.output_file import OutputFile
 from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
-from meshferry.io_formats.second_life.upload_set import names, numbers
+from meshferry.io_formats.second_life.upload_set import level_faces, names, numbers
 from python_steps import python_steps
 
 FILES = ("hut_LOD2.dae", "hut_LOD1.dae", "hut_LOD0.dae", "hut_PHYS.dae", "hut.dae")
@@ -132,7 +133,7 @@ def test_static_objects_are_where_they_were(scale: tuple[float, float, float]) -
         instance = documents[name].instances[0]
         assert instance.skin is None
         assert np.linalg.det(instance.world[:3, :3]) > 0, "a mirrored matrix is an error in the viewer"
-        assert instance.geometry.faces.keys() == slots.keys()
+        assert instance.geometry.faces.keys() == {"wood", "stone"}
         assert level.mesh is not None
         for symbol, slot in slots.items():
             face = in_world(instance.geometry.faces[symbol], instance.world)
@@ -210,9 +211,11 @@ def test_missing_and_empty_levels_are_the_next_finer_one() -> None:
     scene.nodes[1].mesh = upload_scenes.box(materials=["stone"])
     scene.nodes[2].mesh = sc.Mesh(np.zeros((0, 3), np.float32), empty, empty, ["wood"])
     documents = parsed(scene)
-    assert [documents[name].instances[0].geometry.triangle_count for name in LEVELS] == [12, 12, 12, 12]
-    faces = [list(documents[name].instances[0].geometry.faces) for name in LEVELS]
-    assert faces == [["wood", "stone"], ["stone"], ["stone"], ["wood"]]
+    counts = [
+        {symbol: len(found) // 3 for symbol, found in documents[name].instances[0].geometry.corners.items()}
+        for name in LEVELS
+    ]
+    assert counts == [{"wood": 6, "stone": 6}, *[{"wood": 1, "stone": 12}] * 2, {"wood": 12, "stone": 1}]
     assert [documents[name].instances[1].geometry.triangle_count for name in LEVELS] == [12] * 4
     assert "garden hut: its low level has no triangles; the next finer one is used instead" in scene.warnings
 
@@ -300,7 +303,10 @@ def test_materials_keep_their_names_in_all_files_and_slots_of_one_name_join() ->
         "_3_4__": "3/4 €",
         "grün": "grün",
     }
-    assert set(documents["hut_LOD2.dae"].instances[0].looks) == {"grün", "red_wall"}
+    counts = {
+        symbol: len(found) // 3 for symbol, found in documents["hut_LOD2.dae"].instances[0].geometry.corners.items()
+    }
+    assert counts == {"red_wall": 6, "red_wall_2": 1, "hut_plain": 1, "_3_4__": 1, "grün": 6}
 
 
 def test_slots_without_a_material_belong_together_in_their_order() -> None:
@@ -362,10 +368,76 @@ def test_levels_of_many_materials_are_split_by_the_viewer_as_the_finest_is() -> 
         assert sorted(found[name].instances[0].geometry.faces) == names_of
     low = found["hut_LOD1.dae"].instances[0].geometry.faces
     assert [len(low[name]) // 3 for name in names_of] == [1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 3, 1]
-    assert "quilt (low level): 9 triangles of the highest level added" in shown(scene)
-    edges = finest.points[finest.corner_point.reshape(-1, 3)]
-    areas = np.linalg.norm(np.cross(edges[:, 1] - edges[:, 0], edges[:, 2] - edges[:, 0]), axis=1)
-    assert np.allclose(low["m11"][:, :3], edges[22 + int(areas[23] > areas[22])])
+    viewer_matching.check_levels([found[name] for name in LEVELS])
+
+
+@pytest.mark.parametrize("size", [(1.0, 1.0, 1.0), (0.3, 0.02, 4.0), (0.0, 0.5, 0.5), (0.5, 0.5, 0.0)])
+def test_levels_get_a_small_triangle_of_each_material_that_they_lack(size: tuple[float, float, float]) -> None:
+    scene = upload_scenes.static_scene()
+    coarse = upload_scenes.box(size, materials=["stone"])
+    coarse.points += np.float32((0.1, 0.1, 0.0))
+    scene.nodes[2].mesh = coarse
+    found = parsed(scene)
+    viewer_matching.check_levels([found[name] for name in LEVELS])
+    low = found["hut_LOD1.dae"].instances[0].geometry
+    positions = low.positions.astype(np.float32)
+    assert np.array_equal(positions.min(axis=0), coarse.points.min(axis=0)), "the box grows"
+    assert np.array_equal(positions.max(axis=0), coarse.points.max(axis=0)), "the box grows"
+    (triangle,) = low.faces["wood"].reshape(-1, 3, 8)
+    assert not np.isnan(triangle).any()
+    assert (np.ptp(triangle[:, :3], axis=0) <= 0.03 * np.array(size)).all(), "it would be seen"
+    normal = np.cross(triangle[1, :3] - triangle[0, :3], triangle[2, :3] - triangle[0, :3])
+    assert np.allclose(normal / np.linalg.norm(normal), triangle[:, 3:6])
+    assert set(found["hut_PHYS.dae"].instances[0].geometry.faces) == {"stone"}
+    assert scene.warnings == []
+
+
+def test_added_triangles_of_rigged_levels_have_the_weights_of_the_finest_level() -> None:
+    scene = upload_scenes.rigged_scene()
+    mesh = scene.nodes[2].mesh
+    assert mesh is not None
+    mesh.material_index[:] = mesh.materials.index("trousers")
+    found = parsed(scene)
+    viewer_matching.check_levels([found[name] for name in LEVELS])
+    finest, low = (found[name].instances[0] for name in ("hut.dae", "hut_LOD1.dae"))
+    assert finest.skin is not None
+    assert low.skin is not None
+    assert len(low.skin.weights) == len(low.geometry.positions)
+    weights = low.skin.weights[low.geometry.corners["skin"]]
+    triangles = finest.skin.weights[finest.geometry.corners["skin"].reshape(-1, 3)]
+    assert (np.abs(triangles - weights).max(axis=(1, 2)) == 0).any()
+
+
+@pytest.mark.parametrize("crowded", [0, 2])
+@pytest.mark.parametrize("side", [20, pytest.param(260, marks=pytest.mark.slow)])
+def test_crowded_materials_are_split_alike_in_all_levels(
+    monkeypatch: pytest.MonkeyPatch, crowded: int, side: int
+) -> None:
+    """One level has more vertices of a material than a face may have; the viewer would split it there alone."""
+    if side == 20:
+        monkeypatch.setattr(level_faces, "MOST_VERTICES", 300)
+    x, y = np.meshgrid(np.linspace(0, 1, side), np.linspace(0, 1, side))
+    first = (np.arange(side - 1)[:, None] * side + np.arange(side - 1)).reshape(-1)
+    corners = np.stack((first, first + 1, first + side + 1, first, first + side + 1, first + side), axis=1)
+    points = np.stack((x, y, x * y), axis=2).reshape(-1, 3).astype(np.float32)
+    grid = sc.Mesh(points, corners.reshape(-1).astype(np.int32), np.zeros(2 * len(first), np.int32), ["wood", "stone"])
+    grid.material_index[:2] = 1
+    box = upload_scenes.box()
+    nodes = [
+        sc.Node("hut", mesh=grid if level == crowded else box, lod=level, lod_of=0 if level else None)
+        for level in range(3)
+    ]
+    scene = sc.Scene("hut", nodes)
+    found = parsed(scene)
+    viewer_matching.check_levels([found[name] for name in LEVELS])
+    for name in LEVELS:
+        looks = found[name].instances[0].looks
+        assert sorted(looks) == ["stone", "wood", "wood_part_2"]
+        assert looks["wood_part_2"].color == looks["wood"].color
+    whole = found[LEVELS[crowded]].instances[0].geometry
+    assert whole.triangle_count == grid.triangle_count
+    assert max(len(np.unique(numbers)) for numbers in whole.corners.values()) <= level_faces.MOST_VERTICES
+    assert "vertices; split into 2 faces" in shown(scene)
 
 
 # -- textures -----------------------------------------------------------------------------------
@@ -747,6 +819,14 @@ def test_levels_that_the_uploader_would_stretch_are_named() -> None:
     assert found[0].startswith(
         "these end elsewhere than its highest level: low level (by 5% of the size), physics mesh"
     )
+
+
+def test_levels_that_lack_a_material_are_named_unless_they_are_generated() -> None:
+    scene = upload_scenes.static_scene()
+    scene.nodes[2].generated_from = "garden hut"
+    found = [str(finding) for finding in SECOND_LIFE_UPLOAD.check_scene(scene) if "small one" in finding.message]
+    assert len(found) == 1
+    assert found[0].startswith("Object 'garden hut_LOD0': no triangles with 'stone', so the files get a small one")
 
 
 def test_textures_of_rigged_objects_are_told() -> None:

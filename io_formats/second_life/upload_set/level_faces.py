@@ -1,0 +1,141 @@
+"""Give all levels of an object the same faces, since the viewer matches them by their order (formats page, section 10).
+
+The viewer sorts the faces of each file by material and numbers them; it adds none for a material that a level lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...core.messages import Warn
+from ...core.scene import FloatArray, IntArray
+from ...geometry.submeshes import runs
+from ..faces import MOST_VERTICES
+from .document import Geometry, Instance, Skin, Triangles
+
+_SHARE = 0.02
+"""Size of an added triangle as a share of its level's box: too small to be noticed, and far from degenerate."""
+
+
+def sort_key(symbol: str) -> bytes:
+    """Return the key by which the viewer sorts faces: it ignores the case of ASCII letters."""
+    return symbol.encode("utf-8").upper()
+
+
+def split_faces(geometry: Geometry, part_symbol: Callable[[str, int], str], warn: Warn) -> Geometry:
+    """Split faces of more vertices than the viewer allows into several, each with a symbol of its own.
+
+    The viewer would split them into faces of one name, whose order it does not match between levels.
+
+    Parameters
+    ----------
+    part_symbol:
+        Returns the symbol of the part 1, 2 … of a face by the face's symbol; the part 0 keeps it.
+    """
+    faces: list[Triangles] = []
+    for face in geometry.faces:
+        if len(face.corners) <= MOST_VERTICES:
+            faces.append(face)
+            continue
+        parts = list(runs(_vertices_of(face).reshape(-1, 3), MOST_VERTICES))
+        if len(parts) > 1:
+            warn(f"material '{face.symbol}' has more than {MOST_VERTICES:,} vertices; split into {len(parts)} faces")
+        for number, part in enumerate(parts):
+            symbol = part_symbol(face.symbol, number) if number else face.symbol
+            faces.append(Triangles(symbol, face.corners[3 * part.start : 3 * part.stop]))
+    return replace(geometry, faces=faces)
+
+
+def _vertices_of(face: Triangles) -> IntArray:
+    """Return the number of each corner's vertex, (C,): corners with equal indices are one vertex."""
+    vertices = face.corners[:, 0]
+    for column in face.corners.T[1:]:
+        keys = vertices.astype(np.int64) * (int(column.max()) + 1) + column
+        vertices = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int32)
+    return vertices
+
+
+def with_all_faces(levels: Sequence[Instance]) -> list[Instance]:
+    """Return the levels of one object, the finest first, each with a face of every symbol.
+
+    A level gets a small triangle for each symbol that it lacks: inside its box, near the largest triangle of that
+    symbol in the finest level that has one, and with the weights and UVs of that triangle.
+    """
+    sources: dict[str, Instance] = {}
+    for level in levels:
+        for face in level.geometry.faces:
+            sources.setdefault(face.symbol, level)
+    found: dict[int, Instance] = {}
+    for level in levels:
+        if id(level) not in found:
+            own = {face.symbol for face in level.geometry.faces}
+            missing = {symbol: source for symbol, source in sources.items() if symbol not in own}
+            filled = level
+            for symbol, source in missing.items():
+                filled = _with_triangle(filled, level.geometry, symbol, source)
+            found[id(level)] = filled
+    return [found[id(level)] for level in levels]
+
+
+def _with_triangle(level: Instance, own: Geometry, symbol: str, source: Instance) -> Instance:
+    """Return a level with a small triangle of a symbol; ``own`` is its geometry without added triangles."""
+    corners = _largest_triangle(source.geometry, symbol)
+    points = corners[:, 0]
+    positions, normal = _small_triangle(own, source.geometry.positions[points].astype(np.float64).mean(axis=0))
+    geometry = level.geometry
+    index = np.empty((3, geometry.faces[0].corners.shape[1]), np.int32)
+    index[:, 0] = len(geometry.positions) + np.arange(3)
+    index[:, 1] = len(geometry.normals)
+    uvs = geometry.uvs
+    if uvs is not None:
+        index[:, 2] = len(uvs) + np.arange(3)
+        of_source = source.geometry.uvs
+        uvs = np.concatenate((uvs, np.zeros((3, 2), np.float32) if of_source is None else of_source[corners[:, 2]]))
+    geometry = replace(
+        geometry,
+        positions=np.concatenate((geometry.positions, positions)),
+        normals=np.concatenate((geometry.normals, normal)),
+        uvs=uvs,
+        faces=[*geometry.faces, Triangles(symbol, index)],
+    )
+    return replace(level, geometry=geometry, skin=level.skin and _with_weights(level.skin, source.skin, points))
+
+
+def _with_weights(skin: Skin, source: Skin | None, points: IntArray) -> Skin:
+    """Return a binding with the weights of three points of another level, which has the same joints."""
+    chosen = source or skin
+    return replace(
+        skin,
+        joint_indices=np.concatenate((skin.joint_indices, chosen.joint_indices[points])),
+        joint_weights=np.concatenate((skin.joint_weights, chosen.joint_weights[points])),
+    )
+
+
+def _largest_triangle(geometry: Geometry, symbol: str) -> IntArray:
+    """Return the corners of the largest triangle of a symbol, (3, k)."""
+    face = next(face for face in geometry.faces if face.symbol == symbol)
+    triangles = face.corners.reshape(-1, 3, face.corners.shape[1])
+    a, b, c = geometry.positions[triangles[:, :, 0]].astype(np.float64).transpose(1, 0, 2)
+    largest: IntArray = triangles[int(np.linalg.norm(np.cross(b - a, c - a), axis=1).argmax())]
+    return largest
+
+
+def _small_triangle(geometry: Geometry, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a triangle (3, 3) in the box of a geometry, as near to a centre as possible, and its normal (1, 3).
+
+    It is parallel to the two longest axes of the box: inside a flat box, and never degenerate in the unit cube, to
+    which the viewer scales the box.
+    """
+    least, most = geometry.positions.min(axis=0), geometry.positions.max(axis=0)
+    extent = most.astype(np.float64) - least
+    first, second = np.argsort(extent, kind="stable").tolist()[1:]
+    legs = np.zeros((3, 3))
+    legs[1, first] = _SHARE * extent[first]
+    legs[2, second] = _SHARE * extent[second]
+    corner = np.clip(centre - legs.max(axis=0) / 2, least, most - legs.max(axis=0))
+    positions = np.clip((corner + legs).astype(np.float32), least, most)
+    axes = np.identity(3, np.float32)
+    return positions, np.cross(axes[first], axes[second])[None]
