@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 from bpy.props import IntProperty
 
-from ..blender_data import vertex_weights
+from ..blender_data import deform_bones, vertex_weights
 from ..blender_data.exporting.model_objects import named_levels
 from ..blender_data.exporting.object_selection import armature_of
 from ..blender_data.names import file_name
@@ -150,8 +150,8 @@ def _limit_weights(target: Format, item: Any) -> str:
     """Remove the weakest bone weights of vertices that have more than a file can hold."""
     most = target.capabilities.influences
     armature = armature_of(item)
-    bones = armature.data.bones if armature is not None else {}
-    deforms = np.array([group.name in bones and bones[group.name].use_deform for group in item.vertex_groups], bool)
+    bones = deform_bones.exported(armature, target.capabilities) if armature is not None else set()
+    deforms = np.array([group.name in bones for group in item.vertex_groups], bool)
     counts, groups, weights = vertex_weights.read(item.data)
     vertex = np.repeat(np.arange(len(counts)), counts)
     used = np.flatnonzero((groups < len(deforms)) & (weights > 0))

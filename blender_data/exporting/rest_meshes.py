@@ -15,7 +15,7 @@ from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.findings import Finding, Fix, Severity
 from ...io_formats.core.messages import counted, listed
 from ...io_formats.core.scene import Mesh, ShapeKey, Surface
-from .. import surfaces, vertex_weights
+from .. import deform_bones, surfaces, vertex_weights
 from . import scene_state, shape_reading
 from .armature_reading import ReadSkeleton
 from .export_options import ExportOptions
@@ -31,6 +31,9 @@ class RestMeshes:
 
     def __init__(self, context: bpy.types.Context, options: ExportOptions, capabilities: Capabilities) -> None:
         self.context = context
+        self.capabilities = capabilities
+        self.undeforming: dict[str, dict[str, None]] = {}
+        """Names of exported bones with weights whose Deform is off, by armature."""
         self.use_modifiers = options.use_modifiers
         self.use_keys = options.use_shape_keys and capabilities.shape_keys
         self.influences = capabilities.influences
@@ -58,7 +61,11 @@ class RestMeshes:
 
     @property
     def notices(self) -> list[str]:
-        return self.reader.notices
+        return self.reader.notices + [
+            f"{counted(len(bones), 'bone has', 'bones have')} weights although Deform is off in '{armature}': "
+            f"{listed(list(bones))}; the file stores these weights, but poses in Blender do not show their effect"
+            for armature, bones in self.undeforming.items()
+        ]
 
     def is_plain(self, thing: bpy.types.Object) -> bool:
         """Return whether the object's own mesh data is its rest mesh, so that no evaluation is needed."""
@@ -132,8 +139,8 @@ class RestMeshes:
         """Read the bone weights of each point into ``mesh``; this destroys ``data``."""
         if not self.influences:
             return
-        bones = read.thing.data.bones
-        joint_of = {name: joint for name, joint in read.joint_of.items() if bones[name].use_deform}
+        wanted = deform_bones.exported(read.thing, self.capabilities)
+        joint_of = {name: joint for name, joint in read.joint_of.items() if name in wanted}
         _notice_other_deformations(thing, read, self.reader.notice)
         table = np.array([joint_of.get(group.name, -1) for group in seen.vertex_groups], np.int32)
         if not (table >= 0).any():
@@ -147,10 +154,21 @@ class RestMeshes:
         mesh.joint_indices, mesh.joint_weights, cut = vertex_weights.strongest(
             counts, groups, weights, table, self.influences
         )
+        self._note_undeforming(mesh, read)
         if cut:
             number = counted(cut, "vertex has", "vertices have")
             text = f"{number} more than {self.influences} weights; the strongest were kept"
             self.reader.warn(Finding(Severity.WARNING, thing.name, text, fix=Fix.LIMIT_WEIGHTS, names=(thing.name,)))
+
+    def _note_undeforming(self, mesh: Mesh, read: ReadSkeleton) -> None:
+        """Remember the bones of a mesh's weights that do not deform in Blender."""
+        off = {number: name for name, number in read.joint_of.items() if not read.thing.data.bones[name].use_deform}
+        if not off or mesh.joint_indices is None or mesh.joint_weights is None:
+            return
+        used = np.unique(mesh.joint_indices[mesh.joint_weights > 0]).tolist()
+        found = {off[number]: None for number in used if number in off}
+        if found:
+            self.undeforming.setdefault(read.thing.name, {}).update(found)
 
     # -- shape keys -----------------------------------------------------------------------------
 

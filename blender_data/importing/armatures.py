@@ -286,6 +286,8 @@ def _remember(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence
         bone = data.bones[name]
         kept = bone.meshferry
         names.remember(bone, joint.name)
+        if joint.automatic_weights is not None:
+            bone.use_deform = joint.automatic_weights
         kept.order = place
         kept.bind_location = joint.translation
         kept.bind_rotation = joint.rotation

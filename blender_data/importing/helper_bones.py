@@ -44,7 +44,7 @@ def hide(scene: Scene, bones: Sequence[BoneMap | None], made: Sequence[bpy.types
             if found is None or found.armature != armature:
                 continue
             bound = [node for node in scene.nodes if node.skeleton == number]
-            weighted = _weighted_joints(bound)
+            weighted = weighted_joints(bound)
             nodes += bound
             for joint, name in enumerate(found.bones):
                 if name is not None and joint in weighted:
@@ -87,7 +87,7 @@ def show_used(scene: Scene, bones: Sequence[BoneMap | None]) -> None:
         hidden = found.armature.data.collections_all.get(COLLECTION) if found is not None else None
         if found is None or hidden is None:
             continue
-        for joint in _weighted_joints([node for node in scene.nodes if node.skeleton == number]):
+        for joint in weighted_joints([node for node in scene.nodes if node.skeleton == number]):
             name = found.bones[joint]
             if name is not None:
                 hidden.unassign(found.armature.data.bones[name])
@@ -99,7 +99,8 @@ def size_of(nodes: Sequence[Node]) -> float:
     return max((float(np.ptp(some, axis=0).max()) for some in points if len(some)), default=0.0)
 
 
-def _weighted_joints(nodes: Sequence[Node]) -> set[int]:
+def weighted_joints(nodes: Sequence[Node]) -> set[int]:
+    """Return the indices of the joints with weights of the meshes of some nodes."""
     found: set[int] = set()
     for node in nodes:
         mesh = node.mesh

@@ -17,7 +17,7 @@ from .import_context import ImportContext
 from .import_options import ImportOptions
 from .import_request import ImportRequest
 from .nodes import NodeBuilder
-from .skeletons import build_skeletons
+from .skeletons import build_skeletons, switch_on_weighted
 
 __all__ = ["ImportOptions", "ImportRequest", "ImportResult", "import_scene", "import_steps"]
 
@@ -69,6 +69,7 @@ def _build(job: ImportContext) -> Steps[ImportResult]:
     for index, node in enumerate(nodes):
         yield Step("Building objects", 0.7 * index / len(nodes))
         job.objects.append(builder.build(index, node))
+    switch_on_weighted(job)
     helper_bones.show_used(job.scene, job.bones)
     helper_bones.hide(job.scene, job.bones, job.armatures)
     _relate_objects(job)

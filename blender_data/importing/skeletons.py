@@ -5,6 +5,7 @@ from __future__ import annotations
 import bpy
 
 from ...io_formats.core.scene import Skeleton
+from .. import deform_bones
 from . import armature_matching, armatures, helper_bones
 from .armatures import BoneMap
 from .import_context import ImportContext
@@ -25,6 +26,19 @@ def build_skeletons(job: ImportContext) -> None:
             job.armatures.append(bones.armature)
         else:
             job.bones.append(None)
+
+
+def switch_on_weighted(job: ImportContext) -> None:
+    """Switch Deform on for bones with weights, if it says which bones take part in automatic weights.
+
+    Blender's poses would not move the mesh with the other bones.
+    """
+    for number, (skeleton, found) in enumerate(zip(job.scene.skeletons, job.bones, strict=True)):
+        if found is None or all(joint.automatic_weights is None for joint in skeleton.joints):
+            continue
+        weighted = helper_bones.weighted_joints([node for node in job.scene.nodes if node.skeleton == number])
+        bones = [found.bones[joint] for joint in sorted(weighted)]
+        deform_bones.switch_on(found.armature, [name for name in bones if name is not None])
 
 
 def _find_armature(job: ImportContext, skeleton: Skeleton) -> bpy.types.Object | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,9 @@ class Capabilities:
     """Whether a file is a single mesh, into which all objects are joined."""
     joins_clips: bool = False
     """Whether a file has a single time line, which can hold only one animation."""
+    knows_joint: Callable[[str], bool] | None = None
+    """Function that returns whether the target has a joint of this name in a skeleton of its own; None if files define
+    all joints."""
 
     @property
     def meshes(self) -> bool:

@@ -329,6 +329,8 @@ class Joint:
     """End of the joint relative to its head, in the axes of the skeleton, if known; used for drawing bones."""
     group: str = ""
     """Name of its bone collection, or empty."""
+    automatic_weights: bool | None = None
+    """Whether it takes part in automatic weights even without weights of its own; None if the file does not say."""
 
 
 @dataclass

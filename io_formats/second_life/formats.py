@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from .request.document import UploadRequest
     from .upload_set.document import UploadSet
 
+
+def _knows_joint(name: str) -> bool:
+    from . import skeleton_table
+
+    return skeleton_table.canonical(name) is not None
+
+
 _CAPABILITIES = Capabilities(
     uv_layers=1,
     normals=True,
@@ -26,6 +33,7 @@ _CAPABILITIES = Capabilities(
     surfaces=True,
     physics=True,
     placed_models=True,
+    knows_joint=_knows_joint,
 )
 
 

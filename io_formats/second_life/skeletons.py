@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..core.scene import Joint, Skeleton
 from ..geometry.quaternions import matrices_to_quaternions
-from . import avatar_space, skeleton_table
+from . import automatic_weights, avatar_space, skeleton_table
 from .skeleton_table import TableJoint
 
 Matrix = npt.NDArray[np.float64]
@@ -38,10 +38,16 @@ class BoundJoint:
     """(4, 4) rest transform in avatar space, computed from the bind matrices of the file."""
 
 
-def avatar_skeleton(*, with_collision_volumes: bool = True, with_attachments: bool = False) -> Skeleton:
+def avatar_skeleton(
+    *,
+    with_collision_volumes: bool = True,
+    with_attachments: bool = False,
+    weighted: str = automatic_weights.BODY,
+) -> Skeleton:
     """Return the standard avatar: 133 bones, 26 collision volumes, and on request 47 attachment points.
 
-    Joints follow their parents; positions are exactly those of the table.
+    Joints follow their parents; positions are exactly those of the table. ``weighted`` is the key of a choice of
+    :mod:`.automatic_weights`.
     """
     kinds = {"bone"}
     if with_collision_volumes:
@@ -49,7 +55,7 @@ def avatar_skeleton(*, with_collision_volumes: bool = True, with_attachments: bo
     if with_attachments:
         kinds.add("attachment")
     names = [name for name, joint in skeleton_table.table().items() if joint.kind in kinds]
-    return skeleton_of(NAME, names, {})
+    return skeleton_of(NAME, names, {}, weighted=weighted)
 
 
 def bound_skeleton(
@@ -92,12 +98,17 @@ def bound_skeleton(
     for joint in unknown.values():
         head = avatar_space.TO_BLENDER[:3, :3] @ joint.rest[:3, 3] - above[:3, 3]
         place[joint.name] = len(skeleton.joints)
-        skeleton.joints.append(Joint(joint.name, root, _three(head), group=UNKNOWN_GROUP))
+        skeleton.joints.append(Joint(joint.name, root, _three(head), group=UNKNOWN_GROUP, automatic_weights=False))
     return skeleton, [place[skeleton_table.canonical(joint.name) or joint.name] for joint in bound]
 
 
 def skeleton_of(
-    name: str, names: Sequence[str], rests: Mapping[str, Matrix], given_names: Mapping[str, str] | None = None
+    name: str,
+    names: Sequence[str],
+    rests: Mapping[str, Matrix],
+    given_names: Mapping[str, str] | None = None,
+    *,
+    weighted: str = automatic_weights.BODY,
 ) -> Skeleton:
     """Return a skeleton of joints of the table, parents first.
 
@@ -110,6 +121,8 @@ def skeleton_of(
         to their parent.
     given_names:
         Names of joints that differ from the table.
+    weighted:
+        Joints that take part in automatic weights: the key of a choice of :mod:`.automatic_weights`.
     """
     table = skeleton_table.table()
     worlds = rest_worlds(rests)
@@ -136,6 +149,7 @@ def skeleton_of(
                 scale,
                 tail=_three(avatar_space.TO_BLENDER[:3, :3] @ _end(joint, worlds, place)),
                 group=_group(joint),
+                automatic_weights=automatic_weights.is_chosen(joint, weighted),
             )
         )
     return Skeleton(name, joints)

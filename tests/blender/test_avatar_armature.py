@@ -45,7 +45,6 @@ def test_every_bone_lies_where_the_table_has_it() -> None:
         end = heads[bone.name] + avatar_table.turned(avatar_table.three(table[bone.name], "end"))
         np.testing.assert_allclose(bone.tail_local, end, atol=2e-6, err_msg=bone.name)
         assert (bone.parent.name if bone.parent else "") == table[bone.name]["parent"]
-        assert bone.use_deform
     # Toes lie before the ankles, and before is -Y; left is +X.
     assert avatar.data.bones["mToeLeft"].head_local.y < avatar.data.bones["mAnkleLeft"].head_local.y - 0.05
     assert avatar.data.bones["mWristLeft"].head_local.x > 0.3

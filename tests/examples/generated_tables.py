@@ -53,6 +53,7 @@ CARRIES = {
     "opaque_colors": "",
     "joins_objects": "",
     "joins_clips": "",
+    "knows_joint": "",
 }
 """Each field of a format's capabilities, as artists call it (empty: of no concern to them), in the table's order."""
 

@@ -62,6 +62,9 @@ class Drawn:
         self.buttons.append(SimpleNamespace(name=name))
         return self.buttons[-1]
 
+    def operator_menu_enum(self, name: str, _property: str, text: str = "", **_: Any) -> None:
+        self.lines.append((name, text))
+
     def panel(self, *_: Any, **__: Any) -> tuple[Any, Any]:
         return self, self
 

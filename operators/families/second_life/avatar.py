@@ -3,14 +3,16 @@
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty
+from bpy.props import BoolProperty, EnumProperty
 
 from ....blender_data.importing import armatures
 from ....io_formats.second_life import skeletons
+from ....io_formats.second_life.automatic_weights import BODY
 from ...import_base import leave_edit_mode
 from ...menus import MenuEntry, registration
 from ...preferences import drawn_for
 from ...translations import CONTEXT
+from .avatar_joints import WEIGHTED_DESCRIPTION, WEIGHTED_ITEMS, WEIGHTED_LABEL
 
 NAME = "Avatar"
 
@@ -26,6 +28,7 @@ class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
     )
     bl_options = {"REGISTER", "UNDO", "PRESET"}
 
+    weighted: EnumProperty(name=WEIGHTED_LABEL, description=WEIGHTED_DESCRIPTION, items=WEIGHTED_ITEMS, default=BODY)
     use_collision_volumes: BoolProperty(
         name="Collision Volumes",
         description="Add the 26 volumes that the body shape sliders move, for meshes that shall follow the wearer's "
@@ -50,7 +53,9 @@ class OBJECT_OT_second_life_avatar_add(bpy.types.Operator):
         """Add the armature in object mode, selected and active."""
         leave_edit_mode(context)
         skeleton = skeletons.avatar_skeleton(
-            with_attachments=self.use_attachments, with_collision_volumes=self.use_collision_volumes
+            with_attachments=self.use_attachments,
+            with_collision_volumes=self.use_collision_volumes,
+            weighted=self.weighted,
         )
         armatures.add_skeleton(context, skeleton, name=NAME)
         return {"FINISHED"}

@@ -14,9 +14,13 @@ from ...finding_list import draw_findings
 from ...option_properties import draw_options
 from ...sidebar import Sidebar, draw_wrapped
 from ...translations import CONTEXT, iface_
+from .avatar_joints import chosen_armature, draw_armature
 from .exporters import SECTION_ORDER, UPLOAD_OPERATOR, UPLOAD_OPTIONS, known_folder
 from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
 from .weights import stamp_of
+
+ARMATURE = "Armature"
+"""Title of the only section that needs no model."""
 
 MOST_MODELS = 20
 """Largest number of objects whose weights are listed one by one."""
@@ -47,8 +51,10 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
         models = chosen_models(context)
         if not models:
             self.layout.label(text="This armature deforms no mesh", text_ctxt=CONTEXT, icon="INFO")
-            return
+        has_avatar = chosen_armature(context) is not None
         for title, draw_section in SECTIONS.items():
+            if not (has_avatar if title == ARMATURE else models):
+                continue
             header, body = self.layout.panel(f"SECOND_LIFE_{title.lower()}", default_closed=False)
             header.label(text=title, text_ctxt=CONTEXT)
             if body is not None:
@@ -119,6 +125,7 @@ def draw_upload(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> N
 # Checks are last, since the list of findings may be long.
 SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
     "Object": draw_model,
+    ARMATURE: draw_armature,
     "Weight": draw_weight,
     "Upload": draw_upload,
     "Checks": draw_checks,

@@ -1,0 +1,121 @@
+"""The joints of an avatar's armature: which of them take part in automatic weights."""
+
+import functools
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty
+
+from ....blender_data import deform_bones
+from ....blender_data.exporting.object_selection import MESHABLE, armature_of
+from ....blender_data.names import file_name
+from ....io_formats.core.messages import counted
+from ....io_formats.second_life import skeleton_table
+from ....io_formats.second_life.automatic_weights import BODY, CHOICES, is_chosen
+from ...import_base import leave_edit_mode
+from ...translations import CONTEXT, classes_factory, iface_, rpt_
+
+WEIGHTED_ITEMS = tuple((choice.key, choice.label, choice.description) for choice in CHOICES)
+WEIGHTED_LABEL = "Automatic Weights On"
+WEIGHTED_DESCRIPTION = "Bones that take part in automatic weights: those with Deform on"
+
+
+def chosen_armature(context: Any) -> Any | None:
+    """Return the active armature, or the one that deforms the active object; None without joints of the avatar."""
+    item = context.object
+    armature = armature_of(item) if item is not None and item.type in MESHABLE else item
+    if armature is None or armature.type != "ARMATURE":
+        return None
+    return armature if known_bones(armature) else None
+
+
+def known_bones(armature: Any) -> dict[str, str]:
+    """Return the names of the bones of an armature object that are joints of the avatar, with the table's names."""
+    found = {bone.name: skeleton_table.canonical(file_name(bone)) for bone in armature.data.bones}
+    return {name: known for name, known in found.items() if known is not None}
+
+
+@functools.cache
+def chosen_joints(choice: str) -> frozenset[str]:
+    """Return the table's names of the joints of a choice."""
+    return frozenset(name for name, joint in skeleton_table.table().items() if is_chosen(joint, choice))
+
+
+def choice_label(armature: Any) -> str:
+    """Return the label of the largest choice of which Deform is on for all bones, and the number of further bones."""
+    known = known_bones(armature)
+    on = {joint for name, joint in known.items() if armature.data.bones[name].use_deform}
+    wanted = {choice.label: chosen_joints(choice.key) & set(known.values()) for choice in CHOICES}
+    full = [label for label, joints in wanted.items() if joints and joints <= on]
+    if not full:
+        return str(iface_("Custom"))
+    largest = max(full, key=lambda label: len(wanted[label]))
+    more = len(on - wanted[largest])
+    label = str(iface_(largest))
+    return str(iface_("{} and {} more")).format(label, more) if more else label
+
+
+class NeedsAvatar:
+    """Mixin of operators that change the joints of an avatar's armature."""
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require an editable armature with joints of the avatar."""
+        armature = chosen_armature(context)
+        if armature is None:
+            cls.poll_message_set("Choose an armature with bones of the avatar, or a mesh that it deforms")
+            return False
+        if not armature.data.is_editable:
+            cls.poll_message_set("The armature is linked from another file")
+            return False
+        return True
+
+
+class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
+    """Choose the bones of an avatar that take part in automatic weights."""
+
+    bl_idname = "object.second_life_automatic_weights"
+    bl_label = "Set Automatic Weights"
+    bl_description = "Choose which bones of the avatar take part in automatic weights, by their setting Deform"
+    bl_options = {"REGISTER", "UNDO"}
+
+    weighted: EnumProperty(name=WEIGHTED_LABEL, description=WEIGHTED_DESCRIPTION, items=WEIGHTED_ITEMS, default=BODY)
+    use_weighted: BoolProperty(
+        name="Bones with Weights",
+        description="Also keep Deform on for bones that already have weights of a mesh, which they would no longer "
+        "move in Blender",
+        default=True,
+    )
+
+    def execute(self, context: Any) -> set[str]:
+        """Switch Deform on or off for each joint of the avatar; other bones stay as they are."""
+        leave_edit_mode(context)
+        armature = chosen_armature(context)
+        if armature is None:
+            return {"CANCELLED"}
+        known = known_bones(armature)
+        wanted = {name for name, joint in known.items() if joint in chosen_joints(self.weighted)}
+        if self.use_weighted:
+            meshes = [item for item in bpy.data.objects if item.type == "MESH" and armature_of(item) == armature]
+            wanted.update(name for item in meshes for name in deform_bones.weighted_groups(item) if name in known)
+        deform_bones.set_deforming(armature, wanted, known)
+        bones = rpt_(counted(len(wanted), "bone takes", "bones take"))
+        self.report({"INFO"}, rpt_("{}: {} part in automatic weights").format(armature.name, bones))
+        return {"FINISHED"}
+
+
+def draw_armature(layout: Any, context: Any, _models: Any) -> None:
+    """Draw the tools for the avatar's joints."""
+    armature = chosen_armature(context)
+    if armature is None:
+        return
+    column = layout.column(align=True)
+    column.label(text=WEIGHTED_LABEL, text_ctxt=CONTEXT)
+    column.operator_menu_enum(
+        OBJECT_OT_second_life_automatic_weights.bl_idname, "weighted", text=choice_label(armature), translate=False
+    )
+
+
+CLASSES = (OBJECT_OT_second_life_automatic_weights,)
+
+register, unregister = classes_factory(CLASSES)

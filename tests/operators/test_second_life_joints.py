@@ -1,0 +1,178 @@
+"""The joints of the avatar: which of them take part in automatic weights, and what Deform means for a file."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import second_life_oracle
+from second_life_models import Drawn, panel_context
+
+pytestmark = pytest.mark.needs_bpy
+
+CLASSIC = {
+    *("mPelvis", "mTorso", "mChest", "mNeck", "mHead", "mSkull"),
+    *(f"m{part}{side}" for part in ("Collar", "Shoulder", "Elbow", "Wrist") for side in ("Left", "Right")),
+    *(f"m{part}{side}" for part in ("Hip", "Knee", "Ankle", "Foot", "Toe") for side in ("Left", "Right")),
+}
+"""The joints of the avatar of 2003 without its eyes."""
+
+
+def avatar(bpy: Any, **options: Any) -> Any:
+    assert bpy.ops.object.second_life_avatar_add(**options) == {"FINISHED"}
+    return bpy.context.object
+
+
+def deforming(armature: Any) -> set[str]:
+    return {bone.name for bone in armature.data.bones if bone.use_deform}
+
+
+def bound_tetra(bpy: Any, armature: Any, *joints: str) -> Any:
+    """Return a selected tetrahedron with weights of some joints alike."""
+    data = bpy.data.meshes.new("scarf")
+    data.from_pydata(
+        [(0, 0, 1.1), (0.2, 0, 1.1), (0, 0.2, 1.1), (0, 0, 1.5)], [], [(0, 2, 1), (0, 1, 3), (1, 2, 3), (2, 0, 3)]
+    )
+    item = bpy.data.objects.new("scarf", data)
+    bpy.context.scene.collection.objects.link(item)
+    item.parent = armature
+    item.modifiers.new("Armature", "ARMATURE").object = armature
+    for joint in joints:
+        item.vertex_groups.new(name=joint).add(range(4), 1 / len(joints), "REPLACE")
+    for other in bpy.context.view_layer.objects:
+        other.select_set(other == item)
+    bpy.context.view_layer.objects.active = item
+    return item
+
+
+def exported(bpy: Any, path: Any) -> Any:
+    assert bpy.ops.export_scene.second_life_mesh(filepath=str(path), scope="SELECTION") == {"FINISHED"}
+    return second_life_oracle.decode(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("options", "count", "others"),
+    [
+        ({}, len(CLASSIC), set()),
+        ({"weighted": "HANDS_FACE"}, 24 + 2 + 30 + 46, {"mEyeLeft", "mHandThumb1Right", "mFaceLipCornerLeft"}),
+        ({"weighted": "EVERYTHING"}, 159, {"mTail1", "mWing1Left", "BELLY", "mSpine1"}),
+        ({"weighted": "EVERYTHING", "use_collision_volumes": False}, 133, {"mGroin"}),
+    ],
+)
+def test_an_avatar_deforms_by_the_chosen_joints(
+    clean_blender: Any, options: dict[str, Any], count: int, others: set[str]
+) -> None:
+    found = deforming(avatar(clean_blender, **options))
+    assert len(found) == count
+    assert found >= CLASSIC | others
+    assert ("mTail1" in found) == (options.get("weighted") == "EVERYTHING")
+
+
+def test_automatic_weights_of_a_shirt_are_on_the_body_alone(clean_blender: Any) -> None:
+    bpy = clean_blender
+    armature = avatar(bpy)
+    bpy.ops.mesh.primitive_cylinder_add(vertices=16, radius=0.18, depth=0.5, location=(0, 0, 1.3))
+    shirt = bpy.context.object
+    armature.select_set(True)
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.parent_set(type="ARMATURE_AUTO")
+    weighted = {shirt.vertex_groups[entry.group].name for vertex in shirt.data.vertices for entry in vertex.groups}
+    assert {"mTorso", "mChest"} <= weighted <= CLASSIC
+    assert all(vertex.groups for vertex in shirt.data.vertices)
+
+
+def test_the_joints_of_automatic_weights_are_changed_later(clean_blender: Any) -> None:
+    bpy = clean_blender
+    armature = avatar(bpy)
+    own = bpy.data.armatures["Avatar"]
+    bpy.ops.object.mode_set(mode="EDIT")
+    control = own.edit_bones.new("Control")
+    control.head, control.tail = (0, 0, 0), (0, 0, 1)
+    assert bpy.ops.object.second_life_automatic_weights(weighted="EVERYTHING") == {"FINISHED"}
+    assert bpy.context.mode == "OBJECT" and len(deforming(armature)) == 160
+    bound_tetra(bpy, armature, "mChest", "mHindLimb1Left")
+    bpy.ops.object.second_life_automatic_weights(weighted="BODY")
+    assert deforming(armature) == CLASSIC | {"mHindLimb1Left", "Control"}
+    bpy.ops.object.second_life_automatic_weights(weighted="BODY", use_weighted=False)
+    assert deforming(armature) == CLASSIC | {"Control"}
+    bpy.data.objects["scarf"].modifiers.clear()
+    bpy.data.objects["scarf"].parent = None
+    assert not bpy.ops.object.second_life_automatic_weights.poll()
+
+
+def test_the_sidebar_shows_the_joints_of_automatic_weights(clean_blender: Any) -> None:
+    from meshferry.operators.families.second_life.panel import SECOND_LIFE_PT_sidebar
+
+    bpy = clean_blender
+
+    def shown() -> str:
+        layout = Drawn()
+        SECOND_LIFE_PT_sidebar.draw(type("Panel", (), {"layout": layout})(), panel_context(bpy))
+        (text,) = (line[1] for line in layout.lines if line[0] == "object.second_life_automatic_weights")
+        return text
+
+    armature = avatar(bpy)
+    assert shown() == "Body"
+    armature.data.bones["mTail1"].use_deform = True
+    assert shown() == "Body and 1 more"
+    armature.data.bones["mChest"].use_deform = False
+    assert shown() == "Custom"
+    bpy.ops.object.second_life_automatic_weights(weighted="EVERYTHING")
+    assert shown() == "Everything"
+
+
+def test_weights_of_joints_that_do_not_deform_are_exported_and_reported_once(
+    clean_blender: Any, tmp_path: Any, capfd: Any
+) -> None:
+    bpy = clean_blender
+    armature = avatar(bpy)
+    bound_tetra(bpy, armature, "mChest", "mTail1", "BELLY", "Loose")
+    armature.data.bones["mPelvis"].name = "Loose"  # not a joint of the avatar any more
+    armature.data.bones["Loose"].use_deform = False
+    asset = exported(bpy, tmp_path / "scarf.llmesh")
+    assert set(asset.skin.joints) == {"mChest", "mTail1", "BELLY"}
+    for face in asset.levels["high_lod"]:
+        np.testing.assert_allclose(asset.weights_of(face)[:, :3].sum(axis=1), 1.0, atol=1e-3)
+    lines = [line for line in capfd.readouterr().out.splitlines() if "Deform is off" in line]
+    assert len(lines) == 1
+    assert "2 bones have weights although Deform is off in 'Avatar': 'BELLY', 'mTail1'" in lines[0]
+
+
+@pytest.mark.parametrize("target", ["AUTO", "ACTIVE"])
+def test_an_import_switches_deform_on_for_its_weights(clean_blender: Any, tmp_path: Any, target: str) -> None:
+    bpy = clean_blender
+    armature = avatar(bpy)
+    bound_tetra(bpy, armature, "mChest", "mHindLimb1Left", "BELLY")
+    path = tmp_path / "scarf.llmesh"
+    exported(bpy, path)
+    bpy.data.objects.remove(bpy.data.objects["scarf"])
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.import_scene.second_life(filepath=str(path), armature=target)
+    scarf = bpy.data.objects["scarf"]
+    assert (scarf.parent == armature) == (target == "ACTIVE")
+    assert deforming(scarf.parent) == CLASSIC | {"mHindLimb1Left", "BELLY"}
+    rest = np.array([vertex.co for vertex in scarf.data.vertices])
+    posed = scarf.parent.pose.bones["mHindLimb1Left"]
+    posed.rotation_mode, posed.rotation_euler = "XYZ", (1.0, 0.5, 0.0)
+    bpy.context.view_layer.update()
+    shown = scarf.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    assert np.abs(np.array([vertex.co for vertex in shown.data.vertices]) - rest).max() > 0.05
+
+
+def test_the_weakest_weights_are_removed_among_those_that_are_exported(clean_blender: Any) -> None:
+    """A joint without Deform counts, since the file holds its weights."""
+    bpy = clean_blender
+    armature = avatar(bpy)
+    scarf = bound_tetra(bpy, armature, "mChest", "mTorso", "mNeck", "mHead", "mTail1")
+    for group, weight in zip(scarf.vertex_groups, (0.3, 0.25, 0.2, 0.15, 0.1), strict=True):
+        group.add(range(4), weight, "REPLACE")
+    bpy.ops.export_scene.second_life_check()
+    check = bpy.context.window_manager.meshferry_check
+    number = next(number for number, one in enumerate(check.findings) if one.fix == "limit_weights")
+    bpy.ops.object.meshferry_finding_fix(index=number)
+    left = {
+        scarf.vertex_groups[entry.group].name for entry in itertools.chain(*(v.groups for v in scarf.data.vertices))
+    }
+    assert left == {"mChest", "mTorso", "mNeck", "mHead"}
