@@ -18,6 +18,7 @@ from ..io_formats.core.errors import ExportError, FormatError
 from ..io_formats.core.option_rules import EMBED_ANIMATION
 from ..io_formats.core.options import resolve
 from ..io_formats.core.output_file import OutputFile
+from ..io_formats.disk.file_sets import obsolete_files
 from ..io_formats.passes.compare_scenes import differences
 from ..io_formats.registry import Format
 from .export_base import encode_steps, part_steps, without_needless_clips
@@ -190,14 +191,15 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
 
 
 def keep_old_files(path: Path, outputs: Sequence[OutputFile]) -> None:
-    """Copy each file that will be replaced to a file with ``.bak`` after its name.
+    """Copy each file that will be replaced or removed to a file with ``.bak`` after its name.
 
     Raises
     ------
     ExportError
         A copy cannot be written.
     """
-    for place in (path, *(path.with_name(output.name) for output in outputs[:-1] if output.copy_of is None)):
+    companions = [path.with_name(output.name) for output in outputs[:-1] if output.copy_of is None]
+    for place in (path, *companions, *obsolete_files(path, outputs)[0]):
         if place.is_file():
             replace_file(place.with_name(place.name + BACKUP), place.read_bytes())
 

@@ -25,6 +25,7 @@ from ..io_formats.core.messages import counted
 from ..io_formats.core.option_rules import embeds_animation
 from ..io_formats.core.output_file import OutputFile
 from ..io_formats.core.scene import Scene
+from ..io_formats.disk.file_sets import obsolete_files
 from ..io_formats.registry import Format
 from .export_dialog import ExportDialog
 from .export_refusal import show_refusal
@@ -266,14 +267,15 @@ def encode_steps(
 
 
 def refuse_others(path: Path, outputs: Sequence[OutputFile]) -> None:
-    """Raise ExportError if the companion files of a set would change existing files. The last file is not checked.
+    """Raise ExportError if a set would change or remove existing files. The last file is not checked.
 
     Raises
     ------
     ExportError
-        A companion file exists with other content.
+        A companion file exists with other content, or a file of an earlier export does not belong to the set.
     """
     there = [output.name for output in outputs[:-1] if would_change(path.with_name(output.name), output)]
+    there += [place.name for place in obsolete_files(path, outputs)[0]]
     if there:
         more = rpt_(" and {} more").format(len(there) - 1) if len(there) > 1 else ""
         text = rpt_("'{}'{} exists already; choose Replace Files to write over it, or another name")

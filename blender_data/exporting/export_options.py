@@ -237,6 +237,8 @@ OPEN_BORDERS = Option(
     section="Levels of Detail",
     shown_when=_makes_levels,
 )
+_ANALYZE = "An upload set holds its triangles, which Analyze in the upload window turns into hulls"
+
 PHYSICS_SHAPE = Option(
     name="physics_shape",
     default="AUTO",
@@ -244,10 +246,26 @@ PHYSICS_SHAPE = Option(
     description="What others collide with, for objects that say nothing of their own",
     section="Physics",
     choices=(
-        Choice("AUTO", "Object or Hull", "The physics object that belongs to the model, else one convex hull"),
-        Choice("CUBE", "Cube", "A box around the model"),
-        Choice("HULL", "Convex Hull", "One convex hull around the model"),
-        Choice("PARTS", "Hull for Each Part", "A convex hull around each loose part of the model or physics object"),
+        Choice(
+            "AUTO", "Automatic", "The physics object or hulls of the model if it has any, otherwise the convex hull"
+        ),
+        Choice(
+            "HULL",
+            "Convex Hull",
+            "The one convex hull around the model that every mesh has; physics objects and hulls are left out",
+        ),
+        Choice("CUBE", "Hulls: Cube", f"A box around the model as hull. {_ANALYZE}"),
+        Choice(
+            "PARTS",
+            "Hulls: Each Part",
+            f"A convex hull around each loose part of the model or physics object. {_ANALYZE}",
+        ),
+        Choice(
+            "MESH",
+            "Mesh",
+            "Triangles of the physics object, otherwise of the low or medium level if it is an object, otherwise of "
+            "the model",
+        ),
     ),
     shown_when=completes_models,
 )

@@ -16,6 +16,7 @@ from ...io_formats.passes import lod_names
 from ..steps import Step, Steps
 from .export_options import ExportOptions
 from .generated_lods import has_open_borders, make_level
+from .model_objects import ModelObjects
 from .physics_hulls import box, convex_hull, hulls_of_parts
 
 _LEVEL_SHARES = (0.0, 0.0, 0.6, 0.8)
@@ -151,25 +152,24 @@ class MissingParts:
 
     # -- shapes ---------------------------------------------------------------------------------
 
-    def _choice(self, model: PlacedModel) -> str:
-        """Return the kind of a model's physics shape: its own setting, existing objects, or the export's option."""
-        own = str(model.thing.meshferry.physics_shape)
-        if own != "DEFAULT":
-            return own
-        choice = self.options.physics_shape
-        if model.hulls or (model.physics is not None and choice != "PARTS"):
-            return "AUTO"
-        return choice
-
     def _make_shapes(self, model: PlacedModel) -> None:
-        choice = self._choice(model)
+        choice = physics_choice(
+            model.thing,
+            self.options.physics_shape,
+            has_object=model.physics is not None,
+            has_hulls=bool(model.hulls),
+        )
         if choice == "AUTO":
             return  # AUTO: existing objects, or else the base hull
+        if choice == "MESH":
+            self._make_triangles(model)
+            return
+        if choice == "HULL":
+            model.physics, model.hulls = None, []
+            return
         points = _used_points(model.mesh)
         if choice == "CUBE":
             found, what = [box(points)], "cube"
-        elif choice == "HULL":
-            found, what = [convex_hull(points)], "convex hull"
         else:
             parted = model.physics.mesh if model.physics is not None and model.physics.mesh else model.mesh
             found = hulls_of_parts(parted)
@@ -182,23 +182,72 @@ class MissingParts:
         model.base_hull = None
         self._made_shapes.append(f"'{model.finest.name}' ({what})")
 
-    def _base_points(self, model: PlacedModel) -> Any:
-        """Return the points for the base hull: those of the hulls, or otherwise of the physics mesh or a coarse LOD.
+    def _make_triangles(self, model: PlacedModel) -> None:
+        """Leave the hulls out; without a physics object, make one of the first of :func:`_collision_meshes`."""
+        mesh = next(_collision_meshes(model), None)
+        if mesh is not None and (model.physics is None or mesh is not model.physics.mesh):
+            mesh = replace(mesh, joint_indices=None, joint_weights=None)
+            model.physics = self._shape(model, mesh, "physics", Role.PHYSICS)
+            self._made_shapes.append(f"'{model.finest.name}' ({counted(mesh.triangle_count, 'triangle')})")
+        model.hulls = []
+        model.base_hull = None
 
-        Generated levels are skipped, since their collapsed parts would not collide.
-        """
+    def _base_points(self, model: PlacedModel) -> Any:
+        """Return the points for the base hull: those of the hulls, or otherwise of a mesh for collisions."""
         if model.hulls:
             return np.concatenate([hull.mesh.points for hull in model.hulls if hull.mesh is not None])
-        for node in (model.physics, *(model.levels.get(level) for level in (2, 1)), model.finest):
-            if node is None or node.mesh is None or node.generated_from:
-                continue
-            if node.mesh.triangle_count:
-                return _used_points(node.mesh)
-        return model.mesh.points
+        mesh = next(_collision_meshes(model), None)
+        return model.mesh.points if mesh is None else _used_points(mesh)
 
     def _hull(self, model: PlacedModel, mesh: Mesh, what: str) -> Node:
-        node = replace(model.finest, name=f"{model.finest.name} {what}", mesh=mesh, role=Role.HULL)
+        return self._shape(model, mesh, what, Role.HULL)
+
+    def _shape(self, model: PlacedModel, mesh: Mesh, what: str, role: Role) -> Node:
+        node = replace(model.finest, name=f"{model.finest.name} {what}", mesh=mesh, role=role)
         return replace(node, skeleton=None, skin=None, to_object=None, generated_from=model.thing.name)
+
+
+def physics_choice(thing: bpy.types.Object, choice: str, *, has_object: bool, has_hulls: bool) -> str:
+    """Return the kind of a model's physics shape: its own setting, existing objects, or the export's option.
+
+    Parameters
+    ----------
+    thing:
+        The finest object of the model.
+    choice:
+        Value of the export's option.
+    """
+    own = str(thing.meshferry.physics_shape)
+    if own != "DEFAULT":
+        return own
+    if choice != "HULL" and (has_hulls or (has_object and choice != "PARTS")):
+        return "AUTO"
+    return choice
+
+
+def shape_of(model: ModelObjects, options: ExportOptions) -> str:
+    """Return the result of :func:`physics_choice` for the objects of a model; AUTO with Keep as Imported."""
+    if options.use_as_imported:
+        return "AUTO"
+    return physics_choice(
+        model.finest, options.physics_shape, has_object=model.physics is not None, has_hulls=bool(model.hulls)
+    )
+
+
+def has_physics_shape(model: ModelObjects, options: ExportOptions) -> bool:
+    """Return whether an export gives a model a physics shape other than the convex hull around it."""
+    kind = shape_of(model, options)
+    return model.physics is not None or bool(model.hulls) if kind == "AUTO" else kind != "HULL"
+
+
+def _collision_meshes(model: PlacedModel) -> Iterator[Mesh]:
+    """Yield the meshes with triangles in the order in which collisions use them: physics, low, medium, finest.
+
+    Generated levels are skipped, since their collapsed parts would not collide.
+    """
+    for node in (model.physics, *(model.levels.get(level) for level in (2, 1)), model.finest):
+        if node is not None and node.mesh is not None and not node.generated_from and node.mesh.triangle_count:
+            yield node.mesh
 
 
 def _used_points(mesh: Mesh) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,7 @@ class SceneWriter:
             if job.in_folder:
                 make_folder(job.target.parent)
             if job.format.is_set or outputs[-1].copy_of is not None:
-                outcome.add(api.write_outputs(outcome.target, outputs))
+                outcome.add(api.write_outputs(outcome.target, self._without_used(outcome.target, outputs)))
             else:  # A single file needs no staging folder, and searching a folder of 10,000 files for old ones is slow.
                 api.replace_file(outcome.target, outputs[-1].data, is_flushed=self._settings.is_flushed)
         outcome.files = paths if job.format.is_set else []
@@ -119,7 +120,7 @@ class SceneWriter:
         ExportError
             The run reads one of the files, or writes it for another set with different content.
         """
-        beside = {_path_beside(target, output): output for output in outputs[:-1]}
+        beside = {_path_beside(target, output.name): output for output in outputs[:-1]}
         clashing = []
         for path, output in beside.items():
             member = self._members.find(path)
@@ -137,6 +138,12 @@ class SceneWriter:
             self._names.take(path)
             self._members.add(path, output)
         return [*beside, target]
+
+    def _without_used(self, target: Path, outputs: Sequence[OutputFile]) -> list[OutputFile]:
+        """Return the files of a set without obsolete ones that this run reads or writes."""
+        *companions, chosen = outputs
+        names = [name for name in chosen.obsolete if not self._names.is_taken(_path_beside(target, name))]
+        return [*companions, replace(chosen, obsolete=tuple(names))]
 
     def _targets(
         self, parts: Sequence[Scene], outcome: Outcome, job: ConversionJob, target: Format, *, joinable: bool
@@ -159,9 +166,9 @@ class SceneWriter:
         return [self._names.of_part(job.target, base, name) for name in api.file_names(parts)]
 
 
-def _path_beside(target: Path, output: OutputFile) -> Path:
+def _path_beside(target: Path, name: str) -> Path:
     """Return the target of a file of a set; its extension follows the case of the chosen file's."""
-    path = target.parent / output.name
+    path = target.parent / name
     return path.with_suffix(target.suffix) if path.suffix.lower() == target.suffix.lower() else path
 
 

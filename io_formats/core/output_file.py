@@ -17,3 +17,8 @@ class OutputFile:
     """File that is copied unchanged instead of writing ``data``."""
     delay: float = 0.0
     """Seconds by which its modification time is later than those of the other files of the set."""
+    obsolete: tuple[str, ...] = ()
+    """Names of files beside it that do not belong to the set, but that programs would take for a part of it. They are
+    removed together with the writing of the set if their first bytes contain ``own_mark``."""
+    own_mark: bytes = b""
+    """Bytes in the head of a file by which its writer recognises its own files."""

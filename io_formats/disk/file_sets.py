@@ -1,7 +1,8 @@
 """Replace several files together.
 
 All files are written to a staging folder beside their targets, flushed, and renamed one after the other, the chosen
-file last: if the chosen file is new, the set is complete. Each file is, at any moment, the old one or the new one. The
+file last: if the chosen file is new, the set is complete. Each file is, at any moment, the old one or the new one.
+Obsolete files of earlier exports are removed just before the chosen file is renamed, and restored like the others. The
 folder holds a plan of the renaming while that is in progress. From a plan whose process has ended, the next export
 knows that the last one was interrupted; files still in the folder were not renamed.
 """
@@ -39,6 +40,8 @@ from .file_names import cautious_key
 from .locks import lock
 
 _PLAN = "plan.json"
+_HEAD = 4096
+"""Bytes at the start of an obsolete file that are searched for its writer's mark."""
 _UNPLANNED_AGE = 60.0
 """Age after which a staging folder without a plan counts as abandoned, in seconds. The folder and its plan are created
 immediately after each other."""
@@ -55,10 +58,11 @@ def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
     path = Path(path)
     try:
         interrupted = _interrupted_sets(path)
-        if len(outputs) == 1 and outputs[0].copy_of is None:
+        removed, unknown = obsolete_files(path, outputs)
+        if len(outputs) == 1 and outputs[0].copy_of is None and not removed:
             replace_file(path, outputs[0].data)
         else:
-            _write_set(path, outputs)
+            _write_set(path, outputs, removed)
     except (OSError, ValueError) as problem:
         if isinstance(problem, ExportError):
             raise
@@ -67,7 +71,29 @@ def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
     said = [found.described(written) for found in interrupted]
     for found in interrupted:
         found.remove()
+    said += [f"{place.name}: removed; it was of an earlier export and is not part of this one" for place in removed]
+    said += [
+        f"{place.name}: not of this export, but its name makes it a part; remove or rename it" for place in unknown
+    ]
     return [text for text in said if text]
+
+
+def obsolete_files(path: Path, outputs: Sequence[OutputFile]) -> tuple[list[Path], list[Path]]:
+    """Return the existing obsolete files beside a set: those of the same writer, and the others."""
+    chosen = outputs[-1]
+    own: list[Path] = []
+    unknown: list[Path] = []
+    for name in chosen.obsolete:
+        place = _beside(path, chosen, Path(name))
+        if not place.is_file():
+            continue
+        try:
+            with place.open("rb") as stream:
+                is_own = not place.is_symlink() and chosen.own_mark in stream.read(_HEAD)
+        except OSError:
+            is_own = False
+        (own if is_own else unknown).append(place)
+    return own, unknown
 
 
 def remove_abandoned(folder: Path) -> bool:
@@ -93,12 +119,13 @@ class _Member:
     name: str
     place: Path
     """Its target, with links resolved."""
-    staged: Path
+    staged: Path | None
+    """Its new content; None if it is removed."""
     kept: Path | None = None
     """The previous content of ``place``, to be restored if a later member cannot be renamed."""
 
 
-def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
+def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path]) -> None:
     places = _places(path, outputs)
     for place in places:
         if place.parent.parent == path.parent:
@@ -113,12 +140,14 @@ def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
             for number, (output, place) in enumerate(zip(outputs, places, strict=True)):
                 if output.copy_of is not None and _are_same(output.copy_of, place):
                     continue
-                member = _Member(place.name, place, _staged_path(folder, number, place))
-                members.append(member)
-                _stage(output, member, newest - longest + output.delay if longest else None)
+                staged = _staged_path(folder, number, place)
+                members.append(_Member(place.name, place, staged))
+                _stage(output, place, staged, newest - longest + output.delay if longest else None)
+            members[-1:-1] = [_Member(place.name, place, None) for place in removed]
             for number, member in enumerate(members):
                 _keep(member, folder / f"{number}.old")
-            plan.write(json.dumps({"chosen": path.name, "members": [[m.name, str(m.staged)] for m in members]}))
+            written = [[member.name, str(member.staged)] for member in members if member.staged is not None]
+            plan.write(json.dumps({"chosen": path.name, "members": written}))
             plan.flush()
             os.fsync(plan.fileno())
             _flush_folder(folder)
@@ -130,8 +159,9 @@ def _write_set(path: Path, outputs: Sequence[OutputFile]) -> None:
         _flush_folder(path.parent)
     finally:
         for member in members:
-            with contextlib.suppress(OSError):
-                remove_file(member.staged)
+            if member.staged is not None:
+                with contextlib.suppress(OSError):
+                    remove_file(member.staged)
         remove_folder(folder)
 
 
@@ -143,14 +173,7 @@ def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
     ExportError
         A folder has the name, or two targets are the same file.
     """
-    usual = Path(outputs[-1].name).suffix
-    places: list[Path] = []
-    for output in outputs[:-1]:
-        name = Path(output.name)
-        if path.suffix.lower() == usual.lower() == name.suffix.lower():
-            name = name.with_suffix(path.suffix)
-        below = [part for part in name.parts if part not in {name.anchor, ".."}]
-        places.append(real_place(path.parent.joinpath(*below)))
+    places = [real_place(_beside(path, outputs[-1], Path(output.name))) for output in outputs[:-1]]
     places.append(real_place(path))
     taken: set[str] = set()
     for place in places:
@@ -161,6 +184,13 @@ def _places(path: Path, outputs: Sequence[OutputFile]) -> list[Path]:
             raise ExportError(f"{place}: the files cannot be written: two of them have this name")
         taken.add(key)
     return places
+
+
+def _beside(path: Path, chosen: OutputFile, name: Path) -> Path:
+    """Return the path of a file beside the chosen one, ``path``; its extension follows the case of that file's."""
+    if path.suffix.lower() == Path(chosen.name).suffix.lower() == name.suffix.lower():
+        name = name.with_suffix(path.suffix)
+    return path.parent.joinpath(*(part for part in name.parts if part not in {name.anchor, ".."}))
 
 
 def _are_same(source: Path, place: Path) -> bool:
@@ -180,8 +210,9 @@ def _staged_path(folder: Path, number: int, place: Path) -> Path:
     return Path(name)
 
 
-def _stage(output: OutputFile, member: _Member, modified: float | None) -> None:
-    with member.staged.open("wb") as stream:
+def _stage(output: OutputFile, place: Path, staged: Path, modified: float | None) -> None:
+    """Write the new content of a file to ``staged``; ``place`` is its target."""
+    with staged.open("wb") as stream:
         if output.copy_of is None:
             stream.write(output.data)
         else:
@@ -190,13 +221,13 @@ def _stage(output: OutputFile, member: _Member, modified: float | None) -> None:
                     shutil.copyfileobj(source, stream, 1 << 20)
             except OSError as problem:
                 raise ExportError(
-                    f"{output.copy_of}: the file cannot be copied to {member.name}: {refusal(problem)}"
+                    f"{output.copy_of}: the file cannot be copied to {place.name}: {refusal(problem)}"
                 ) from None
         stream.flush()
         os.fsync(stream.fileno())
-    copy_mode(member.place, member.staged)
+    copy_mode(place, staged)
     if modified is not None:
-        os.utime(member.staged, (modified, modified))
+        os.utime(staged, (modified, modified))
 
 
 def _keep(member: _Member, kept: Path) -> None:
@@ -216,11 +247,14 @@ def _keep(member: _Member, kept: Path) -> None:
 
 
 def _rename(members: Sequence[_Member]) -> None:
-    """Rename all members; if one fails, restore those before it."""
+    """Rename or remove all members; if one fails, restore those before it."""
     done: list[_Member] = []
     try:
         for member in members:
-            rename_over(member.staged, member.place)
+            if member.staged is None:
+                remove_file(member.place)
+            else:
+                rename_over(member.staged, member.place)
             done.append(member)
     except BaseException as problem:
         stuck = [member.name for member in reversed(done) if not _take_back(member)]

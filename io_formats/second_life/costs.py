@@ -95,9 +95,9 @@ def server_weight(prims: int, scripts: int = 0) -> float:
     return min(_PRIM * prims + _SCRIPT * max(scripts - 1, 0), float(prims))
 
 
-def estimated_physics_weight(base_hull_points: int) -> float:
-    """Estimate the physics weight of an object as a convex hull (section 11.4). The exact rule is not published."""
-    return _HULL_POINT * (base_hull_points + 1)
+def estimated_physics_weight(hull_points: int) -> float:
+    """Estimate the physics weight of a convex hull (section 11.4). The exact rule is not published."""
+    return _HULL_POINT * (hull_points + 1)
 
 
 def land_impact(download: float, physics: float, server: float) -> int:

@@ -17,6 +17,9 @@ from .mesh.lod_block import Face
 from .mesh.physics_block import hulls_of
 from .models import LEVELS, models_of
 
+CONVEX, HULLS, TRIANGLES = "CONVEX", "HULLS", "TRIANGLES"
+"""Kinds of physics shapes: the base hull, hulls of the model's own, triangles."""
+
 _SAME = 1e-6
 """Tolerance for comparing ranges of quantised values from the same file."""
 
@@ -35,9 +38,11 @@ class Figures:
     download: float
     """Download weight of the object at its size in the scene."""
     physics: float
-    """An estimate, since the simulator's rule is not published."""
+    """An estimate, since the simulator's rule is not published; 0 for triangles, whose weight is not known."""
     animesh: float
     """Weight that it adds to an animated object of which it is a part."""
+    physics_shape: str = CONVEX
+    """:data:`CONVEX`, :data:`HULLS` or :data:`TRIANGLES`."""
     is_exact: bool = False
     """Whether the sizes are those of the stored file. Otherwise Meshferry encoded the model to measure it, and another
     encoder gives slightly different sizes."""
@@ -53,6 +58,8 @@ class Total:
     animesh: float
     """Download weight as one animated object; 0 if none of them is rigged."""
     land_impact: int
+    is_least: bool = False
+    """Whether physics and land impact are lower bounds, because the physics of an object are triangles."""
 
 
 def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Figures]:
@@ -106,7 +113,7 @@ def figures_of_asset(
     x, y, z = size
     levels = {level: decoded.sizes[level] for level in LEVELS if level in decoded.levels}
     download = costs.download_weight(levels, (x, y, z))
-    base = hulls_of(asset.blocks.get("physics_convex")).base
+    shape, physics = _physics_of(asset, decoded)
     charged = costs.animesh_triangle_weight(costs.animesh_triangles(levels))
     return Figures(
         name,
@@ -114,10 +121,21 @@ def figures_of_asset(
         tuple(levels.get(level, 0) for level in LEVELS),
         len(decoded.skin.joint_names) if decoded.skin else 0,
         download,
-        costs.estimated_physics_weight(0 if base is None else len(base)),
+        physics,
         download if decoded.skin is None else charged,
+        shape,
         is_exact,
     )
+
+
+def _physics_of(asset: Asset, decoded: DecodedAsset) -> tuple[str, float]:
+    """Return the kind of an asset's physics shape, and its estimated weight."""
+    found = hulls_of(asset.blocks.get("physics_convex"))
+    if found.hulls:
+        return HULLS, sum(costs.estimated_physics_weight(len(points)) for points in found.hulls)
+    if any(len(face.triangles) for face in decoded.physics):
+        return TRIANGLES, 0.0
+    return CONVEX, costs.estimated_physics_weight(0 if found.base is None else len(found.base))
 
 
 def total_of(figures: Iterable[Figures]) -> Total:
@@ -128,7 +146,8 @@ def total_of(figures: Iterable[Figures]) -> Total:
     server = costs.server_weight(len(figures))
     is_rigged = any(one.joints for one in figures)
     animesh = costs.ANIMESH_BASE + sum(one.animesh for one in figures) if is_rigged else 0.0
-    return Total(download, server, physics, animesh, costs.land_impact(download, physics, server))
+    is_least = any(one.physics_shape == TRIANGLES for one in figures)
+    return Total(download, server, physics, animesh, costs.land_impact(download, physics, server), is_least)
 
 
 def _same_geometry(one: DecodedAsset, other: DecodedAsset) -> bool:

@@ -654,7 +654,7 @@ def test_there_is_always_a_hull_around_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "points", "hulls"), [("CUBE", 8, 1), ("HULL", 7, 1), ("PARTS", 4, 2), ("AUTO", 0, 0)]
+    ("choice", "points", "hulls"), [("CUBE", 8, 1), ("PARTS", 4, 2), ("HULL", 0, 0), ("AUTO", 0, 0)]
 )
 @pytest.mark.parametrize("is_own", [False, True])
 def test_physics_shapes_are_made_as_chosen(choice: str, points: int, hulls: int, is_own: bool) -> None:
@@ -680,6 +680,27 @@ def test_an_object_of_its_own_wins_over_the_option_for_all() -> None:
     bpy.data.objects["box"].meshferry.physics_shape = "CUBE"
     parts = parts_of(placed(), "box")
     assert "physics" not in parts and "hull" in parts
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_the_convex_hull_replaces_physics_objects(is_own: bool) -> None:
+    box = tetra("box")
+    square("box_PHYS")
+    if is_own:
+        box.meshferry.physics_shape = "HULL"
+    parts = parts_of(placed(physics_shape="AUTO" if is_own else "HULL"), "box")
+    assert not {"physics", "hull"} & parts.keys()
+    assert len(parts["base"].mesh.points) == 4, "around the model, not around the square"
+
+
+@pytest.mark.parametrize(("objects", "triangles"), [(["_PHYS", "_LOD1", "_LOD2"], 2), (["_LOD2"], 8), ([], 18)])
+def test_mesh_physics_are_the_triangles_of_the_first_object(objects: list[str], triangles: int) -> None:
+    grid("box", 3)
+    made = {"_PHYS": 1, "_LOD1": 3, "_LOD2": 2}
+    for suffix in objects:
+        grid(f"box{suffix}", made[suffix])
+    parts = parts_of(placed(physics_shape="MESH", missing_levels="MAKE"), "box")
+    assert parts["physics"].mesh.triangle_count == triangles and "hull" not in parts
 
 
 def test_a_made_level_becomes_an_object_in_the_place_of_the_finest() -> None:

@@ -10,7 +10,7 @@ import second_life_oracle as oracle
 
 pytestmark = pytest.mark.needs_bpy
 
-MEMBERS = ["body.dae", "body_LOD0.dae", "body_LOD1.dae", "body_LOD2.dae", "body_PHYS.dae"]
+MEMBERS = ["body.dae", "body_LOD0.dae", "body_LOD1.dae", "body_LOD2.dae"]
 
 
 @pytest.fixture
@@ -92,9 +92,21 @@ def test_a_blend_file_becomes_a_set_with_everything_made(meshferry, scene, tmp_p
     assert entry["facts"]["triangles"] == 16 * 2 + 16 * 10 * 2
 
 
+def test_the_physics_file_of_an_earlier_set_is_removed(meshferry, scene, tmp_path):
+    blend = scene(ball)
+    target = tmp_path / "out" / "body.dae"
+    target.parent.mkdir()
+    done = meshferry("convert", "--json", blend, target, "--physics-shape", "cube")
+    assert files_below(target.parent) == [*MEMBERS, "body_PHYS.dae"]
+    done = meshferry("convert", "--json", blend, target)
+    assert done.status == 0, done.err
+    assert files_below(target.parent) == MEMBERS
+    assert any(text.startswith("body_PHYS.dae: removed") for text in done.entries[0]["warnings"])
+
+
 def test_what_is_made_is_no_loss(meshferry, scene, tmp_path):
     blend = scene(ball)
-    done = meshferry("convert", "--json", "--strict", blend, tmp_path / "body.llmesh", "--physics-shape", "hull")
+    done = meshferry("convert", "--json", "--strict", blend, tmp_path / "body.llmesh", "--physics-shape", "parts")
     assert done.status == 0, done.err
     assert any("Levels of detail made" in text for text in done.entries[0]["warnings"])
     assert any("Physics shapes made" in text for text in done.entries[0]["warnings"])

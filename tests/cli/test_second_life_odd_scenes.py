@@ -144,7 +144,7 @@ def test_a_static_box_is_a_box(fill, convert):
     assert len(asset.hulls.base) == 8
     done, paths = convert(fill, "dae")
     assert done.status == 0, done.err
-    assert len(paths) == 5
+    assert len(paths) == 4
     for path in paths:
         texts = [element.text or "" for element in ET.parse(path).iter()]
         assert not any(re.search(r"\b(?:nan|inf)\b", text) for text in texts)

@@ -16,7 +16,7 @@ def _files(folder):
 
 
 def _names(stem):
-    return sorted([f"{stem}{suffix}.dae" for suffix in (*LEVELS, "_PHYS")])
+    return sorted([f"{stem}{suffix}.dae" for suffix in LEVELS])
 
 
 def _mesh(bpy, name, *, faces=((0, 1, 2, 3), (4, 7, 6, 5), (0, 4, 5, 1), (1, 5, 6, 2), (2, 6, 7, 3), (3, 7, 4, 0))):
@@ -228,6 +228,26 @@ def test_a_request_is_two_bodies(clean_blender, box, tmp_path):
     assert len(body["mesh_list"]) == 1
 
 
+def test_the_physics_file_follows_the_choice(clean_blender, box, tmp_path):
+    """The viewer finds the physics file of an earlier export by its name, so it must not stay."""
+    from meshferry.operators.families.second_life.exporters import obsolete_names
+
+    bpy = clean_blender
+    path = str(tmp_path / "any.dae")
+    bpy.ops.export_scene.second_life_upload(filepath=path, physics_shape="PARTS")
+    assert _geometries(tmp_path / "any_PHYS.dae") == {"box": 12}
+    assert _files(tmp_path) == sorted([*_names("any"), "any_PHYS.dae"])
+    assert obsolete_names(tmp_path, _names("any")) == ["any_PHYS.dae"]
+    (tmp_path / "any.dae").unlink()
+    with pytest.raises(RuntimeError, match=r"'any_PHYS\.dae' exists already; choose Replace Files"):
+        bpy.ops.export_scene.second_life_upload(filepath=path)
+    assert bpy.ops.export_scene.second_life_upload(filepath=path, use_replace=True) == {"FINISHED"}
+    assert _files(tmp_path) == _names("any")
+    (tmp_path / "any_PHYS.dae").write_bytes(b"of another program")
+    assert bpy.ops.export_scene.second_life_upload(filepath=path) == {"FINISHED"}
+    assert (tmp_path / "any_PHYS.dae").read_bytes() == b"of another program"
+
+
 @pytest.mark.parametrize("kind", ["upload", "bundle", "request"])
 def test_the_dialog_names_the_files_that_are_written(clean_blender, box, tmp_path, kind):
     from meshferry.operators.format_operators import EXPORTERS
@@ -237,7 +257,7 @@ def test_the_dialog_names_the_files_that_are_written(clean_blender, box, tmp_pat
     getattr(clean_blender.ops.export_scene, f"second_life_{kind}")(
         filepath=str(tmp_path / f"any{extension}"), scope="SELECTION"
     )
-    named = exporter.set_names(exporter, "any")
+    named = exporter.set_names(exporter, "any", has_physics=False)
     assert named[0] == f"any{extension}"
     assert sorted(named) == _files(tmp_path)
 

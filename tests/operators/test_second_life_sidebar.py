@@ -128,6 +128,25 @@ def test_several_objects_are_added_up(crate, ball, clean_blender):
     assert kept.land_impact == max(1, round(max(kept.download, kept.physics, kept.server)))
 
 
+@pytest.mark.parametrize(
+    ("shape", "placeholder", "label", "weight"),
+    [
+        ("DEFAULT", "Convex Hull", "Physics (Convex Hull)", "10.20"),
+        ("HULL", "Convex Hull", "Physics (Convex Hull)", "10.20"),
+        ("CUBE", "Hulls: Cube", "Physics (Hulls)", "0.36"),
+        ("MESH", "Mesh", "Physics (Triangles)", "unknown"),
+    ],
+)
+def test_the_panel_names_the_physics_shape(ball, clean_blender, shape, placeholder, label, weight):
+    bpy = clean_blender
+    ball.meshferry.physics_shape = shape
+    bpy.ops.object.second_life_weigh()
+    lines = [str(line) for line in _draw(bpy)]
+    assert f"('physics_object', '{placeholder}')" in lines
+    assert weight in lines[lines.index(label) + 1]
+    assert any(line.startswith("at least ") for line in lines) == (shape == "MESH")
+
+
 def test_what_cannot_be_weighed_is_said_and_leaves_no_old_figures(crate, clean_blender):
     bpy = clean_blender
     bpy.ops.object.second_life_weigh()

@@ -13,6 +13,9 @@ from . import names
 from .document import ColladaFile, Geometry, Image, Instance, JointTree, Matrix, Skin, UploadSet
 from .numbers import integers, reals
 
+AUTHORING_TOOL = "Meshferry"
+"""The program in the head of each file, by which an export recognises the files of earlier exports."""
+
 _SCHEMA = "http://www.collada.org/2005/11/COLLADASchema"
 _WHEN = "2000-01-01T00:00:00Z"
 """The schema requires a time; it is constant so that the same content gives the same bytes."""
@@ -153,7 +156,7 @@ def _identifiers(wanted: Sequence[str]) -> list[str]:
 
 def _asset(root: Element) -> None:
     asset = _add(root, "asset")
-    _add(_add(asset, "contributor"), "authoring_tool", "Meshferry")
+    _add(_add(asset, "contributor"), "authoring_tool", AUTHORING_TOOL)
     _add(asset, "created", _WHEN)
     _add(asset, "modified", _WHEN)
     _add(asset, "unit", name="meter", meter="1")

@@ -97,7 +97,8 @@ class ColladaFile:
     suffix: str
     """One of :data:`SUFFIXES`."""
     instances: list[Instance] = field(default_factory=list)
-    """The same number in each file, matched by the names of their geometries; the first becomes the root."""
+    """Matched between files by the names of their geometries; the first becomes the root. Each level holds all objects,
+    physics only those that have a shape of their own."""
     trees: list[JointTree] = field(default_factory=list)
 
 
@@ -129,7 +130,7 @@ class Material:
 
 @dataclass
 class UploadSet:
-    """All files of an upload, the finest level first."""
+    """All files of an upload, the finest level first; the last one is the physics if an object has any."""
 
     files: list[ColladaFile] = field(default_factory=list)
     materials: list[Material] = field(default_factory=list)

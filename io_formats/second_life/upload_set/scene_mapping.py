@@ -19,8 +19,9 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> UploadSet:
     """Map a scene to an upload set with the options of ``options.EXPORT_OPTIONS``.
 
-    Every file holds every model, since the viewer requires each object in each file: a missing level repeats the next
-    finer one, missing physics is a box. ``scene.warnings`` reports what is left out or repaired.
+    Every level holds every model, since the viewer requires that: a missing level repeats the next finer one. The
+    physics file holds only models with a physics mesh or hulls, because the viewer gives the others their convex hull;
+    without any such model there is no physics file. ``scene.warnings`` reports what is left out or repaired.
 
     Raises
     ------

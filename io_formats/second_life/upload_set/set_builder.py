@@ -64,7 +64,9 @@ class SetBuilder:
                 file.trees.append(tree)
         for plan in planned:
             for file, instance in zip(files, [*self._levels(plan), self._physics(plan)], strict=True):
-                file.instances.append(instance)
+                if instance is not None:
+                    file.instances.append(instance)
+        files = [file for file in files if file.instances]
         self.document = UploadSet(files, self.materials.materials, self.materials.images)
 
     def _warner(self, name: str) -> Warn:
@@ -165,16 +167,16 @@ class SetBuilder:
         joint_names = [names.joint(name) for name in rig.joint_names]
         return Skin(joint_names, rig.inverse_bind, indices, weights, plan.tree)
 
-    def _physics(self, plan: _Planned) -> Instance:
-        """Return the physics: its mesh, or else all hulls as one mesh, or else a box around the finest level."""
+    def _physics(self, plan: _Planned) -> Instance | None:
+        """Return the physics: its mesh, or else all hulls as one mesh, or else None.
+
+        The viewer uses the convex hull of a model without physics; any mesh here would become triangle physics.
+        """
         model = plan.model
         warn = self._warner(f"{model.name} (physics)")
         mesh = _triangles_of(model.physics) or _hulls(model.hulls, warn)
-        if mesh is None and not model.hulls:
-            mesh = _triangles_of(model.base_hull)
         if mesh is None:
-            used = model.mesh.points[model.mesh.corner_point]
-            mesh = box_of(used.min(axis=0), used.max(axis=0))
+            return None
         geometry, _ = geometry_of(mesh, plan.name, self._physics_symbols(plan, mesh), warn, has_uvs=False)
         return Instance(geometry, np.identity(4) if plan.rig is not None else matrix_of(model.finest))
 

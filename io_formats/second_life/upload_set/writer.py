@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...core.output_file import OutputFile
 from . import names
-from .collada import Collada
-from .document import Image, UploadSet
+from .collada import AUTHORING_TOOL, Collada
+from .document import SUFFIXES, Image, UploadSet
+
+_OWN_MARK = f"<authoring_tool>{AUTHORING_TOOL}</authoring_tool>".encode()
 
 
 def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
-    """Encode ``stem_LOD2.dae`` and the other levels, ``stem_PHYS.dae``, the textures, and ``stem.dae`` last."""
+    """Encode ``stem_LOD2.dae`` and the other levels, any ``stem_PHYS.dae``, the textures, and ``stem.dae`` last.
+
+    The files of other suffixes are obsolete, since the viewer would find them by their names.
+    """
     textures = texture_names(document.images, stem)
     collada = Collada(document, textures)
     outputs = [OutputFile(f"{stem}{file.suffix}.dae", collada.encode(file)) for file in document.files]
@@ -18,7 +25,14 @@ def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
         for image, name in zip(document.images, textures, strict=True)
         if image.is_copied
     ]
-    return [*outputs[1:], *copies, outputs[0]]
+    chosen = chosen_file(stem, [file.suffix for file in document.files], outputs[0].data)
+    return [*outputs[1:], *copies, chosen]
+
+
+def chosen_file(stem: str, suffixes: Collection[str], data: bytes = b"") -> OutputFile:
+    """Return the file that is chosen in the viewer, for a set of files with these suffixes."""
+    others = tuple(f"{stem}{suffix}.dae" for suffix in SUFFIXES if suffix not in suffixes)
+    return OutputFile(f"{stem}.dae", data, obsolete=others, own_mark=_OWN_MARK)
 
 
 def write(document: UploadSet) -> bytes:

@@ -1,6 +1,6 @@
 """Export of Second Life upload sets, mesh assets, model bundles and upload requests."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,8 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
-from ....blender_data.exporting.model_objects import find_models
+from ....blender_data.exporting.missing_parts import has_physics_shape
+from ....blender_data.exporting.model_objects import ModelObjects, find_models
 from ....blender_data.exporting.triangle_counts import triangle_count
 from ....blender_data.names import file_name as name_of
 from ....io_formats.api import scene_name
@@ -17,6 +18,7 @@ from ....io_formats.core.errors import ExportError, MeshferryError
 from ....io_formats.core.messages import counted
 from ....io_formats.core.options import Option
 from ....io_formats.core.scene import Scene
+from ....io_formats.disk.file_sets import obsolete_files
 from ....io_formats.passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from ....io_formats.registry import (
     SECOND_LIFE_BUNDLE,
@@ -27,8 +29,9 @@ from ....io_formats.registry import (
 )
 from ....io_formats.second_life.models import models_of
 from ....io_formats.second_life.rules import MOST_TRIANGLES
+from ....io_formats.second_life.upload_set.writer import chosen_file
 from ...export_dialog import OBJECT_SCOPES
-from ...export_files import ExportFiles, draw_file_names
+from ...export_files import ExportFiles, browsed_folder, draw_file_names
 from ...file_names import file_name
 from ...option_properties import export_table, last_values, section_body, to_export_options
 from ...sidebar import draw_wrapped
@@ -90,7 +93,17 @@ class ExportSecondLife(ExportFiles):
 
     def mesh_count(self, context: Any, source: Any) -> int:
         """Return the number of models."""
-        return len(find_models(context, source, to_export_options(self.values())).models)
+        return len(self.models(context, source))
+
+    def models(self, context: Any, source: Any) -> list[ModelObjects]:
+        """Return the models of an ``exporter.Source``.
+
+        Raises
+        ------
+        ExportError
+            There is nothing to export.
+        """
+        return find_models(context, source, to_export_options(self.values())).models
 
     def question(self, context: Any) -> str:
         """Return a question if models are far too large for the target, since such an export may take minutes."""
@@ -117,8 +130,7 @@ class ExportSecondLife(ExportFiles):
 
     def names(self, context: Any, source: Any) -> list[str]:
         """Return the names of the models."""
-        found = find_models(context, source, to_export_options(self.values()))
-        return [name_of(model.finest) for model in found.models]
+        return [name_of(model.finest) for model in self.models(context, source)]
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary; levels and physics are not counted as objects."""
@@ -138,29 +150,40 @@ class ExportSet(ExportSecondLife):
         """Return the name of the first model, which becomes the name of the file."""
         return super().names(context, source)[:1]
 
-    def set_names(self, stem: str) -> list[str]:
-        """Return the names of the files to write, the chosen one first."""
+    def set_names(self, stem: str, *, has_physics: bool) -> list[str]:
+        """Return the names of the files to write, the chosen one first.
+
+        Parameters
+        ----------
+        has_physics:
+            A model has a physics shape of its own.
+        """
         raise NotImplementedError
+
+    def has_physics(self, models: Iterable[ModelObjects]) -> bool:
+        """Return whether one of the models has a physics shape other than its convex hull."""
+        options = to_export_options(self.values())
+        return any(has_physics_shape(model, options) for model in models)
 
     def draw_files(self, context: Any) -> None:
         """Draw the names of the files, existing ones in red, or the error that prevents the export."""
         in_exporters = context.space_data is not None and context.space_data.type == "PROPERTIES"
         try:
-            self.names(context, self.shown_source(context))
+            models = self.models(context, self.shown_source(context))
         except MeshferryError as problem:
             draw_wrapped(self.layout.column(align=True), context, iface_(str(problem)), "ERROR")
             return
         chosen = Path(self.filepath or file_name(context.collection.name, self.format))
-        names = self.set_names(scene_name(chosen))
+        names = self.set_names(scene_name(chosen), has_physics=self.has_physics(models))
         body = section_body(self.layout, f"{self.panel_prefix}_export_files", iface_(counted(len(names), "File")))
         if body is not None:
             draw_file_names(body, context, names)
-            self.draw_notes(body, context)
+            self.draw_notes(body, context, names)
             if not in_exporters:
                 body.prop(self, "use_replace")
 
-    def draw_notes(self, layout: Any, context: Any) -> None:
-        """Draw notes below the list of files. The default draws nothing."""
+    def draw_notes(self, layout: Any, context: Any, names: Sequence[str]) -> None:
+        """Draw notes below the list of the files with these names. The default draws nothing."""
 
     def may_replace(self) -> bool:
         """Return whether existing companion files of a new file may be replaced."""
@@ -197,7 +220,12 @@ class ExportUploadSet(ExportSet):
         if folder is None:
             return super().invoke(context, event)
         self.filepath = str(folder / self.suggest_name(context))
-        there = [name for name in self.set_names(scene_name(Path(self.filepath))) if (folder / name).exists()]
+        try:
+            models = self.models(context, self.source(context, self.filepath)[0])
+        except MeshferryError:
+            return self.execute(context)  # which reports the error
+        names = self.set_names(scene_name(Path(self.filepath)), has_physics=self.has_physics(models))
+        there = [name for name in names if (folder / name).exists()] or obsolete_names(folder, names)
         if not there:
             return self.execute(context)
         self.is_confirmed = True
@@ -210,14 +238,27 @@ class ExportUploadSet(ExportSet):
         """Return whether existing companion files of a new file may be replaced."""
         return bool(self.is_confirmed) or super().may_replace()
 
-    def set_names(self, stem: str) -> list[str]:
-        """Return the names of the files of all levels and of the physics."""
-        return [f"{stem}{suffix}{self.filename_ext}" for suffix in (*LEVEL_SUFFIXES, PHYSICS_SUFFIX)]
+    def set_names(self, stem: str, *, has_physics: bool) -> list[str]:
+        """Return the names of the files of all levels and of any physics."""
+        suffixes = (*LEVEL_SUFFIXES, *([PHYSICS_SUFFIX] if has_physics else []))
+        return [f"{stem}{suffix}{self.filename_ext}" for suffix in suffixes]
 
-    def draw_notes(self, layout: Any, context: Any) -> None:
-        """Draw a note that textures are also written."""
+    def draw_notes(self, layout: Any, context: Any, names: Sequence[str]) -> None:
+        """Draw which files of an earlier export are removed, and a note that textures are also written."""
+        folder = browsed_folder(context)
+        for name in obsolete_names(folder, names) if folder is not None else ():
+            row = layout.row()
+            row.alert = True
+            row.label(text=iface_("{} is removed").format(name), icon="TRASH", translate=False)
         if self.use_textures:
             layout.label(text="and the textures", text_ctxt=CONTEXT, icon="TEXTURE")
+
+
+def obsolete_names(folder: Path, names: Sequence[str]) -> list[str]:
+    """Return the names of files of an earlier upload set that one with these names, the chosen one first, removes."""
+    stem = scene_name(Path(names[0]))
+    chosen = chosen_file(stem, [Path(name).stem.removeprefix(stem) for name in names])
+    return [place.name for place in obsolete_files(folder / names[0], [chosen])[0]]
 
 
 class ExportAsset(ExportSecondLife):
@@ -243,11 +284,11 @@ class ExportBundle(ExportSet):
 
     option_table = options_of(SECOND_LIFE_BUNDLE)
 
-    def set_names(self, stem: str) -> list[str]:
+    def set_names(self, stem: str, *, has_physics: bool) -> list[str]:
         """Return the names of the bundle and of the file that is chosen in the viewer."""
         return [stem + self.filename_ext, stem + SECOND_LIFE_UPLOAD.extensions[0]]
 
-    def draw_notes(self, layout: Any, context: Any) -> None:
+    def draw_notes(self, layout: Any, context: Any, names: Sequence[str]) -> None:
         """Draw how to open the files in the viewer."""
         text = rpt_("In the viewer: debug setting MeshImportUseSLM to TRUE, then choose the .dae")
         draw_wrapped(layout.column(align=True), context, text, "INFO")
@@ -264,7 +305,7 @@ class ExportRequest(ExportSet):
 
     option_table = options_of(SECOND_LIFE_REQUEST)
 
-    def set_names(self, stem: str) -> list[str]:
+    def set_names(self, stem: str, *, has_physics: bool) -> list[str]:
         """Return the names of both request bodies."""
         return [stem + self.filename_ext, f"{stem}.fee{self.filename_ext}"]
 

@@ -5,17 +5,25 @@ from typing import Any
 
 import bpy
 
-from ....blender_data.exporting.export_options import LOW_RATIO, LOWEST_RATIO, MEDIUM_RATIO, MISSING_LEVELS
+from ....blender_data.exporting.export_options import (
+    LOW_RATIO,
+    LOWEST_RATIO,
+    MEDIUM_RATIO,
+    MISSING_LEVELS,
+    PHYSICS_SHAPE,
+)
+from ....blender_data.exporting.missing_parts import shape_of
 from ....blender_data.exporting.model_objects import ModelObjects
 from ....io_formats.registry import SECOND_LIFE_UPLOAD
+from ....io_formats.second_life import figures
 from ....io_formats.second_life.models import LEVEL_LABELS
 from ....io_formats.second_life.skeleton_table import MOST_JOINTS
 from ...finding_list import draw_findings
-from ...option_properties import draw_options
+from ...option_properties import draw_options, to_export_options
 from ...sidebar import Sidebar, draw_wrapped
 from ...translations import CONTEXT, iface_
 from .avatar_joints import chosen_armature, draw_armature
-from .exporters import SECTION_ORDER, UPLOAD_OPERATOR, UPLOAD_OPTIONS, known_folder
+from .exporters import SECTION_ORDER, UPLOAD_OPERATOR, UPLOAD_OPTIONS, known_folder, last_upload_values
 from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
 from .weights import stamp_of
 
@@ -24,6 +32,14 @@ ARMATURE = "Armature"
 
 MOST_MODELS = 20
 """Largest number of objects whose weights are listed one by one."""
+
+SHAPE_LABELS = {choice.key: choice.label for choice in PHYSICS_SHAPE.choices}
+PHYSICS_LABELS = {
+    figures.CONVEX: "Physics (Convex Hull)",
+    figures.HULLS: "Physics (Hulls)",
+    figures.TRIANGLES: "Physics (Triangles)",
+}
+"""Labels of the estimated weight, by the kind of shape."""
 
 RATIOS = {
     LEVELS[1]: MEDIUM_RATIO.name,
@@ -69,7 +85,7 @@ def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> Non
     for key, label in zip(LEVELS, LEVEL_LABELS, strict=True):
         draw_level(column, finest, key, label, parts.get(key, []), options)
     column = layout.column(align=True)
-    draw_picker(column, finest, PHYSICS, "Physics", parts.get(PHYSICS, []))
+    draw_physics(column, context, models[0], parts.get(PHYSICS, []))
     split_row(column, "Shape").prop(finest.meshferry, "physics_shape", text="")
     if len(models) > 1:
         layout.label(text=iface_("and {} more selected").format(len(models) - 1), translate=False)
@@ -152,7 +168,7 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
         draw_eye(row, key, items)
         return
     if items:
-        draw_picker(layout, finest, key, label, items)
+        draw_picker(layout, finest, key, label, items, "Generated")
         return
     row = split_row(layout, label)
     picked = row.row(align=True)
@@ -168,15 +184,28 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
     row.operator("object.second_life_level_make", text="", icon="MOD_DECIM").part = key
 
 
-def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any]) -> None:
-    """Draw the field for the object of a part; an object found in other ways is a grey placeholder."""
+def draw_physics(layout: Any, context: Any, model: ModelObjects, items: list[Any]) -> None:
+    """Draw the field for the physics object, or the shape that the export uses in its place."""
+    kind = shape_of(model, to_export_options(last_upload_values(context)))
+    if kind == "AUTO" and not items:
+        kind = "HULL"
+    row = draw_picker(layout, model.finest, PHYSICS, "Physics", items, SHAPE_LABELS[kind])
+    row.active = kind in {"AUTO", "MESH", "PARTS"}  # the others ignore the object
+
+
+def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any], otherwise: str) -> Any:
+    """Draw the field for the object of a part; return its row.
+
+    An object found in other ways, or ``otherwise`` without any, is a grey placeholder.
+    """
     row = split_row(layout, label)
-    found = items[0].name if items else iface_("Generated")
+    found = items[0].name if items else iface_(otherwise)
     if len(items) > 1:
         found = iface_("{} objects").format(len(items))
     row.prop(finest.meshferry, PICKERS[key], text="", placeholder=found)
     if items:
         draw_eye(row, key, items)
+    return row
 
 
 def draw_eye(layout: Any, key: str, items: list[Any]) -> None:
@@ -187,18 +216,18 @@ def draw_eye(layout: Any, key: str, items: list[Any]) -> None:
 
 def draw_total(layout: Any, kept: Any) -> None:
     """Draw the total weights of all objects and the resulting land impact."""
-    about = "" if kept.is_exact else iface_("about ")
+    about = iface_("at least ") if kept.is_least else "" if kept.is_exact else iface_("about ")
     box = layout.box().column(align=True)
     row = box.row()
     row.label(text="Land Impact", text_ctxt=CONTEXT)
     value = row.row()
     value.alignment = "RIGHT"
     value.label(text=f"{about}{kept.land_impact}", translate=False)
-    draw_number(box, "Download", f"{about}{kept.download:.2f}")
-    draw_number(box, "Physics (Estimate)", f"{kept.physics:.2f}")
+    draw_number(box, "Download", f"{'' if kept.is_exact else iface_('about ')}{kept.download:.2f}")
+    draw_number(box, "Physics (Estimate)", f"{iface_('at least ') if kept.is_least else ''}{kept.physics:.2f}")
     draw_number(box, "Server", f"{kept.server:.2f}")
     if kept.animesh:
-        draw_number(box, "As Animesh", f"{about}{kept.animesh:.2f}")
+        draw_number(box, "As Animesh", f"{'' if kept.is_exact else iface_('about ')}{kept.animesh:.2f}")
 
 
 def draw_model_weight(layout: Any, entry: Any) -> None:
@@ -214,7 +243,8 @@ def draw_model_weight(layout: Any, entry: Any) -> None:
         draw_right(grid, f"{level.size:,}" if level.size else "–")
     column = layout.column(align=True)
     draw_number(column, "Download", f"{about}{entry.download:.2f}")
-    draw_number(column, "Physics (Estimate)", f"{entry.physics:.2f}")
+    is_known = entry.physics_shape != figures.TRIANGLES
+    draw_number(column, PHYSICS_LABELS[entry.physics_shape], f"{entry.physics:.2f}" if is_known else iface_("unknown"))
     if entry.joints:
         draw_number(column, "Joints", iface_("{} of {}").format(entry.joints, MOST_JOINTS))
         draw_number(column, "In Animesh", f"{about}{entry.animesh:.2f}")

@@ -9,6 +9,7 @@ from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProper
 
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
+from ....blender_data.exporting.missing_parts import shape_of
 from ....blender_data.exporting.model_objects import ModelObjects
 from ....io_formats.api import load
 from ....io_formats.core.errors import MeshferryError
@@ -16,7 +17,7 @@ from ....io_formats.core.messages import counted
 from ....io_formats.registry import SECOND_LIFE_MESH
 from ....io_formats.second_life import figures
 from ...export_base import read_parts
-from ...option_properties import values_for
+from ...option_properties import to_export_options, values_for
 from ...reporting import Messages, conclude
 from ...translations import classes_factory
 from .exporters import last_upload_values
@@ -40,6 +41,7 @@ class MeshferryModelWeight(bpy.types.PropertyGroup):
     levels: CollectionProperty(type=MeshferryLevelWeight)
     download: FloatProperty(name="Download Weight", description="Cost of its levels of detail at its size")
     physics: FloatProperty(name="Physics Weight", description="Estimated cost of its physics")
+    physics_shape: StringProperty(name="Physics Shape", description="Convex hull, hulls or triangles")
     animesh: FloatProperty(name="Animesh Weight", description="Its contribution to the weight of an animated object")
     joints: IntProperty(name="Joints", description="Joints that it is bound to")
     is_exact: BoolProperty(name="Exact", description="The figures are those of the imported file")
@@ -56,6 +58,7 @@ class MeshferryWeights(bpy.types.PropertyGroup):
     physics: FloatProperty(name="Physics Weight", description="Estimate for all objects together")
     animesh: FloatProperty(name="Animesh Weight", description="Of all objects as one animated object")
     land_impact: IntProperty(name="Land Impact", description="The largest of the three weights, rounded")
+    is_least: BoolProperty(name="At Least", description="The weight of some physics is not known")
     is_exact: BoolProperty(name="Exact", description="All figures are those of the imported files")
 
 
@@ -93,15 +96,20 @@ def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Fig
         The models cannot be exported.
     """
     values = {**last_upload_values(context), HIDDEN.name: True}
-    of_files = [exact_figures(context, model.finest) for model in models]
+    options = to_export_options(values)
+    of_files = [
+        exact_figures(context, model.finest) if shape_of(model, options) == "AUTO" else None for model in models
+    ]
     if all(found is not None for found in of_files):
         return [found for found in of_files if found is not None]
     source = exporter.Source("OBJECTS", objects=tuple(model.finest for model in models))
     parts = read_parts(context, source, subject_of(models), SECOND_LIFE_MESH, values)
-    options = values_for(SECOND_LIFE_MESH.export_options, values)
+    asset_options = values_for(SECOND_LIFE_MESH.export_options, values)
     exact = {model.finest.name: found for model, found in zip(models, of_files, strict=True) if found is not None}
     return [
-        exact.get(found.name, found) for scene in parts.scenes for found in figures.figures_of_scene(scene, options)
+        exact.get(found.name, found)
+        for scene in parts.scenes
+        for found in figures.figures_of_scene(scene, asset_options)
     ]
 
 
@@ -133,12 +141,13 @@ def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Fig
         entry = kept.models.add()
         entry.name, entry.joints, entry.is_exact = one.name, one.joints, one.is_exact
         entry.download, entry.physics, entry.animesh = one.download, one.physics, one.animesh
+        entry.physics_shape = one.physics_shape
         for triangles, size in zip(one.triangles, one.sizes, strict=True):
             level = entry.levels.add()
             level.triangles, level.size = triangles, size
     total = figures.total_of(found)
     kept.download, kept.server, kept.physics = total.download, total.server, total.physics
-    kept.animesh, kept.land_impact = total.animesh, total.land_impact
+    kept.animesh, kept.land_impact, kept.is_least = total.animesh, total.land_impact, total.is_least
     kept.is_exact = bool(found) and all(one.is_exact for one in found)
 
 

@@ -122,6 +122,51 @@ def test_links_stay_links(tmp_path: Path) -> None:
     assert len(list(folder.iterdir())) == 3
 
 
+# -- obsolete files -----------------------------------------------------------------------------
+
+
+def _with_obsolete() -> list[OutputFile]:
+    names = ("hut_PHYS.dae", "hut_LOD1.dae", "hut_LOD0.dae")
+    chosen = OutputFile("hut.dae", b"<own> new", obsolete=names, own_mark=b"<own>")
+    return [OutputFile("hut_LOD2.dae", b"<own> new"), chosen]
+
+
+def test_files_of_an_earlier_export_are_removed_and_others_named(tmp_path: Path) -> None:
+    (tmp_path / "hut_PHYS.DAE").write_bytes(b"<own> old")
+    (tmp_path / "hut_LOD1.DAE").write_bytes(b"another program")
+    said = file_sets.write_outputs(tmp_path / "hut.DAE", _with_obsolete())
+    assert contents(tmp_path) == {
+        "hut.DAE": b"<own> new",
+        "hut_LOD1.DAE": b"another program",
+        "hut_LOD2.DAE": b"<own> new",
+    }
+    assert len(said) == 2
+    assert said[0].startswith("hut_PHYS.DAE: removed")
+    assert said[1].startswith("hut_LOD1.DAE: not of this export")
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.skipif(not POSIX, reason="symbolic links need rights on Windows")
+def test_obsolete_links_stay(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_bytes(b"<own> old")
+    (tmp_path / "hut_PHYS.dae").symlink_to(tmp_path / "elsewhere")
+    assert len(file_sets.write_outputs(tmp_path / "hut.dae", _with_obsolete())) == 1
+    assert (tmp_path / "hut_PHYS.dae").is_symlink()
+
+
+def test_obsolete_files_come_back_if_the_chosen_file_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hut_PHYS.dae").write_bytes(b"<own> old")
+    (tmp_path / "hut.dae").write_bytes(b"<own> old")
+    before = contents(tmp_path)
+    _failing(monkeypatch, "replace", 2, PermissionError(13, "Permission denied"))
+    with pytest.raises(ExportError, match=r"hut\.dae: the file cannot be written"):
+        file_sets.write_outputs(tmp_path / "hut.dae", _with_obsolete())
+    assert contents(tmp_path) == before
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 # -- refusals -----------------------------------------------------------------------------------
 
 

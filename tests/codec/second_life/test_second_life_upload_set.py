@@ -103,7 +103,9 @@ def test_the_same_scene_gives_the_same_bytes() -> None:
 
 def test_every_file_holds_every_object_by_the_same_name_the_root_first() -> None:
     scene = upload_scenes.static_scene()
-    for document in parsed(scene).values():
+    documents = parsed(scene)
+    assert [found.geometry.name for found in documents.pop("hut_PHYS.dae").instances] == ["garden_hut"]
+    for document in documents.values():
         assert [found.geometry.name for found in document.instances] == ["garden_hut", "door"]
     assert scene.warnings == []
 
@@ -224,23 +226,31 @@ def test_missing_and_empty_levels_are_the_next_finer_one() -> None:
 def test_physics_meshes_stand_where_the_object_does(materials: list[str]) -> None:
     scene = upload_scenes.static_scene()
     scene.nodes[4].mesh = upload_scenes.box(materials=materials)
-    hut, door = parsed(scene)["hut_PHYS.dae"].instances
+    (hut,) = parsed(scene)["hut_PHYS.dae"].instances
     assert np.array_equal(hut.world, parsed(scene)["hut.dae"].instances[0].world)
     assert hut.geometry.triangle_count == 12
     assert set(hut.geometry.faces) <= {"wood", "stone"}, "materials must be among those of the finest level"
-    # without physics of its own: the box around it
-    positions = door.geometry.positions
-    assert np.allclose((positions.min(axis=0), positions.max(axis=0)), [(-0.45, -0.05, -1), (0.45, 0.05, 1)])
-    assert door.geometry.triangle_count == 12
-    face = door.geometry.faces["wood"]
-    assert (np.einsum("ij,ij->i", face[:, :3], face[:, 3:6]) > 0).all()
+
+
+def test_without_physics_shapes_there_is_no_physics_file() -> None:
+    """The viewer uses the convex hull of such objects; any mesh in the file would become triangle physics."""
+    scene = upload_scenes.static_scene()
+    scene.nodes = [node for node in scene.nodes if node.role is sc.Role.RENDER]
+    base = replace(scene.nodes[0], role=sc.Role.HULL, shape_of=0, is_base_hull=True)
+    scene.nodes.append(base)
+    outputs = written(scene)
+    assert tuple(output.name for output in outputs) == tuple(name for name in FILES if "PHYS" not in name)
+    assert outputs[-1].obsolete == ("hut_PHYS.dae",)
+    assert outputs[-1].own_mark in outputs[-1].data[:1000]
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_physics_of_flat_objects_has_no_triangles_without_area(axis: int) -> None:
+def test_boxes_for_flat_hulls_have_no_triangles_without_area(axis: int) -> None:
     size = np.array([2.0, 3.0, 4.0])
     size[axis] = 0
-    scene = sc.Scene("leaf", [sc.Node("leaf", mesh=upload_scenes.box(size.tolist(), ["wood"]))])
+    leaf = sc.Node("leaf", mesh=upload_scenes.box(size.tolist(), ["wood"]))
+    points = sc.Mesh(np.float32([size / -2, size / 2]), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    scene = sc.Scene("leaf", [leaf, sc.Node("hull", mesh=points, role=sc.Role.HULL, shape_of=0)])
     geometry = parsed(scene)["hut_PHYS.dae"].instances[0].geometry
     a, b, c = geometry.faces["wood"][:, :3].reshape(-1, 3, 3).transpose(1, 0, 2)
     area = np.linalg.norm(np.cross(b - a, c - a), axis=1)
@@ -553,7 +563,9 @@ def test_textures_that_are_not_to_be_copied(tmp_path: Path) -> None:
 
 
 def test_physics_has_no_textures() -> None:
-    document = parsed(textured(sc.Texture("x.png", data=PNG)))["hut_PHYS.dae"]
+    scene = textured(sc.Texture("x.png", data=PNG))
+    scene.nodes.append(replace(scene.nodes[0], role=sc.Role.PHYSICS, shape_of=0))
+    document = parsed(scene)["hut_PHYS.dae"]
     assert all(look.image is None for found in document.instances for look in found.looks.values())
 
 
@@ -570,6 +582,8 @@ def in_avatar_space(instance: collada_oracle.Instance) -> npt.NDArray[np.float64
 @pytest.mark.parametrize("rolled", [False, True])
 def test_rigs_agree_with_the_table_whichever_way_they_face(facing: str, rolled: bool) -> None:
     scene = upload_scenes.rigged_scene(facing, rolled=rolled)
+    shape = replace(scene.nodes[0], role=sc.Role.PHYSICS, shape_of=0, skeleton=None, skin=None)
+    scene.nodes.append(shape)
     documents = parsed(scene)
     for name, rings in zip(LEVELS, (9, 7, 5, 3), strict=True):
         instance = documents[name].instances[0]
@@ -732,7 +746,8 @@ def test_static_and_rigged_objects_together() -> None:
     scene.nodes.append(body.nodes[0])
     scene.skeletons = body.skeletons
     for name, document in parsed(scene).items():
-        assert [found.skin is not None for found in document.instances] == [False, False, name != "hut_PHYS.dae"]
+        rigged = [found.skin is not None for found in document.instances]
+        assert rigged == ([False] if name == "hut_PHYS.dae" else [False, False, True])
 
 
 def test_unknown_bones_are_written_as_they_are_called() -> None:
@@ -773,7 +788,8 @@ def test_sample_assets_become_sets(samples: Path, name: str) -> None:
     finest = scene.nodes[0]
     assert finest.mesh is not None
     documents = parsed(scene)
-    assert len(documents) == 5
+    has_shape = any(node.role is not sc.Role.RENDER and not node.is_base_hull for node in scene.nodes)
+    assert ("hut_PHYS.dae" in documents, len(documents)) == (has_shape, 4 + has_shape)
     instance = documents["hut.dae"].instances[0]
     whole = finest.mesh
     sound = (np.diff(np.sort(whole.corner_point.reshape(-1, 3), axis=1), axis=1) > 0).all(axis=1)
