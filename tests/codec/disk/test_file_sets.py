@@ -131,10 +131,18 @@ def _with_obsolete() -> list[OutputFile]:
     return [OutputFile("hut_LOD2.dae", b"<own> new"), chosen]
 
 
-def test_files_of_an_earlier_export_are_removed_and_others_named(tmp_path: Path) -> None:
+def test_files_of_an_earlier_export_are_removed_and_others_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "hut_PHYS.DAE").write_bytes(b"<own> old")
     (tmp_path / "hut_LOD1.DAE").write_bytes(b"another program")
+    there: list[bool] = []
+    real = os.replace
+    monkeypatch.setattr(
+        os, "replace", lambda one, other: (there.append((tmp_path / "hut_PHYS.DAE").exists()), real(one, other))
+    )
     said = file_sets.write_outputs(tmp_path / "hut.DAE", _with_obsolete())
+    assert there == [True, False], "removed before the chosen file is new"
     assert contents(tmp_path) == {
         "hut.DAE": b"<own> new",
         "hut_LOD1.DAE": b"another program",
