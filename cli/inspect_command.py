@@ -102,4 +102,5 @@ def _placed(entry: dict[str, Any]) -> list[str]:
         for level, found in entry["lods"].items()
     ]
     hulls = f"{counted(entry['hulls'], 'physics hull')}, " if entry["hulls"] else ""
-    return [*lines, f"  {hulls}download weight {entry['download_weight']:.3f}"]
+    weight = f"download weight {entry['download_weight']:.3f}"
+    return [*lines, f"  {hulls}{weight}{' (estimate)' if entry['bones'] else ''}"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from .costs import download_weight
 from .mesh.document import Asset
 from .mesh.lod_block import Face, faces_of
@@ -14,6 +12,7 @@ from .mesh.reader import BLOCK_LABELS
 from .mesh.skin_block import SkinBlock, skin_of
 from .mesh.writer import block_sizes
 from .models import LEVELS
+from .skins import size_at_rest
 
 Size = tuple[float, float, float]
 
@@ -41,10 +40,12 @@ class DecodedAsset:
 
     @property
     def size(self) -> Size | None:
-        """The lengths of the object along its axes in metres, or None if the asset does not state them."""
+        """The lengths of the object along its axes in metres, estimated from the rig of a rigged one.
+
+        None if the asset does not state them.
+        """
         if self.skin is not None:
-            axes = np.linalg.norm(self.skin.bind_shape.reshape(4, 4)[:3, :3], axis=1)
-            return (float(axes[0]), float(axes[1]), float(axes[2]))
+            return size_at_rest(self.skin)
         return next((face.normalized_scale for face in self.faces if face.normalized_scale is not None), None)
 
     def download_weight(self, size: Size | None = None) -> float:

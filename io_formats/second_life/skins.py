@@ -98,6 +98,26 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
     return Binding(joints, place, skin)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # files may hold extreme numbers
+def size_at_rest(block: SkinBlock) -> tuple[float, float, float]:
+    """Return the lengths in metres of the unit cube's axes at rest: the median over all joints that the viewer knows.
+
+    Rigs in another unit, such as centimetres, have bind shapes of 100 times the size and inverse binds of a hundredth,
+    or the reverse. Only the product is in metres. Its lengths do not depend on the rotation of a joint.
+    """
+    bind_shape = matrices_of(block.bind_shape)[:3, :3]
+    rests = skeleton_table.rest_matrices()
+    usable = np.ones(len(block.joint_names), bool) if block.usable is None else block.usable
+    found = [
+        np.linalg.norm(rests[known][:3, :3] @ inverse[:3, :3] @ bind_shape, axis=0)
+        for name, inverse, is_usable in zip(block.joint_names, matrices_of(block.inverse_bind), usable, strict=True)
+        if is_usable and (known := skeleton_table.canonical(name)) is not None
+    ]
+    lengths = np.median(found, axis=0) if found else np.linalg.norm(bind_shape, axis=0)
+    x, y, z = np.nan_to_num(lengths, nan=0.0).tolist()
+    return x, y, z
+
+
 # Singular matrices give NaN or infinity here; `binding_of` replaces those marked unusable and leaves out the rig for
 # any other.
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")

@@ -59,6 +59,7 @@ def test_inspect_tells_people_of_levels_hulls_and_weight(meshferry, torso):
     size = oracle.decode(torso.read_bytes()).sizes["lowest_lod"]
     assert f"  lowest level: 4 triangles, 8 vertices, {size} bytes" in lines
     assert lines[-1].startswith("  2 physics hulls, download weight 0.0")
+    assert lines[-1].endswith(" (estimate)"), "the size of a rigged mesh follows from its rig"
 
 
 def test_files_without_an_extension_are_found_by_their_content(meshferry, tmp_path):

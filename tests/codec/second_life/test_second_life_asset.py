@@ -17,6 +17,7 @@ from meshferry.io_formats.binary.quantization import dequantise, dequantise_norm
 from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
 from meshferry.io_formats.registry import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.domains import bounds
+from meshferry.io_formats.second_life.facts import decode
 from meshferry.io_formats.second_life.mesh import (
     lod_block,
     physics_block,
@@ -642,6 +643,28 @@ def test_the_size_for_the_download_weight() -> None:
     rig = sl.skin(bind_shape_matrix=matrix(_0=0, _1=10, _4=10, _5=0, _10=10))
     rigged = SECOND_LIFE_MESH.facts(reader.read(sl.asset({**small, "high_lod": [big], "skin": rig})))
     assert rigged["download_weight"] == pytest.approx(weights_of[10.0], rel=1e-3)
+
+
+@pytest.mark.parametrize("joint", ["mTorso", "BELLY", "unknown"])
+def test_the_size_of_a_rig_in_centimetres(joint: str) -> None:
+    """Only the product of bind shape and inverse bind is in metres; a joint may be turned, and one may be wrong."""
+    shape = np.diag((200.0, 50.0, 100.0, 1.0))
+    turn = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1.0]])
+    to_metres = np.diag((0.01, 0.01, 0.01, 1.0))
+    inverses = [to_metres, to_metres @ turn, to_metres]
+    if joint == "BELLY":  # a collision volume of 9 × 13 × 15 cm, turned by 8° about y
+        cos, sin = np.cos(np.radians(8)), np.sin(np.radians(8))
+        back = np.array([[cos, 0, -sin, 0], [0, 1, 0, 0], [sin, 0, cos, 0], [0, 0, 0, 1]])
+        inverses[2] = to_metres @ np.diag((1 / 0.09, 1 / 0.13, 1 / 0.15, 1.0)) @ back
+    if joint == "unknown":
+        inverses[2] = np.identity(4)
+    rig = sl.skin(
+        ["mPelvis", "mChest", joint],
+        bind_shape_matrix=sl.reals(*shape.T.reshape(16)),
+        inverse_bind_matrix=[sl.reals(*inverse.T.reshape(16)) for inverse in inverses],
+    )
+    asset = reader.read(sl.asset({**FOUR_LEVELS, "skin": rig}))
+    assert decode(asset).size == pytest.approx((2.0, 0.5, 1.0), rel=1e-3)
 
 
 def test_a_damaged_level_is_one_error() -> None:
