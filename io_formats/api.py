@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +156,8 @@ class EncodedFile:
     """All texts for the user."""
     losses: list[str]
     """The texts among ``warnings`` about losses and repairs; the others are findings about the file."""
+    notes: list[str] = field(default_factory=list)
+    """Texts about the use of the files, such as which of them belongs to which face."""
 
 
 def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = None) -> list[Scene]:
@@ -224,7 +226,8 @@ def encode_part(
     lost = list(dict.fromkeys(scene.warnings))
     said = lost + [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
     outputs = target.write_files(document, stem or file_name(scene.name))
-    return EncodedFile(scene, outputs, list(dict.fromkeys(said)), lost)
+    notes = [output.note for output in outputs if output.note]
+    return EncodedFile(scene, outputs, list(dict.fromkeys(said)), lost, notes)
 
 
 def _refuse_errors(findings: Sequence[Finding], *, ignore_errors: bool) -> None:

@@ -105,7 +105,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                 )
                 digest = file_records.digest_of(path)
                 file_records.write(context, owners, replace(record, digest=digest, is_confirmed=True))
-            messages.notes = parts.made
+            messages.notes = [*parts.made, *encoded.notes]
         return conclude(self, messages, changes, "Exported")
 
 

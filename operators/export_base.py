@@ -82,18 +82,20 @@ class ExportScene(ExportDialog):
                 ready.append((path, scene, (yield from scaled(encoding, start, end, name))))
         written: list[Scene] = []
         places: list[tuple[Path, Scene]] = []
+        notes: list[str] = []
         replaced = 0
         for path, scene, encoded in ready:
             with messages.outcome(str(path)) as name:
                 existed = several and os.path.exists(path)
                 said = [*encoded.warnings, *write_outputs(path, encoded.outputs)]
                 messages.warn(name, dict.fromkeys(said if several else parts.lost + said))
+                notes += encoded.notes
                 written.append(scene)
                 replaced += existed
                 places.append((path, scene))
         if places:
             self.remember(context, source, places, values)
-        messages.notes = parts.made if written else []
+        messages.notes = [*parts.made, *notes] if written else []
         phrases = (
             *self.summary_parts(written),
             counted(replaced, "file replaced", "files replaced") if replaced else "",

@@ -186,6 +186,14 @@ KEEP_IMPORTED = Option(
     "file, and what the checks find is reported without stopping the export",
     section="File",
 )
+GLTF_MATERIALS = Option(
+    name="use_pbr_materials",
+    default=True,
+    label="PBR Materials",
+    description="Write a .glb file for each material that a diffuse colour and texture cannot show: a Principled BSDF "
+    "with metal, emission, occlusion, or an image for roughness, normals or alpha",
+    section="File",
+)
 MISSING_LEVELS = Option(
     name="missing_levels",
     default="MAKE",
@@ -285,6 +293,7 @@ EXPORT_OPTIONS: tuple[Option, ...] = (
     LOWEST_RATIO,
     OPEN_BORDERS,
     PHYSICS_SHAPE,
+    GLTF_MATERIALS,
     DEFORM_BONES,
     CLIPS,
     CLIP_FILTER,
@@ -313,6 +322,7 @@ class ExportOptions:
     lowest_ratio: float
     use_open_borders: bool
     physics_shape: str
+    use_pbr_materials: bool
     use_deform_bones_only: bool
     clips: str
     clip_names: str
@@ -353,6 +363,7 @@ _NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
     LOWEST_RATIO.name: lambda can: can.placed_models,
     OPEN_BORDERS.name: lambda can: can.placed_models,
     PHYSICS_SHAPE.name: lambda can: can.placed_models,
+    GLTF_MATERIALS.name: lambda can: can.gltf_materials,
     DEFORM_BONES.name: lambda can: can.skeletons and not can.placed_models,
     CLIPS.name: lambda can: can.clips,
     CLIP_FILTER.name: lambda can: can.clips,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import bpy
@@ -47,14 +48,14 @@ def read_material(material: bpy.types.Material, notice: Callable[[str], None]) -
     tree = compat.node_tree(material)
     if tree is None:
         return Material(name, tuple(material.diffuse_color))
-    shader = _shader(tree)
+    shader = shader_of(tree)
     if shader is None:
         return Material(name, tuple(material.diffuse_color))
-    made = Material(name, _plain_color(shader), _emission(shader))
+    made = Material(name, _plain_color(shader), emission_of(shader))
     source = shader.inputs[_COLOR_INPUTS[shader.type]]
     if source.is_linked:
-        image = next((image for image in _images(source) if image is not None), None)
-        fixed = _fixed_color(source)
+        image = next((image for image in images_of(source) if image is not None), None)
+        fixed = fixed_color_of(source)
         if image is not None:
             made.texture = read_texture(image, notice)
             made.color = (1.0, 1.0, 1.0, made.color[3])
@@ -69,10 +70,10 @@ def read_material(material: bpy.types.Material, notice: Callable[[str], None]) -
     return made
 
 
-def read_materials(
-    wanted: Iterable[str], slots: Iterable[bpy.types.Material | None], notice: Callable[[str], None]
-) -> list[Material]:
-    """Return the known properties of materials, given their names in the file and the objects' materials.
+def materials_by_name(
+    wanted: Iterable[str], slots: Iterable[bpy.types.Material | None]
+) -> dict[str, bpy.types.Material]:
+    """Return materials by their names in the file, given these names and the objects' materials.
 
     A modifier can assign materials that are in no slot; these are found by name.
     """
@@ -80,22 +81,22 @@ def read_materials(
     for material in slots:
         if material is not None:
             known.setdefault(names.file_name(material), material)
-    found = []
-    for name in dict.fromkeys(wanted):
-        material = known.get(name) or bpy.data.materials.get(name)
-        if name and material is not None:
-            found.append(read_material(material, notice))
-            found[-1].name = name
-    return found
+    found = {name: known.get(name) or bpy.data.materials.get(name) for name in dict.fromkeys(wanted) if name}
+    return {name: material for name, material in found.items() if material is not None}
+
+
+def read_materials(materials: Mapping[str, bpy.types.Material], notice: Callable[[str], None]) -> list[Material]:
+    """Return the known properties of materials, given by their names in the file."""
+    return [replace(read_material(material, notice), name=name) for name, material in materials.items()]
 
 
 # -- shaders ------------------------------------------------------------------------------------
 
 
-def _shader(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
+def shader_of(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
     """Return the shader that determines a material's colour: one connected to the output, otherwise any of the tree."""
     output = tree.get_output_node("ALL") or tree.get_output_node("EEVEE") or tree.get_output_node("CYCLES")
-    reached = list(_upstream(output.inputs["Surface"])) if output is not None else []
+    reached = list(upstream(output.inputs["Surface"])) if output is not None else []
     for nodes in (reached, list(tree.nodes)):
         for kind in _COLOR_INPUTS:
             for node in nodes:
@@ -104,7 +105,7 @@ def _shader(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
     return None
 
 
-def _upstream(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Node]:
+def upstream(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Node]:
     """Yield the nodes that a socket's value depends on, nearest first, including those in groups."""
     waiting = [socket]
     seen: set[bpy.types.Node] = set()
@@ -126,13 +127,14 @@ def _upstream(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Node]:
                         ]
 
 
-def _images(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Image]:
-    return (node.image for node in _upstream(socket) if node.type in {"TEX_IMAGE", "TEX_ENVIRONMENT"})
+def images_of(socket: bpy.types.NodeSocket) -> Iterator[bpy.types.Image | None]:
+    """Return the images that a socket's value depends on, nearest first; None for image nodes without image."""
+    return (node.image for node in upstream(socket) if node.type in {"TEX_IMAGE", "TEX_ENVIRONMENT"})
 
 
-def _fixed_color(socket: bpy.types.NodeSocket) -> tuple[float, ...] | None:
+def fixed_color_of(socket: bpy.types.NodeSocket) -> tuple[float, ...] | None:
     """Return the colour of the only RGB node that feeds a socket, also through reroutes and groups, or None."""
-    nodes = [node for node in _upstream(socket) if node.type not in {"REROUTE", "GROUP"}]
+    nodes = [node for node in upstream(socket) if node.type not in {"REROUTE", "GROUP"}]
     if len(nodes) == 1 and nodes[0].type == "RGB":
         return tuple(nodes[0].outputs[0].default_value)
     return None
@@ -145,7 +147,7 @@ def _plain_color(shader: bpy.types.Node) -> tuple[float, float, float, float]:
     return (color[0], color[1], color[2], opacity)
 
 
-def _emission(shader: bpy.types.Node) -> float:
+def emission_of(shader: bpy.types.Node) -> float:
     """Return the mean of the emitted colour times its strength; linked colours count as white, linked strength as 1."""
     socket = shader.inputs.get("Color" if shader.type == "EMISSION" else "Emission Color")
     strength = shader.inputs.get("Strength" if shader.type == "EMISSION" else "Emission Strength")
@@ -191,26 +193,33 @@ def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
     if not 0 < width * height <= _MOST_PIXELS or not image.has_data:
         notice(f"{image.name}: the image is empty or too large to be exported; save it to a file")
         return None
-    pixels = np.empty(width * height * image.channels, np.float32)
-    image.pixels.foreach_get(pixels)
-    values = pixels.reshape(height, width, image.channels)[::-1]
-    if values.shape[2] != 4:
-        grey_or_color = values[..., :3] if values.shape[2] == 3 else np.repeat(values[..., :1], 3, axis=2)
-        values = np.concatenate([grey_or_color, np.ones((height, width, 1), np.float32)], axis=2)
+    values = pixels_of(image)[::-1]
     if image.is_float:  # pixels of float images are linear
         values = linear_to_srgb(values.reshape(-1, 4)).reshape(height, width, 4)
     return encode_png(to_unorm(values.reshape(-1, 4)).reshape(height, width, 4))
 
 
+def pixels_of(image: bpy.types.Image) -> npt.NDArray[np.float32]:
+    """Return the pixels of an image as RGBA, (H, W, 4), the lowest row first."""
+    width, height = image.size
+    pixels = np.empty(width * height * image.channels, np.float32)
+    image.pixels.foreach_get(pixels)
+    values = pixels.reshape(height, width, image.channels)
+    if values.shape[2] == 4:
+        return values
+    grey_or_color = values[..., :3] if values.shape[2] == 3 else np.repeat(values[..., :1], 3, axis=2)
+    return np.concatenate([grey_or_color, np.ones((height, width, 1), np.float32)], axis=2)
+
+
 def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """Encode pixels (H, W, 4), the topmost row first, as a PNG file."""
-    height, width, _ = pixels.shape
-    rows = np.zeros((height, 1 + 4 * width), np.uint8)  # a PNG row starts with a filter type; 0 is none
+    """Encode pixels (H, W, 3) or with alpha (H, W, 4), the topmost row first, as a PNG file."""
+    height, width, channels = pixels.shape
+    rows = np.zeros((height, 1 + channels * width), np.uint8)  # a PNG row starts with a filter type; 0 is none
     rows[:, 1:] = pixels.reshape(height, -1)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, 6 if channels == 4 else 2, 0, 0, 0)
     body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes(), 6)) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + body

@@ -16,7 +16,8 @@ from ..steps import Step, Steps, scaled
 from . import level_slots, scene_state, skin_reading, transforms
 from .armature_reading import ReadSkeleton, read_skeleton
 from .export_request import ExportRequest
-from .material_reading import read_materials
+from .gltf_materials import gltf_materials
+from .material_reading import materials_by_name, read_materials
 from .mesh_reading import transformed
 from .missing_parts import MissingParts, PlacedModel
 from .model_objects import ModelIndex, ModelObjects, find_models
@@ -102,7 +103,12 @@ class PlacedExport(SceneExport):
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
             wanted = [name for node in self.scene.nodes if node.mesh is not None for name in node.mesh.materials]
             slots = [slot.material for thing in (*parts, *copies) for slot in thing.material_slots]
-            self.scene.materials = read_materials(wanted, slots, self.notices.append)
+            materials = materials_by_name(wanted, slots)
+            self.scene.materials = read_materials(materials, self.notices.append)
+        if self.capabilities.gltf_materials and self.options.use_pbr_materials:
+            made = gltf_materials(self.context, materials, self.notices.append)
+            for material in self.scene.materials:
+                material.gltf = made.get(material.name)
         self.scene.warnings += dict.fromkeys(self.notices)
         return self.scene
 

@@ -86,7 +86,7 @@ class SceneWriter:
                 )
                 made = scene.notes
                 lacking = [text for text in (*lost, *encoded.losses) if text not in made]
-                written.tell([*unreported, *encoded.warnings], lacking, strict=self._settings.strict)
+                written.tell([*unreported, *encoded.warnings, *encoded.notes], lacking, strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)
 
             written.attempt(encode)

@@ -40,6 +40,8 @@ class Capabilities:
     shapes and a binding to a skeleton."""
     opaque_colors: int = 0
     """Number of colour layers, from the first on, that have no alpha in the file."""
+    gltf_materials: bool = False
+    """Whether materials can be written to glTF files of their own beside the file."""
     joins_objects: bool = False
     """Whether a file is a single mesh, into which all objects are joined."""
     joins_clips: bool = False

@@ -22,3 +22,5 @@ class OutputFile:
     removed together with the writing of the set if their first bytes contain ``own_mark``."""
     own_mark: bytes = b""
     """Bytes in the head of a file by which its writer recognises its own files."""
+    note: str = ""
+    """Text for the user about the use of the file; no action is needed to correct anything."""

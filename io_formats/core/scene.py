@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .findings import Finding
+from .gltf_materials import GltfMaterial
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -268,6 +269,8 @@ class Material:
     emission: float = 0.0
     """Mean of the emitted colour times its strength."""
     texture: Texture | None = None
+    gltf: GltfMaterial | None = None
+    """The material as glTF describes it, if the export writes it to a file of its own."""
 
 
 @dataclass

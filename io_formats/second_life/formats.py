@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.capabilities import Capabilities
@@ -111,7 +112,7 @@ SECOND_LIFE_UPLOAD = FileFormat(
     name="second_life_upload",
     label="Second Life Upload Set",
     extensions=(".dae",),
-    capabilities=_CAPABILITIES,
+    capabilities=replace(_CAPABILITIES, gltf_materials=True),
     is_set=True,
     writing=_upload_writing,
     export_options=upload_options.EXPORT_OPTIONS,

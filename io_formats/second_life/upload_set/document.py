@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ...core.gltf_materials import GltfMaterial
 from ...core.scene import FloatArray, IntArray
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 
@@ -126,6 +127,8 @@ class Material:
     """Grey, 0 to 1; above 0.25 the viewer makes the face full bright."""
     image: int | None = None
     """Index of its texture among the set's images; the texture replaces the colour."""
+    gltf: GltfMaterial | None = None
+    """Its PBR material, which the viewer uploads from a file of its own."""
 
 
 @dataclass

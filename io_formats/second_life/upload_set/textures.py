@@ -74,7 +74,7 @@ class Materials:
         red, green, blue, alpha = np.clip(linear_to_srgb(color)[0], 0.0, 1.0).tolist()
         emission = float(np.clip(np.nan_to_num(material.emission), 0.0, 1.0))
         image = self._image(material.texture, material.name) if material.texture is not None else None
-        return Material(symbol, plain, (red, green, blue, alpha), emission, image)
+        return Material(symbol, plain, (red, green, blue, alpha), emission, image, material.gltf)
 
     def _image(self, texture: Texture, material: str) -> int | None:
         key: object = texture.data if texture.data is not None else texture.path

@@ -8,12 +8,13 @@ from ...core.output_file import OutputFile
 from . import names
 from .collada import AUTHORING_TOOL, Collada
 from .document import SUFFIXES, Image, UploadSet
+from .pbr_files import pbr_files
 
 _OWN_MARK = f"<authoring_tool>{AUTHORING_TOOL}</authoring_tool>".encode()
 
 
 def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
-    """Encode ``stem_LOD2.dae`` and the other levels, any ``stem_PHYS.dae``, the textures, and ``stem.dae`` last.
+    """Encode ``stem_LOD2.dae`` and the other levels, any ``stem_PHYS.dae``, textures, PBR materials, ``stem.dae`` last.
 
     The files of other suffixes are obsolete, since the viewer would find them by their names.
     """
@@ -26,7 +27,7 @@ def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
         if image.is_copied
     ]
     chosen = chosen_file(stem, [file.suffix for file in document.files], outputs[0].data)
-    return [*outputs[1:], *copies, chosen]
+    return [*outputs[1:], *copies, *pbr_files(document, stem), chosen]
 
 
 def chosen_file(stem: str, suffixes: Collection[str], data: bytes = b"") -> OutputFile:

@@ -1,0 +1,96 @@
+"""PBR materials of an upload set: a ``.glb`` file for each, and the faces to which it belongs.
+
+The viewer uploads them apart from the meshes (*Build > Upload > Material*) and ignores texture transforms of the files,
+so that repeats, offset and rotation are reported for the user to enter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ...core.gltf_materials import GltfMaterial, TextureTransform, TextureUse, write_material
+from ...core.messages import counted
+from ...core.output_file import OutputFile
+from ..faces import MOST_FACES
+from . import names
+from .document import UploadSet
+
+_LABELS = {
+    TextureUse.BASE_COLOR: "base colour",
+    TextureUse.METALLIC_ROUGHNESS: "metallic-roughness",
+    TextureUse.NORMAL: "normal",
+    TextureUse.EMISSIVE: "emissive",
+}
+_MOST_FACES_NAMED = 3
+
+
+def pbr_names(materials: Iterable[str], stem: str) -> list[str]:
+    """Return the names of the files of PBR materials, given the names of the materials."""
+    taken: set[str] = set()
+    found: list[str] = []
+    for material in materials:
+        plain = names.unique(names.plain_file_name(material), taken)
+        taken.add(plain.casefold())
+        found.append((f"{names.plain_file_name(stem)}_" if stem else "") + plain + ".glb")
+    return found
+
+
+def pbr_files(document: UploadSet, stem: str) -> list[OutputFile]:
+    """Encode the PBR materials of a set; each file has a note with its faces and its repeats."""
+    numbers = _faces(document)
+    materials = [material for material in document.materials if material.gltf is not None]
+    return [
+        OutputFile(name, write_material(material.gltf), note=_note(numbers[material.symbol], material.gltf, name))
+        for material, name in zip(materials, pbr_names([material.name for material in materials], stem), strict=True)
+        if material.gltf is not None and material.symbol in numbers
+    ]
+
+
+def _faces(document: UploadSet) -> dict[str, list[str]]:
+    """Return the faces of each material, by its symbol, as ``face 2 of 'Boots'``; the viewer counts faces from 0."""
+    instances = document.files[0].instances
+    found: dict[str, list[str]] = {}
+    for instance in instances:
+        for symbol, (part, number) in face_numbers(face.symbol for face in instance.geometry.faces).items():
+            text = f"face {number}"
+            text += f" of part {part + 1}" if part else ""
+            text += f" of '{instance.geometry.name}'" if len(instances) > 1 else ""
+            found.setdefault(symbol, []).append(text)
+    return found
+
+
+def face_numbers(symbols: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return the part of a mesh, and the number of the face in it, for each material.
+
+    The viewer sorts faces by the names of their materials, ignoring case, and splits them into parts of 8.
+    """
+    ordered = sorted(dict.fromkeys(symbols), key=str.casefold)
+    return {symbol: divmod(number, MOST_FACES) for number, symbol in enumerate(ordered)}
+
+
+def _note(faces: list[str], gltf: GltfMaterial, name: str) -> str:
+    rest = len(faces) - _MOST_FACES_NAMED
+    where = ", ".join(faces[:_MOST_FACES_NAMED]) + (f" and {counted(rest, 'more face')}" if rest > 0 else "")
+    return f"{where} '{gltf.name}' → {name}" + "".join(f"; {text}" for text in _transforms(gltf))
+
+
+def _transforms(gltf: GltfMaterial) -> list[str]:
+    """Describe the texture transforms of a material, once if all textures have the same."""
+    shown = {label: _shown(gltf.textures[use].transform) for use, label in _LABELS.items() if use in gltf.textures}
+    if len(set(shown.values())) == 1:
+        return [text for text in list(shown.values())[:1] if text]
+    return [f"{label} {text or 'repeats 1 × 1'}" for label, text in shown.items()]
+
+
+def _shown(transform: TextureTransform) -> str:
+    """Return a transform as the viewer's texture panel shows it; whole offsets have no effect on repeating textures."""
+    offset = [round(value % 1.0, 4) % 1.0 for value in transform.offset]
+    degrees = round(math.degrees(transform.rotation), 3)
+    across, up = transform.scale
+    parts = [
+        f"repeats {across:g} × {up:g}" if (across, up) != (1.0, 1.0) else "",
+        f"offset {offset[0]:g}, {offset[1]:g}" if any(offset) else "",
+        f"rotation {degrees:g}°" if degrees else "",
+    ]
+    return ", ".join(part for part in parts if part)
