@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import bpy
 import numpy as np
@@ -122,7 +123,7 @@ def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material
     AttributeError, KeyError
         The exporter is not enabled.
     """
-    operator = bpy.ops.export_scene.gltf
+    operator: Any = bpy.ops.export_scene.gltf
     known = operator.get_rna_type().properties
     with (
         tempfile.TemporaryDirectory(prefix="meshferry-") as folder,
@@ -172,7 +173,8 @@ def _without_marks(materials: Sequence[bpy.types.Material]) -> Iterator[None]:
         inner = {node.node_tree for node in waiting.pop().nodes if node.type == "GROUP" and node.node_tree is not None}
         waiting += inner - trees
         trees |= inner
-    clean = [node for tree in trees for node in tree.nodes if node.type == "TEX_IMAGE" and "used" not in node]
+    images = [node for tree in trees for node in tree.nodes if node.type == "TEX_IMAGE"]
+    clean = [node for node in images if node.get("used") is None]
     try:
         yield
     finally:

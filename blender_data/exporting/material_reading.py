@@ -201,7 +201,7 @@ def _png(image: bpy.types.Image, notice: Callable[[str], None]) -> bytes | None:
 
 def pixels_of(image: bpy.types.Image) -> npt.NDArray[np.float32]:
     """Return the pixels of an image as RGBA, (H, W, 4), the lowest row first."""
-    width, height = image.size
+    width, height = (int(side) for side in image.size)
     pixels = np.empty(width * height * image.channels, np.float32)
     image.pixels.foreach_get(pixels)
     values = pixels.reshape(height, width, image.channels)

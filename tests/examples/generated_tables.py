@@ -39,6 +39,7 @@ CARRIES = {
     "custom_layers": "Other vertex attributes",
     "splits_vertices": "",
     "materials": "Materials",
+    "gltf_materials": "PBR materials",
     "surfaces": "Slots of one material kept apart",
     "node_hierarchy": "Hierarchy of objects",
     "node_clips": "Object animation",

@@ -15,6 +15,7 @@ from ...core.output_file import OutputFile
 from ..faces import MOST_FACES
 from . import names
 from .document import UploadSet
+from .level_faces import sort_key
 
 _LABELS = {
     TextureUse.BASE_COLOR: "base colour",
@@ -38,12 +39,21 @@ def pbr_names(materials: Iterable[str], stem: str) -> list[str]:
 
 def pbr_files(document: UploadSet, stem: str) -> list[OutputFile]:
     """Encode the PBR materials of a set; each file has a note with its faces and its repeats."""
+    symbols: dict[int, list[str]] = {}
+    found: dict[int, tuple[str, GltfMaterial]] = {}
+    for material in document.materials:  # parts of a face with too many vertices share the glTF material of the whole
+        if material.gltf is not None:
+            found.setdefault(id(material.gltf), (material.name, material.gltf))
+            symbols.setdefault(id(material.gltf), []).append(material.symbol)
     numbers = _faces(document)
-    materials = [material for material in document.materials if material.gltf is not None]
+    files = pbr_names([name for name, _gltf in found.values()], stem)
     return [
-        OutputFile(name, write_material(material.gltf), note=_note(numbers[material.symbol], material.gltf, name))
-        for material, name in zip(materials, pbr_names([material.name for material in materials], stem), strict=True)
-        if material.gltf is not None and material.symbol in numbers
+        OutputFile(
+            file,
+            write_material(gltf),
+            note=_note([face for symbol in symbols[key] for face in numbers.get(symbol, ())], gltf, file),
+        )
+        for (key, (_name, gltf)), file in zip(found.items(), files, strict=True)
     ]
 
 
@@ -65,14 +75,16 @@ def face_numbers(symbols: Iterable[str]) -> dict[str, tuple[int, int]]:
 
     The viewer sorts faces by the names of their materials, ignoring case, and splits them into parts of 8.
     """
-    ordered = sorted(dict.fromkeys(symbols), key=str.casefold)
+    ordered = sorted(dict.fromkeys(symbols), key=sort_key)
     return {symbol: divmod(number, MOST_FACES) for number, symbol in enumerate(ordered)}
 
 
 def _note(faces: list[str], gltf: GltfMaterial, name: str) -> str:
+    faces = list(dict.fromkeys(faces))
     rest = len(faces) - _MOST_FACES_NAMED
     where = ", ".join(faces[:_MOST_FACES_NAMED]) + (f" and {counted(rest, 'more face')}" if rest > 0 else "")
-    return f"{where} '{gltf.name}' → {name}" + "".join(f"; {text}" for text in _transforms(gltf))
+    used = f"'{gltf.name}' on {where}" if " of " in where else f"{where} '{gltf.name}'"
+    return f"{used} → {name}" + "".join(f"; {text}" for text in _transforms(gltf))
 
 
 def _transforms(gltf: GltfMaterial) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import collada_oracle
+import glb_oracle
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -20,7 +21,9 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.findings import Severity
+from meshferry.io_formats.core.gltf_materials import GltfMaterial
 from meshferry.io_formats.core.output_file import OutputFile
+from meshferry.io_formats.passes.join_meshes import join
 from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
 from meshferry.io_formats.second_life.upload_set import level_faces, names, numbers
 from python_steps import python_steps
@@ -560,6 +563,22 @@ def test_textures_that_are_not_to_be_copied(tmp_path: Path) -> None:
     assert copies == []
     assert found == {"wood": path.as_uri(), "stone": None}
     assert "'packed' of material 'stone' is packed in the .blend file" in shown(scene)
+
+
+def test_notes_of_pbr_materials_name_faces_as_the_viewer_numbers_them() -> None:
+    """By the names of the materials, ignoring case, in parts of 8."""
+    materials = ["b", "A", "c", "D", "e", "F", "g", "H", "i"]
+    wall, roof = upload_scenes.box(materials=materials), upload_scenes.box(materials=["A"])
+    wall = join([wall, upload_scenes.box((0.5, 0.5, 0.5), [*materials[6:], *materials[:3]])])
+    scene = sc.Scene("hut", [sc.Node("wall", mesh=wall), sc.Node("roof", mesh=roof)])
+    scene.materials = [sc.Material(name, gltf=GltfMaterial(name, {"name": name})) for name in ("A", "b", "i")]
+    encoded = api.encode_part(scene, SECOND_LIFE_UPLOAD, stem="hut")
+    assert encoded.notes == [
+        "'b' on face 1 of 'wall' → hut_b.glb",
+        "'A' on face 0 of 'wall', face 0 of 'roof' → hut_A.glb",
+        "'i' on face 0 of part 2 of 'wall' → hut_i.glb",
+    ]
+    assert all(glb_oracle.read_glb(output.data) for output in encoded.outputs if output.name.endswith(".glb"))
 
 
 def test_physics_has_no_textures() -> None:
