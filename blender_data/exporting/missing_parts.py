@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.findings import Finding, Severity
-from ...io_formats.core.messages import counted, listed
+from ...io_formats.core.messages import counted
 from ...io_formats.core.scene import Mesh, Node, Role
 from ...io_formats.passes import lod_names
 from ..steps import Step, Steps
@@ -27,6 +28,9 @@ _LEAST_TRIANGLES = 12
 
 _TOLERATED_EXCESS = 1.1
 """A generated level with more than this many times the requested triangles is reported."""
+
+_MOST_NAMED = 3
+"""Number of models whose generated parts are named one by one."""
 
 _MOST_PARTS = 256
 """Largest number of loose parts with a hull each; a mesh with more gets one hull around all."""
@@ -62,8 +66,14 @@ class MissingParts:
 
     def __init__(self, options: ExportOptions) -> None:
         self.options = options
-        self._made_levels: list[str] = []
-        self._made_shapes: list[str] = []
+        self._filled: dict[Hashable, PlacedModel] = {}
+        """The first model of each content. Models read from Blender share equal meshes."""
+        self._copies: Counter[str] = Counter()
+        """Number of further models with the content of a model, by its name."""
+        self._made_levels: list[tuple[str, str]] = []
+        """The name of a model and its numbers of triangles."""
+        self._made_shapes: list[tuple[str, str]] = []
+        """The name of a model and its shape."""
         self._too_many_parts: list[str] = []
         self.costs: list[Finding] = []
         """Levels with more triangles than requested, because their open borders are preserved."""
@@ -73,11 +83,23 @@ class MissingParts:
         total = max(1, sum(model.mesh.triangle_count for model in models))
         done = 0
         for model in models:
+            first = self._filled.setdefault(self._content(model), model)
+            if first is not model:
+                _copy_parts(first, model)
+                self._copies[first.finest.name] += 1
+                done += model.mesh.triangle_count
+                continue
             # The time of a level is proportional to its source triangles; shapes take about as long as the coarsest
             # level.
             for share, step in self._missing_of(model):
                 yield Step(step, (done + share * model.mesh.triangle_count) / total, model.finest.name)
             done += model.mesh.triangle_count
+
+    def _content(self, model: PlacedModel) -> Hashable:
+        """Return a key that is equal for models for which the same parts are made; rigged ones are never equal."""
+        meshes = [(node.role, node.lod, node.is_base_hull, id(node.mesh)) for node in model.nodes(0)]
+        own_shape = str(model.thing.meshferry.physics_shape)
+        return (*meshes, own_shape, id(model) if model.finest.skeleton is not None else None)
 
     def _missing_of(self, model: PlacedModel) -> Iterator[tuple[float, str]]:
         """Make a model's missing levels and shapes; before each, yield the model's progress and the phase."""
@@ -94,10 +116,19 @@ class MissingParts:
         """Return informational messages about the generated parts."""
         said = []
         if self._made_levels:
-            said.append(f"Levels of detail made of the next finer one: {listed(self._made_levels, quote='')}")
+            said.append(f"Levels of detail made of the next finer one: {self._listed(self._made_levels)}")
         if self._made_shapes:
-            said.append(f"Physics shapes made: {listed(self._made_shapes, quote='')}")
+            said.append(f"Physics shapes made: {self._listed(self._made_shapes)}")
         return said
+
+    def _listed(self, made: Sequence[tuple[str, str]]) -> str:
+        """Return the first models, each with the number of models of the same content, and how many more there are."""
+        named = []
+        for name, what in made[:_MOST_NAMED]:
+            times = f" × {1 + self._copies[name]:,}" if self._copies[name] else ""
+            named.append(f"'{name}'{times} ({what})")
+        more = sum(1 + self._copies[name] for name, _what in made[_MOST_NAMED:])
+        return ", ".join(named) + (f" and {more:,} more" if more else "")
 
     def notices(self) -> list[str]:
         """Return warnings about parts that could not be generated as requested."""
@@ -148,7 +179,7 @@ class MissingParts:
             name = model.thing.name
             self.costs.append(Finding(Severity.WARNING, f"Object '{name}'", text, names=(name,)))
         if counts:
-            self._made_levels.append(f"'{model.finest.name}' ({most:,} → {', '.join(counts)} triangles)")
+            self._made_levels.append((model.finest.name, f"{most:,} → {', '.join(counts)} triangles"))
 
     # -- shapes ---------------------------------------------------------------------------------
 
@@ -180,7 +211,7 @@ class MissingParts:
         model.physics = None
         model.hulls = [self._hull(model, mesh, f"hull {number + 1}") for number, mesh in enumerate(found)]
         model.base_hull = None
-        self._made_shapes.append(f"'{model.finest.name}' ({what})")
+        self._made_shapes.append((model.finest.name, what))
 
     def _make_triangles(self, model: PlacedModel) -> None:
         """Leave the hulls out; without a physics object, make one of the first of :func:`_collision_meshes`."""
@@ -188,7 +219,7 @@ class MissingParts:
         if mesh is not None and (model.physics is None or mesh is not model.physics.mesh):
             mesh = replace(mesh, joint_indices=None, joint_weights=None)
             model.physics = self._shape(model, mesh, "physics", Role.PHYSICS)
-            self._made_shapes.append(f"'{model.finest.name}' ({counted(mesh.triangle_count, 'triangle')})")
+            self._made_shapes.append((model.finest.name, counted(mesh.triangle_count, "triangle")))
         model.hulls = []
         model.base_hull = None
 
@@ -248,6 +279,25 @@ def _collision_meshes(model: PlacedModel) -> Iterator[Mesh]:
     for node in (model.physics, *(model.levels.get(level) for level in (2, 1)), model.finest):
         if node is not None and node.mesh is not None and not node.generated_from and node.mesh.triangle_count:
             yield node.mesh
+
+
+def _copy_parts(source: PlacedModel, model: PlacedModel) -> None:
+    """Give a model the parts that were made for another one of the same content."""
+
+    def own(node: Node, name: str) -> Node:
+        place = replace(node, name=name, translation=model.finest.translation, rotation=model.finest.rotation)
+        return replace(place, scale=model.finest.scale, generated_from=model.thing.name)
+
+    name = model.finest.name
+    for level, node in source.levels.items():
+        if node.generated_from:
+            model.levels[level] = own(node, lod_names.of_level(name, level))
+    if source.physics is None or source.physics.generated_from:
+        model.physics = source.physics and own(source.physics, f"{name} physics")
+    if not source.hulls or source.hulls[0].generated_from:
+        model.hulls = [own(hull, f"{name} hull {number}") for number, hull in enumerate(source.hulls, 1)]
+    if source.base_hull is not None and source.base_hull.generated_from:
+        model.base_hull = own(source.base_hull, f"{name} base hull")
 
 
 def _used_points(mesh: Mesh) -> Any:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.scene import Mesh, Node, Role, Scene
 from ...io_formats.passes import lod_names
+from ...io_formats.passes.equal_meshes import EqualMeshes
 from .. import joint_poses, names
 from ..steps import Step, Steps, scaled
 from . import level_slots, scene_state, skin_reading, transforms
@@ -66,6 +67,7 @@ class PlacedExport(SceneExport):
             self.meshes, notice=self.notices.append, warn=None if self.as_imported else self.warn
         )
         self.objects = PlacedMeshes(self.spaces, self.options.tolerance)
+        self.equal_meshes = EqualMeshes()
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps.
@@ -129,6 +131,7 @@ class PlacedExport(SceneExport):
             yield Step("Reading meshes", number / len(found), objects.finest.name)
             model = self._read_model(objects)
             if model is not None:
+                self._share_meshes(model)
                 models.append(model)
         return models
 
@@ -174,6 +177,14 @@ class PlacedExport(SceneExport):
                 model.levels[level] = replace(node, name=name, mesh=coarser, lod=level, skin=None, to_object=None)
         self._read_shapes(model, objects, read, into, armature)
         return model
+
+    def _share_meshes(self, model: PlacedModel) -> None:
+        """Replace the meshes of a model by equal ones of earlier models, as of linked duplicates."""
+        for node in model.nodes(0):
+            if node.mesh is not None:
+                node.mesh = self.equal_meshes.first(node.mesh)
+        if model.finest.mesh is not None:
+            model.mesh = model.finest.mesh
 
     def _read_shapes(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class Figures:
     is_exact: bool = False
     """Whether the sizes are those of the stored file. Otherwise Meshferry encoded the model to measure it, and another
     encoder gives slightly different sizes."""
+    same_mesh_as: str = ""
+    """Name of an object before it with the same mesh, which an upload stores once; empty for the first."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +67,25 @@ class Total:
 def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Figures]:
     """Return the costs of a scene's models, from the assets that an export would write.
 
+    Models with the same content are encoded once. Further parts of a model of more than 8 faces are listed after it.
+
     Raises
     ------
     ExportError
         A model cannot be encoded.
     """
-    from .mesh.scene_mapping import asset_of  # slow to import
+    from .mesh.scene_mapping import assets_of, submodel_suffix  # slow to import
 
-    found = []
-    for model in models_of(scene):
-        asset, placement = asset_of(model, scene, options)
-        found.append(figures_of_asset(model.name, asset, decode(asset), placement.metres.tolist()))
+    models = models_of(scene)
+    found: list[Figures] = []
+    decoded: dict[int, tuple[str, DecodedAsset]] = {}
+    for model, parts in zip(models, assets_of(models, scene, options), strict=True):
+        for part in parts:
+            name = model.name + (f"_{submodel_suffix(part.submodel)}" if part.submodel else "")
+            first, content = decoded.get(id(part.asset)) or ("", decode(part.asset))
+            decoded.setdefault(id(part.asset), (name, content))
+            one = figures_of_asset(name, part.asset, content, part.placement.metres.tolist())
+            found.append(replace(one, same_mesh_as=first))
     return found
 
 

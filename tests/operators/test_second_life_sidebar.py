@@ -1,6 +1,7 @@
 """The tab of Second Life: which objects are which, weights, levels to look at, what is drawn."""
 
 import json
+from xml.etree import ElementTree as ET
 
 import pytest
 from second_life_models import Drawn, panel_context, write_crate
@@ -50,6 +51,25 @@ def _draw(bpy):
     layout = Drawn()
     SECOND_LIFE_PT_sidebar.draw(type("Panel", (), {"layout": layout})(), context)
     return layout.lines
+
+
+def test_linked_duplicates_are_counted_as_objects_of_one_mesh(clean_blender, ball, tmp_path):
+    bpy = clean_blender
+    for number in range(1, 4):
+        made = ball.copy()
+        made.location.x = 3 * number
+        made.scale = (number,) * 3
+        bpy.context.collection.objects.link(made)
+        made.select_set(True)
+    assert bpy.ops.object.second_life_weigh() == {"FINISHED"}
+    assert "4 objects, 1 mesh" in _draw(bpy)
+    weights = [entry.download for entry in _weights(bpy).models]
+    assert weights[0] == pytest.approx(weights[1], rel=1e-5)
+    assert weights[1] < weights[2] < weights[3]
+    assert [entry.same_mesh_as for entry in _weights(bpy).models] == ["", "ball", "ball", "ball"]
+    bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "balls.dae"))
+    root = ET.parse(tmp_path / "balls.dae").getroot()
+    assert [len(root.findall(f".//{{*}}{tag}")) for tag in ("geometry", "instance_geometry")] == [1, 4]
 
 
 # -- weights ------------------------------------------------------------------------------------------------------

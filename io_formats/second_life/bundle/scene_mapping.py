@@ -13,12 +13,11 @@ from ...binary.quantization import linear_to_srgb, srgb_to_linear
 from ...core.errors import ExportError, FormatError
 from ...core.messages import counted, listed
 from ...core.scene import Material, Scene, Texture
-from ..mesh.asset_builder import BuiltAsset, build, material_list
+from ..mesh.asset_builder import BuiltAsset, material_list
 from ..mesh.document import BLOCKS, Asset
 from ..mesh.scene_builder import SceneBuilder
-from ..mesh.scene_mapping import submodel_suffix
+from ..mesh.scene_mapping import assets_of, submodel_suffix
 from ..models import LEVELS, Model, models_of
-from ..prepared import prepare
 from .document import Bundle
 from .instances import BundleMaterial, Instance, bundle_of, instances_of
 
@@ -124,17 +123,29 @@ class _BundleBuilder:
         self.materials_by_name = {material.name: material for material in scene.materials}
         self.packed: list[str] = []
         assets: list[Asset] = []
+        labels: list[str] = []
+        """The label of the first instance of each asset."""
         instances: list[Instance] = []
-        for model in models:
-            for built in self.assets(model, options):
+        number_of: dict[int, int] = {}
+        for model, parts in zip(models, assets_of(models, scene, options, keeps_physics=True), strict=True):
+            for built in parts:
+                number = number_of.setdefault(id(built.asset), len(assets))
                 label = model.name + (submodel_suffix(built.submodel) if built.submodel else "")
-                names = material_list(built, model.name)
-                built.asset.header["material_list"] = names
+                if number == len(assets):
+                    built.asset.header["material_list"] = material_list(built, model.name)
+                    built.asset.blocks = _with_undefined_shape(built)
+                    assets.append(built.asset)
+                    labels.append(label)
+                names = assets[number].header["material_list"]
                 materials_by_name = [self.look(name) for name in dict.fromkeys(names)]
-                instances.append(Instance(len(assets), label, built.placement.transform, materials_by_name))
-                assets.append(built.asset)
+                instances.append(Instance(number, label, built.placement.transform, materials_by_name))
+            if len(parts) > 1 and "skin" in parts[0].asset.blocks:
+                scene.warnings.append(
+                    f"{model.name}: only the first part of a rigged model of more than 8 faces keeps its joints; "
+                    "use the upload set for it"
+                )
         if not scene.as_imported:
-            self.fill_physics(assets, instances)
+            self.fill_physics(assets, labels)
         if self.packed:
             number = counted(len(self.packed), "texture is", "textures are")
             scene.warnings.append(
@@ -142,36 +153,15 @@ class _BundleBuilder:
             )
         self.bundle = bundle_of(models[0].name, assets, instances)
 
-    def assets(self, model: Model, options: Mapping[str, Any] | None) -> list[BuiltAsset]:
-        def warn(text: str) -> None:
-            self.scene.warnings.append(f"{model.name}: {text}")
-
-        prepared = prepare(model, self.scene, options)
-        found = [build(prepared, number, warn, keeps_physics=True) for number in range(len(prepared.submodels))]
-        if len(found) > 1 and prepared.rig is not None:
-            warn(
-                "only the first part of a rigged model of more than 8 faces keeps its joints; use the upload set for it"
-            )
-        for built in found:
-            blocks = built.asset.blocks
-            if built.submodel or ("submodel_id" in built.asset.header and "physics_convex" not in blocks):
-                # The viewer saves further parts with an undefined physics shape.
-                built.asset.blocks = {
-                    name: None if name == "physics_convex" else blocks[name]
-                    for name in BLOCKS
-                    if name in blocks or name == "physics_convex"
-                }
-        return found
-
-    def fill_physics(self, assets: Sequence[Asset], instances: Sequence[Instance]) -> None:
+    def fill_physics(self, assets: Sequence[Asset], labels: Sequence[str]) -> None:
         """Give all meshes a physics mesh if any has one: the uploader matches physics meshes by their order."""
         if not any(_PHYSICS in asset.blocks for asset in assets):
             return
         filled = []
-        for asset, instance in zip(assets, instances, strict=True):
+        for asset, label in zip(assets, labels, strict=True):
             if _PHYSICS not in asset.blocks:
                 asset.blocks[_PHYSICS] = [_bare(face) for face in asset.blocks["lowest_lod"]]
-                filled.append(instance.label)
+                filled.append(label)
         if filled:
             number = counted(len(filled), "object has", "objects have")
             self.scene.warnings.append(
@@ -192,6 +182,18 @@ class _BundleBuilder:
             elif known.texture.name not in self.packed:
                 self.packed.append(known.texture.name)
         return look
+
+
+def _with_undefined_shape(built: BuiltAsset) -> dict[str, Any]:
+    """Return the blocks of an asset; the viewer saves further parts with an undefined physics shape."""
+    blocks = built.asset.blocks
+    if not built.submodel and ("submodel_id" not in built.asset.header or "physics_convex" in blocks):
+        return blocks
+    return {
+        name: None if name == "physics_convex" else blocks[name]
+        for name in BLOCKS
+        if name in blocks or name == "physics_convex"
+    }
 
 
 def _bare(face: dict[str, Any]) -> dict[str, Any]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ...core.errors import ExportError
 from ...core.messages import listed
 from ...core.scene import Scene
+from ..equal_models import first_equal
 from ..models import Model, models_of
-from ..placement import Placement, nodes_of
-from ..prepared import prepare, submodel_count
+from ..placement import Placement, nodes_of, placement_of, settled
+from ..prepared import Prepared, prepare, submodel_count
 from .asset_builder import BuiltAsset, build
 from .document import Asset
 from .scene_builder import SceneBuilder
@@ -122,21 +125,49 @@ def asset_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = Non
     return built.asset, built.placement
 
 
-def assets_of(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> list[BuiltAsset]:
-    """Return all assets of a model; further parts of a model with more than 8 faces follow the first.
+def assets_of(
+    models: Sequence[Model], scene: Scene, options: Mapping[str, Any] | None = None, *, keeps_physics: bool = False
+) -> list[list[BuiltAsset]]:
+    """Return all assets of each model; further parts of a model with more than 8 faces follow the first.
 
-    ``scene.warnings`` reports what is left out or repaired.
+    Models with the same content share their assets, with placements of their own. ``scene.warnings`` reports what is
+    left out or repaired, for shared assets once.
+
+    Parameters
+    ----------
+    keeps_physics:
+        Write physics meshes also if there are hulls.
 
     Raises
     ------
     ExportError
         Data that no asset can hold; the message says what to do.
     """
-    prepared = prepare(model, scene, options)
-    return [
-        build(prepared, number, lambda text: scene.warnings.append(f"{model.name}: {text}"))
-        for number in range(len(prepared.submodels))
-    ]
+    found: list[list[BuiltAsset]] = []
+    prepared: dict[int, Prepared] = {}
+    for number, (model, first) in enumerate(zip(models, first_equal(models), strict=True)):
+        shared = _placed(found[first], prepared[first], model) if first < number else None
+        if shared is None:
+            prepared[number] = prepare(model, scene, options)
+            shared = _all_built(prepared[number], scene, keeps_physics=keeps_physics)
+        found.append(shared)
+    return found
+
+
+def _placed(built: Sequence[BuiltAsset], prepared: Prepared, model: Model) -> list[BuiltAsset] | None:
+    """Return the assets of a model with the placement of another one, or None if its unit cube differs."""
+    placement = placement_of(settled(model), as_imported=prepared.as_imported)
+    known = prepared.placement
+    if not (np.array_equal(placement.centre, known.centre) and np.array_equal(placement.size, known.size)):
+        return None  # another size of a flat axis, which depends on the scale
+    return [replace(part, placement=placement) for part in built]
+
+
+def _all_built(prepared: Prepared, scene: Scene, *, keeps_physics: bool) -> list[BuiltAsset]:
+    def warn(text: str) -> None:
+        scene.warnings.append(f"{prepared.model.name}: {text}")
+
+    return [build(prepared, number, warn, keeps_physics=keeps_physics) for number in range(len(prepared.submodels))]
 
 
 def _built(model: Model, scene: Scene, options: Mapping[str, Any] | None, number: int) -> BuiltAsset:

@@ -41,8 +41,8 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> UploadRequest:
     """Map a scene to an upload request with the options of ``options.EXPORT_OPTIONS``.
 
-    Further parts of models of more than 8 faces follow all models. ``scene.warnings`` reports what is left out or
-    repaired, for example textures that are not JPEG 2000.
+    Models with the same content share a mesh. Further parts of models of more than 8 faces follow all models.
+    ``scene.warnings`` reports what is left out or repaired, for example textures that are not JPEG 2000.
 
     Raises
     ------
@@ -50,13 +50,20 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
         Data that no asset can hold; the message names the object and says what to do.
     """
     models = models_of(scene)
-    built = [(model.name, part) for model in models for part in assets_of(model, scene, options)]
+    built = [
+        (model.name, part)
+        for model, parts in zip(models, assets_of(models, scene, options), strict=True)
+        for part in parts
+    ]
     built.sort(key=lambda named: named[1].submodel > 0)  # stable: the models keep their order
     looks = _Looks(scene)
     request = UploadRequest(scene.name or (models[0].name if models else ""))
+    number_of: dict[int, int] = {}
     for name, part in built:
-        request.instances.append(_instance(name, part, len(request.meshes), looks))
-        request.meshes.append(part.asset)
+        mesh = number_of.setdefault(id(part.asset), len(request.meshes))
+        if mesh == len(request.meshes):
+            request.meshes.append(part.asset)
+        request.instances.append(_instance(name, part, mesh, looks))
     request.textures = looks.textures
     looks.say_left_out()
     return request

@@ -38,7 +38,9 @@ class Collada:
         self.materials = document.materials
         self.images = document.images
         self.textures = textures
-        self._material_ids = [f"{n}-material" for n in _identifiers([m.symbol for m in document.materials])]
+        symbols = [material.symbol for material in document.materials]
+        self._material_ids = [f"{n}-material" for n in _identifiers(symbols)]
+        self._id_of_symbol = dict(zip(symbols, self._material_ids, strict=True))
         self._effect_ids = [f"{found.removesuffix('-material')}-effect" for found in self._material_ids]
         self._image_ids = [f"{n}-image" for n in _identifiers([image.name for image in document.images])]
         self._geometries: dict[int, Element] = {}
@@ -59,14 +61,14 @@ class Collada:
             material = self.materials[number]
             own = _add(library, "material", id=self._material_ids[number], name=material.name)
             _add(own, "instance_effect", url=f"#{self._effect_ids[number]}")
-        geometry_ids = _identifiers([instance.geometry.name for instance in file.instances])
-        geometries = _add(root, "library_geometries")
-        for instance, geometry_id in zip(file.instances, geometry_ids, strict=True):
-            geometries.append(self._geometry(instance.geometry, geometry_id))
+        geometries = list({id(instance.geometry): instance.geometry for instance in file.instances}.values())
+        geometry_ids = _identifiers([geometry.name for geometry in geometries])
+        id_of = {id(geometry): found for geometry, found in zip(geometries, geometry_ids, strict=True)}
+        geometry_library = _add(root, "library_geometries")
+        for geometry, geometry_id in zip(geometries, geometry_ids, strict=True):
+            geometry_library.append(self._geometry(geometry, geometry_id))
         skinned = [
-            (instance.skin, geometry_id)
-            for instance, geometry_id in zip(file.instances, geometry_ids, strict=True)
-            if instance.skin is not None
+            (instance.skin, id_of[id(instance.geometry)]) for instance in file.instances if instance.skin is not None
         ]
         if skinned:
             controllers = _add(root, "library_controllers")
@@ -75,8 +77,9 @@ class Collada:
         scenes = _add(root, "library_visual_scenes")
         scene = _add(scenes, "visual_scene", id="visual_scene-0", name="Scene")
         roots = [_add_tree(scene, tree, number, len(file.trees)) for number, tree in enumerate(file.trees)]
-        for instance, geometry_id in zip(file.instances, geometry_ids, strict=True):
-            self._add_instance(scene, instance, geometry_id, roots)
+        node_ids = _identifiers([instance.name for instance in file.instances])
+        for instance, node_id in zip(file.instances, node_ids, strict=True):
+            self._add_instance(scene, instance, node_id, id_of[id(instance.geometry)], roots)
         _add(_add(root, "scene"), "instance_visual_scene", url="#visual_scene-0")
         ET.indent(root)
         encoded: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=False)
@@ -126,21 +129,22 @@ class Collada:
     # -- objects --------------------------------------------------------------------------------
 
     def _add_instance(
-        self, scene: Element, instance: Instance, geometry_id: str, roots: Sequence[Sequence[str]]
+        self, scene: Element, instance: Instance, node_id: str, geometry_id: str, roots: Sequence[Sequence[str]]
     ) -> None:
-        name = instance.geometry.name
-        node = _add(scene, "node", id=f"{geometry_id}-node", name=name, type="NODE")
+        node = _add(scene, "node", id=f"{node_id}-node", name=instance.name, type="NODE")
         _add(node, "matrix", _matrix(instance.matrix), sid="transform")
         if instance.skin is not None:
             own = _add(node, "instance_controller", url=f"#{geometry_id}-skin")
             for root in roots[instance.skin.tree]:
                 _add(own, "skeleton", f"#{root}")
         else:
-            own = _add(node, "instance_geometry", url=f"#{geometry_id}-mesh", name=name)
-        ids = {material.symbol: found for material, found in zip(self.materials, self._material_ids, strict=True)}
+            # The viewer looks for the levels of an instance by this name, which is that of its geometry.
+            own = _add(node, "instance_geometry", url=f"#{geometry_id}-mesh", name=instance.geometry.name)
         technique = _add(_add(own, "bind_material"), "technique_common")
         for face in instance.geometry.faces:
-            bound = _add(technique, "instance_material", symbol=face.symbol, target=f"#{ids[face.symbol]}")
+            bound = _add(
+                technique, "instance_material", symbol=face.symbol, target=f"#{self._id_of_symbol[face.symbol]}"
+            )
             _add(bound, "bind_vertex_input", semantic=_UV_SET, input_semantic="TEXCOORD", input_set=0)
 
 
@@ -260,7 +264,7 @@ def _add_tree(scene: Element, tree: JointTree, number: int, trees: int) -> list[
     """
     before = f"tree{number + 1}_" if trees > 1 else ""
     ids = [before + found for found in _identifiers([joint.name for joint in tree.joints])]
-    holder_id = f"{before}armature-node"
+    holder_id = f"{before}armature-joints"
     above = _add(scene, "node", id=holder_id, name=tree.name, type="NODE")
     nodes: list[Element] = []
     for joint, joint_id in zip(tree.joints, ids, strict=True):

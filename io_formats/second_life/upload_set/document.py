@@ -87,7 +87,10 @@ class Instance:
     """An object. Rigged objects have no transform of their own."""
 
     geometry: Geometry
+    """Equal objects share one."""
     matrix: Matrix
+    name: str
+    """The name of its node; the viewer uses that of the geometry."""
     skin: Skin | None = None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene
 from ...passes.join_meshes import join
 from .. import rigging
+from ..equal_models import first_equal
 from ..faces import MOST_FACES, strongest
 from ..models import LEVEL_LABELS, Model, models_of
 from ..options import MANY_MATERIALS
@@ -46,6 +47,15 @@ class _Planned:
     """Symbols of the materials of its finest level."""
 
 
+@dataclass
+class _Copy:
+    """A model with the content of an earlier one, whose geometries it uses."""
+
+    model: Model
+    name: str
+    plan: _Planned
+
+
 class SetBuilder:
     """Build the set; the result is ``document``."""
 
@@ -53,7 +63,8 @@ class SetBuilder:
         self.scene = scene
         self.options = resolve(EXPORT_OPTIONS, options)
         self.materials = Materials(scene, is_copied=TEXTURES.flag(self.options))
-        planned = self._planned()
+        everything = self._planned()
+        planned = [plan for plan in everything if isinstance(plan, _Planned)]
         files = [ColladaFile(suffix) for suffix in SUFFIXES]
         for skeleton in dict.fromkeys(plan.skeleton for plan in planned if plan.skeleton is not None):
             plans = [plan for plan in planned if plan.skeleton == skeleton]
@@ -62,8 +73,15 @@ class SetBuilder:
                 plan.tree = len(files[0].trees)
             for file in files[:-1]:
                 file.trees.append(tree)
-        for plan in planned:
-            for file, instance in zip(files, [*self._levels(plan), self._physics(plan)], strict=True):
+        built: dict[int, list[Instance | None]] = {}
+        for item in everything:
+            if isinstance(item, _Planned):
+                instances = built[id(item)] = [*self._levels(item), self._physics(item)]
+            else:
+                matrix = matrix_of(item.model.finest)
+                of_plan = built[id(item.plan)]
+                instances = [found and replace(found, matrix=matrix, name=item.name) for found in of_plan]
+            for file, instance in zip(files, instances, strict=True):
                 if instance is not None:
                     file.instances.append(instance)
         files = [file for file in files if file.instances]
@@ -74,11 +92,16 @@ class SetBuilder:
 
     # -- models ---------------------------------------------------------------------------------
 
-    def _planned(self) -> list[_Planned]:
-        """Return the prepared models with unique names."""
+    def _planned(self) -> list[_Planned | _Copy]:
+        """Return the prepared models with unique names, and those with the content of an earlier one."""
         taken: set[str] = set()
-        found: list[_Planned] = []
-        for model in models_of(self.scene):
+        found: list[_Planned | _Copy] = []
+        models = models_of(self.scene)
+        for number, (model, first) in enumerate(zip(models, first_equal(models), strict=True)):
+            of_first = found[first] if first < number else None
+            if isinstance(of_first, _Planned):
+                found.append(_Copy(settled(model), names.model_name(model.name, ()), of_first))
+                continue
             warn = self._warner(model.name)
             if not model.mesh.triangle_count:
                 raise ExportError(f"{model.name}: it has no triangles; give it faces or leave it out")
@@ -138,8 +161,8 @@ class SetBuilder:
             raise ExportError(f"{whose}: all its triangles use a vertex twice; give it faces or leave it out")
         geometry = split_faces(geometry, self.materials.part_symbol, warn)
         if plan.rig is None:
-            return Instance(geometry, matrix_of(node))
-        return Instance(geometry, np.identity(4), self._skin(plan, plan.rig, mesh, points, warn))
+            return Instance(geometry, matrix_of(node), plan.name)
+        return Instance(geometry, np.identity(4), plan.name, self._skin(plan, plan.rig, mesh, points, warn))
 
     def _symbols(self, plan: _Planned, mesh: Mesh) -> list[str]:
         """Return the symbols of a mesh's slots; unused slots have an empty one."""
@@ -178,7 +201,7 @@ class SetBuilder:
         if mesh is None:
             return None
         geometry, _ = geometry_of(mesh, plan.name, self._physics_symbols(plan, mesh), warn, has_uvs=False)
-        return Instance(geometry, np.identity(4) if plan.rig is not None else matrix_of(model.finest))
+        return Instance(geometry, np.identity(4) if plan.rig is not None else matrix_of(model.finest), plan.name)
 
     def _physics_symbols(self, plan: _Planned, mesh: Mesh) -> list[str]:
         """Return the symbols of a physics mesh: its own if the finest level has them all, otherwise one of those."""

@@ -27,6 +27,7 @@ from ....io_formats.registry import (
     SECOND_LIFE_UPLOAD,
     Format,
 )
+from ....io_formats.second_life.equal_models import mesh_count
 from ....io_formats.second_life.models import models_of
 from ....io_formats.second_life.rules import MOST_TRIANGLES
 from ....io_formats.second_life.upload_set.writer import chosen_file
@@ -64,6 +65,11 @@ def known_folder(context: Any) -> Path | None:
         if folder is not None and folder.is_dir():
             return folder
     return None
+
+
+def object_counts(objects: int, meshes: int) -> tuple[str, ...]:
+    """Return ``30 objects`` and ``1 mesh`` for a summary; only the first if each object has a mesh of its own."""
+    return (counted(objects, "object"), *([] if meshes == objects else [counted(meshes, "mesh", "meshes")]))
 
 
 class ExportSecondLife(ExportFiles):
@@ -134,11 +140,13 @@ class ExportSecondLife(ExportFiles):
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary; levels and physics are not counted as objects."""
+        written = tuple(written)
         models = [model for scene in written for model in models_of(scene)]
         # ``mesh`` of each submodel has the triangles of all
         whole = [model for model in models if not model.finest.submodel]
+        meshes = sum(mesh_count(models_of(scene)) for scene in written)
         return (
-            counted(len(models), "object"),
+            *object_counts(len(models), meshes),
             counted(sum(model.mesh.triangle_count for model in whole), "triangle"),
         )
 

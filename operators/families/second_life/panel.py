@@ -23,7 +23,14 @@ from ...option_properties import draw_options, to_export_options
 from ...sidebar import Sidebar, draw_wrapped
 from ...translations import CONTEXT, iface_
 from .avatar_joints import chosen_armature, draw_armature
-from .exporters import SECTION_ORDER, UPLOAD_OPERATOR, UPLOAD_OPTIONS, known_folder, last_upload_values
+from .exporters import (
+    SECTION_ORDER,
+    UPLOAD_OPERATOR,
+    UPLOAD_OPTIONS,
+    known_folder,
+    last_upload_values,
+    object_counts,
+)
 from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
 from .weights import stamp_of
 
@@ -218,6 +225,9 @@ def draw_total(layout: Any, kept: Any) -> None:
     """Draw the total weights of all objects and the resulting land impact."""
     about = iface_("at least ") if kept.is_least else "" if kept.is_exact else iface_("about ")
     box = layout.box().column(align=True)
+    if kept.mesh_count < len(kept.models):
+        counts = ", ".join(iface_(count) for count in object_counts(len(kept.models), kept.mesh_count))
+        box.label(text=counts, icon="LINKED", translate=False)
     row = box.row()
     row.label(text="Land Impact", text_ctxt=CONTEXT)
     value = row.row()

@@ -1,6 +1,7 @@
 """Weights of models in Second Life, computed on request: download, physics, server, land impact."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,14 +14,13 @@ from ....blender_data.exporting.missing_parts import shape_of
 from ....blender_data.exporting.model_objects import ModelObjects
 from ....io_formats.api import load
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.messages import counted
-from ....io_formats.registry import SECOND_LIFE_MESH
+from ....io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from ....io_formats.second_life import figures
 from ...export_base import read_parts
 from ...option_properties import to_export_options, values_for
 from ...reporting import Messages, conclude
 from ...translations import classes_factory
-from .exporters import last_upload_values
+from .exporters import last_upload_values, object_counts
 from .objects import NeedsModel, chosen_models, imported_from, parts_of, subject_of
 
 MOST_WATCHED = 100
@@ -44,6 +44,7 @@ class MeshferryModelWeight(bpy.types.PropertyGroup):
     physics_shape: StringProperty(name="Physics Shape", description="Convex hull, hulls or triangles")
     animesh: FloatProperty(name="Animesh Weight", description="Its contribution to the weight of an animated object")
     joints: IntProperty(name="Joints", description="Joints that it is bound to")
+    same_mesh_as: StringProperty(name="Same Mesh As", description="Object before it with the same mesh; or empty")
     is_exact: BoolProperty(name="Exact", description="The figures are those of the imported file")
 
 
@@ -53,6 +54,7 @@ class MeshferryWeights(bpy.types.PropertyGroup):
     subject: StringProperty(name="Subject", description="Objects that the figures are about")
     stamp: StringProperty(name="State", description="Properties of the objects, for detecting changes")
     models: CollectionProperty(type=MeshferryModelWeight)
+    mesh_count: IntProperty(name="Meshes", description="Number of different meshes, each of which is uploaded once")
     download: FloatProperty(name="Download Weight", description="Of all objects together")
     server: FloatProperty(name="Server Weight", description="Half a point for each object")
     physics: FloatProperty(name="Physics Weight", description="Estimate for all objects together")
@@ -83,7 +85,7 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
             found = figures_of(context, models)
         keep_figures(context, subject, stamp_of(context, models), found)
         kept = context.window_manager.meshferry_weights
-        parts = (counted(len(found), "object"), land_impact_text(kept))
+        parts = (*object_counts(len(found), kept.mesh_count), land_impact_text(kept))
         return conclude(self, messages, parts, "Weighed")
 
 
@@ -97,20 +99,33 @@ def figures_of(context: Any, models: Sequence[ModelObjects]) -> list[figures.Fig
     """
     values = {**last_upload_values(context), HIDDEN.name: True}
     options = to_export_options(values)
-    of_files = [
-        exact_figures(context, model.finest) if shape_of(model, options) == "AUTO" else None for model in models
-    ]
+    of_files = exact_figures_of(context, [model if shape_of(model, options) == "AUTO" else None for model in models])
     if all(found is not None for found in of_files):
         return [found for found in of_files if found is not None]
     source = exporter.Source("OBJECTS", objects=tuple(model.finest for model in models))
-    parts = read_parts(context, source, subject_of(models), SECOND_LIFE_MESH, values)
-    asset_options = values_for(SECOND_LIFE_MESH.export_options, values)
+    # A bundle is one scene, in which objects with the same mesh are found.
+    parts = read_parts(context, source, subject_of(models), SECOND_LIFE_BUNDLE, values)
+    asset_options = values_for(SECOND_LIFE_BUNDLE.export_options, values)
     exact = {model.finest.name: found for model, found in zip(models, of_files, strict=True) if found is not None}
     return [
-        exact.get(found.name, found)
+        replace(exact.get(found.name, found), same_mesh_as=found.same_mesh_as)
         for scene in parts.scenes
         for found in figures.figures_of_scene(scene, asset_options)
     ]
+
+
+def exact_figures_of(context: Any, models: Sequence[ModelObjects | None]) -> list[figures.Figures | None]:
+    """Return the weights of unchanged imported models, None for others; models of one file have the same mesh."""
+    found: list[figures.Figures | None] = []
+    first_of: dict[Any, str] = {}
+    for model in models:
+        exact = None if model is None else exact_figures(context, model.finest)
+        if model is not None and exact is not None:
+            path = imported_from(model.finest)
+            exact = replace(exact, same_mesh_as=first_of.get(path, ""))
+            first_of.setdefault(path, exact.name)
+        found.append(exact)
+    return found
 
 
 def exact_figures(context: Any, finest: Any) -> figures.Figures | None:
@@ -140,6 +155,7 @@ def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Fig
     for one in found:
         entry = kept.models.add()
         entry.name, entry.joints, entry.is_exact = one.name, one.joints, one.is_exact
+        entry.same_mesh_as = one.same_mesh_as
         entry.download, entry.physics, entry.animesh = one.download, one.physics, one.animesh
         entry.physics_shape = one.physics_shape
         for triangles, size in zip(one.triangles, one.sizes, strict=True):
@@ -148,6 +164,7 @@ def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Fig
     total = figures.total_of(found)
     kept.download, kept.server, kept.physics = total.download, total.server, total.physics
     kept.animesh, kept.land_impact, kept.is_least = total.animesh, total.land_impact, total.is_least
+    kept.mesh_count = sum(not one.same_mesh_as for one in found)
     kept.is_exact = bool(found) and all(one.is_exact for one in found)
 
 

@@ -294,7 +294,8 @@ def test_hulls_go_as_one_mesh() -> None:
     ],
 )
 def test_names_of_objects(given_names: list[str], expected: list[str], said: int) -> None:
-    scene = sc.Scene("x", [sc.Node(name, mesh=upload_scenes.box()) for name in given_names])
+    nodes = [sc.Node(name, mesh=upload_scenes.box((1, 1, 1 + place))) for place, name in enumerate(given_names)]
+    scene = sc.Scene("x", nodes)
     for document in parsed(scene).values():
         assert [found.geometry.name for found in document.instances] == expected
     assert len([text for text in scene.warnings if "in the files" in text]) == said

@@ -1,0 +1,107 @@
+"""Objects that share their mesh data (Alt D) go into an upload set as instances of one geometry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import collada_oracle
+import numpy as np
+import pytest
+import viewer_matching
+from helpers_export import add, bpy, grid, materials, model_collection
+from helpers_placed import placed
+from meshferry.blender_data.exporting import missing_parts
+from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
+
+pytestmark = pytest.mark.needs_bpy
+
+
+def duplicate(thing: Any, name: str, number: int) -> Any:
+    """Return a linked duplicate of an object somewhere else, turned about two axes and scaled."""
+    made = thing.copy()
+    made.name = name
+    made.location = (number, -2 * number, 0.5)
+    made.rotation_euler = (0.3 * number, 0.0, 0.7 * number)
+    made.scale = (1 + 0.1 * number,) * 3
+    model_collection().objects.link(made)
+    return made
+
+
+def documents(scene: Any) -> dict[str, collada_oracle.Document]:
+    outputs = SECOND_LIFE_UPLOAD.write_files(SECOND_LIFE_UPLOAD.from_scene(scene), "set")
+    return {output.name: collada_oracle.parse(output.data) for output in outputs}
+
+
+def geometries(document: collada_oracle.Document) -> list[str]:
+    """Return the name of the geometry of each object."""
+    return [instance.geometry.name for instance in document.instances]
+
+
+def posts(count: int = 5) -> list[Any]:
+    first = grid("post", 6)
+    materials(first, "Wood")
+    found = [first, *(duplicate(first, f"post.{number:03d}", number) for number in range(1, count))]
+    bpy.context.view_layer.update()
+    return found
+
+
+def test_linked_duplicates_are_instances_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    make_level = missing_parts.make_level
+    monkeypatch.setattr(
+        missing_parts, "make_level", lambda *args, **options: made.append(1) or make_level(*args, **options)
+    )
+    things = posts()
+    scene = placed(missing_levels="MAKE", physics_shape="HULL")
+    assert len(made) == 3, "one for each level"
+    assert "'post' × 5 (72 →" in next(text for text in scene.warnings if text.startswith("Levels of detail made"))
+    assert "'post' × 5 (convex hull)" in next(text for text in scene.warnings if text.startswith("Physics shapes"))
+    levels = [node for node in scene.nodes if node.generated_from and node.lod == 2]
+    assert [node.generated_from for node in levels] == [thing.name for thing in things]
+    found = documents(scene)
+    assert all(geometries(document) == ["post"] * 5 for document in found.values())
+    assert all(len({id(instance.geometry) for instance in document.instances}) == 1 for document in found.values())
+    viewer_matching.check_levels([found[f"set{suffix}.dae"] for suffix in ("", "_LOD2", "_LOD1", "_LOD0")])
+    for instance, thing in zip(found["set.dae"].instances, things, strict=True):
+        assert np.allclose(instance.world, np.array(thing.matrix_world), atol=1e-6)
+    finest = [node for node in scene.nodes if node.lod_of is None and node.shape_of is None]
+    assert len({id(node.mesh) for node in finest}) == 1, "equal meshes share memory"
+
+
+def with_modifier(thing: Any) -> None:
+    thing.modifiers.new("Solidify", "SOLIDIFY").thickness = 0.1
+
+
+def with_material(thing: Any) -> None:
+    thing.material_slots[0].link = "OBJECT"
+    thing.material_slots[0].material = bpy.data.materials.new("Iron")
+
+
+def mirrored(thing: Any) -> None:
+    thing.scale.x *= -1
+
+
+def sheared(thing: Any) -> None:
+    parent = add("parent")
+    parent.scale = (1.0, 3.0, 1.0)
+    thing.parent = parent
+
+
+@pytest.mark.parametrize("change", [with_modifier, with_material, mirrored, sheared])
+def test_what_changes_the_evaluated_object_keeps_it_apart(change: Any) -> None:
+    things = posts(3)
+    change(things[1])
+    bpy.context.view_layer.update()
+    scene = placed(missing_levels="COPY")
+    found = documents(scene)["set.dae"]
+    names = geometries(found)
+    place = [instance.node for instance in found.instances].index(next(n for n in names if n != "post"))
+    assert names.count("post") == 2
+    assert found.instances[place].node == "post.001"
+    assert all(np.linalg.det(instance.world[:3, :3]) > 0 for instance in found.instances)
+
+
+def test_separate_data_with_the_same_content_is_shared_too() -> None:
+    things = posts(2)
+    things[1].data = things[1].data.copy()
+    assert geometries(documents(placed(missing_levels="COPY"))["set.dae"]) == ["post", "post"]
