@@ -52,10 +52,10 @@ def test_linked_duplicates_are_instances_where_they_stand(monkeypatch: pytest.Mo
         missing_parts, "make_level", lambda *args, **options: made.append(1) or make_level(*args, **options)
     )
     things = posts()
-    scene = placed(missing_levels="MAKE", physics_shape="HULL")
+    scene = placed(missing_levels="MAKE", physics_shape="CUBE")
     assert len(made) == 3, "one for each level"
     assert "'post' × 5 (72 →" in next(text for text in scene.warnings if text.startswith("Levels of detail made"))
-    assert "'post' × 5 (convex hull)" in next(text for text in scene.warnings if text.startswith("Physics shapes"))
+    assert "'post' × 5 (cube)" in next(text for text in scene.warnings if text.startswith("Physics shapes"))
     levels = [node for node in scene.nodes if node.generated_from and node.lod == 2]
     assert [node.generated_from for node in levels] == [thing.name for thing in things]
     found = documents(scene)
