@@ -129,16 +129,16 @@ class _BundleBuilder:
         number_of: dict[int, int] = {}
         for model, parts in zip(models, assets_of(models, scene, options, keeps_physics=True), strict=True):
             for built in parts:
-                number = number_of.setdefault(id(built.asset), len(assets))
+                mesh = number_of.setdefault(id(built.asset), len(assets))
                 label = model.name + (submodel_suffix(built.submodel) if built.submodel else "")
-                if number == len(assets):
+                if mesh == len(assets):
                     built.asset.header["material_list"] = material_list(built, model.name)
                     built.asset.blocks = _with_undefined_shape(built)
                     assets.append(built.asset)
                     labels.append(label)
-                names = assets[number].header["material_list"]
+                names = assets[mesh].header["material_list"]
                 materials_by_name = [self.look(name) for name in dict.fromkeys(names)]
-                instances.append(Instance(number, label, built.placement.transform, materials_by_name))
+                instances.append(Instance(mesh, label, built.placement.transform, materials_by_name))
             if len(parts) > 1 and "skin" in parts[0].asset.blocks:
                 scene.warnings.append(
                     f"{model.name}: only the first part of a rigged model of more than 8 faces keeps its joints; "
