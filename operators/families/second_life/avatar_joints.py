@@ -104,7 +104,7 @@ class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
         return {"FINISHED"}
 
 
-def draw_armature(layout: Any, context: Any, _models: Any) -> None:
+def draw_armature(layout: Any, context: Any) -> None:
     """Draw the tools for the avatar's joints."""
     armature = chosen_armature(context)
     if armature is None:

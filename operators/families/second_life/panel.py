@@ -23,6 +23,7 @@ from ...option_properties import draw_options, to_export_options
 from ...sidebar import Sidebar, draw_wrapped
 from ...translations import CONTEXT, iface_
 from .avatar_joints import chosen_armature, draw_armature
+from .binding import chosen_avatar, draw_binding
 from .exporters import (
     SECTION_ORDER,
     UPLOAD_OPERATOR,
@@ -34,8 +35,8 @@ from .exporters import (
 from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
 from .weights import stamp_of
 
-ARMATURE = "Armature"
-"""Title of the only section that needs no model."""
+RIGGING = "Rigging"
+"""Title of the only section that needs an avatar instead of a model."""
 
 MOST_MODELS = 20
 """Largest number of objects whose weights are listed one by one."""
@@ -74,14 +75,20 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
         models = chosen_models(context)
         if not models:
             self.layout.label(text="This armature deforms no mesh", text_ctxt=CONTEXT, icon="INFO")
-        has_avatar = chosen_armature(context) is not None
         for title, draw_section in SECTIONS.items():
-            if not (has_avatar if title == ARMATURE else models):
+            if not (chosen_avatar(context) if title == RIGGING else models):
                 continue
             header, body = self.layout.panel(f"SECOND_LIFE_{title.lower()}", default_closed=False)
             header.label(text=title, text_ctxt=CONTEXT)
             if body is not None:
                 draw_section(body, context, models)
+
+
+def draw_rigging(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> None:
+    """Draw the tools for the avatar's joints, and for binding meshes to them."""
+    if chosen_armature(context) is not None:
+        draw_armature(layout, context)
+    draw_binding(layout)
 
 
 def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
@@ -148,7 +155,7 @@ def draw_upload(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> N
 # Checks are last, since the list of findings may be long.
 SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
     "Object": draw_model,
-    ARMATURE: draw_armature,
+    RIGGING: draw_rigging,
     "Weight": draw_weight,
     "Upload": draw_upload,
     "Checks": draw_checks,

@@ -1,0 +1,101 @@
+"""Split the weights of bones between them and the volumes that are their children, and join them again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from . import joint_weights
+from .joint_weights import JointWeights, Weights
+from .weighted_surfaces import Points, world_points
+
+_NEAREST = 2
+"""Number of volumes of one bone between which a weight is divided."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A bone and its volumes."""
+
+    bone: str
+    volumes: tuple[str, ...]
+    sizes: tuple[float, ...]
+    """Radius of each volume in metres."""
+
+
+def split(
+    item: bpy.types.Object,
+    armature: bpy.types.Object,
+    families: Sequence[Family],
+    joints: Collection[str],
+    factor: float,
+    most: int,
+) -> JointWeights:
+    """Return the weights of an object with a share of ``factor`` of each bone moved to its volumes.
+
+    The sum of a bone and its volumes is preserved, so that a factor of 0 restores the weights before the first split.
+    A vertex has at most ``most`` weights if it belongs to no more families: the smallest ones are joined with others
+    of their family.
+    """
+    before = joint_weights.read(item, joints)
+    names = list(dict.fromkeys([*before.joints, *(name for family in families for name in _members(family))]))
+    values = before.for_joints(names).astype(np.float64)
+    column = {name: number for number, name in enumerate(names)}
+    points = world_points(item)
+    family_of = np.arange(len(names))
+    for family in families:
+        bone, volumes = column[family.bone], [column[name] for name in family.volumes]
+        family_of[volumes] = bone
+        total = values[:, [bone, *volumes]].sum(axis=1)
+        used = np.flatnonzero(total > 0)
+        shares = _shares(points[used], armature, family) * factor
+        values[:, volumes] = 0.0
+        values[np.ix_(used, volumes)] = shares * total[used, None]
+        values[used, bone] = total[used] * (1.0 - factor)
+    return JointWeights(names, _joined(values, family_of, most).astype(np.float32))
+
+
+def _members(family: Family) -> tuple[str, ...]:
+    return (family.bone, *family.volumes)
+
+
+def _shares(points: Points, armature: bpy.types.Object, family: Family) -> Points:
+    """Return how much each point belongs to each volume, (P, n); the sum for a point is 1."""
+    matrix = np.array(armature.matrix_world, np.float64)
+    near = np.empty((len(points), len(family.volumes)))
+    for number, (name, size) in enumerate(zip(family.volumes, family.sizes, strict=True)):
+        bone = armature.data.bones[name]
+        head, tail = (matrix[:3, :3] @ np.array(end) + matrix[:3, 3] for end in (bone.head_local, bone.tail_local))
+        along = tail - head
+        share = np.clip((points - head) @ along / max(float(along @ along), 1e-12), 0.0, 1.0)
+        distance = np.linalg.norm(points - head - share[:, None] * along, axis=1)
+        near[:, number] = (size / np.maximum(distance, 0.1 * size)) ** 4
+    if near.shape[1] > _NEAREST:
+        farther = np.argpartition(-near, _NEAREST - 1, axis=1)[:, _NEAREST:]
+        np.put_along_axis(near, farther, 0.0, axis=1)
+    shares: Points = near / near.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _joined(values: npt.NDArray[np.float64], family_of: npt.NDArray[np.intp], most: int) -> Weights:
+    """Join the smallest weights of vertices with more than ``most`` with the largest of their families."""
+    while True:
+        rows = np.flatnonzero((values > 0).sum(axis=1) > most)
+        part = values[rows]
+        counts = np.zeros_like(part)
+        np.add.at(counts.T, family_of, (part > 0).T)
+        candidates = np.where((part > 0) & (counts[:, family_of] > 1), part, np.inf)
+        smallest = candidates.argmin(axis=1)
+        can = np.isfinite(candidates[np.arange(len(rows)), smallest])
+        if not can.any():
+            return values.astype(np.float32)
+        rows, smallest = rows[can], smallest[can]
+        relatives = np.where(family_of == family_of[smallest][:, None], values[rows], -1.0)
+        relatives[np.arange(len(rows)), smallest] = -1.0
+        largest = relatives.argmax(axis=1)
+        values[rows, largest] += values[rows, smallest]
+        values[rows, smallest] = 0.0

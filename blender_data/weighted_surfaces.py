@@ -1,0 +1,102 @@
+"""Surfaces with joint weights, from which other meshes take the weights of the nearest point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils.bvhtree import BVHTree
+
+from .joint_weights import Weights
+
+Points = npt.NDArray[np.float64]
+Triangles = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class WeightedSurface:
+    """Triangles with weights at their points, in world space."""
+
+    points: Points
+    """(P, 3)."""
+    triangles: Triangles
+    """(T, 3)."""
+    joints: tuple[str, ...] = ()
+    weights: Weights = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    """(P, J), or empty."""
+
+    def without(self, points: npt.NDArray[np.bool_]) -> WeightedSurface:
+        """Return the surface without the triangles at these points, (P,)."""
+        return replace(self, triangles=self.triangles[~points[self.triangles].any(axis=1)])
+
+    def weights_at(self, points: Points) -> Weights:
+        """Return the weights of the nearest point of the surface for each point, (n, J)."""
+        tree = BVHTree.FromPolygons(self.points.tolist(), self.triangles.tolist())
+        if not len(points):
+            return np.empty((0, len(self.joints)), np.float32)
+        nearest, _normals, triangle, _distances = zip(*map(tree.find_nearest, points.tolist()), strict=True)
+        corners = self.triangles[np.array(triangle, np.intp)]
+        share = _barycentric(np.array(nearest, np.float64), self.points[corners])
+        found: Weights = np.einsum("vc,vcj->vj", share, self.weights[corners]).astype(np.float32)
+        return found
+
+
+def world_points(item: bpy.types.Object) -> Points:
+    """Return the points of a mesh object, undeformed by modifiers, in world space."""
+    points = np.empty(3 * len(item.data.vertices), np.float32)
+    item.data.vertices.foreach_get("co", points)
+    matrix = np.array(item.matrix_world, np.float64)
+    found: Points = points.reshape(-1, 3).astype(np.float64) @ matrix[:3, :3].T + matrix[:3, 3]
+    return found
+
+
+def triangles_of(item: bpy.types.Object) -> Triangles:
+    """Return the triangles of a mesh object as indices of points, (T, 3)."""
+    item.data.calc_loop_triangles()
+    found = np.empty(3 * len(item.data.loop_triangles), np.int32)
+    item.data.loop_triangles.foreach_get("vertices", found)
+    return found.reshape(-1, 3)
+
+
+def surface_of(items: Iterable[bpy.types.Object]) -> WeightedSurface:
+    """Return the joined surface of mesh objects, without weights."""
+    points: list[Points] = [np.empty((0, 3))]
+    triangles: list[Triangles] = [np.empty((0, 3), np.int32)]
+    first = 0
+    for item in items:
+        points.append(world_points(item))
+        triangles.append(triangles_of(item) + np.int32(first))
+        first += len(points[-1])
+    return WeightedSurface(np.concatenate(points), np.concatenate(triangles))
+
+
+def mirrored(surface: WeightedSurface, origin: Points, across: Points, other_sides: Sequence[int]) -> WeightedSurface:
+    """Return a surface reflected in a plane, with the weights of left and right joints exchanged.
+
+    Parameters
+    ----------
+    origin, across:
+        (3,): a point of the plane, and its normal of length 1.
+    other_sides:
+        For each joint, the index of the joint on the other side, or its own.
+    """
+    points = surface.points - 2.0 * ((surface.points - origin) @ across)[:, None] * across
+    return replace(surface, points=points, weights=surface.weights[:, list(other_sides)])
+
+
+def _barycentric(points: Points, corners: Points) -> Points:
+    """Return the shares of three corners (n, 3, 3) at points (n, 3) of their triangles, (n, 3)."""
+    a, b = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    to = points - corners[:, 0]
+    aa, ab, bb = ((x * y).sum(axis=1) for x, y in ((a, a), (a, b), (b, b)))
+    ta, tb = (to * a).sum(axis=1), (to * b).sum(axis=1)
+    area = aa * bb - ab * ab
+    # Triangles without area, in which every share of the nearest corner will do.
+    safe = np.where(area > 1e-12 * np.maximum(aa * bb, 1e-300), area, np.inf)
+    of_b, of_c = (bb * ta - ab * tb) / safe, (aa * tb - ab * ta) / safe
+    share = np.clip(np.column_stack((1.0 - of_b - of_c, of_b, of_c)), 0.0, 1.0)
+    found: Points = share / share.sum(axis=1, keepdims=True)
+    return found

@@ -1,0 +1,359 @@
+"""Bind meshes to the avatar: automatic weights, weights of another mesh, fitted mesh, cleaning."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import bpy
+import numpy as np
+from bpy.props import BoolProperty, FloatProperty, StringProperty
+
+from ....blender_data import binding, deform_bones, joint_weights, volume_weights
+from ....blender_data.exporting.model_objects import ModelIndex
+from ....blender_data.exporting.object_selection import armature_of
+from ....blender_data.weighted_surfaces import WeightedSurface, mirrored, surface_of
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.messages import counted, listed
+from ....io_formats.second_life import skeleton_table
+from ....io_formats.second_life.faces import MOST_INFLUENCES
+from ...import_base import leave_edit_mode
+from ...translations import CONTEXT, classes_factory, rpt_
+from .avatar_joints import known_bones
+
+Models = list[list[Any]]
+
+
+def chosen_meshes(context: Any) -> Models:
+    """Return the selected models: for each its finest mesh object, followed by its coarser levels of detail."""
+    index = ModelIndex(context.scene.objects)
+    active = context.view_layer.objects.active
+    selected = [item for item in context.view_layer.objects.selected if item.type == "MESH"]
+    finest = dict.fromkeys(index.finest_of(item) for item in sorted(selected, key=lambda item: item != active))
+    models = [index.model(item) for item in finest if item.type == "MESH" and item.meshferry.role == "RENDER"]
+    return [
+        [model.finest, *(item for _level, item in sorted(model.levels.items()) if item.type == "MESH")]
+        for model in models
+    ]
+
+
+def chosen_avatar(context: Any) -> Any | None:
+    """Return the avatar to bind to: the active or a selected one, that of the active mesh, or the only one."""
+    active = context.view_layer.objects.active
+    layer = context.view_layer.objects
+    candidates = [active, *layer.selected, armature_of(active) if active is not None else None]
+    for item in candidates:
+        if item is not None and item.type == "ARMATURE" and known_bones(item):
+            return item
+    avatars = [item for item in layer if item.type == "ARMATURE" and known_bones(item)]
+    return avatars[0] if len(avatars) == 1 else None
+
+
+class NeedsMeshes:
+    """Mixin of operators that change the weights of the selected meshes for an avatar."""
+
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require a mesh and an avatar."""
+        if not any(item.type == "MESH" for item in context.view_layer.objects.selected):
+            cls.poll_message_set("Select a mesh object")
+            return False
+        if chosen_avatar(context) is None:
+            cls.poll_message_set("Select the avatar's armature, too; Add > Armature > Second Life Avatar adds one")
+            return False
+        return True
+
+    def execute(self, context: Any) -> set[str]:
+        """Change the weights of the selected meshes; report an error before anything is changed."""
+        leave_edit_mode(context)
+        avatar, models = chosen_avatar(context), chosen_meshes(context)
+        try:
+            if avatar is None or not models:
+                raise MeshferryError("Select a mesh object that is neither a level of detail nor physics")
+            text = self.change(context, models, avatar)
+        except MeshferryError as problem:
+            self.report({"ERROR"}, rpt_(str(problem)))
+            return {"CANCELLED"}
+        self.report({"INFO"}, rpt_(text))
+        return {"FINISHED"}
+
+    def change(self, context: Any, models: Models, avatar: Any) -> str:
+        """Change the weights; return the report."""
+        raise NotImplementedError
+
+    def bind(self, models: Models, avatar: Any, find: Callable[[], binding.Bindings]) -> binding.Bindings:
+        """Bind the meshes of models with the weights that are found for them."""
+        items = [item for model in models for item in model]
+        binding.require_bindable(items, avatar)
+        bindings = find()
+        joints = set(known_bones(avatar))
+        binding.apply(bindings, avatar, joints)
+        deform_bones.switch_on(avatar, sorted({name for weights in bindings.values() for name in weights.used}))
+        return bindings
+
+
+def bound_text(models: Models, avatar: Any, bindings: binding.Bindings) -> str:
+    """Return the report of a binding."""
+    names = listed([model[0].name for model in models], 3)
+    joints = counted(len({name for weights in bindings.values() for name in weights.used}), "bone")
+    without = sum(weights.unweighted for weights in bindings.values())
+    text = f"{names}: bound to {joints} of '{avatar.name}'"
+    return f"{text}; {counted(without, 'vertex has', 'vertices have')} no weights" if without else text
+
+
+class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
+    """Bind the selected meshes to the avatar with automatic weights."""
+
+    bl_idname = "object.second_life_bind"
+    bl_label = "Bind to Avatar"
+    bl_description = (
+        "Bind the selected meshes and their levels of detail to the avatar with automatic weights for the bones with "
+        "Deform on. Layers and small parts, such as linings and buttons, follow the surface below them"
+    )
+
+    def change(self, context: Any, models: Models, avatar: Any) -> str:
+        """Replace all weights for the avatar's joints."""
+        bindings = self.bind(models, avatar, lambda: binding.automatic(context, models, avatar, MOST_INFLUENCES))
+        return bound_text(models, avatar, bindings)
+
+
+class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
+    """Give the selected meshes the weights of another one, such as a body."""
+
+    bl_idname = "object.second_life_transfer_weights"
+    bl_label = "Transfer Weights"
+    bl_description = (
+        "Bind the selected meshes to the avatar with the weights of the nearest points of another mesh, such as a "
+        "body or the mesh of a dev kit"
+    )
+
+    source: StringProperty(name="Source", description="Mesh object whose weights are transferred")
+    use_mirror: BoolProperty(
+        name="Mirror",
+        description="Take the weights from the other side of the source, with left and right bones exchanged",
+        default=False,
+    )
+    vertex_group: StringProperty(
+        name="Vertex Group",
+        description="Change only the weights of vertices in this group, as far as its weights say; empty for all",
+    )
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Ask for the source."""
+        if not self.source:
+            self.source = next(iter(sources(context)), "")
+        return context.window_manager.invoke_props_dialog(self, title="Transfer Weights", confirm_text="Transfer")
+
+    def draw(self, context: Any) -> None:
+        """Draw the fields."""
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        layout.prop_search(self, "source", context.scene, "objects", icon="MESH_DATA")
+        layout.prop(self, "use_mirror")
+        item = context.object
+        if item is not None and item.type == "MESH":
+            layout.prop_search(self, "vertex_group", item, "vertex_groups")
+        else:
+            layout.prop(self, "vertex_group")
+
+    def change(self, context: Any, models: Models, avatar: Any) -> str:
+        """Replace the weights for the avatar's joints, inside the vertex group if there is one."""
+        source = context.scene.objects.get(self.source)
+        if source is None or source.type != "MESH":
+            raise MeshferryError("Choose the mesh whose weights are transferred")
+        models = [model for model in models if source not in model]
+        if not models:
+            raise MeshferryError("Select the meshes that get the weights, besides the source")
+        if self.vertex_group and self.vertex_group in known_bones(avatar):
+            raise MeshferryError(f"'{self.vertex_group}' has the weights of a bone; choose another vertex group")
+        surface = self.surface(source, avatar)
+        items = [item for model in models for item in model]
+        bindings = self.bind(models, avatar, lambda: self.found(items, surface, avatar))
+        return bound_text(models, avatar, bindings)
+
+    def surface(self, source: Any, avatar: Any) -> WeightedSurface:
+        """Return the surface of the source, without points that have no weights."""
+        joints = list(known_bones(avatar))
+        weights = joint_weights.read(source, set(joints))
+        surface = replace(surface_of([source]), joints=tuple(weights.joints), weights=weights.values)
+        surface = surface.without(~(weights.values > 0).any(axis=1))
+        if not len(surface.triangles):
+            raise MeshferryError(f"{source.name}: it has no weights for the bones of '{avatar.name}'")
+        if not self.use_mirror:
+            return surface
+        surface = replace(surface, joints=tuple(joints), weights=weights.for_joints(joints))
+        matrix = np.array(avatar.matrix_world, np.float64)
+        return mirrored(surface, *symmetry(avatar, matrix), other_sides(known_bones(avatar)))
+
+    def found(self, items: list[Any], surface: WeightedSurface, avatar: Any) -> binding.Bindings:
+        """Return the new weights of objects."""
+        bindings = binding.nearest(items, surface, MOST_INFLUENCES)
+        if not self.vertex_group:
+            return bindings
+        joints = set(known_bones(avatar))
+        return {
+            item: joint_weights.mixed(
+                joint_weights.read(item, joints), new, group_weights(item, self.vertex_group), MOST_INFLUENCES
+            )
+            for item, new in bindings.items()
+        }
+
+
+class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
+    """Move weights between bones and their collision volumes."""
+
+    bl_idname = "object.second_life_fitted_mesh"
+    bl_label = "Fitted Mesh"
+    bl_description = (
+        "Move the weights of bones to their collision volumes, so that the selected meshes follow the body shape "
+        "sliders, or back"
+    )
+
+    factor: FloatProperty(
+        name="Factor",
+        description="Share of the weight of a bone that its collision volumes get; 0 moves all weights back to bones",
+        min=0.0,
+        max=1.0,
+        default=0.5,
+        subtype="FACTOR",
+    )
+
+    def change(self, context: Any, models: Models, avatar: Any) -> str:
+        """Split the weights of each bone with volumes; the sum of a bone and its volumes stays the same."""
+        families = volume_families(avatar)
+        if not families:
+            raise MeshferryError(
+                f"{avatar.name}: it has no collision volumes; add an avatar with them, and bind the meshes to that one"
+            )
+        items = [item for model in models for item in model]
+        binding.require_bindable(items, avatar)
+        joints = set(known_bones(avatar))
+        bindings = {
+            item: volume_weights.split(item, avatar, families, joints, self.factor, MOST_INFLUENCES) for item in items
+        }
+        used = sorted({name for weights in bindings.values() for name in weights.used})
+        if not used:
+            raise MeshferryError(f"{items[0].name}: it has no weights for the bones of '{avatar.name}'")
+        for item, weights in bindings.items():
+            joint_weights.write(item, weights, joints)
+        deform_bones.switch_on(avatar, used)
+        volumes = {name for family in families for name in family.volumes}
+        number = counted(len(volumes.intersection(used)), "collision volume")
+        return f"{listed([model[0].name for model in models], 3)}: weights for {number}"
+
+
+class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
+    """Clean the weights of the selected meshes."""
+
+    bl_idname = "object.second_life_clean_weights"
+    bl_label = "Clean Weights"
+    bl_description = (
+        "Keep the four largest weights of each vertex, remove those below the threshold, let the sum of the others be "
+        "1, and remove vertex groups of bones without weights"
+    )
+
+    threshold: FloatProperty(
+        name="Threshold",
+        description="Share of a vertex below which a weight is removed",
+        min=0.0,
+        max=0.25,
+        default=joint_weights.LEAST_WEIGHT,
+        precision=3,
+    )
+
+    def change(self, context: Any, models: Models, avatar: Any) -> str:
+        """Clean the weights for the avatar's joints."""
+        joints = set(known_bones(avatar))
+        items = [item for model in models for item in model]
+        binding.require_bindable(items, avatar)
+        vertices = groups = 0
+        for item in items:
+            before = joint_weights.read(item, joints)
+            values = joint_weights.limited(before.values, MOST_INFLUENCES, self.threshold)
+            vertices += int(np.count_nonzero(np.abs(values - before.values).max(axis=1, initial=0.0) > 1e-4))
+            after = replace(before, values=values)
+            groups += len(before.joints) - len(after.used)
+            joint_weights.write(item, after, joints)
+        changed = f"{counted(vertices, 'vertex', 'vertices')} changed, {counted(groups, 'vertex group')} removed"
+        return f"{listed([model[0].name for model in models], 3)}: {changed}"
+
+
+def sources(context: Any) -> list[str]:
+    """Return the names of visible meshes that are bound to an avatar and not selected, the densest first."""
+    found = [
+        item
+        for item in context.view_layer.objects
+        if item.type == "MESH" and not item.select_get() and item.visible_get() and armature_of(item) is not None
+    ]
+    return [item.name for item in sorted(found, key=lambda item: -len(item.data.vertices))]
+
+
+def symmetry(avatar: Any, matrix: Any) -> tuple[Any, Any]:
+    """Return a point and the normal of the avatar's plane of symmetry in world space."""
+    heads = {joint: np.array(avatar.data.bones[name].head_local) for name, joint in known_bones(avatar).items()}
+    left = skeleton_table.left_of(heads)
+    if left is None:
+        raise MeshferryError(f"{avatar.name}: it has no left and right bones to mirror")
+    across = np.linalg.inv(matrix[:3, :3]).T @ left
+    middle = [head for joint, head in heads.items() if skeleton_table.other_side(joint) is None]
+    centre = np.mean(middle or list(heads.values()), axis=0)
+    return matrix[:3, :3] @ centre + matrix[:3, 3], across / np.linalg.norm(across)
+
+
+def other_sides(known: dict[str, str]) -> list[int]:
+    """Return for each bone the number of that on the other side of the avatar, or its own."""
+    number = {joint: place for place, joint in enumerate(known.values())}
+    return [number.get(skeleton_table.other_side(joint) or joint, place) for joint, place in number.items()]
+
+
+def group_weights(item: Any, name: str) -> Any:
+    """Return the weights of vertices in a vertex group, (V,).
+
+    Raises
+    ------
+    MeshferryError
+        The object has no such group.
+    """
+    found = joint_weights.read(item, {name})
+    if not found.joints:
+        raise MeshferryError(f"{item.name}: it has no vertex group '{name}'")
+    return found.values[:, 0]
+
+
+def volume_families(avatar: Any) -> list[volume_weights.Family]:
+    """Return the bones of an avatar that have collision volumes."""
+    table = skeleton_table.table()
+    bone_of = {joint: name for name, joint in known_bones(avatar).items()}
+    found: dict[str, dict[str, float]] = {}
+    for joint, name in bone_of.items():
+        row = table[joint]
+        if row.is_collision_volume and row.parent in bone_of:
+            found.setdefault(bone_of[row.parent], {})[name] = float(np.prod(row.scale) ** (1 / 3))
+    return [volume_weights.Family(bone, tuple(sizes), tuple(sizes.values())) for bone, sizes in found.items()]
+
+
+def draw_binding(layout: Any) -> None:
+    """Draw the buttons."""
+    column = layout.column(align=True)
+    for operator, icon in (
+        (OBJECT_OT_second_life_bind, "OUTLINER_DATA_ARMATURE"),
+        (OBJECT_OT_second_life_transfer_weights, "MOD_DATA_TRANSFER"),
+        (OBJECT_OT_second_life_fitted_mesh, "MOD_CLOTH"),
+        (OBJECT_OT_second_life_clean_weights, "BRUSH_DATA"),
+    ):
+        text = operator.bl_label
+        if operator is OBJECT_OT_second_life_transfer_weights:
+            text += "…"
+        column.operator(operator.bl_idname, text=text, text_ctxt=CONTEXT, icon=icon)
+
+
+CLASSES = (
+    OBJECT_OT_second_life_bind,
+    OBJECT_OT_second_life_transfer_weights,
+    OBJECT_OT_second_life_fitted_mesh,
+    OBJECT_OT_second_life_clean_weights,
+)
+
+register, unregister = classes_factory(CLASSES)

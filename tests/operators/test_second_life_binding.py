@@ -1,0 +1,342 @@
+"""Binding meshes to the avatar: automatic weights, weights of another mesh, fitted mesh, cleaning.
+
+A shirt is judged in a pose that the viewer's formula gives its uploaded file.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from shirts import SHOULDER, UploadedShirt, about, make_shirt, weights_of
+
+pytestmark = pytest.mark.needs_bpy
+
+
+@pytest.fixture
+def avatar(clean_blender):
+    """Return the standard avatar, with the default choice of automatic weights."""
+    clean_blender.ops.object.second_life_avatar_add()
+    return clean_blender.context.object
+
+
+@pytest.fixture
+def shirt(clean_blender, avatar):
+    """Return a shirt around the avatar, selected and active."""
+    item = make_shirt()
+    _select(clean_blender, item)
+    return item
+
+
+def _select(bpy, *items):
+    """Select these objects alone; the last one is active."""
+    for item in bpy.context.view_layer.objects:
+        item.select_set(item in items)
+    bpy.context.view_layer.objects.active = items[-1]
+
+
+def _grid(bpy, name, points, faces=()):
+    """Return an object with these points; each two rows of two points are a face, unless faces are given."""
+    mesh = bpy.data.meshes.new(name)
+    strips = [(i, i + 1, i + 3, i + 2) for i in range(0, len(points) - 2, 2)]
+    mesh.from_pydata([tuple(point) for point in points], [], faces or strips)
+    item = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(item)
+    bpy.context.view_layer.update()
+    return item
+
+
+def _weigh(item, weights):
+    """Give each vertex its weights by group."""
+    for index, entries in enumerate(weights):
+        for name, weight in entries.items():
+            group = item.vertex_groups.get(name) or item.vertex_groups.new(name=name)
+            group.add((index,), weight, "REPLACE")
+
+
+def _state(bpy, item):
+    """Return what binding changes, and the names of all objects and meshes."""
+    modifiers = [(modifier.type, getattr(modifier, "object", None)) for modifier in item.modifiers]
+    parent = (item.parent, item.parent_type, tuple(map(tuple, item.matrix_parent_inverse)))
+    return weights_of(item), modifiers, parent, set(bpy.data.objects.keys()), set(bpy.data.meshes.keys())
+
+
+# -- automatic weights ----------------------------------------------------------------------------
+
+
+def _faults(path):
+    """Return what is wrong with an uploaded shirt in three poses."""
+    shirt = UploadedShirt(path)
+    away, height = np.abs(shirt.points[:, 1]), shirt.points[:, 2]
+    left = shirt.points[:, 1] > 0
+    found = []
+
+    raised = shirt.posed("mShoulderLeft", about("X", 60))
+    shoulder = shirt.head("mShoulderLeft")
+    turned = (shirt.points - shoulder) @ about("X", 60).T + shoulder
+    sleeve = left & (away > SHOULDER + 0.12)
+    # The sleeve is 6.5 cm from the bone. With 1 cm it stays around the arm, which is 4 to 5 cm thick.
+    if np.linalg.norm(raised - turned, axis=1)[sleeve].max() > 0.01:
+        found.append("the sleeve does not follow the arm")
+    if np.linalg.norm(raised - shirt.points, axis=1)[height < 1.2].max() > 0.005:
+        found.append("the raised arm pulls at the hem")
+    bent = shirt.posed("mTorso", about("Y", 25))
+    torso = shirt.head("mTorso")
+    turned = (shirt.points - torso) @ about("Y", 25).T + torso
+    if np.linalg.norm(bent - turned, axis=1)[height > 1.4].max() > 0.01:
+        found.append("the chest does not follow the torso")
+    if np.linalg.norm(bent - shirt.points, axis=1)[height < 0.96].max() > 0.05:
+        found.append("the hem leaves the pelvis")
+    # Edges are 4 cm long; those of the armpit become twice as long.
+    if max(shirt.stretch(posed).max() for posed in (raised, bent)) > 0.035:
+        found.append("the cloth tears")
+    # Outer side and lining are 4 mm apart.
+    distance = np.linalg.norm(shirt.points[:, None] - shirt.points, axis=2)
+    one, other = np.nonzero(distance < 0.006)
+    if np.linalg.norm(raised[one] - raised[other], axis=1).max() > 0.008:
+        found.append("the layers come apart")
+    return found
+
+
+def _export(bpy, item, folder):
+    _select(bpy, item)
+    assert bpy.ops.export_scene.second_life_upload(filepath=str(folder / "shirt.dae")) == {"FINISHED"}
+    return folder / "shirt.dae"
+
+
+def test_a_bound_shirt_follows_the_posed_avatar(clean_blender, avatar, shirt, tmp_path):
+    assert 1650 < len(shirt.data.vertices) < 1800
+    assert clean_blender.ops.object.second_life_bind() == {"FINISHED"}
+    assert _faults(_export(clean_blender, shirt, tmp_path)) == []
+    weights = weights_of(shirt)
+    assert max(map(len, weights)) <= 4
+    assert [sum(entries.values()) for entries in weights] == pytest.approx([1.0] * len(weights), abs=1e-5)
+    assert all(sum(group.name in entries for entries in weights) for group in shirt.vertex_groups)
+    # Each button moves as a whole.
+    for first in range(len(weights) - 4 * 20, len(weights), 20):
+        assert all(entries == pytest.approx(weights[first]) for entries in weights[first : first + 20])
+
+
+@pytest.mark.parametrize("choice", ["BODY", "EVERYTHING"])
+def test_a_shirt_with_heat_weights_of_blender_does_not(clean_blender, avatar, shirt, tmp_path, choice):
+    bpy = clean_blender
+    _select(bpy, shirt, avatar)
+    bpy.ops.object.second_life_automatic_weights(weighted=choice)
+    bpy.ops.object.parent_set(type="ARMATURE_AUTO")
+    assert _faults(_export(bpy, shirt, tmp_path))
+
+
+def test_binding_keeps_the_place_of_an_object_and_what_is_not_of_the_avatar(clean_blender, avatar, shirt):
+    bpy = clean_blender
+    cart = bpy.data.objects.new("cart", None)
+    bpy.context.scene.collection.objects.link(cart)
+    cart.location, cart.rotation_euler, cart.scale = (1, 2, 3), (0.1, 0.2, 0.3), (2, 2, 2)
+    avatar.location, avatar.rotation_euler = (0.5, 0.25, 0.0), (0.0, 0.0, 1.0)
+    bpy.context.view_layer.update()
+    shirt.matrix_world = avatar.matrix_world
+    shirt.parent = cart
+    bpy.context.view_layer.update()
+    before = np.array(shirt.matrix_world)
+    _weigh(shirt, [{"Pin": 0.5, "mTail1": 1.0}] * 20)
+    modifier = shirt.modifiers.new("mine", "ARMATURE")
+    modifier.object = avatar
+    _select(bpy, shirt, avatar)
+    for _time in range(2):
+        assert bpy.ops.object.second_life_bind() == {"FINISHED"}
+    bpy.context.view_layer.update()
+    assert np.array(shirt.matrix_world) == pytest.approx(before, abs=1e-5)
+    assert shirt.parent == avatar
+    assert [one.name for one in shirt.modifiers] == ["mine"]
+    weights = weights_of(shirt)
+    assert all(entries["Pin"] == 0.5 for entries in weights[:20])
+    assert "mTail1" not in shirt.vertex_groups
+    # At rest the armature moves nothing.
+    seen = shirt.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    rest = [vertex.co.copy() for vertex in shirt.data.vertices]
+    assert max((vertex.co - co).length for vertex, co in zip(seen.data.vertices, rest, strict=True)) < 1e-5
+
+
+def test_levels_of_detail_are_bound_with_their_model(clean_blender, avatar, shirt):
+    bpy = clean_blender
+    level = shirt.copy()
+    level.data, level.name = shirt.data.copy(), "shirt_LOD2"
+    bpy.context.scene.collection.objects.link(level)
+    assert bpy.ops.object.second_life_bind() == {"FINISHED"}
+    assert level.parent == avatar
+    assert weights_of(level)[::50] == [pytest.approx(entries) for entries in weights_of(shirt)[::50]]
+
+
+@pytest.mark.parametrize("cause", ["shared", "linked", "no bones", "exception"])
+def test_a_failed_binding_changes_nothing(clean_blender, avatar, shirt, monkeypatch, cause):
+    bpy = clean_blender
+    _weigh(shirt, [{"mTail1": 1.0}] * 20)
+    if cause == "shared":
+        other = bpy.data.objects.new("other", shirt.data)
+        bpy.context.scene.collection.objects.link(other)
+    if cause == "linked":
+        other = _grid(bpy, "other", [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1)])
+        other.data.clear_geometry()
+        other.select_set(True)
+    if cause == "no bones":
+        for bone in avatar.data.bones:
+            bone.use_deform = False
+    if cause == "exception":
+        from meshferry.blender_data import heat_weights
+        from meshferry.io_formats.core.errors import MeshferryError
+
+        def fail(*_args):
+            raise MeshferryError("no memory")
+
+        monkeypatch.setattr(heat_weights, "read", fail)
+    before = _state(bpy, shirt)
+    with pytest.raises(RuntimeError):
+        bpy.ops.object.second_life_bind()
+    assert _state(bpy, shirt) == before
+
+
+def test_binding_works_with_a_hidden_avatar_and_in_edit_mode(clean_blender, avatar, shirt):
+    bpy = clean_blender
+    avatar.hide_set(True)
+    _select(bpy, shirt)
+    bpy.ops.object.mode_set(mode="EDIT")
+    assert bpy.ops.object.second_life_bind() == {"FINISHED"}
+    assert avatar.hide_get()
+    assert all(weights_of(shirt))
+
+
+def test_a_surface_that_heat_cannot_solve_gets_the_nearest_bones(clean_blender, avatar, monkeypatch):
+    bpy = clean_blender
+    from meshferry.blender_data import heat_weights
+
+    sleeve = _grid(bpy, "sleeve", [(x, y, 1.55) for x in (0.2, 0.3, 0.5, 0.6) for y in (0.0, 0.07)])
+    _select(bpy, sleeve)
+    monkeypatch.setattr(
+        heat_weights,
+        "_solved",
+        lambda _c, surface, _a, joints: np.zeros((len(surface.points), len(joints)), np.float32),
+    )
+    assert bpy.ops.object.second_life_bind() == {"FINISHED"}
+    weights = weights_of(sleeve)
+    assert max(weights[0], key=weights[0].get) == "mShoulderLeft"
+    assert max(weights[7], key=weights[7].get) == "mElbowLeft"
+
+
+def test_a_mesh_without_an_avatar_cannot_be_bound(clean_blender):
+    bpy = clean_blender
+    _select(bpy, _grid(bpy, "cloth", [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1)]))
+    for name in ("bind", "transfer_weights", "fitted_mesh", "clean_weights"):
+        assert not getattr(bpy.ops.object, f"second_life_{name}").poll()
+
+
+# -- weights of another mesh ----------------------------------------------------------------------
+
+BODY = [(x, y, 1.5) for x in (0.0, 0.2, 0.4, 0.6) for y in (0.0, 0.1)]
+BODY_WEIGHTS = [
+    {"mChest": 1.0 - share, "mShoulderLeft": share, **({"mTail1": 0.0} if share else {})}
+    for share in (0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 1.0, 1.0)
+]
+
+
+@pytest.fixture
+def body(clean_blender, avatar):
+    """Return a strip from the chest to the left hand, whose weight for the shoulder grows."""
+    item = _grid(clean_blender, "body", BODY)
+    _weigh(item, BODY_WEIGHTS)
+    return item
+
+
+@pytest.mark.parametrize(("side", "joint"), [(1, "mShoulderLeft"), (-1, "mShoulderRight")])
+def test_weights_are_those_of_the_nearest_surface(clean_blender, avatar, body, side, joint):
+    bpy = clean_blender
+    points = [(side * x, y, 1.51) for x in (0.05, 0.3, 0.45) for y in (0.02, 0.06)]
+    cloth = _grid(bpy, "cloth", points)
+    avatar.data.bones[joint].use_deform = False
+    _select(bpy, cloth)
+    assert bpy.ops.object.second_life_transfer_weights(source="body", use_mirror=side < 0) == {"FINISHED"}
+    expected = np.interp([abs(x) for x, _y, _z in points], [0.0, 0.2, 0.4, 0.6], [0.0, 0.25, 0.5, 1.0])
+    for entries, share in zip(weights_of(cloth), expected.tolist(), strict=True):
+        assert entries == pytest.approx({"mChest": 1.0 - share, joint: share}, abs=1e-5)
+    assert cloth.parent == avatar
+    assert cloth.modifiers[0].object == avatar
+    assert avatar.data.bones[joint].use_deform
+
+
+def test_weights_outside_a_vertex_group_stay(clean_blender, avatar, body):
+    bpy = clean_blender
+    cloth = _grid(bpy, "cloth", [(x, y, 1.51) for x in (0.0, 0.2, 0.4, 0.6) for y in (0.0, 0.1)])
+    old = [{"mHead": 0.7, "mNeck": 0.004, "mChest": 0.1, "mTorso": 0.1, "mPelvis": 0.1}] * 8
+    _weigh(cloth, old)
+    _weigh(cloth, [{}, {}, {}, {}, {"part": 0.5}, {"part": 0.5}, {"part": 1.0}, {"part": 1.0}])
+    _select(bpy, cloth)
+    assert bpy.ops.object.second_life_transfer_weights(source="body", vertex_group="part") == {"FINISHED"}
+    weights = weights_of(cloth)
+    assert weights[:4] == [pytest.approx(entries) for entries in old[:4]]
+    assert weights[4]["mShoulderLeft"] == pytest.approx(0.25, abs=0.05)
+    assert 0.3 < weights[4]["mHead"] < 0.45
+    assert weights[6] == pytest.approx({"mShoulderLeft": 1.0, "part": 1.0})
+
+
+def test_a_source_without_weights_is_an_error(clean_blender, avatar, body):
+    bpy = clean_blender
+    cloth = _grid(bpy, "cloth", BODY)
+    _select(bpy, cloth)
+    body.vertex_groups.clear()
+    for source in ("body", "cloth", "Avatar", "none"):
+        with pytest.raises(RuntimeError):
+            bpy.ops.object.second_life_transfer_weights(source=source)
+    assert not cloth.modifiers
+
+
+# -- fitted mesh ----------------------------------------------------------------------------------
+
+
+def test_weights_are_split_onto_the_nearest_volumes_and_back(clean_blender, avatar):
+    bpy = clean_blender
+    table = {"belly": (0, -0.12, 1.2), "left": (0.15, 0, 1.21), "back": (0, 0.15, 1.18), "arm": (0.3, 0.03, 1.56)}
+    points = [(x + dx, y, z + dz) for x, y, z in table.values() for dx in (0.0, 0.01) for dz in (0.0, 0.01)]
+    cloth = _grid(bpy, "cloth", points, [(i, i + 1, i + 3, i + 2) for i in range(0, len(points), 4)])
+    trunk = {"mTorso": 0.7, "mChest": 0.2, "mPelvis": 0.06, "mSpine1": 0.04}
+    before = [*[trunk] * 12, *[{"mShoulderLeft": 0.75, "mElbowLeft": 0.25}] * 4]
+    _weigh(cloth, before)
+    _select(bpy, cloth)
+    families = {
+        "mTorso": ("BELLY", "LEFT_HANDLE", "RIGHT_HANDLE", "LOWER_BACK"),
+        "mChest": ("CHEST", "LEFT_PEC", "RIGHT_PEC", "UPPER_BACK"),
+        "mPelvis": ("PELVIS", "BUTT"),
+        "mShoulderLeft": ("L_UPPER_ARM",),
+        "mElbowLeft": ("L_LOWER_ARM",),
+        "mSpine1": (),
+    }
+    for factor in (1.0, 0.4, 0.0):
+        assert bpy.ops.object.second_life_fitted_mesh(factor=factor) == {"FINISHED"}
+        for entries, old in zip(weights_of(cloth), before, strict=True):
+            assert len(entries) <= 4
+            sums = {bone: sum(entries.get(name, 0) for name in (bone, *families[bone])) for bone in old}
+            assert sums == pytest.approx(old, abs=1e-5)
+        if factor:
+            arm = weights_of(cloth)[12]
+            assert arm["L_UPPER_ARM"] == pytest.approx(0.75 * factor, abs=1e-5)
+        if factor == 1.0:
+            strongest = [max(entries, key=entries.get) for entries in weights_of(cloth)[::4]]
+            assert strongest == ["BELLY", "LEFT_HANDLE", "LOWER_BACK", "L_UPPER_ARM"]
+            assert avatar.data.bones["BELLY"].use_deform
+    assert weights_of(cloth) == [pytest.approx(entries, abs=1e-5) for entries in before]
+    assert "BELLY" not in cloth.vertex_groups
+
+
+# -- cleaning -------------------------------------------------------------------------------------
+
+
+def test_cleaning_keeps_four_normalised_weights(clean_blender, avatar):
+    bpy = clean_blender
+    cloth = _grid(bpy, "cloth", [(0, 0, 1), (0.1, 0, 1), (0, 0, 1.1), (0.1, 0, 1.1)])
+    five = {"mPelvis": 0.4, "mTorso": 0.3, "mChest": 0.2, "mNeck": 0.1, "mHead": 0.05}
+    _weigh(cloth, [five, {"mPelvis": 2.0, "mTorso": 2.0}, {"mChest": 0.995, "mTail1": 0.005}, {"Pin": 0.3}])
+    _weigh(cloth, [{"mWing1Left": 0.0}])
+    _select(bpy, cloth)
+    assert bpy.ops.object.second_life_clean_weights() == {"FINISHED"}
+    first, second, third, fourth = weights_of(cloth)
+    assert first == pytest.approx({"mPelvis": 0.4, "mTorso": 0.3, "mChest": 0.2, "mNeck": 0.1}, abs=1e-5)
+    assert second == pytest.approx({"mPelvis": 0.5, "mTorso": 0.5})
+    assert third == pytest.approx({"mChest": 1.0})
+    assert fourth == pytest.approx({"Pin": 0.3})
+    assert {group.name for group in cloth.vertex_groups} == {"mPelvis", "mTorso", "mChest", "mNeck", "Pin"}
