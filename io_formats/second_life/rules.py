@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -40,10 +41,15 @@ same triangles can take a few bytes more or less."""
 _UNEVEN_SCALE = 1e-3
 
 
-def check_scene(scene: Scene) -> list[Finding]:
+def check_scene(scene: Scene, *, is_upload: bool = True) -> list[Finding]:
     """Apply :func:`check_models` to all models of a scene, and report nodes that belong to no model."""
     models = models_of(scene)
-    return [*check_models(models, scene), *_left_over(models, scene)]
+    return [*check_models(models, scene, is_upload=is_upload), *_left_over(models, scene)]
+
+
+def check_native_scene(scene: Scene) -> list[Finding]:
+    """Apply :func:`check_scene` for formats that the uploader's test of physics does not see."""
+    return check_scene(scene, is_upload=False)
 
 
 def check_models(
@@ -52,6 +58,7 @@ def check_models(
     *,
     sizes: Mapping[str, Mapping[str, int]] | None = None,
     stored: bool = False,
+    is_upload: bool = True,
 ) -> list[Finding]:
     """Return errors for what the uploader rejects and warnings for unexpected results; each names its model.
 
@@ -65,6 +72,8 @@ def check_models(
         Compressed size of each block in bytes, by model name, if known.
     stored:
         The models are written unchanged: points are in the unit cube, nothing is generated or split.
+    is_upload:
+        The uploader or the grid tests the physics triangles: degenerate ones are errors, otherwise warnings.
 
     Returns
     -------
@@ -76,7 +85,7 @@ def check_models(
     keeps = scene.as_imported
     for model in models:
         as_stored = stored or (keeps and is_as_imported(model))
-        findings += _ModelRules(model, (sizes or {}).get(model.name, {}), as_stored).check()
+        findings += _ModelRules(model, (sizes or {}).get(model.name, {}), as_stored, is_upload).check()
     return list(dict.fromkeys(findings))
 
 
@@ -94,8 +103,11 @@ def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:
         yield warning(f"Object '{node.name}'", text if owner else alone)
 
 
+@dataclass(frozen=True)
 class _ModelRules(CheckedModel):
     """The rules for names, numbers, sizes and levels, and the order of all rules."""
+
+    is_upload: bool = True
 
     def check(self) -> list[Finding]:
         """Apply all rules; some only if the finest level has triangles and all values are finite."""
@@ -211,9 +223,11 @@ class _ModelRules(CheckedModel):
             number = counted(int(bad.sum()), "triangle is", "triangles are")
             text = (
                 f"{number} too thin or too small for physics; the uploader refuses the physics mesh: correct it, "
-                "choose a simpler object, or use a convex hull instead"
+                "choose a simpler object, or the physics shape Convex Hull"
             )
-            yield self.error(text, shape, triangles=bad)
+            if is_as_imported(self.model):
+                text += "; Keep as Imported writes it as it is"
+            yield (self.error if self.is_upload else self.warning)(text, shape, triangles=bad)
 
 
 class _SurfaceRules(CheckedModel):

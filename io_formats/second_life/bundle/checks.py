@@ -9,7 +9,8 @@ from ...core.messages import listed
 from ..llsd_binary import as_integer
 from ..mesh.checks import asset_findings
 from ..models import LEVELS, models_of
-from ..rules import check_models, check_scene
+from ..rules import check_models
+from ..rules import check_native_scene as check_scene
 from . import scene_mapping
 from .document import Bundle
 from .instances import instances_of

@@ -13,7 +13,12 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.findings import Elements, Finding, Fix, Severity
-from meshferry.io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from meshferry.io_formats.registry import (
+    SECOND_LIFE_BUNDLE,
+    SECOND_LIFE_MESH,
+    SECOND_LIFE_REQUEST,
+    SECOND_LIFE_UPLOAD,
+)
 from meshferry.io_formats.second_life import skeleton_table
 from meshferry.io_formats.second_life.degenerates import degenerate_triangles
 from meshferry.io_formats.second_life.models import models_of
@@ -470,13 +475,23 @@ def test_places_with_two_answers() -> None:
 def test_errors_stop_an_export_unless_it_is_kept_as_imported() -> None:
     scene = crate()
     of(scene, 4).points[:] *= np.float32(0)
-    part = SECOND_LIFE_MESH.files_of(scene)[0]
+    part = SECOND_LIFE_UPLOAD.files_of(scene)[0]
     with pytest.raises(ExportError, match="too thin or too small"):
-        api.encode_part(part, SECOND_LIFE_MESH)
+        api.encode_part(part, SECOND_LIFE_UPLOAD)
     part.as_imported = True
-    encoded = api.encode_part(part, SECOND_LIFE_MESH)
+    encoded = api.encode_part(part, SECOND_LIFE_UPLOAD)
     assert any("too thin or too small" in text for text in encoded.warnings)
     assert encoded.outputs[-1].data
+
+
+def test_thin_physics_of_a_real_file_stop_only_an_upload(samples: Path) -> None:
+    path = samples / "secondlife" / "franz_66f2a0fb.llmesh"
+    for target in (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE):
+        encoded = api.encode_part(target.files_of(api.read_scene(path))[0], target)
+        assert [text for text in encoded.warnings if "2 triangles are too thin or too small" in text]
+    for target in (SECOND_LIFE_UPLOAD, SECOND_LIFE_REQUEST):
+        with pytest.raises(ExportError, match=r"2 triangles are too thin .* Keep as Imported writes it as it is"):
+            api.encode_part(api.read_scene(path), target)
 
 
 def test_each_finding_is_told_once_on_the_way_into_a_file() -> None:
