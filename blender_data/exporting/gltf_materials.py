@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,19 @@ def needs_gltf(material: bpy.types.Material) -> bool:
         or emission_of(shader) > 0
         or any(image is not None for socket in (*linked, *_occlusion(tree)) for image in images_of(socket))
     )
+
+
+def materials_for_gltf(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Material]:
+    """Return those materials of the faces of objects that need glTF; modifiers are not taken into account."""
+    found: dict[bpy.types.Material, None] = {}
+    for thing in objects:
+        used = set(range(len(thing.material_slots)))
+        if isinstance(thing.data, bpy.types.Mesh) and thing.mode != "EDIT":
+            index = np.zeros(len(thing.data.polygons), np.int32)
+            thing.data.polygons.foreach_get("material_index", index)
+            used &= set(np.unique(index).tolist())
+        found.update(dict.fromkeys(thing.material_slots[number].material for number in sorted(used)))
+    return [material for material in found if material is not None and needs_gltf(material)]
 
 
 def _occlusion(tree: bpy.types.NodeTree) -> list[bpy.types.NodeSocket]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glb_oracle
 import numpy as np
 import pytest
 import second_life_judge as judge
@@ -179,3 +180,25 @@ def test_a_mesh_without_extension_becomes_a_blend_file(meshferry, write, tmp_pat
     done = meshferry("convert", "--json", source, tmp_path / "torso.blend", "--skeleton-joints", "used")
     assert (done.status, done.err) == (0, "")
     assert done.entries[0]["facts"]["bones"] == 7, "three that move something, and those they hang on"
+
+
+def test_pbr_materials_of_a_blend_file(scene, meshferry, tmp_path):
+    """Each goes to a file beside the set, and standard output contains nothing but JSON."""
+
+    def fill(bpy):
+        from meshferry.blender_data import compat
+
+        ball(bpy)
+        compat.enable_nodes(bpy.data.materials["iron"])
+        bpy.data.materials["iron"].node_tree.nodes["Principled BSDF"].inputs["Metallic"].default_value = 1
+
+    blend = scene(fill)
+    for folder in ("out", "plain"):
+        (tmp_path / folder).mkdir()
+    done = meshferry("convert", "--json", blend, tmp_path / "out" / "body.dae")
+    assert done.status == 0, done.err
+    assert files_below(tmp_path / "out") == [*MEMBERS, "body_iron.glb"]
+    assert glb_oracle.read_glb((tmp_path / "out" / "body_iron.glb").read_bytes())[0]["materials"][0]["name"] == "iron"
+    assert "face 0 'iron' → body_iron.glb" in done.entries[0]["warnings"]
+    done = meshferry("convert", "--json", blend, tmp_path / "plain" / "body.dae", "--no-pbr-materials")
+    assert done.status == 0 and files_below(tmp_path / "plain") == MEMBERS

@@ -1,6 +1,7 @@
 """Import and export of Second Life files as an artist or a script asks for it."""
 
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import pytest
 import second_life_oracle
@@ -34,6 +35,16 @@ def _select(bpy, *items):
     for item in bpy.context.view_layer.objects:
         item.select_set(item in items)
     bpy.context.view_layer.objects.active = items[0]
+
+
+def _metal(bpy, name):
+    """Return a material that is written as a PBR material."""
+    from meshferry.blender_data import compat
+
+    material = bpy.data.materials.new(name)
+    compat.enable_nodes(material)
+    material.node_tree.nodes["Principled BSDF"].inputs["Metallic"].default_value = 1
+    return material
 
 
 @pytest.fixture
@@ -250,16 +261,35 @@ def test_the_physics_file_follows_the_choice(clean_blender, box, tmp_path):
 
 @pytest.mark.parametrize("kind", ["upload", "bundle", "request"])
 def test_the_dialog_names_the_files_that_are_written(clean_blender, box, tmp_path, kind):
+    from meshferry.blender_data.exporting.model_objects import ModelObjects
     from meshferry.operators.format_operators import EXPORTERS
 
     exporter = EXPORTERS[f"second_life_{kind}"]
     extension = exporter.filename_ext
+    for name in ("Gold", "Unused"):
+        box.data.materials.append(_metal(clean_blender, name))
+    box.data.polygons[0].material_index = 1
     getattr(clean_blender.ops.export_scene, f"second_life_{kind}")(
         filepath=str(tmp_path / f"any{extension}"), scope="SELECTION"
     )
-    named = exporter.set_names(exporter, "any", has_physics=False)
+    owner = SimpleNamespace(values=dict, filename_ext=extension)
+    named = exporter.set_names(owner, "any", [ModelObjects(box)])
     assert named[0] == f"any{extension}"
+    assert ("any_Gold.glb" in named) == (kind == "upload")
     assert sorted(named) == _files(tmp_path)
+
+
+def test_files_of_pbr_materials_are_only_replaced_on_request(clean_blender, box, tmp_path, capfd):
+    box.data.materials[0] = _metal(clean_blender, "Gold")
+    (tmp_path / "any_Gold.glb").write_bytes(b"other")
+    export = clean_blender.ops.export_scene.second_life_upload
+    with pytest.raises(RuntimeError, match=r"'any_Gold\.glb' exists already; choose Replace Files"):
+        export(filepath=str(tmp_path / "any.dae"))
+    assert _files(tmp_path) == ["any_Gold.glb"]
+    capfd.readouterr()
+    assert export(filepath=str(tmp_path / "any.dae"), use_replace=True) == {"FINISHED"}
+    assert (tmp_path / "any_Gold.glb").read_bytes().startswith(b"glTF")
+    assert "Info: face 0 'Gold' → any_Gold.glb\n" in capfd.readouterr().out
 
 
 # -- the avatar ---------------------------------------------------------------------------------------------------

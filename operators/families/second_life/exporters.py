@@ -9,6 +9,7 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
+from ....blender_data.exporting.gltf_materials import materials_for_gltf
 from ....blender_data.exporting.missing_parts import has_physics_shape
 from ....blender_data.exporting.model_objects import ModelObjects, find_models
 from ....blender_data.exporting.triangle_counts import triangle_count
@@ -30,6 +31,7 @@ from ....io_formats.registry import (
 from ....io_formats.second_life.equal_models import mesh_count
 from ....io_formats.second_life.models import models_of
 from ....io_formats.second_life.rules import MOST_TRIANGLES
+from ....io_formats.second_life.upload_set.pbr_files import pbr_names
 from ....io_formats.second_life.upload_set.writer import chosen_file
 from ...export_dialog import OBJECT_SCOPES
 from ...export_files import ExportFiles, browsed_folder, draw_file_names
@@ -158,20 +160,9 @@ class ExportSet(ExportSecondLife):
         """Return the name of the first model, which becomes the name of the file."""
         return super().names(context, source)[:1]
 
-    def set_names(self, stem: str, *, has_physics: bool) -> list[str]:
-        """Return the names of the files to write, the chosen one first.
-
-        Parameters
-        ----------
-        has_physics:
-            A model has a physics shape of its own.
-        """
+    def set_names(self, stem: str, models: Sequence[ModelObjects]) -> list[str]:
+        """Return the names of the files to write except textures, the chosen one first."""
         raise NotImplementedError
-
-    def has_physics(self, models: Iterable[ModelObjects]) -> bool:
-        """Return whether one of the models has a physics shape other than its convex hull."""
-        options = to_export_options(self.values())
-        return any(has_physics_shape(model, options) for model in models)
 
     def draw_files(self, context: Any) -> None:
         """Draw the names of the files, existing ones in red, or the error that prevents the export."""
@@ -182,7 +173,7 @@ class ExportSet(ExportSecondLife):
             draw_wrapped(self.layout.column(align=True), context, iface_(str(problem)), "ERROR")
             return
         chosen = Path(self.filepath or file_name(context.collection.name, self.format))
-        names = self.set_names(scene_name(chosen), has_physics=self.has_physics(models))
+        names = self.set_names(scene_name(chosen), models)
         body = section_body(self.layout, f"{self.panel_prefix}_export_files", iface_(counted(len(names), "File")))
         if body is not None:
             draw_file_names(body, context, names)
@@ -204,7 +195,7 @@ class ExportUploadSet(ExportSet):
     bl_label = "Export SL Upload"
     bl_description = (
         "Export objects to what the viewer's upload window takes: a Collada file for each level of detail and for "
-        "the physics, with the textures beside them"
+        "the physics, with textures and PBR materials beside them"
     )
 
     option_table = UPLOAD_OPTIONS
@@ -232,7 +223,7 @@ class ExportUploadSet(ExportSet):
             models = self.models(context, self.source(context, self.filepath)[0])
         except MeshferryError:
             return self.execute(context)  # which reports the error
-        names = self.set_names(scene_name(Path(self.filepath)), has_physics=self.has_physics(models))
+        names = self.set_names(scene_name(Path(self.filepath)), models)
         there = [name for name in names if (folder / name).exists()] or obsolete_names(folder, names)
         if not there:
             return self.execute(context)
@@ -246,10 +237,14 @@ class ExportUploadSet(ExportSet):
         """Return whether existing companion files of a new file may be replaced."""
         return bool(self.is_confirmed) or super().may_replace()
 
-    def set_names(self, stem: str, *, has_physics: bool) -> list[str]:
-        """Return the names of the files of all levels and of any physics."""
+    def set_names(self, stem: str, models: Sequence[ModelObjects]) -> list[str]:
+        """Return the names of the files of all levels, of any physics and of PBR materials."""
+        options = to_export_options(self.values())
+        has_physics = any(has_physics_shape(model, options) for model in models)
         suffixes = (*LEVEL_SUFFIXES, *([PHYSICS_SUFFIX] if has_physics else []))
-        return [f"{stem}{suffix}{self.filename_ext}" for suffix in suffixes]
+        finest = [model.finest for model in models] if options.use_pbr_materials else []
+        materials = [name_of(material) for material in materials_for_gltf(finest)]
+        return [*(f"{stem}{suffix}{self.filename_ext}" for suffix in suffixes), *pbr_names(materials, stem)]
 
     def draw_notes(self, layout: Any, context: Any, names: Sequence[str]) -> None:
         """Draw which files of an earlier export are removed, and a note that textures are also written."""
@@ -292,7 +287,7 @@ class ExportBundle(ExportSet):
 
     option_table = options_of(SECOND_LIFE_BUNDLE)
 
-    def set_names(self, stem: str, *, has_physics: bool) -> list[str]:
+    def set_names(self, stem: str, models: Sequence[ModelObjects]) -> list[str]:
         """Return the names of the bundle and of the file that is chosen in the viewer."""
         return [stem + self.filename_ext, stem + SECOND_LIFE_UPLOAD.extensions[0]]
 
@@ -313,7 +308,7 @@ class ExportRequest(ExportSet):
 
     option_table = options_of(SECOND_LIFE_REQUEST)
 
-    def set_names(self, stem: str, *, has_physics: bool) -> list[str]:
+    def set_names(self, stem: str, models: Sequence[ModelObjects]) -> list[str]:
         """Return the names of both request bodies."""
         return [stem + self.filename_ext, f"{stem}.fee{self.filename_ext}"]
 
