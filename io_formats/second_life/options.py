@@ -69,7 +69,10 @@ JOINT_POSITIONS = Option(
     section="Armature",
     choices=(
         Choice(
-            "AUTO", "Where They Differ", "If a used joint is over 0.1 mm away from its position in the standard avatar"
+            "AUTO",
+            "Where They Differ",
+            "Those that an imported file has; otherwise if a used joint is over 0.1 mm away from where the standard "
+            "avatar or the imported file has it",
         ),
         Choice("NEVER", "Never", "The mesh is bound to the armature's joints, the avatar keeps its joint positions"),
         Choice("ALWAYS", "Always", "Store the positions of all used joints"),

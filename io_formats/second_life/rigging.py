@@ -8,18 +8,19 @@ direction of the avatar is derived from its left and right joints.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ExportError
-from ..core.messages import Warn, counted, unheard
+from ..core.messages import Warn, unheard
 from ..core.scene import Joint, Skeleton, Skin
 from ..geometry.transforms import matrix_of_transform
 from . import avatar_space, skeleton_table
 from .faces import FaceArrays
+from .joint_positions import JointPositions, position_of_unknown, report
 from .options import JOINT_POSITIONS, LOCK_SCALE
 from .skeleton_table import MOST_JOINTS
 
@@ -27,8 +28,8 @@ Matrix = npt.NDArray[np.float64]
 
 MOST_INDICES = 255
 """Number of joints that the weights of a file can refer to: a byte, of which 255 ends a list."""
-MOVED = 1e-4
-"""Distance in metres from its standard position beyond which a joint counts as moved, as in the viewer."""
+_STRAIGHT = 1e-4
+"""Tolerance for elements of a 3 × 3 matrix up to which an imported joint has the axes of the avatar's."""
 _QUARTER = np.radians(1.0)
 """Tolerance for snapping a rig to multiples of 90°, in radians."""
 
@@ -47,6 +48,8 @@ class Rig:
     """(J,) index in ``joint_names`` of each joint of the scene's skeleton; -1 for unused joints."""
     joint_positions: Matrix | None = None
     """(n, 3) positions of the joints relative to their parents in the table, in metres; None for the avatar's own."""
+    offsets: dict[str, float] = field(default_factory=dict)
+    """Distances of the joints that ``joint_positions`` moves from their standard positions, in metres."""
     pelvis_offset: float = 0.0
     lock_scale: bool = False
     bind_shape: Matrix | None = None
@@ -173,42 +176,39 @@ def rig_of(
         if name is not None:
             place_of.setdefault(name, head)
     chosen = list(used) or [next((number for number, name in enumerate(known) if name is not None), 0)]
-    writes = JOINT_POSITIONS.text(options) == "ALWAYS"
-    if JOINT_POSITIONS.text(options) == "AUTO":
-        moved = _moved_ancestors(chosen, known, place_of)
-        writes = bool(moved)
-        if writes:
-            chosen = _with_ancestors(chosen, known, moved)
-            joints = counted(len(moved), "joint is", "joints are")
-            warn(f"{joints} not where the standard avatar has them; the file stores their positions (joint positions)")
+    places = JointPositions(place_of, skin, turn)
+    choice = JOINT_POSITIONS.text(options)
+    above = {joint for number in chosen if known[number] for joint in skeleton_table.ancestors(known[number] or "")}
+    moved = [] if choice == "NEVER" else places.moved(above)
+    writes = choice == "ALWAYS" or (choice == "AUTO" and (bool(moved) or places.keeps_stored()))
+    if choice == "AUTO":
+        chosen = _with_moved(chosen, known, moved)
+    offsets = {name: places.offset(name) for name in moved}
+    if offsets and choice == "AUTO":
+        report(offsets, warn)
     index, first = _index_by_name([_written(joint) for joint in skeleton.joints], chosen)
     if len(first) > MOST_INDICES:
         raise ExportError(
             f"The mesh is bound to {len(first)} joints; at most {MOST_JOINTS} are possible, so limit its vertex groups"
         )
-    rest = np.array([_rest(known[number], heads[number]) for number in first.values()]).reshape(-1, 4, 4)
-    positions = [_relative(known[number], heads[number], place_of) for number in first.values()]
+    rest = np.array([_rest(known[number], heads[number], places) for number in first.values()]).reshape(-1, 4, 4)
+    positions = [_position(known[number], heads[number], places, choice) for number in first.values()]
     return Rig(
         list(first),
         rest,
         np.asarray(np.linalg.inv(rest), np.float64),
         index,
         joint_positions=np.array(positions).reshape(-1, 3) if writes else None,
+        offsets=offsets if writes else {},
         pelvis_offset=float((skin.pelvis_offset if skin else None) or 0.0),
         lock_scale=writes and bool(LOCK_SCALE.flag(options) or (skin and skin.lock_scale)),
     )
 
 
-def _moved_ancestors(chosen: Sequence[int], known: Sequence[str | None], place_of: Mapping[str, Matrix]) -> list[str]:
-    """Return names of the chosen joints and their ancestors that are moved from the standard avatar's positions."""
-    above = {joint for number in chosen if known[number] for joint in skeleton_table.ancestors(known[number] or "")}
-    return [name for name in _moved(place_of) if name in above]
+def _with_moved(chosen: list[int], known: Sequence[str | None], moved: Sequence[str]) -> list[int]:
+    """Return the chosen joints and the moved ones, since the file stores positions of listed joints alone.
 
-
-def _with_ancestors(chosen: list[int], known: Sequence[str | None], moved: Sequence[str]) -> list[int]:
-    """Return the chosen joints and their moved ancestors, since the file stores positions of listed joints alone.
-
-    The ancestors are left out if the sum exceeds the maximum number of joints.
+    The moved ones are left out if the sum exceeds the maximum number of joints.
     """
     listed = {known[number] for number in chosen}
     more = [known.index(name) for name in moved if name not in listed]
@@ -266,37 +266,27 @@ def _written(joint: Joint) -> str:
     return joint.name if known is None else known.replace(" ", "_")
 
 
-def _rest(known: str | None, head: Matrix) -> Matrix:
-    """Return a joint's rest matrix: rotation and scale of the table (none for bones), and the position of its head."""
+def _rest(known: str | None, head: Matrix, places: JointPositions) -> Matrix:
+    """Return a joint's rest matrix: rotation and scale of the table (none for bones), and the position of its head.
+
+    A joint that a file binds with other axes keeps them, so that a pose deforms the mesh as with that file.
+    """
     rest = np.identity(4)
-    if known is not None and not skeleton_table.table()[known].is_bone:
+    if known is None:
+        rest[:3, 3] = head
+        return rest
+    if not skeleton_table.table()[known].is_bone:
         rest[:3, :3] = skeleton_table.rest_matrices()[known][:3, :3]
+    imported = places.imported_rest(known)
+    if imported is not None and np.abs(imported[:3, :3] - rest[:3, :3]).max() > _STRAIGHT:
+        return imported
     rest[:3, 3] = head
     return rest
 
 
-def _relative(known: str | None, head: Matrix, place_of: Mapping[str, Matrix]) -> Matrix:
-    """Return a joint's position relative to its parent in the table.
-
-    If the armature lacks joints in between, the table's offsets of these are used.
-    """
+def _position(known: str | None, head: Matrix, places: JointPositions, choice: str) -> Matrix:
+    """Return a joint's position relative to its parent, as written to a file."""
     if known is None:
-        return head - place_of.get(skeleton_table.ROOT, np.zeros(3))
-    table = skeleton_table.table()
-    between = np.zeros(3)
-    above = table[known].parent
-    while above in table and above not in place_of:
-        between = between + np.array(table[above].position)
-        above = table[above].parent
-    return head - place_of.get(above, np.zeros(3)) - between
-
-
-def _moved(place_of: Mapping[str, Matrix]) -> list[str]:
-    """Return the joints whose position relative to their parent differs from the table, in the table's order."""
-    table = skeleton_table.table()
-    return [
-        name
-        for name in table
-        if name in place_of
-        and np.linalg.norm(_relative(name, place_of[name], place_of) - np.array(table[name].position)) > MOVED
-    ]
+        return position_of_unknown(head, places.heads)
+    keeps = places.is_unmoved(known) and known in places.stored
+    return places.relative(known) if choice == "ALWAYS" and not keeps else places.written(known)

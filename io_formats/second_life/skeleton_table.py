@@ -42,6 +42,8 @@ class TableJoint:
     """End of the joint, relative to its head."""
     aliases: tuple[str, ...]
     group: str
+    pivot: tuple[float, float, float]
+    """Older position relative to the parent, up to 11 mm from ``position``; rigs of other programs may have it."""
     is_base: bool
     """Whether the joint is one of the original ones, not of those added in 2016."""
 
@@ -97,6 +99,7 @@ def table() -> dict[str, TableJoint]:
             three("end"),
             tuple(row["aliases"].split()),
             row["group"],
+            three("pivot") if row["pivot_x"] else three("pos"),
             row["support"] == "base",
         )
     return found

@@ -70,12 +70,7 @@ def binding_of(block: SkinBlock, warn: Warn) -> Binding | None:
     alternative = None if block.alt_inverse_bind is None else matrices_of(block.alt_inverse_bind)
     positions = None if alternative is None else alternative[:, :3, 3]
     known = [skeleton_table.canonical(name) for name in block.joint_names]
-    usable = np.ones(len(known), bool) if block.usable is None else block.usable
-    expected = rest_worlds(_overridden(known, positions))
-    common = _common(known, usable, inverse_bind, expected, warn)
-    rests = common @ _inverse(inverse_bind)
-    for broken in np.flatnonzero(~usable).tolist():
-        rests[broken] = expected.get(known[broken] or "", np.identity(4))
+    rests, common = rests_of(block.joint_names, inverse_bind, positions, block.usable, warn)
     place = common @ bind_shape
     if not (np.abs(rests).max() < _FURTHEST and np.abs(place).max() < _FURTHEST):
         warn("the rig is left out: the coordinates of its joints are too large to use")
@@ -116,6 +111,32 @@ def size_at_rest(block: SkinBlock) -> tuple[float, float, float]:
     lengths = np.median(found, axis=0) if found else np.linalg.norm(bind_shape, axis=0)
     x, y, z = np.nan_to_num(lengths, nan=0.0).tolist()
     return x, y, z
+
+
+def rests_of(
+    names: Sequence[str],
+    inverse_bind: Matrix,
+    positions: Matrix | None,
+    usable: npt.NDArray[np.bool_] | None,
+    warn: Warn,
+) -> tuple[Matrix, Matrix]:
+    """Return the rest matrices of a file's joints, (n, 4, 4), and the factor that was common to all, (4, 4).
+
+    Parameters
+    ----------
+    inverse_bind, positions:
+        (n, 4, 4) and (n, 3) in the avatar's axes; None without joint positions.
+    usable:
+        (n,) which inverse bind matrices can be inverted; None for all.
+    """
+    known = [skeleton_table.canonical(name) for name in names]
+    usable = np.ones(len(known), bool) if usable is None else usable
+    expected = rest_worlds(_overridden(known, positions))
+    common = _common(known, usable, inverse_bind, expected, warn)
+    rests = common @ _inverse(inverse_bind)
+    for broken in np.flatnonzero(~usable).tolist():
+        rests[broken] = expected.get(known[broken] or "", np.identity(4))
+    return rests, common
 
 
 # Singular matrices give NaN or infinity here; `binding_of` replaces those marked unusable and leaves out the rig for

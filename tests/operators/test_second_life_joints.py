@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from typing import Any
 
+import avatar_rest
 import numpy as np
 import pytest
 import second_life_oracle
@@ -176,3 +178,44 @@ def test_the_weakest_weights_are_removed_among_those_that_are_exported(clean_ble
         scarf.vertex_groups[entry.group].name for entry in itertools.chain(*(v.groups for v in scarf.data.vertices))
     }
     assert left == {"mChest", "mTorso", "mNeck", "mHead"}
+
+
+# -- joint positions ----------------------------------------------------------------------------------------------
+
+
+def sorted_points(points: Any) -> Any:
+    """Return points in an order that does not depend on that of the vertices, which an export may change."""
+    return points[np.lexsort(np.round(points, 3).T)]
+
+
+@pytest.mark.parametrize("name", ["benthic_rigged22.mesh", "synthetic/synth_rig_cv.llmesh"])
+def test_an_imported_rig_without_joint_positions_is_exported_without(
+    clean_blender: Any, samples: Any, tmp_path: Any, name: str, capfd: Any
+) -> None:
+    """The first has joints up to 5 cm away from the avatar's; a pose moves both alike before and after."""
+    bpy = clean_blender
+    given = shutil.copy(samples / "secondlife" / name, tmp_path / "given.llmesh")
+    before = second_life_oracle.decode(given.read_bytes())
+    bpy.ops.import_scene.second_life(filepath=str(given), use_weld=False)
+    capfd.readouterr()
+    after = exported(bpy, tmp_path / "after.llmesh")
+    assert after.skin.overrides is None
+    assert "joint positions" not in capfd.readouterr().out
+    for seed in (1, 2):
+        worlds = avatar_rest.posed_worlds(seed)
+        shown = [sorted_points(avatar_rest.skinned(asset, worlds)) for asset in (before, after)]
+        np.testing.assert_allclose(shown[1].mean(axis=0), shown[0].mean(axis=0), atol=1e-4)
+        apart = np.linalg.norm(shown[0][:, None] - shown[1][None], axis=2)
+        assert max(apart.min(axis=0).max(), apart.min(axis=1).max()) < 2e-4
+
+
+def test_joint_positions_of_an_import_are_kept(clean_blender: Any, samples: Any, tmp_path: Any) -> None:
+    bpy = clean_blender
+    given = shutil.copy(samples / "secondlife" / "synthetic" / "synth_rig_overrides.llmesh", tmp_path / "given.llmesh")
+    before = second_life_oracle.decode(given.read_bytes()).skin
+    bpy.ops.import_scene.second_life(filepath=str(given))
+    after = exported(bpy, tmp_path / "after.llmesh").skin
+    wanted = dict(zip(before.joints, before.overrides[:, 3, :3], strict=True))
+    assert set(after.joints) == set(wanted) - {"mHandThumb1Left"}, "no weights, and not moved by its position"
+    for joint, override in zip(after.joints, after.overrides[:, 3, :3], strict=True):
+        np.testing.assert_allclose(override, wanted[joint], atol=1e-6, err_msg=joint)

@@ -58,6 +58,33 @@ def worlds(moved: dict[str, Any] | None = None) -> dict[str, Array]:
     return found
 
 
+def posed_worlds(seed: int, moved: dict[str, Any] | None = None) -> dict[str, Array]:
+    """Return every joint's matrix, (4, 4), with each joint turned a little."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, Array] = {}
+    for name, row in rows().items():
+        position = (moved or {}).get(name)
+        matrix = local(row, None if position is None else np.asarray(position))
+        for axis, degrees in enumerate(rng.uniform(-25, 25, 3)):
+            matrix[:3, :3] = matrix[:3, :3] @ about(axis, degrees)
+        found[name] = matrix @ found.get(row["parent"], np.identity(4))
+    return found
+
+
+def skinned(asset: Any, worlds: dict[str, Array], level: str = "high_lod") -> Array:
+    """Return where the viewer shows the vertices of a decoded asset, (V, 3), with joints at the given matrices."""
+    skin, found = asset.skin, []
+    moving = np.stack([inverse @ worlds[name] for name, inverse in zip(skin.joints, skin.inverse_bind, strict=True)])
+    for face in asset.levels[level]:
+        if face.no_geometry:
+            continue
+        placed = np.hstack((face.positions, np.ones((len(face.stored), 1)))) @ skin.bind_shape
+        weights = asset.weights_of(face)
+        weights /= weights.sum(axis=1, keepdims=True)
+        found.append(np.einsum("vi,vj,jik->vk", placed, weights, moving)[:, :3])
+    return np.concatenate(found)
+
+
 def heads(moved: dict[str, Any] | None = None) -> dict[str, Array]:
     """Return every joint's place, (3,)."""
     return {name: matrix[3, :3] for name, matrix in worlds(moved).items()}

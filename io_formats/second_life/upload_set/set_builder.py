@@ -18,8 +18,9 @@ from ...passes.join_meshes import join
 from .. import rigging
 from ..equal_models import first_equal
 from ..faces import MOST_FACES, strongest
+from ..joint_positions import ADVISED, millimetres
 from ..models import LEVEL_LABELS, Model, models_of
-from ..options import MANY_MATERIALS
+from ..options import JOINT_POSITIONS, MANY_MATERIALS
 from ..placement import matrix_of, settled
 from ..rigging import Rig
 from . import names
@@ -126,7 +127,7 @@ class SetBuilder:
                 )
             except ExportError as problem:
                 raise ExportError(f"{model.name}: {problem}") from None
-            _say_what_to_tick(plan.rig, warn)
+            _say_what_to_tick(plan.rig, JOINT_POSITIONS.text(self.options), warn)
             found.append(plan)
         return found
 
@@ -217,11 +218,16 @@ class SetBuilder:
         return [min(plan.symbols)] * len(slots)
 
 
-def _say_what_to_tick(rig: Rig, warn: Warn) -> None:
+def _say_what_to_tick(rig: Rig, choice: str, warn: Warn) -> None:
     if rig.joint_positions is None:
         return
-    boxes = "'Include joint positions'" + (" and 'Lock scale if joint position defined'" if rig.lock_scale else "")
-    warn(f"tick {boxes} in the upload window, or the avatar keeps its own joint positions")
+    if choice == "AUTO" and max(rig.offsets.values(), default=0.0) < ADVISED:
+        if rig.offsets:
+            least = millimetres(ADVISED)
+            warn(f"'Include joint positions' is not needed in the upload window: no joint is moved by {least} or more")
+    else:
+        boxes = "'Include joint positions'" + (" and 'Lock scale if joint position defined'" if rig.lock_scale else "")
+        warn(f"tick {boxes} in the upload window, or the avatar keeps its own joint positions")
     if rig.pelvis_offset:
         warn(f"set 'Z offset' in the upload window to {rig.pelvis_offset:.4g}; Collada files cannot store it")
 

@@ -88,13 +88,7 @@ def shown(asset: oracle.Asset, worlds: dict[str, Array] | None = None, level: st
                 )
             )
         worlds = avatar_rest.worlds(moved)
-    (face,) = [face for face in asset.levels[level] if not face.no_geometry]
-    ones = np.ones((len(face.stored), 1))
-    placed = np.hstack((face.positions, ones)) @ skin.bind_shape
-    weights = asset.weights_of(face)
-    weights /= weights.sum(axis=1, keepdims=True)
-    moving = np.stack([inverse @ worlds[name] for name, inverse in zip(skin.joints, skin.inverse_bind, strict=True)])
-    return np.einsum("vi,vj,jik->vk", placed, weights, moving)[:, :3]
+    return avatar_rest.skinned(asset, worlds, level)
 
 
 def expected(scene: sc.Scene) -> Array:
@@ -319,6 +313,36 @@ def test_joints_are_moved_from_a_tenth_of_a_millimetre_on() -> None:
     assert skin_of(far).overrides is not None
 
 
+def with_pivots(skeleton: sc.Skeleton, joints: str) -> sc.Skeleton:
+    """Return a skeleton with all bones, or some, at the older position that the table has for them."""
+    rows = avatar_rest.rows()
+    found = []
+    for joint in skeleton.joints:
+        if rows[joint.name]["pivot_x"] and joints in joint.name:
+            place = avatar_rest.in_blender(avatar_rest.three(rows[joint.name], "pivot"))
+            found.append(replace(joint, translation=tuple(place.tolist())))
+        else:
+            found.append(joint)
+    return replace(skeleton, joints=found)
+
+
+@pytest.mark.parametrize("joints", ["", "Left"])
+def test_joints_at_the_other_position_of_the_table_are_standard(joints: str) -> None:
+    """The table has two positions for each joint, up to 11 mm apart; rigs of other programs are made with either."""
+    used = (*JOINTS, "mToeLeft", "mToeRight")
+    skeleton = with_pivots(skeletons.avatar_skeleton(), joints)
+    scene = rigged(skeleton, joint_cloud(skeleton, used))
+    asset = written(scene)
+    assert skin_of(asset).overrides is None and scene.warnings == []
+    moved = moved_joint(skeleton, "mChest", (0.0, 0.0, 0.1))
+    skin = skin_of(written(rigged(moved, joint_cloud(moved, used))))
+    assert skin.overrides is not None
+    for name, override in zip(skin.joints, skin.overrides[:, 3, :3], strict=True):
+        # The viewer moves a joint that is 0.1 mm from ``pos``, so all others have exactly that.
+        away = np.linalg.norm(override - avatar_rest.three(avatar_rest.rows()[name], "pos"))
+        assert away == pytest.approx(0.1, abs=1e-3) if name == "mChest" else away < 1e-7, name
+
+
 def test_moved_joints_above_those_that_are_used_are_listed() -> None:
     """A hat on a head whose chest is elsewhere: the chest must be moved too, or the hat is at the wrong place."""
     skeleton = moved_joint(skeletons.avatar_skeleton(), "mChest", (0.0, 0.0, 0.1))
@@ -503,6 +527,60 @@ def test_an_imported_rig_that_is_written_anew_is_shown_in_the_same_place(samples
     np.testing.assert_allclose(shown(asset), placed_points(scene), atol=1e-4)
 
 
+def loosely_bound(asset: Asset) -> Asset:
+    """Return an asset bound to joints up to 5 cm from the avatar's and, in two cases, turned by 8 degrees."""
+    asset = copy.deepcopy(asset)
+    rng = np.random.default_rng(8)
+    skin = asset.blocks["skin"]
+    for number, rows in enumerate(skin["inverse_bind_matrix"]):
+        joint = np.linalg.inv(np.array(rows).reshape(4, 4))
+        if skin["joint_names"][number] in ("mChest", "L_HAND"):
+            joint[:3, :3] = joint[:3, :3] @ avatar_rest.about(1, 8)
+        joint[3, :3] += rng.uniform(-0.03, 0.03, 3) * (number % 3 == 0)
+        skin["inverse_bind_matrix"][number] = np.linalg.inv(joint).reshape(-1).tolist()
+    return asset
+
+
+@pytest.mark.parametrize("space", ["plain", *sorted(spaces())])
+def test_a_rig_without_joint_positions_stays_without_and_poses_alike(space: str) -> None:
+    """The avatar keeps its own joints, wherever the file binds the mesh: so the binding decides what a pose does."""
+    given = loosely_bound(SECOND_LIFE_MESH.from_scene(rigged(mesh=joint_cloud(skeletons.avatar_skeleton()))))
+    given = through_another_space(given, spaces().get(space, np.identity(4)))
+    before = oracle.decode(SECOND_LIFE_MESH.write(given))
+    scene = SECOND_LIFE_MESH.to_scene(given, "thing")
+    scene.warnings.clear()
+    after = written(scene)
+    assert skin_of(after).overrides is None
+    assert not any("joint positions" in text for text in scene.warnings)
+    for seed in (1, 2):
+        worlds = avatar_rest.posed_worlds(seed)
+        assert np.abs(shown(before, worlds) - shown(before)).max() > 0.1
+        np.testing.assert_allclose(shown(after, worlds), shown(before, worlds), atol=2e-4)
+
+
+def test_joint_positions_of_a_file_are_kept_until_their_joint_is_moved() -> None:
+    """Also those of joints without weights, and where the file binds the mesh elsewhere than it moves the joint."""
+    skeleton = moved_joint(skeletons.avatar_skeleton(), "mChest", (0.0, 0.02, 0.05))
+    given = SECOND_LIFE_MESH.from_scene(rigged(skeleton, joint_cloud(skeleton, ("mTorso", "mChest", "mHead"))))
+    skin = given.blocks["skin"]
+    skin["alt_inverse_bind_matrix"][skin["joint_names"].index("mHead")][12:15] = (0.01, 0.0, 0.09)
+    spare = np.linalg.inv(avatar_rest.worlds()["mWristLeft"])
+    skin["joint_names"].append("mWristLeft")
+    skin["inverse_bind_matrix"].append(spare.reshape(-1).tolist())
+    skin["alt_inverse_bind_matrix"].append([*spare.reshape(-1).tolist()[:12], 0.0, 0.3, 0.0, 1.0])
+    before = skin_of(oracle.decode(SECOND_LIFE_MESH.write(given)))
+    assert before.overrides is not None
+    wanted = dict(zip(before.joints, before.overrides[:, 3, :3], strict=True))
+    scene = SECOND_LIFE_MESH.to_scene(given, "thing")
+    for by in (0.0, 0.04):
+        scene.skeletons[0] = moved_joint(scene.skeletons[0], "mTorso", (0.0, 0.0, by))
+        after = skin_of(written(scene))
+        assert after.overrides is not None and set(after.joints) == set(wanted)
+        for name, override in zip(after.joints, after.overrides[:, 3, :3], strict=True):
+            expected_place = wanted[name] + (0.0, 0.0, by if name == "mTorso" else 0.0)
+            np.testing.assert_allclose(override, expected_place, atol=1e-6, err_msg=name)
+
+
 def test_a_mirrored_binding_goes_into_the_points_and_is_told(samples: Path) -> None:
     plain = rigged_sample(samples)
     asset = copy.deepcopy(plain)
@@ -571,4 +649,7 @@ def test_an_import_that_hangs_on_another_bone_gets_a_binding_anew(samples: Path,
     asset = written(scene)
     assert "mSpine4" in skin_of(asset).joints
     assert any("binding was computed again" in text for text in scene.warnings)
-    np.testing.assert_allclose(shown(asset), placed_points(scene), atol=1e-4)
+    skin = skin_of(asset)
+    assert skin.overrides is None, "its file moves no joints"
+    at_rest = dict(zip(skin.joints, np.linalg.inv(skin.inverse_bind), strict=True))
+    np.testing.assert_allclose(shown(asset, at_rest), placed_points(scene), atol=1e-4)
