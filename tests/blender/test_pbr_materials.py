@@ -248,6 +248,37 @@ def test_different_transforms_are_listed_for_each_texture(box: Any) -> None:
     assert notes == ["; ".join(("face 0 'Brick' → tunic_Brick.glb", *texts))]
 
 
+def test_images_that_blender_cannot_read_or_that_are_in_tiles(box: Any, tmp_path: Path) -> None:
+    """Each material keeps its own file, although the exporter makes a material of each tile."""
+    for tile in (1001, 1002):
+        (tmp_path / f"tile.{tile}.png").write_bytes(png(noise(tile)))
+    tiled = bpy.data.images.load(str(tmp_path / "tile.1001.png"))
+    tiled.source, tiled.filepath = "TILED", str(tmp_path / "tile.<UDIM>.png")
+    tiled.tiles.new(1002)
+    gone = bpy.data.images.new("gone", 1, 1)
+    gone.source, gone.filepath = "FILE", str(tmp_path / "gone.png")
+    for name, image in (("Tiled", tiled), ("Gone", gone), ("Gold", None)):
+        paint = Painter(name, box)
+        paint.shader.inputs["Metallic"].default_value = 1
+        node = paint.tree.nodes.new("ShaderNodeTexImage")
+        node.image = image
+        paint.link(node.outputs["Color"], paint.shader.inputs["Roughness"])
+    files, _, warnings = exported()
+    found = {name: glb_oracle.read_glb(data)[0]["materials"] for name, data in files.items()}
+    assert [[material["name"] for material in materials] for materials in found.values()] == [
+        ["Tiled"],
+        ["Gone"],
+        ["Gold"],
+    ]
+    np.testing.assert_array_equal(
+        glb_oracle.read_png(glb_oracle.images_of(files["tunic_Tiled.glb"])[0])[..., 1], noise(1001)[..., 1]
+    )
+    assert warnings == [
+        "tile.1001.png: it is in tiles, of which only the first was exported",
+        "Gone: the image 'gone' of its PBR material is missing or cannot be read",
+    ]
+
+
 def test_scene_mode_and_console_are_as_before(box: Any, capfd: pytest.CaptureFixture[str]) -> None:
     full_material(box)
     bpy.context.view_layer.objects.active = box
