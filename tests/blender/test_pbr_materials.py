@@ -97,12 +97,13 @@ class Painter:
         self.link(mapping.outputs["Vector"], node.inputs["Vector"])
 
 
-def full_material(box: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Add a material with every texture; return the pixels of its images."""
+def full_material(box: Any, larger: int = 1) -> dict[str, np.ndarray[Any, Any]]:
+    """Add a material with every texture; return their pixels. The file of the occlusion is so many times larger."""
     leather = Painter("Leather", box)
     pixels = {name: noise(seed) for seed, name in enumerate(("base", "normal", "emission"))}
     pixels |= {name: noise(seed, is_grey=True) for seed, name in enumerate(("rough", "metal", "occlusion"), 3)}
-    nodes = {name: leather.image(png(values), is_color=name == "base") for name, values in pixels.items()}
+    files = {**pixels, "occlusion": pixels["occlusion"].repeat(larger, axis=0).repeat(larger, axis=1)}
+    nodes = {name: leather.image(png(values), is_color=name == "base") for name, values in files.items()}
     for node in nodes.values():
         leather.repeat(node, 2, 2)
     leather.link(nodes["base"].outputs["Color"], leather.shader.inputs["Base Color"])
@@ -133,9 +134,10 @@ def texture_index(material: Any, name: str) -> int:
     return {**material, **material["pbrMetallicRoughness"]}[name]["index"]
 
 
-def test_every_texture_of_a_material_is_in_its_file(box: Any) -> None:
+@pytest.mark.parametrize("larger", [1, 2])
+def test_every_texture_of_a_material_is_in_its_file(box: Any, larger: int) -> None:
     """Occlusion, roughness and metal are the red, green and blue channel of one image; the others are unchanged."""
-    pixels = full_material(box)
+    pixels = full_material(box, larger)
     files, notes, warnings = exported()
     assert list(files) == ["tunic_Leather.glb"]
     content, _ = glb_oracle.read_glb(files["tunic_Leather.glb"])
@@ -148,7 +150,10 @@ def test_every_texture_of_a_material_is_in_its_file(box: Any) -> None:
     packed = images[texture_index(material, "metallicRoughnessTexture")]
     assert texture_index(material, "occlusionTexture") == texture_index(material, "metallicRoughnessTexture")
     for channel, name in enumerate(("occlusion", "rough", "metal")):
-        np.testing.assert_array_equal(packed[..., channel], pixels[name][..., 0], name)
+        rounding = 2 if name == "occlusion" and larger > 1 else 0  # of Blender, which scales the larger image
+        np.testing.assert_allclose(
+            packed[..., channel], pixels[name][..., 0].astype(float), atol=rounding, err_msg=name
+        )
     assert notes == ["face 0 'Leather' → tunic_Leather.glb; repeats 2 × 2"]
     assert not any("Leather" in text for text in warnings)
 
@@ -217,6 +222,17 @@ def test_red_channel_without_occlusion_is_white(box: Any) -> None:
     packed = glb_oracle.read_png(glb_oracle.images_of(data)[0])
     assert (packed[..., 0] == 255).all()
     np.testing.assert_array_equal(packed[..., 1:3], values[..., 1:])
+
+
+def test_occlusion_alone_leaves_roughness_and_metal_to_their_values(box: Any) -> None:
+    stone = Painter("Stone", box)
+    values = noise(3, is_grey=True)
+    stone.occlusion(stone.image(png(values)).outputs["Color"])
+    (data,) = exported()[0].values()
+    packed = glb_oracle.read_png(glb_oracle.images_of(data)[0])
+    np.testing.assert_array_equal(packed[..., 0], values[..., 0])
+    assert (packed[..., 1:] == 255).all()
+    assert glb_oracle.read_glb(data)[0]["materials"][0]["pbrMetallicRoughness"]["roughnessFactor"] == 0.5
 
 
 def test_properties_without_a_place_in_gltf_are_named_once(box: Any) -> None:
