@@ -108,7 +108,7 @@ def gltf_materials(
     if not wanted:
         return {}
     try:
-        exported = _exported(context, list(wanted.values()))
+        exported = read_materials(_exported(context, list(wanted.values())))
     except (AttributeError, KeyError):
         notice("PBR materials are left out: enable Blender's add-on 'glTF 2.0 format' in the preferences")
         return {}
@@ -126,12 +126,12 @@ def gltf_materials(
 # -- Blender's exporter -------------------------------------------------------------------------
 
 
-def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material]) -> list[GltfMaterial]:
-    """Export a triangle of each material and return the materials of the file.
+def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material]) -> bytes:
+    """Return the GLB file of a mesh with a triangle of each material.
 
     Raises
     ------
-    RuntimeError, ValueError
+    RuntimeError
         The exporter failed.
     AttributeError, KeyError
         The exporter is not enabled.
@@ -140,7 +140,7 @@ def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material
     known = operator.get_rna_type().properties
     with (
         tempfile.TemporaryDirectory(prefix="meshferry-") as folder,
-        _triangles(context, materials) as (collection, meshes),
+        _triangles(context, materials) as collection,
         _without_marks(materials),
         contextlib.redirect_stdout(io.StringIO()),
         # The exporter would end edit mode of the active object.
@@ -149,37 +149,31 @@ def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material
         path = Path(folder, "materials.glb")
         given = {key: value for key, value in _EXPORT.items() if key in known}
         operator(filepath=str(path), collection=collection.name, use_active_scene=True, **given)
-        found = read_materials(path.read_bytes())
-        return [found[mesh.name] for mesh in meshes]
+        return path.read_bytes()
 
 
 @contextlib.contextmanager
-def _triangles(
-    context: bpy.types.Context, materials: Sequence[bpy.types.Material]
-) -> Iterator[tuple[bpy.types.Collection, list[bpy.types.Mesh]]]:
-    """Temporarily add a collection with a triangle of each material; yield it and the meshes.
-
-    Each material needs a mesh of its own: the exporter splits meshes by the tiles of their images.
-    """
-    meshes: list[bpy.types.Mesh] = []
+def _triangles(context: bpy.types.Context, materials: Sequence[bpy.types.Material]) -> Iterator[bpy.types.Collection]:
+    """Temporarily add a collection with an object that has a triangle of each material."""
+    count = len(materials)
+    mesh = bpy.data.meshes.new("meshferry")
+    thing = bpy.data.objects.new("meshferry", mesh)
     collection = bpy.data.collections.new("meshferry")
     try:
-        for material in materials:
-            mesh = bpy.data.meshes.new("meshferry")
-            meshes.append(mesh)
-            mesh.from_pydata([(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)], [], [(0, 1, 2)])
-            mesh.uv_layers.new()
+        triangle = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)]
+        mesh.from_pydata(triangle * count, [], [range(3 * number, 3 * number + 3) for number in range(count)])
+        mesh.uv_layers.new()
+        for number, material in enumerate(materials):
             mesh.materials.append(material)
-            collection.objects.link(bpy.data.objects.new("meshferry", mesh))
+            mesh.polygons[number].material_index = number
+        collection.objects.link(thing)
         context.scene.collection.children.link(collection)
         context.view_layer.update()
-        yield collection, meshes
+        yield collection
     finally:
-        for thing in list(collection.objects):
-            bpy.data.objects.remove(thing)
         bpy.data.collections.remove(collection)
-        for mesh in meshes:
-            bpy.data.meshes.remove(mesh)
+        bpy.data.objects.remove(thing)
+        bpy.data.meshes.remove(mesh)
         context.view_layer.update()
 
 
@@ -210,12 +204,6 @@ def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, notice: C
     nodes = dict.fromkeys(node.bl_label for node in reached if not _is_carried_over(node))
     if nodes:
         notice(f"{material.name}: glTF holds images and values, not the nodes {', '.join(nodes)}; bake them to images")
-    images = {node.image: None for node in reached if node.type == "TEX_IMAGE" and node.image is not None}
-    for image in images:
-        if image.source == "TILED":
-            notice(f"{image.name}: it is in tiles, of which only the first was exported")
-        elif not any(image.size):
-            notice(f"{material.name}: the image '{image.name}' of its PBR material is missing or cannot be read")
     lost = [label for extension, label in _EXTENSIONS.items() if extension in gltf.extensions]
     normal = gltf.textures.get(TextureUse.NORMAL)
     if normal is not None and normal.values.get("scale", 1.0) != 1.0:

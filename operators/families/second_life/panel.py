@@ -33,6 +33,7 @@ from .exporters import (
     object_counts,
 )
 from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
+from .retarget import chosen_rig, draw_retarget
 from .weights import stamp_of
 
 RIGGING = "Rigging"
@@ -75,8 +76,9 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
         models = chosen_models(context)
         if not models:
             self.layout.label(text="This armature deforms no mesh", text_ctxt=CONTEXT, icon="INFO")
+        has_rig = chosen_avatar(context) is not None or chosen_rig(context) is not None
         for title, draw_section in SECTIONS.items():
-            if not (chosen_avatar(context) if title == RIGGING else models):
+            if not (has_rig if title == RIGGING else models):
                 continue
             header, body = self.layout.panel(f"SECOND_LIFE_{title.lower()}", default_closed=False)
             header.label(text=title, text_ctxt=CONTEXT)
@@ -85,10 +87,13 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
 
 
 def draw_rigging(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> None:
-    """Draw the tools for the avatar's joints, and for binding meshes to them."""
+    """Draw the tools for the avatar's joints, for binding meshes to them, and for the bones of other rigs."""
     if chosen_armature(context) is not None:
         draw_armature(layout, context)
-    draw_binding(layout)
+    if chosen_avatar(context) is not None:
+        draw_binding(layout)
+    if chosen_rig(context) is not None:
+        draw_retarget(layout, context)
 
 
 def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:

@@ -1,0 +1,316 @@
+"""Retarget Names: copies of a Rigify, Mixamo or other rig and its meshes with the joints of the avatar."""
+
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+from bpy.props import CollectionProperty, EnumProperty, IntProperty, PointerProperty, StringProperty
+from bpy_extras.io_utils import ExportHelper, ImportHelper
+from mathutils import Matrix
+
+from ....blender_data import deform_bones, rig_copies
+from ....blender_data.exporting.object_selection import MESHABLE, armature_of
+from ....blender_data.importing import armatures
+from ....io_formats.api import read_bytes
+from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.messages import counted
+from ....io_formats.disk.atomic_write import replace_file
+from ....io_formats.second_life import avatar_fit, bone_tables, skeleton_table, skeletons
+from ....io_formats.second_life.automatic_weights import BODY
+from ....io_formats.second_life.avatar_space import TO_AVATAR
+from ....io_formats.second_life.bone_tables import BoneTable
+from ...import_base import leave_edit_mode, select_only
+from ...reporting import Messages, conclude
+from ...translations import CONTEXT, classes_factory, rpt_
+
+PREFIX = "SL "
+PROPORTIONS = (
+    ("FIT", "Fit to Avatar", "Use the standard avatar and move the vertices from the bones to its joints"),
+    ("KEEP", "Keep Proportions", "Keep the shape and place the joints at the bones; upload with joint positions"),
+)
+
+
+class MeshferryBone(bpy.types.PropertyGroup):
+    """A bone, and the joint of the avatar that replaces it."""
+
+    name: StringProperty(name="Bone", description="Bone of the armature")
+    joint: StringProperty(
+        name="Joint",
+        description="Joint of the avatar that gets the weights of the bone. If empty, the joint of its nearest parent",
+        search=lambda _self, _context, _text: list(skeleton_table.table()),
+    )
+
+
+class MeshferryBoneTable(bpy.types.PropertyGroup):
+    """The bone table in the sidebar."""
+
+    armature: StringProperty(name="Armature", description="Armature of the listed bones")
+    bones: CollectionProperty(type=MeshferryBone)
+    active: IntProperty(name="Bone", description="Selected bone of the list")
+
+
+class SECOND_LIFE_UL_bones(bpy.types.UIList):
+    """List of bones, each with its joint."""
+
+    def draw_item(
+        self, context: Any, layout: Any, data: Any, item: Any, icon: int, active_data: Any, active_property: str
+    ) -> None:
+        """Draw one bone."""
+        split = layout.split(factor=0.45)
+        split.label(text=item.name, translate=False)
+        split.prop(item, "joint", text="")
+
+
+def chosen_rig(context: Any) -> Any | None:
+    """Return the active armature, or that of the active object, if it has deforming bones that the avatar lacks."""
+    item = context.object
+    rig = armature_of(item) if item is not None and item.type in MESHABLE else item
+    if rig is None or rig.type != "ARMATURE":
+        return None
+    return rig if any(skeleton_table.canonical(name) is None for name in deforming(rig)) else None
+
+
+def deforming(rig: Any) -> list[str]:
+    """Return the names of the bones with Deform on."""
+    return [bone.name for bone in rig.data.bones if bone.use_deform]
+
+
+def table_of(context: Any, rig: Any) -> BoneTable | None:
+    """Return the table of the list if it is about this armature, or else the best of the bundled ones."""
+    listed_table = context.window_manager.meshferry_bone_table
+    if listed_table.armature == rig.name and len(listed_table.bones):
+        return bone_tables.checked({row.name: row.joint for row in listed_table.bones if row.joint}, rig.name)
+    return bone_tables.best_table(deforming(rig))
+
+
+def fill(context: Any, rig: Any, table: BoneTable | None) -> int:
+    """List the deforming bones of an armature with their joints; return the number of bones with a joint."""
+    kept = context.window_manager.meshferry_bone_table
+    kept.bones.clear()
+    kept.armature, kept.active = rig.name, 0
+    for name in deforming(rig):
+        row = kept.bones.add()
+        row.name, row.joint = name, (table and table.joint_of(name)) or skeleton_table.canonical(name) or ""
+    return sum(bool(row.joint) for row in kept.bones)
+
+
+class NeedsRig:
+    """Mixin of operators for an armature with bones that the avatar does not have."""
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require such an armature."""
+        if chosen_rig(context) is None:
+            cls.poll_message_set("Choose an armature with other bones than the avatar's, or a mesh that it deforms")
+            return False
+        return True
+
+
+class OBJECT_OT_second_life_bone_table_fill(NeedsRig, bpy.types.Operator):
+    """List the bones of the armature."""
+
+    bl_idname = "object.second_life_bone_table_fill"
+    bl_label = "List Bones"
+    bl_description = "List the deforming bones of the armature, with the joints that the best bundled table gives them"
+
+    def execute(self, context: Any) -> set[str]:
+        """Fill the list."""
+        rig = chosen_rig(context)
+        found = bone_tables.best_table(deforming(rig))
+        number = fill(context, rig, found)
+        if found is None:
+            text = rpt_("'{}' is neither a Rigify nor a Mixamo rig; choose the joints in the list")
+            self.report({"WARNING"}, text.format(rig.name))
+        else:
+            self.report({"INFO"}, rpt_("{}: {} of {} bones found").format(found.name, number, len(deforming(rig))))
+        return {"FINISHED"}
+
+
+class OBJECT_OT_second_life_bone_table_load(NeedsRig, bpy.types.Operator, ImportHelper):
+    """Fill the list from a bone table."""
+
+    bl_idname = "object.second_life_bone_table_load"
+    bl_label = "Load Bone Table"
+    bl_description = "Give the bones of the armature the joints of a bone table (.csv with the columns bone and joint)"
+
+    filename_ext = ".csv"
+    filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
+
+    def execute(self, context: Any) -> set[str]:
+        """Fill the list; a file with an error changes nothing."""
+        messages, path, number = Messages(), Path(self.filepath), 0
+        rig = chosen_rig(context)
+        with messages.outcome(self.filepath):
+            number = fill(context, rig, bone_tables.parse(read_bytes(path), path.name))
+        parts = (rpt_("{} of {} bones found").format(number, len(deforming(rig))),)
+        return conclude(self, messages, parts, "Imported")
+
+
+class OBJECT_OT_second_life_bone_table_save(NeedsRig, bpy.types.Operator, ExportHelper):
+    """Save the list as a bone table."""
+
+    bl_idname = "object.second_life_bone_table_save"
+    bl_label = "Save Bone Table"
+    bl_description = "Save the listed bones with a joint as a bone table (.csv) for other armatures and users"
+
+    filename_ext = ".csv"
+    filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
+
+    def execute(self, context: Any) -> set[str]:
+        """Write the file."""
+        messages, table = Messages(), None
+        with messages.outcome(self.filepath):
+            table = table_of(context, chosen_rig(context))
+            if table is None:
+                raise MeshferryError(rpt_("No bone has a joint"))
+            replace_file(Path(self.filepath), bone_tables.text_of(table.joints).encode("utf-8"))
+        return conclude(self, messages, (counted(len(table.joints), "bone") if table else "",), "Exported")
+
+
+class OBJECT_OT_second_life_retarget(NeedsRig, bpy.types.Operator):
+    """Copy a rig and its meshes for the avatar."""
+
+    bl_idname = "object.second_life_retarget"
+    bl_label = "Retarget Names"
+    bl_description = (
+        "Copy the armature and its meshes with the joints of the avatar in place of its bones. Weights of bones "
+        "with the same joint are added. The originals are hidden"
+    )
+    bl_options = {"REGISTER", "UNDO"}
+
+    proportions: EnumProperty(name="Proportions", description="Shape of the copies", items=PROPORTIONS, default="FIT")
+
+    def execute(self, context: Any) -> set[str]:
+        """Make the copies; after a failure none remains."""
+        leave_edit_mode(context)
+        rig = chosen_rig(context)
+        messages = Messages()
+        parts: tuple[str, ...] = ()
+        with messages.outcome("", rig.name):
+            table = table_of(context, rig)
+            if table is None:
+                text = rpt_("It is neither a Rigify nor a Mixamo rig: list its bones and choose their joints")
+                raise MeshferryError(text)
+            meshes = rig_copies.bound_meshes(context, rig)
+            if not meshes:
+                raise MeshferryError(rpt_("It deforms no mesh"))
+            job = Retargeting(context, rig, table, meshes, keeps=self.proportions == "KEEP")
+            messages.warn(rig.name, job.run())
+            parts = (counted(len(meshes), "mesh", "meshes"), counted(len(job.heads), "joint"))
+        return conclude(self, messages, parts, "Retargeted")
+
+
+class Retargeting:
+    """One run: positions of the joints, the avatar, the copies."""
+
+    def __init__(self, context: Any, rig: Any, table: BoneTable, meshes: list[Any], *, keeps: bool) -> None:
+        self.context = context
+        self.rig = rig
+        self.meshes = meshes
+        self.keeps = keeps
+        parents = {bone.name: bone.parent.name if bone.parent else None for bone in rig.data.bones}
+        self.joints, self.unmapped = bone_tables.joints_of(parents, table)
+        world = np.array(rig.matrix_world, np.float64)
+        places = {
+            joint: world[:3, :3] @ np.array(rig.data.bones[bone].head_local, np.float64) + world[:3, 3]
+            for joint, bone in bone_tables.first_bones(parents, deforming(rig), table).items()
+        }
+        self.matrix = avatar_fit.avatar_matrix(places, world[:3, 3])
+        inverse = np.linalg.inv(self.matrix)
+        self.heads = {joint: inverse[:3, :3] @ head + inverse[:3, 3] for joint, head in places.items()}
+
+    def run(self) -> list[str]:
+        """Make the copies, link them and hide the originals; return the warnings."""
+        made: list[Any] = []
+
+        def keep(block: Any) -> Any:
+            made.append(block)
+            return block
+
+        layer = self.context.view_layer
+        before = [item for item in (layer.objects.active, *layer.objects.selected) if item is not None]
+        matrices = {} if self.keeps else avatar_fit.fit_matrices(self.heads)
+        try:
+            avatar = self._avatar(keep)
+            copies = {
+                item: rig_copies.copy_bound(item, self.rig, avatar, self.joints, PREFIX, keep) for item in self.meshes
+            }
+            for copy in copies.values():
+                if matrices:
+                    rig_copies.deform(copy, matrices, matrices[skeleton_table.ROOT])
+                deform_bones.switch_on_weighted(copy, avatar)
+            rig_copies.relate_copies(copies)
+            rig_copies.link_beside(self.context, copies)
+        except BaseException:
+            bpy.data.batch_remove(made)
+            select_only(self.context, before)
+            raise
+        warnings = self._warnings()
+        rig_copies.hide(self.context, [*self.meshes, self.rig])
+        select_only(self.context, [avatar])
+        return warnings
+
+    def _avatar(self, keep: Any) -> Any:
+        """Add the armature: the standard avatar, or with the joints at the heads of the bones."""
+        table = skeleton_table.table()
+        rests = {}
+        for joint, head in self.heads.items():
+            if self.keeps and table[joint].is_bone:
+                rests[joint] = np.identity(4)
+                rests[joint][:3, 3] = TO_AVATAR[:3, :3] @ head
+        names = [name for name, joint in table.items() if joint.is_bone or name in self.heads]
+        skeleton = skeletons.skeleton_of(skeletons.NAME, names, rests, weighted=BODY)
+        avatar = armatures.add_skeleton(self.context, skeleton, name=PREFIX + self.rig.name)
+        keep(avatar)
+        keep(avatar.data)
+        avatar.matrix_world = Matrix(self.matrix.tolist())
+        self.context.view_layer.update()
+        return avatar
+
+    def _warnings(self) -> list[str]:
+        """Return texts about bones without a joint and limbs in another pose than the avatar's."""
+        weighted = {name for item in self.meshes for name in deform_bones.weighted_groups(item)}
+        lost = bone_tables.unmapped_text([bone for bone in self.unmapped if bone in weighted])
+        turned = avatar_fit.pose_text(self.heads) if self.keeps else ""
+        return [text for text in (lost, turned) if text]
+
+
+def draw_retarget(layout: Any, context: Any) -> None:
+    """Draw the bone table and the buttons."""
+    rig = chosen_rig(context)
+    kept = context.window_manager.meshferry_bone_table
+    row = layout.row(align=True)
+    row.operator(OBJECT_OT_second_life_bone_table_fill.bl_idname, text="List Bones", text_ctxt=CONTEXT)
+    row.operator(OBJECT_OT_second_life_bone_table_load.bl_idname, text="", icon="IMPORT")
+    row.operator(OBJECT_OT_second_life_bone_table_save.bl_idname, text="", icon="EXPORT")
+    if rig is not None and kept.armature == rig.name:
+        layout.template_list("SECOND_LIFE_UL_bones", "", kept, "bones", kept, "active", rows=6)
+    layout.operator_menu_enum(
+        OBJECT_OT_second_life_retarget.bl_idname, "proportions", text="Retarget Names", text_ctxt=CONTEXT
+    )
+
+
+CLASSES = (
+    MeshferryBone,
+    MeshferryBoneTable,
+    SECOND_LIFE_UL_bones,
+    OBJECT_OT_second_life_bone_table_fill,
+    OBJECT_OT_second_life_bone_table_load,
+    OBJECT_OT_second_life_bone_table_save,
+    OBJECT_OT_second_life_retarget,
+)
+
+register_classes, unregister_classes = classes_factory(CLASSES)
+
+
+def register() -> None:
+    """Register the operators and the bone table."""
+    register_classes()
+    bpy.types.WindowManager.meshferry_bone_table = PointerProperty(type=MeshferryBoneTable, options={"SKIP_SAVE"})
+
+
+def unregister() -> None:
+    """Unregister them in reverse order."""
+    del bpy.types.WindowManager.meshferry_bone_table
+    unregister_classes()
