@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +29,6 @@ OPEN_LEAST_SIZE, OPEN_MOST_SIZE = 0.001, 256.0
 """The same for OpenSim."""
 MOST_UV = 1000.0
 
-_RESERVED = re.compile(r"_(?:LOD|PHYS)")
 _FLAT_AXIS = 1e-5
 """Extent in metres below which an axis counts as flat; an export gives it the size 1 metre."""
 _HULL_THICKNESS = 1e-4
@@ -105,13 +103,13 @@ def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _ModelRules(CheckedModel):
-    """The rules for names, numbers, sizes and levels, and the order of all rules."""
+    """The rules for numbers, sizes and levels, and the order of all rules."""
 
     is_upload: bool = True
 
     def check(self) -> list[Finding]:
         """Apply all rules; some only if the finest level has triangles and all values are finite."""
-        findings = list(self.names())
+        findings: list[Finding] = []
         if not self.model.mesh.triangle_count:
             return [*findings, self.error("its highest level has no triangles; there is nothing to show")]
         broken = list(self.numbers())
@@ -123,13 +121,6 @@ class _ModelRules(CheckedModel):
         for rule in (self.size, self.levels, surfaces.materials, surfaces.uvs, bones.joints, bones.weights):
             findings += rule()
         return findings
-
-    def names(self) -> Iterator[Finding]:
-        """Check for names that the uploader confuses with level suffixes (section 10.1)."""
-        found = _RESERVED.search(self.model.name)
-        if found and not self.stored:
-            text = f"its name contains '{found.group()}', behind which the uploader cuts names off; rename it"
-            yield self.warning(text)
 
     def size(self) -> Iterator[Finding]:
         """Warn about a model that is far too large for the target."""

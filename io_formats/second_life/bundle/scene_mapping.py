@@ -149,7 +149,8 @@ class _BundleBuilder:
         if self.packed:
             number = counted(len(self.packed), "texture is", "textures are")
             scene.warnings.append(
-                f"{number} packed, and not a file that the uploader could open; left out: {listed(self.packed)}"
+                f"{number} packed or not saved, so the uploader cannot open them; left out: {listed(self.packed)}; "
+                "save as files (File > External Data > Unpack Resources)"
             )
         self.bundle = bundle_of(models[0].name, assets, instances)
 

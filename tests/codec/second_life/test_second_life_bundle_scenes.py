@@ -177,7 +177,7 @@ def test_materials_are_written_by_name_with_their_looks() -> None:
     np.testing.assert_allclose(second["diffuse"]["color"], (0.5, 0.25, 1.0, 0.5), atol=1e-5)
     assert (first["fullbright"], second["fullbright"], third["fullbright"]) == (False, True, False)
     assert third["diffuse"]["filename"] == ""
-    assert any("'inside'" in text and "packed" in text for text in scene.warnings)
+    assert [text for text in scene.warnings if "'inside'" in text and "packed" in text] == scene.warnings[:1]
 
 
 def test_further_parts_are_labelled_and_have_no_hulls() -> None:

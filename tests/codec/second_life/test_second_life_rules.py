@@ -203,11 +203,6 @@ def test_the_scale_of_what_came_from_a_file_is_its_size() -> None:
     assert check_scene(scene) == []
 
 
-@pytest.mark.parametrize(("name", "mark"), [("shoe_LOD_old", "_LOD"), ("a_PHYS_b", "_PHYS")])
-def test_names_that_the_uploader_would_cut(name: str, mark: str) -> None:
-    breaks(sc.Scene("s", [sc.Node(name, mesh=cube())]), "warning", f"Object '{name}'", f"'{mark}'")
-
-
 # -- levels -------------------------------------------------------------------------------------
 
 
