@@ -15,8 +15,9 @@ from ...io_formats.core.findings import Finding
 from ...io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.vertices import turn_triangles
-from .. import compat, names, quantised_values
+from .. import compat, quantised_values
 from ..importing.meshes import FILE_VERTEX
+from . import material_slots
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -175,21 +176,9 @@ class MeshReader:
     def _materials(
         self, thing: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, polygon: IntArray | None
     ) -> tuple[list[str], IntArray]:
-        """Return material names by slot and the slot of each triangle.
-
-        Slots are those of the evaluated mesh, since modifiers may add some. Materials linked to the object take
-        precedence.
-        """
-        found: list[bpy.types.Material | None] = list(data.materials)
-        for number, slot in enumerate(seen.material_slots):
-            if number >= len(found):
-                found.append(slot.material)
-            elif slot.link == "OBJECT":
-                found[number] = slot.material
-        attribute = data.attributes.get("material_index")
-        index = np.zeros(len(data.polygons), np.int32)
-        if attribute is not None and attribute.domain == "FACE" and attribute.data_type == "INT":
-            attribute.data.foreach_get("value", index)
+        """Return material names by slot and the slot of each triangle."""
+        found = material_slots.materials_of(seen, data)
+        index = material_slots.slot_of_faces(data)
         last = max(0, len(found) - 1)
         beyond = int(np.count_nonzero((index > last) | (index < 0)))
         if beyond and self.with_materials:
@@ -199,7 +188,7 @@ class MeshReader:
             )
         if beyond:
             np.clip(index, 0, last, out=index)
-        materials = [names.file_name(material.original) if material else "" for material in found] or [""]
+        materials = material_slots.material_names(found)
         used = set(np.unique(index).tolist())
         empty = [str(number + 1) for number, name in enumerate(materials) if not name and number in used]
         if empty and found and self.with_materials:

@@ -109,11 +109,10 @@ class _ModelRules(CheckedModel):
 
     def check(self) -> list[Finding]:
         """Apply all rules; some only if the finest level has triangles and all values are finite."""
-        findings: list[Finding] = []
         if not self.model.mesh.triangle_count:
-            return [*findings, self.error("its highest level has no triangles; there is nothing to show")]
+            return [self.error("its highest level has no triangles; there is nothing to show")]
         broken = list(self.numbers())
-        findings += broken
+        findings = list(broken)
         if not broken:
             findings += [*self.extents(), *self.physics()]
         surfaces = _SurfaceRules(self.model, self.sizes, self.stored)

@@ -84,5 +84,6 @@ def panel_context(bpy: Any) -> Any:
         blend_data=bpy.data,
         collection=bpy.context.collection,
         preferences=bpy.context.preferences,
+        evaluated_depsgraph_get=bpy.context.evaluated_depsgraph_get,
         region=SimpleNamespace(width=240, type="UI"),
     )

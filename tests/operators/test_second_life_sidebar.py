@@ -72,6 +72,17 @@ def test_linked_duplicates_are_counted_as_objects_of_one_mesh(clean_blender, bal
     assert [len(root.findall(f".//{{*}}{tag}")) for tag in ("geometry", "instance_geometry")] == [1, 4]
 
 
+def test_the_panel_shows_the_number_of_the_face_of_each_material(clean_blender, ball):
+    bpy = clean_blender
+    for name in ("unused", "apron", "Zipper"):
+        ball.data.materials.append(bpy.data.materials.new(name))
+    ball.data.polygons[0].material_index = 2
+    ball.data.polygons[1].material_index = 3
+    lines = _draw(bpy)
+    start = lines.index("Faces") + 1
+    assert lines[start : start + 6] == ["Face 0", "apron", "Face 1", "Leather", "Face 2", "Zipper"]
+
+
 # -- weights ------------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from ...core.findings import Finding, warning
 from ...core.messages import listed
 from ...core.scene import Mesh, Scene
 from .. import rules
+from ..faces import MOST_FACES
 from ..models import LEVEL_LABELS, Model, models_of
 from .document import UploadSet
 
@@ -23,6 +24,8 @@ def check_scene(scene: Scene) -> list[Finding]:
     models = models_of(scene)
     own = [
         *(finding for model in models for finding in (*_stretched(model), *_without_material(model))),
+        *_same_but_case(models),
+        *_without_physics(models),
         *_bare(models, scene),
     ]
     return [*rules.check_scene(scene), *own]
@@ -80,6 +83,31 @@ def _box(mesh: Mesh) -> npt.NDArray[np.float32] | None:
     return np.stack((points.min(axis=0), points.max(axis=0)))
 
 
+def _same_but_case(models: list[Model]) -> Iterator[Finding]:
+    """Warn about materials that differ in case alone, which the viewer ignores when it sorts faces (section 10)."""
+    spellings: dict[str, dict[str, None]] = {}
+    for name in dict.fromkeys(name for model in models for name in _materials(model.mesh)):
+        spellings.setdefault(name.casefold(), {})[name] = None
+    for names in spellings.values():
+        if len(names) > 1:
+            yield warning(
+                "",
+                f"Materials whose names differ only in case get numbers in the files: {listed(list(names))}; rename "
+                "them, since the viewer ignores case when it sorts faces",
+            )
+
+
+def _without_physics(models: list[Model]) -> Iterator[Finding]:
+    """Warn about models of more than 8 materials: the viewer splits them and gives only the first part physics."""
+    names = [model.name for model in models if len(_materials(model.mesh)) > MOST_FACES]
+    if names:
+        yield warning(
+            "",
+            f"Only the first {MOST_FACES} faces have physics, since the viewer gives further parts none: "
+            f"{listed(names)}",
+        )
+
+
 def _bare(models: list[Model], scene: Scene) -> Iterator[Finding]:
     """Warn about materials that the uploader ignores for rigged objects (section 10.1)."""
     textured = {material.name for material in scene.materials if material.texture is not None}
@@ -87,4 +115,8 @@ def _bare(models: list[Model], scene: Scene) -> Iterator[Finding]:
         model.name for model in models if model.skeleton is not None and not textured.isdisjoint(model.mesh.materials)
     ]
     if bare:
-        yield warning("", f"The uploader takes no textures from rigged objects, only their faces: {listed(bare)}")
+        yield warning(
+            "",
+            f"The uploader takes no textures from rigged objects, only their faces: {listed(bare)}; upload the "
+            "textures, then choose them in the viewer",
+        )

@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from ...core.gltf_materials import GltfMaterial, TextureTransform, TextureUse, write_material
 from ...core.messages import counted
 from ...core.output_file import OutputFile
-from ..faces import MOST_FACES
 from . import names
 from .document import UploadSet
-from .level_faces import sort_key
+from .face_numbers import face_numbers
 
 _LABELS = {
     TextureUse.BASE_COLOR: "base colour",
@@ -68,15 +67,6 @@ def _faces(document: UploadSet) -> dict[str, list[str]]:
             text += f" of '{instance.geometry.name}'" if len(instances) > 1 else ""
             found.setdefault(symbol, []).append(text)
     return found
-
-
-def face_numbers(symbols: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return the part of a mesh, and the number of the face in it, for each material.
-
-    The viewer sorts faces by the names of their materials, ignoring case, and splits them into parts of 8.
-    """
-    ordered = sorted(dict.fromkeys(symbols), key=sort_key)
-    return {symbol: divmod(number, MOST_FACES) for number, symbol in enumerate(ordered)}
 
 
 def _note(faces: list[str], gltf: GltfMaterial, name: str) -> str:

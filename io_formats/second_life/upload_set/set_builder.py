@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -169,13 +168,7 @@ class SetBuilder:
         """Return the symbols of a mesh's slots; unused slots have an empty one."""
         slots = mesh.materials or [""]
         used = set(np.clip(np.unique(mesh.material_index), 0, len(slots) - 1).tolist())
-        # Slots without a material get the model's name and a number, so that they match between levels.
-        unnamed = list(itertools.accumulate(not name for name in slots))
-        fallbacks = [f"{plan.name}_plain" + (f"_{count}" if count > 1 else "") for count in unnamed]
-        return [
-            self.materials.symbol(name, fallback) if number in used else ""
-            for number, (name, fallback) in enumerate(zip(slots, fallbacks, strict=True))
-        ]
+        return self.materials.slot_symbols(slots, used, plan.name)
 
     def _skin(self, plan: _Planned, rig: Rig, mesh: Mesh, points: Points, warn: Warn) -> Skin:
         """Return the binding of a geometry whose positions are the given points of a mesh."""

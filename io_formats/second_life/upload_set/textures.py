@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +55,18 @@ class Materials:
             self._taken.add(symbol.casefold())
             self.materials.append(self._material(self._known.get(name) if name else None, known, symbol))
         return self._symbols[known]
+
+    def slot_symbols(self, slots: Sequence[str], used: Container[int], model: str) -> list[str]:
+        """Return the symbols of material slots, empty for unused ones.
+
+        Slots without a material get the model's name and a number, so that they match between levels.
+        """
+        unnamed = list(itertools.accumulate(not name for name in slots))
+        fallbacks = [f"{model}_plain" + (f"_{count}" if count > 1 else "") for count in unnamed]
+        return [
+            self.symbol(name, fallback) if number in used else ""
+            for number, (name, fallback) in enumerate(zip(slots, fallbacks, strict=True))
+        ]
 
     def part_symbol(self, symbol: str, number: int) -> str:
         """Return the symbol of a further part of a face that has too many vertices; it looks like the whole face."""

@@ -10,14 +10,17 @@ from ....blender_data.exporting.export_options import (
     LOWEST_RATIO,
     MEDIUM_RATIO,
     MISSING_LEVELS,
+    MODIFIERS,
     PHYSICS_SHAPE,
 )
+from ....blender_data.exporting.material_slots import used_materials
 from ....blender_data.exporting.missing_parts import shape_of
 from ....blender_data.exporting.model_objects import ModelObjects
 from ....io_formats.registry import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life import figures
 from ....io_formats.second_life.models import LEVEL_LABELS
 from ....io_formats.second_life.skeleton_table import MOST_JOINTS
+from ....io_formats.second_life.upload_set.face_numbers import faces_of_slots
 from ...finding_list import draw_findings
 from ...option_properties import draw_options, to_export_options
 from ...sidebar import Sidebar, draw_wrapped
@@ -106,8 +109,24 @@ def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> Non
     column = layout.column(align=True)
     draw_physics(column, context, models[0], parts.get(PHYSICS, []))
     split_row(column, "Shape").prop(finest.meshferry, "physics_shape", text="")
+    header, body = layout.panel("SECOND_LIFE_faces", default_closed=True)
+    header.label(text="Faces", text_ctxt=CONTEXT)
+    if body is not None:
+        draw_faces(body, context, finest, options)
     if len(models) > 1:
         layout.label(text=iface_("and {} more selected").format(len(models) - 1), translate=False)
+
+
+def draw_faces(layout: Any, context: Any, finest: Any, options: Any) -> None:
+    """Draw the number in Second Life of the face of each material."""
+    use_modifiers = options is None or getattr(options, MODIFIERS.name)
+    slots = used_materials(context, finest, use_modifiers=use_modifiers)
+    column = layout.column(align=True)
+    for name, part, number in faces_of_slots(slots, finest.name):
+        row = split_row(column, iface_("Face {}").format(number))
+        row.label(text=name or iface_("No material"), icon="MATERIAL", translate=False)
+        if part:
+            draw_right(row, iface_("part {}").format(part + 1))
 
 
 def draw_weight(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:

@@ -26,7 +26,7 @@ from meshferry.io_formats.core.gltf_materials import GltfMaterial
 from meshferry.io_formats.core.output_file import OutputFile
 from meshferry.io_formats.passes.join_meshes import join
 from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
-from meshferry.io_formats.second_life.upload_set import level_faces, names, numbers
+from meshferry.io_formats.second_life.upload_set import face_numbers, level_faces, names, numbers
 from python_steps import python_steps
 
 FILES = ("hut_LOD2.dae", "hut_LOD1.dae", "hut_LOD0.dae", "hut_PHYS.dae", "hut.dae")
@@ -882,8 +882,47 @@ def test_levels_that_lack_a_material_are_named_unless_they_are_generated() -> No
 def test_textures_of_rigged_objects_are_told() -> None:
     scene = upload_scenes.rigged_scene()
     scene.materials[0].texture = sc.Texture("x.png", data=PNG)
-    found = [finding.message for finding in SECOND_LIFE_UPLOAD.check_scene(scene)]
-    assert "The uploader takes no textures from rigged objects, only their faces: 'body'" in found
+    said = "The uploader takes no textures from rigged objects, only their faces: 'body'"
+    assert any(finding.message.startswith(said) for finding in SECOND_LIFE_UPLOAD.check_scene(scene))
+    assert any(text.startswith(said) for text in api.encode_part(scene, SECOND_LIFE_UPLOAD).warnings)
+
+
+def test_materials_that_differ_in_case_alone_are_named() -> None:
+    scene = upload_scenes.static_scene()
+    assert not [finding for finding in SECOND_LIFE_UPLOAD.check_scene(scene) if "case" in finding.message]
+    for node in scene.nodes:
+        if node.name.startswith("door") and node.mesh is not None:
+            node.mesh.materials = ["Wood"]
+    found = [finding.message for finding in SECOND_LIFE_UPLOAD.check_scene(scene) if "case" in finding.message]
+    assert len(found) == 1
+    assert "'wood', 'Wood'" in found[0]
+    assert set(parsed(scene)["hut.dae"].instances[1].looks) == {"Wood_2"}
+
+
+@pytest.mark.parametrize("count", [8, 9])
+def test_further_parts_without_physics_are_named(count: int) -> None:
+    mesh = upload_scenes.tube(2 * count)
+    mesh.materials = [f"m{number}" for number in range(count)]
+    mesh.material_index = np.arange(mesh.triangle_count, dtype=np.int32) % count
+    found = SECOND_LIFE_UPLOAD.check_scene(sc.Scene("x", [sc.Node("quilt", mesh=mesh)]))
+    said = "Only the first 8 faces have physics, since the viewer gives further parts none: 'quilt'"
+    assert (said in [finding.message for finding in found]) == (count == 9)
+
+
+def test_numbers_of_faces_are_those_of_the_viewer() -> None:
+    slots = ["zinc", "Brass", "", "_old", "apple", "Wood", "wood", *(f"m{number}" for number in range(4))]
+    mesh = upload_scenes.tube(2 * len(slots))
+    mesh.materials = slots
+    mesh.material_index = np.arange(mesh.triangle_count, dtype=np.int32) % len(slots)
+    instance = parsed(sc.Scene("x", [sc.Node("my quilt", mesh=mesh)]))["hut.dae"].instances[0]
+    found = viewer_matching.parts(instance.geometry)
+    wanted = [
+        (instance.looks[face.material].name.replace("my_quilt_plain", ""), part, number)
+        for part, faces in enumerate(found)
+        for number, face in enumerate(faces)
+    ]
+    assert face_numbers.faces_of_slots(slots, "my quilt") == wanted
+    assert [name for name, _part, _number in wanted][:3] == ["apple", "Brass", "m0"]
 
 
 # -- numbers ------------------------------------------------------------------------------------
