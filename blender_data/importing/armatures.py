@@ -114,7 +114,7 @@ def build(
     world = joint_poses.world_matrices(bind, parents)
     _require_finite(skeleton, world)
     given = names.fit_all([joint.name for joint in skeleton.joints], "Bone")
-    with _edit_mode(context, made):
+    with edit_mode(context, made):
         given = _edit_bones(
             data, given, skeleton.joints, parents, joint_poses.rest_matrix(world), size, to_children=to_children
         )
@@ -178,7 +178,7 @@ def _require_finite(skeleton: Skeleton, world: Array) -> None:
 
 
 @contextlib.contextmanager
-def _edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[None]:
+def edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[None]:
     """Put an object that is in no collection into edit mode; afterwards restore mode, selection and active object."""
     before = Selection(context)
     # Link it to the scene's own collection, which cannot be hidden or excluded.

@@ -8,7 +8,7 @@ without joint positions binds it: in the viewer the avatar keeps its own joints 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +118,24 @@ class JointPositions:
         return rest if rest is not None and _distance(rest[:3, 3], self.heads[name]) <= MOVED else None
 
 
+def snapped(heads: Mapping[str, Matrix], kept: Collection[str]) -> dict[str, Matrix]:
+    """Return the positions, (3,) in avatar space, of an armature's joints where the avatar has them.
+
+    Parameters
+    ----------
+    heads:
+        Current positions by name in the table.
+    kept:
+        Joints that keep their position relative to their parent, because a file moves them.
+    """
+    found: dict[str, Matrix] = {}
+    for name, joint in skeleton_table.table().items():
+        if name in heads:
+            relative = _relative(name, heads) if name in kept else np.array(joint.position)
+            found[name] = _origin(name, found) + relative
+    return found
+
+
 def described(offsets: Mapping[str, float]) -> str:
     """Return ``'mChest' by 51 mm, 'mHead' by 3.2 mm and 2 more``, the largest offsets first."""
     order = sorted(offsets, key=lambda name: -offsets[name])
@@ -155,7 +173,13 @@ def _imported_rests(skin: Skin, turn: Matrix) -> Matrix:
 
 
 def _relative(name: str, heads: Mapping[str, Matrix]) -> Matrix:
-    """Return a joint's position relative to its parent in the table.
+    """Return a joint's position relative to its parent in the table."""
+    relative: Matrix = heads[name] - _origin(name, heads)
+    return relative
+
+
+def _origin(name: str, heads: Mapping[str, Matrix]) -> Matrix:
+    """Return the position of a joint's parent in the table.
 
     If the armature lacks joints in between, the table's offsets of these are used.
     """
@@ -165,8 +189,8 @@ def _relative(name: str, heads: Mapping[str, Matrix]) -> Matrix:
     while above in table and above not in heads:
         between = between + np.array(table[above].position)
         above = table[above].parent
-    relative: Matrix = heads[name] - heads.get(above, np.zeros(3)) - between
-    return relative
+    origin: Matrix = heads.get(above, np.zeros(3)) + between
+    return origin
 
 
 def _distance(a: Matrix, b: Matrix) -> float:

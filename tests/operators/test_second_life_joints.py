@@ -43,6 +43,7 @@ def bound_tetra(bpy: Any, armature: Any, *joints: str) -> Any:
     item.modifiers.new("Armature", "ARMATURE").object = armature
     for joint in joints:
         item.vertex_groups.new(name=joint).add(range(4), 1 / len(joints), "REPLACE")
+    bpy.context.view_layer.update()
     for other in bpy.context.view_layer.objects:
         other.select_set(other == item)
     bpy.context.view_layer.objects.active = item
@@ -219,3 +220,80 @@ def test_joint_positions_of_an_import_are_kept(clean_blender: Any, samples: Any,
     assert set(after.joints) == set(wanted) - {"mHandThumb1Left"}, "no weights, and not moved by its position"
     for joint, override in zip(after.joints, after.overrides[:, 3, :3], strict=True):
         np.testing.assert_allclose(override, wanted[joint], atol=1e-6, err_msg=joint)
+
+
+def world_points(bpy: Any, item: Any) -> Any:
+    shown = item.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    return np.array([shown.matrix_world @ vertex.co for vertex in shown.data.vertices])
+
+
+def heads_of(armature: Any, turn: Any) -> dict[str, Any]:
+    """Return the heads of an armature's bones in avatar space, relative to the armature's origin."""
+    place = np.array(armature.matrix_world)[:3, :3]
+    return {bone.name: turn @ place @ np.array(bone.head_local) for bone in armature.data.bones}
+
+
+TO_AVATAR = np.array(((0, -1, 0), (1, 0, 0), (0, 0, 1)), float)
+
+
+def test_joints_snap_to_the_avatar_and_meshes_stay(clean_blender: Any) -> None:
+    bpy = clean_blender
+    armature = avatar(bpy)
+    connected = {bone.name for bone in armature.data.bones if bone.use_connect}
+    bpy.ops.object.mode_set(mode="EDIT")
+    bones = armature.data.edit_bones
+    control = bones.new("Control")
+    control.head, control.tail, control.parent = (0, 0, 2), (0, 0.1, 2), bones["mChest"]
+    shifted = ("mChest", "mElbowLeft", "CHEST", "mAnkleRight")
+    for number, name in enumerate(shifted):
+        bones[name].use_connect = False
+        bones[name].head = np.add(bones[name].head, (0.01 * number, 0.02, 0.05))
+    bpy.ops.object.mode_set(mode="OBJECT")
+    armature.rotation_mode, armature.rotation_euler.z, armature.scale = "XYZ", np.pi / 2, (0.5, 0.5, 0.5)
+    armature.location = (3, 4, 5)
+    bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+    armature.scale = (2, 2, 2)
+    scarf = bound_tetra(bpy, armature, "mChest", "mElbowLeft")
+    hat = bpy.data.objects.new("hat", None)
+    bpy.context.scene.collection.objects.link(hat)
+    hat.parent, hat.parent_type, hat.parent_bone = armature, "BONE", "mChest"
+    armature.hide_set(True)
+    bpy.context.view_layer.update()
+    before = world_points(bpy, scarf), np.array(hat.matrix_world), armature.data.bones["Control"].head_local.copy()
+    assert bpy.ops.object.second_life_snap_joints() == {"FINISHED"}
+    turn = TO_AVATAR @ np.array(((0, 1, 0), (-1, 0, 0), (0, 0, 1)), float)  # it was turned by 90 degrees
+    heads, table = heads_of(armature, turn), avatar_rest.heads()
+    for name in table.keys() & heads.keys():
+        np.testing.assert_allclose(heads[name], table[name], atol=2e-6, err_msg=name)
+    assert len(table.keys() & heads.keys()) == 159
+    bpy.context.view_layer.update()
+    np.testing.assert_allclose(world_points(bpy, scarf), before[0], atol=1e-6)
+    np.testing.assert_allclose(np.array(hat.matrix_world), before[1], atol=1e-5)
+    assert (armature.data.bones["Control"].head_local - before[2]).length > 0.02
+    assert {bone.name for bone in armature.data.bones if bone.use_connect} == connected - set(shifted)
+    assert len(bpy.data.objects) == 3
+    assert (bpy.context.object, bpy.context.mode, scarf.select_get()) == (scarf, "OBJECT", True)
+    assert bpy.ops.object.second_life_snap_joints() == {"CANCELLED"}
+
+
+@pytest.mark.parametrize("name", ["benthic_rigged22.mesh", "synthetic/synth_rig_overrides.llmesh"])
+def test_joints_that_a_file_moves_stay_when_others_snap(
+    clean_blender: Any, samples: Any, tmp_path: Any, name: str
+) -> None:
+    bpy = clean_blender
+    given = shutil.copy(samples / "secondlife" / name, tmp_path / "given.llmesh")
+    bpy.ops.import_scene.second_life(filepath=str(given))
+    mesh = bpy.context.object
+    before = world_points(bpy, mesh)
+    bpy.data.armatures[0].bones["mTail1"].use_deform = True
+    bpy.ops.object.second_life_snap_joints()
+    np.testing.assert_allclose(world_points(bpy, mesh), before, atol=1e-6)
+    skin = second_life_oracle.decode(given.read_bytes()).skin
+    moved = {} if skin.overrides is None else dict(zip(skin.joints, skin.overrides[:, 3, :3], strict=True))
+    heads, wanted = heads_of(mesh.parent, TO_AVATAR), avatar_rest.heads(moved)
+    for joint, head in heads.items():
+        np.testing.assert_allclose(head, wanted[joint], atol=2e-6, err_msg=joint)
+    after = exported(bpy, tmp_path / "after.llmesh").skin
+    assert (after.overrides is None) == (not moved)
+    for joint, inverse in zip(after.joints, after.inverse_bind, strict=True):
+        np.testing.assert_allclose(np.linalg.inv(inverse)[3, :3], wanted[joint], atol=2e-6, err_msg=joint)

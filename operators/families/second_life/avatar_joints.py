@@ -1,19 +1,27 @@
-"""The joints of an avatar's armature: which of them take part in automatic weights."""
+"""The joints of an avatar's armature: which of them take part in automatic weights, and where they are."""
 
 import functools
 from typing import Any
 
 import bpy
+import numpy as np
 from bpy.props import BoolProperty, EnumProperty
 
-from ....blender_data import deform_bones
+from ....blender_data import bone_heads, deform_bones
 from ....blender_data.exporting.object_selection import MESHABLE, armature_of
 from ....blender_data.names import file_name
 from ....io_formats.core.messages import counted
-from ....io_formats.second_life import skeleton_table
+from ....io_formats.core.scene import Joint, Skeleton
+from ....io_formats.second_life import joint_positions, skeleton_table
 from ....io_formats.second_life.automatic_weights import BODY, CHOICES, is_chosen
+from ....io_formats.second_life.avatar_space import TO_AVATAR
+from ....io_formats.second_life.rigging import facing
 from ...import_base import leave_edit_mode
 from ...translations import CONTEXT, classes_factory, iface_, rpt_
+
+_STILL = 1e-6
+"""Distance in metres below which a joint counts as snapped; single precision near the head of the avatar."""
+_LEAST_VOLUME = 1e-18
 
 WEIGHTED_ITEMS = tuple((choice.key, choice.label, choice.description) for choice in CHOICES)
 WEIGHTED_LABEL = "Automatic Weights On"
@@ -104,6 +112,71 @@ class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
         return {"FINISHED"}
 
 
+class OBJECT_OT_second_life_snap_joints(NeedsAvatar, bpy.types.Operator):
+    """Move the joints of an armature to the positions of the avatar."""
+
+    bl_idname = "object.second_life_snap_joints"
+    bl_label = "Snap Joints to Avatar"
+    bl_description = (
+        "Move the armature's bones, in its rest pose, to where the standard avatar has its joints. Meshes stay where "
+        "they are, and so do joints that the file of a bound mesh moves"
+    )
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context: Any) -> set[str]:
+        """Move the joints; report how many, and the largest distance."""
+        leave_edit_mode(context)
+        armature = chosen_armature(context)
+        if armature is None:
+            return {"CANCELLED"}
+        space = np.array(armature.matrix_world, np.float64)
+        space[:3, 3] = 0.0
+        if abs(np.linalg.det(space)) < _LEAST_VOLUME:
+            self.report({"ERROR"}, rpt_("{}: its scale is 0").format(armature.name))
+            return {"CANCELLED"}
+        bones = {joint: name for name, joint in reversed(known_bones(armature).items())}
+        before = {joint: _head(armature, name, space) for joint, name in bones.items()}
+        turn = facing(Skeleton("", [Joint(name, translation=_three(head)) for name, head in before.items()]))
+        heads = {joint: turn[:3, :3] @ head for joint, head in before.items()}
+        wanted = joint_positions.snapped(heads, _moved_by_files(armature))
+        away = {joint: float(np.linalg.norm(wanted[joint] - heads[joint])) for joint in heads}
+        moved = {joint: distance for joint, distance in away.items() if distance > _STILL}
+        if not moved:
+            self.report({"INFO"}, rpt_("All joints are where the avatar has them"))
+            return {"CANCELLED"}
+        back = np.linalg.inv(turn @ space)[:3, :3]
+        bone_heads.move_heads(context, armature, {bones[joint]: back @ wanted[joint] for joint in wanted})
+        joints = rpt_(counted(len(moved), "joint"))
+        most = joint_positions.millimetres(max(moved.values()))
+        self.report({"INFO"}, rpt_("{}: {} moved by up to {}").format(armature.name, joints, most))
+        return {"FINISHED"}
+
+
+def _head(armature: Any, bone: str, space: Any) -> Any:
+    """Return the head of a bone in the axes of the world, (3,), relative to the armature's origin."""
+    return space[:3, :3] @ np.array(armature.data.bones[bone].head_local, np.float64)
+
+
+def _three(values: Any) -> tuple[float, float, float]:
+    x, y, z = values.tolist()
+    return (x, y, z)
+
+
+def _moved_by_files(armature: Any) -> set[str]:
+    """Return the table's names of joints that the files of bound meshes move."""
+    table = skeleton_table.table()
+    found = set()
+    for item in bpy.data.objects:
+        if item.type != "MESH" or not item.meshferry.skin.has_positions or armature_of(item) != armature:
+            continue
+        for joint in item.meshferry.skin.joints:
+            known = skeleton_table.canonical(joint.name)
+            place = TO_AVATAR[:3, :3] @ np.array(joint.position, np.float64)
+            if known is not None and np.linalg.norm(place - table[known].position) > joint_positions.MOVED:
+                found.add(known)
+    return found
+
+
 def draw_armature(layout: Any, context: Any) -> None:
     """Draw the tools for the avatar's joints."""
     armature = chosen_armature(context)
@@ -114,8 +187,9 @@ def draw_armature(layout: Any, context: Any) -> None:
     column.operator_menu_enum(
         OBJECT_OT_second_life_automatic_weights.bl_idname, "weighted", text=choice_label(armature), translate=False
     )
+    layout.operator(OBJECT_OT_second_life_snap_joints.bl_idname, text_ctxt=CONTEXT, icon="SNAP_ON")
 
 
-CLASSES = (OBJECT_OT_second_life_automatic_weights,)
+CLASSES = (OBJECT_OT_second_life_automatic_weights, OBJECT_OT_second_life_snap_joints)
 
 register, unregister = classes_factory(CLASSES)

@@ -1,0 +1,67 @@
+"""Move the heads of an armature's bones in its rest pose; bones that depend on them go along."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from mathutils import Matrix, Vector
+
+from .importing.armatures import edit_mode
+
+_TOUCHING = 1e-5
+"""Largest distance in metres between a bone's head and the end of its parent for which they are connected."""
+_LEAST_LENGTH = 1e-4
+"""Minimum length of bones in metres. Up to 4.5 Blender deletes bones without length on leaving edit mode."""
+
+
+def move_heads(
+    context: bpy.types.Context, armature: bpy.types.Object, heads: Mapping[str, npt.NDArray[np.float64]]
+) -> None:
+    """Move bones of an armature object to new heads, (3,) in its space; other bones move with their parents.
+
+    Bones keep their direction, length and roll, but a bone connected to a child ends at the child's head. Objects
+    whose parent is a bone stay where they are, and so do meshes that the armature deforms.
+    """
+    stand_in = bpy.data.objects.new(armature.name, armature.data)
+    try:
+        with _unmoved_children(context, armature), edit_mode(context, stand_in):
+            _move(armature.data, heads)
+    finally:
+        bpy.data.objects.remove(stand_in)
+
+
+def _move(data: bpy.types.Armature, heads: Mapping[str, npt.NDArray[np.float64]]) -> None:
+    bones = sorted(data.edit_bones, key=lambda bone: len(bone.parent_recursive))
+    connected = [bone for bone in bones if bone.parent is not None and bone.use_connect]
+    before = {bone.name: (bone.head.copy(), bone.tail.copy(), bone.roll) for bone in bones}
+    mirrors, data.use_mirror_x = data.use_mirror_x, False
+    for bone in bones:
+        bone.use_connect = False
+    moved: dict[str, Vector] = {}
+    for bone in bones:
+        head, tail, roll = before[bone.name]
+        wanted = heads.get(bone.name)
+        above = moved[bone.parent.name] if bone.parent is not None else Vector((0.0, 0.0, 0.0))
+        moved[bone.name] = by = above if wanted is None else Vector(wanted.tolist()) - head
+        bone.head, bone.tail, bone.roll = head + by, tail + by, roll
+    for bone in reversed(connected):  # the first child of a parent decides
+        if (bone.head - bone.parent.head).length > _LEAST_LENGTH:
+            bone.parent.tail = bone.head
+    for bone in connected:
+        bone.use_connect = (bone.head - bone.parent.tail).length < _TOUCHING
+    data.use_mirror_x = mirrors
+
+
+@contextlib.contextmanager
+def _unmoved_children(context: bpy.types.Context, armature: bpy.types.Object) -> Iterator[None]:
+    """Keep the world matrices of objects whose parent is a bone of an armature object."""
+    children = [item for item in bpy.data.objects if item.parent == armature and item.parent_type == "BONE"]
+    before: list[Matrix] = [item.matrix_world.copy() for item in children]
+    yield
+    context.view_layer.update()
+    for item, matrix in zip(children, before, strict=True):
+        item.matrix_world = matrix
