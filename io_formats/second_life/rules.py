@@ -117,7 +117,8 @@ class _ModelRules(CheckedModel):
             findings += [*self.extents(), *self.physics()]
         surfaces = _SurfaceRules(self.model, self.sizes, self.stored)
         bones = BoneRules(self.model, self.sizes, self.stored)
-        for rule in (self.size, self.levels, surfaces.materials, surfaces.uvs, bones.joints, bones.weights):
+        rules = (self.size, self.levels, surfaces.materials, surfaces.uvs)
+        for rule in (*rules, bones.joints, bones.weights, bones.stray_weights):
             findings += rule()
         return findings
 

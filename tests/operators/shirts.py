@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,11 @@ SHOULDER = 0.164
 """Distance of the shoulder joint from the middle, in metres."""
 
 
-def make_shirt(name: str = "shirt") -> Any:
-    """Return a shirt object around the standard avatar, which faces -Y: outer side, lining and four buttons."""
+def make_shirt(name: str = "shirt", *, cloth: str = "doubled") -> Any:
+    """Return a shirt object around the standard avatar, which faces -Y, with four buttons.
+
+    ``doubled`` cloth is an outer side and a lining 4 mm below, ``thick`` cloth is closed at the borders.
+    """
     import bmesh
     import bpy
     from mathutils import Matrix
@@ -28,27 +33,55 @@ def make_shirt(name: str = "shirt") -> Any:
     for tube in tubes:
         bmesh.ops.create_cone(made, cap_ends=True, segments=48, radius1=1, radius2=1, depth=1, matrix=tube)
     item = _object(made, name)
-    modifier = item.modifiers.new("Remesh", "REMESH")
-    modifier.mode, modifier.voxel_size = "VOXEL", 0.04
-    seen = item.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    item.data = bpy.data.meshes.new_from_object(seen)
+    _modify(item, "REMESH", mode="VOXEL", voxel_size=0.04)
+    with _edited(item) as made:
+        ends = [face for face in made.faces if _is_end(face.calc_center_median())]
+        bmesh.ops.delete(made, geom=ends, context="FACES")
+    if cloth == "thick":
+        _modify(item, "SOLIDIFY", thickness=0.004)
+    with _edited(item) as made:
+        if cloth == "doubled":
+            _line(made)
+        for height in (1.05, 1.15, 1.25, 1.35):
+            place = Matrix.Translation((0, -0.148, height)) @ Matrix.Rotation(np.pi / 2, 4, "X")
+            bmesh.ops.create_cone(
+                made, cap_ends=True, segments=10, radius1=0.008, radius2=0.007, depth=0.004, matrix=place
+            )
+    bpy.context.view_layer.update()
+    return item
+
+
+def _modify(item: Any, kind: str, **settings: Any) -> None:
+    """Apply a modifier."""
+    import bpy
+
+    modifier = item.modifiers.new(kind, kind)
+    for name, value in settings.items():
+        setattr(modifier, name, value)
+    item.data = bpy.data.meshes.new_from_object(item.evaluated_get(bpy.context.evaluated_depsgraph_get()))
     item.modifiers.clear()
+
+
+@contextmanager
+def _edited(item: Any) -> Iterator[Any]:
+    import bmesh
+
     made = bmesh.new()
     made.from_mesh(item.data)
-    ends = [face for face in made.faces if _is_end(face.calc_center_median())]
-    bmesh.ops.delete(made, geom=ends, context="FACES")
     made.normal_update()
+    yield made
+    made.to_mesh(item.data)
+    made.free()
+
+
+def _line(made: Any) -> None:
+    """Add a lining."""
+    import bmesh
+
     inside = bmesh.ops.duplicate(made, geom=[*made.verts, *made.edges, *made.faces])["geom"]
     for vertex in (one for one in inside if isinstance(one, bmesh.types.BMVert)):
         vertex.co -= 0.004 * vertex.normal
     bmesh.ops.reverse_faces(made, faces=[one for one in inside if isinstance(one, bmesh.types.BMFace)])
-    for height in (1.05, 1.15, 1.25, 1.35):
-        place = Matrix.Translation((0, -0.148, height)) @ Matrix.Rotation(np.pi / 2, 4, "X")
-        bmesh.ops.create_cone(made, cap_ends=True, segments=10, radius1=0.008, radius2=0.007, depth=0.004, matrix=place)
-    made.to_mesh(item.data)
-    made.free()
-    bpy.context.view_layer.update()
-    return item
 
 
 def _object(made: Any, name: str) -> Any:

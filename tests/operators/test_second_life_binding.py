@@ -103,10 +103,16 @@ def _export(bpy, item, folder):
     return folder / "shirt.dae"
 
 
-def test_a_bound_shirt_follows_the_posed_avatar(clean_blender, avatar, shirt, tmp_path):
+@pytest.mark.parametrize("cloth", ["doubled", "thick"])
+def test_a_bound_shirt_follows_the_posed_avatar(clean_blender, avatar, tmp_path, cloth):
+    shirt = make_shirt(cloth=cloth)
     assert 1650 < len(shirt.data.vertices) < 1800
+    _select(clean_blender, shirt)
     assert clean_blender.ops.object.second_life_bind() == {"FINISHED"}
     assert _faults(_export(clean_blender, shirt, tmp_path)) == []
+    clean_blender.ops.export_scene.second_life_check()
+    found = [finding.message for finding in clean_blender.context.window_manager.meshferry_check.findings]
+    assert [text for text in found if "vert" in text or "bone" in text or "weights" in text] == []
     weights = weights_of(shirt)
     assert max(map(len, weights)) <= 4
     assert [sum(entries.values()) for entries in weights] == pytest.approx([1.0] * len(weights), abs=1e-5)
@@ -123,6 +129,9 @@ def test_a_shirt_with_heat_weights_of_blender_does_not(clean_blender, avatar, sh
     bpy.ops.object.second_life_automatic_weights(weighted=choice)
     bpy.ops.object.parent_set(type="ARMATURE_AUTO")
     assert _faults(_export(bpy, shirt, tmp_path))
+    bpy.ops.export_scene.second_life_check()
+    found = [finding.message for finding in bpy.context.window_manager.meshferry_check.findings]
+    assert any("the wings" in text and "'mWing1Left'" in text for text in found) == (choice == "EVERYTHING")
 
 
 def test_binding_keeps_the_place_of_an_object_and_what_is_not_of_the_avatar(clean_blender, avatar, shirt):

@@ -428,9 +428,11 @@ def test_too_many_bones() -> None:
     mesh = of(scene)
     mesh.joint_indices = np.arange(112, dtype=np.int32).reshape(8, 14)
     mesh.joint_weights = np.full((8, 14), 1 / 14, np.float32)
-    breaks(scene, "error", "Object 'body'", "112 bones move it", "110")
+    finding, stray = check_scene(scene)
+    assert (finding.severity, finding.item) == (Severity.ERROR, "Object 'body'")
+    assert "112 bones move it; a mesh may have 110" in finding.message
     mesh.joint_weights[7, 12:] = 0
-    assert check_scene(scene) == []
+    assert [found.message[-80:] for found in check_scene(scene)] == [stray.message[-80:]]
 
 
 def test_vertices_without_weights() -> None:
@@ -443,6 +445,32 @@ def test_vertices_without_weights() -> None:
     )
     mesh.joint_weights = mesh.joint_indices = None
     breaks(scene, "warning", "Object 'body'", "no vertex has weights")
+
+
+@pytest.mark.parametrize(
+    ("joint", "share", "points", "part"),
+    [
+        ("mTail1", 0.3, 4, "the tail"),
+        ("mTail6", 0.9, 2, ""),
+        ("mWing1Left", 0.4, 1, "the wings"),
+        ("mWing1Left", 0.4, 8, ""),
+        ("mHindLimbsRoot", 0.1, 8, "the hind limbs"),
+        ("BELLY", 0.05, 1, "collision volumes"),
+        ("BELLY", 0.2, 5, ""),
+    ],
+)
+def test_weights_for_joints_that_few_meshes_mean(joint: str, share: float, points: int, part: str) -> None:
+    scene = rigged("mPelvis", joint)
+    mesh = of(scene)
+    mesh.joint_indices = np.tile(np.int32([[0, 1]]), (8, 1))
+    mesh.joint_weights = np.tile(np.float32([[1, 0]]), (8, 1))
+    mesh.joint_weights[:points] = [1 - share, share]
+    if not part:
+        assert check_scene(scene) == []
+        return
+    elements = breaks(scene, "warning", "Object 'body'", part, f"{share * points / 8:.1%} of its weights", joint)
+    assert elements == Elements("vertices", "body", tuple(range(points)))
+    assert check_models(models_of(scene), scene, stored=True) == []
 
 
 def test_places_with_two_answers() -> None:
