@@ -17,9 +17,10 @@ SHOULDER = 0.164
 
 
 def make_shirt(name: str = "shirt", *, cloth: str = "doubled") -> Any:
-    """Return a shirt object around the standard avatar, which faces -Y, with four buttons.
+    """Return a shirt object around the standard avatar, which faces -Y.
 
-    ``doubled`` cloth is an outer side and a lining 4 mm below, ``thick`` cloth is closed at the borders.
+    ``doubled`` cloth is an outer side and a lining 4 mm below, ``thick`` cloth is closed at the borders; both have four
+    buttons. ``single`` cloth has none.
     """
     import bmesh
     import bpy
@@ -42,7 +43,7 @@ def make_shirt(name: str = "shirt", *, cloth: str = "doubled") -> Any:
     with _edited(item) as made:
         if cloth == "doubled":
             _line(made)
-        for height in (1.05, 1.15, 1.25, 1.35):
+        for height in (1.05, 1.15, 1.25, 1.35) if cloth != "single" else ():
             place = Matrix.Translation((0, -0.148, height)) @ Matrix.Rotation(np.pi / 2, 4, "X")
             bmesh.ops.create_cone(
                 made, cap_ends=True, segments=10, radius1=0.008, radius2=0.007, depth=0.004, matrix=place

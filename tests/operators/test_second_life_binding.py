@@ -5,6 +5,8 @@ A shirt is judged in a pose that the viewer's formula gives its uploaded file.
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from shirts import SHOULDER, UploadedShirt, about, make_shirt, weights_of
@@ -66,6 +68,8 @@ def _state(bpy, item):
 def _faults(path):
     """Return what is wrong with an uploaded shirt in three poses."""
     shirt = UploadedShirt(path)
+    if "mShoulderLeft" not in shirt.instance.joints:
+        return ["no weights for the arm"]
     away, height = np.abs(shirt.points[:, 1]), shirt.points[:, 2]
     left = shirt.points[:, 1] > 0
     found = []
@@ -86,6 +90,9 @@ def _faults(path):
         found.append("the chest does not follow the torso")
     if np.linalg.norm(bent - shirt.points, axis=1)[height < 0.96].max() > 0.05:
         found.append("the hem leaves the pelvis")
+    for joint in {"mWing1Left", "mTail1", "mHindLimbsRoot"}.intersection(shirt.instance.joints):
+        if np.linalg.norm(shirt.posed(joint, about("Z", 40)) - shirt.points, axis=1).max() > 0.001:
+            found.append(f"{joint} moves the shirt")
     # Edges are 4 cm long; those of the armpit become twice as long.
     if max(shirt.stretch(posed).max() for posed in (raised, bent)) > 0.035:
         found.append("the cloth tears")
@@ -122,12 +129,14 @@ def test_a_bound_shirt_follows_the_posed_avatar(clean_blender, avatar, tmp_path,
         assert all(entries == pytest.approx(weights[first]) for entries in weights[first : first + 20])
 
 
-@pytest.mark.parametrize("choice", ["BODY", "EVERYTHING"])
-def test_a_shirt_with_heat_weights_of_blender_does_not(clean_blender, avatar, shirt, tmp_path, choice):
+@pytest.mark.parametrize(("choice", "cloth"), [("BODY", "doubled"), ("EVERYTHING", "single")])
+def test_a_shirt_with_heat_weights_of_blender_does_not(clean_blender, avatar, tmp_path, choice, cloth):
     bpy = clean_blender
+    shirt = make_shirt(cloth=cloth)
     _select(bpy, shirt, avatar)
     bpy.ops.object.second_life_automatic_weights(weighted=choice)
-    bpy.ops.object.parent_set(type="ARMATURE_AUTO")
+    with contextlib.suppress(RuntimeError):  # Blender 5.2 finds no solution for doubled cloth at all
+        bpy.ops.object.parent_set(type="ARMATURE_AUTO")
     assert _faults(_export(bpy, shirt, tmp_path))
     bpy.ops.export_scene.second_life_check()
     found = [finding.message for finding in bpy.context.window_manager.meshferry_check.findings]
