@@ -286,6 +286,17 @@ class MeshferryObject(bpy.types.PropertyGroup):
         ],
         default="DEFAULT",
     )
+    usage: EnumProperty(
+        name="Use",
+        description="How the object is used in world, which determines what its cost is",
+        items=[
+            ("AUTO", "Automatic", "Worn if an armature deforms it, otherwise rezzed"),
+            ("WORN", "Worn", "Attached to an avatar: its complexity counts, not its land impact"),
+            ("REZZED", "Rezzed", "Placed on land: its land impact counts"),
+            ("ANIMESH", "Animesh", "Placed on land with a skeleton of its own that animates it"),
+        ],
+        default="AUTO",
+    )
     role: EnumProperty(
         name="Role",
         description="What the object is for in its file",

@@ -51,7 +51,7 @@ def read_material(material: bpy.types.Material, notice: Callable[[str], None]) -
     shader = shader_of(tree)
     if shader is None:
         return Material(name, tuple(material.diffuse_color))
-    made = Material(name, _plain_color(shader), emission_of(shader))
+    made = Material(name, _plain_color(shader), emission_of(shader), is_transparent=_is_transparent(shader))
     source = shader.inputs[_COLOR_INPUTS[shader.type]]
     if source.is_linked:
         image = next((image for image in images_of(source) if image is not None), None)
@@ -145,6 +145,15 @@ def _plain_color(shader: bpy.types.Node) -> tuple[float, float, float, float]:
     alpha = shader.inputs.get("Alpha")
     opacity = float(alpha.default_value) if alpha is not None and not alpha.is_linked else 1.0
     return (color[0], color[1], color[2], opacity)
+
+
+def _is_transparent(shader: bpy.types.Node) -> bool:
+    """Return whether nodes determine the alpha of a shader, other than by a comparison, which only cuts holes."""
+    alpha = shader.inputs.get("Alpha")
+    if alpha is None or not alpha.is_linked:
+        return False
+    node = next(upstream(alpha), None)
+    return node is not None and not (node.type == "MATH" and node.operation in {"GREATER_THAN", "LESS_THAN", "ROUND"})
 
 
 def emission_of(shader: bpy.types.Node) -> float:

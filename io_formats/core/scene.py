@@ -268,6 +268,8 @@ class Material:
     """Linear RGB and alpha."""
     emission: float = 0.0
     """Mean of the emitted colour times its strength."""
+    is_transparent: bool = False
+    """Whether a texture or nodes make parts of its faces transparent; ``color`` has a constant alpha."""
     texture: Texture | None = None
     gltf: GltfMaterial | None = None
     """The material as glTF describes it, if the export writes it to a file of its own."""

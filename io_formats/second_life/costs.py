@@ -20,6 +20,22 @@ _DISTANCES = (0.24, 0.06, 0.03)
 """The radius of an object divided by these is the distance up to which each level except the lowest is shown."""
 _BUDGET_TRIANGLES, _BUDGET_WEIGHT = 250_000, 15_000
 
+_TRIANGLE_WEIGHT = _BUDGET_WEIGHT / _BUDGET_TRIANGLES
+
+COMPLEXITY_FACTORS = {
+    "animated texture": 4.0,
+    "alpha": 4.0,
+    "invisible": 1.2,
+    "glow": 1.5,
+    "bump": 1.25,
+    "shiny": 1.6,
+    "rigged": 1.2,
+    "flexible": 5.0,
+}
+"""Factors of the complexity, each once if any face has the trait, in the order in which the viewer multiplies."""
+_COMPLEXITY_TRIANGLE, _COMPLEXITY_LEAST = 5.0, 4
+_COMPLEXITY_LIGHT, _COMPLEXITY_MEDIA = 500, 1500
+
 ANIMESH_BASE = 15.0
 """Base download weight of an animated object, added once to that of its parts."""
 _ANIMESH_THOUSAND = 1.5
@@ -43,8 +59,10 @@ def level_triangles(sizes: Mapping[str, int]) -> tuple[float, float, float, floa
     return high, medium, low, lowest
 
 
-def download_weight(sizes: Mapping[str, int], size_m: Sequence[float]) -> float:
-    """Return the download ("streaming") weight of one object (section 11.1); at least 0.06.
+def weighted_triangles(sizes: Mapping[str, int], size_m: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return what each level contributes to the charged triangles, by the area from which it is seen (section 11.1).
+
+    Download weight and complexity are proportional to the sum.
 
     Parameters
     ----------
@@ -58,9 +76,30 @@ def download_weight(sizes: Mapping[str, int], size_m: Sequence[float]) -> float:
     # Each level is shown in a ring that starts where the next finer level ends.
     rings = (high, medium - high, low - medium, _REGION_AREA - low)
     areas = [min(max(ring, 1.0), _REGION_AREA) for ring in rings]
-    counted = level_triangles(sizes)
-    mean = sum(area * count for area, count in zip(areas, counted, strict=True)) / sum(areas)
-    return mean / _BUDGET_TRIANGLES * _BUDGET_WEIGHT
+    shares = (area * count / sum(areas) for area, count in zip(areas, level_triangles(sizes), strict=True))
+    high, medium, low, lowest = shares
+    return high, medium, low, lowest
+
+
+def download_weight(sizes: Mapping[str, int], size_m: Sequence[float]) -> float:
+    """Return the download ("streaming") weight of one object, at least 0.06; see :func:`weighted_triangles`."""
+    return sum(weighted_triangles(sizes, size_m)) * _TRIANGLE_WEIGHT
+
+
+def complexity(triangles: float, traits: Iterable[str] = (), *, has_light: bool = False, media_faces: int = 0) -> int:
+    """Return the complexity ("ARC") of one worn object without its textures (section 11.4b).
+
+    Parameters
+    ----------
+    triangles:
+        The sum of :func:`weighted_triangles`; the viewer truncates it.
+    traits:
+        Keys of :data:`COMPLEXITY_FACTORS` that apply to the object.
+    """
+    points = _COMPLEXITY_TRIANGLE * (int(triangles) or _COMPLEXITY_LEAST)
+    for trait in traits:
+        points *= COMPLEXITY_FACTORS[trait]
+    return int(points + _COMPLEXITY_LIGHT * has_light + _COMPLEXITY_MEDIA * media_faces)
 
 
 def animesh_triangles(sizes: Mapping[str, int]) -> float:

@@ -46,8 +46,22 @@ class Figures:
     is_exact: bool = False
     """Whether the sizes are those of the stored file. Otherwise Meshferry encoded the model to measure it, and another
     encoder gives slightly different sizes."""
+    weighted: tuple[float, ...] = ()
+    """Charged triangles that each level contributes, see :func:`.costs.weighted_triangles`."""
+    has_alpha: bool = False
+    """Whether a face is blended with what is behind it."""
     same_mesh_as: str = ""
     """Name of an object before it with the same mesh, which an upload stores once; empty for the first."""
+
+    @property
+    def complexity(self) -> int:
+        """Complexity of the object if it is worn, without textures and what is set in world."""
+        return costs.complexity(sum(self.weighted), self.traits)
+
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """The keys of ``costs.COMPLEXITY_FACTORS`` that apply to the object."""
+        return (*(["alpha"] if self.has_alpha else []), *(["rigged"] if self.joints else []))
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,8 @@ class Total:
     animesh: float
     """Download weight as one animated object; 0 if none of them is rigged."""
     land_impact: int
+    complexity: int
+    """Complexity of the objects if they are worn."""
     is_least: bool = False
     """Whether physics and land impact are lower bounds, because the physics of an object are triangles."""
 
@@ -85,7 +101,7 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
             first, content = decoded.get(id(part.asset)) or ("", decode(part.asset))
             decoded.setdefault(id(part.asset), (name, content))
             one = figures_of_asset(name, part.asset, content, part.placement.metres.tolist())
-            found.append(replace(one, same_mesh_as=first))
+            found.append(replace(one, same_mesh_as=first, has_alpha=_has_alpha(scene, part.materials)))
     return found
 
 
@@ -113,7 +129,14 @@ def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | Non
     stored = decode(asset)
     if not _same_geometry(stored, decode(now)):
         return None
-    return figures_of_asset(models[0].name, asset, stored, placement.metres.tolist(), is_exact=True)
+    found = figures_of_asset(models[0].name, asset, stored, placement.metres.tolist(), is_exact=True)
+    return replace(found, has_alpha=_has_alpha(scene, models[0].mesh.materials))
+
+
+def _has_alpha(scene: Scene, materials: Sequence[str]) -> bool:
+    """Return whether one of these materials is transparent."""
+    transparent = {look.name for look in scene.materials if look.is_transparent or look.color[3] < 1}
+    return not transparent.isdisjoint(materials)
 
 
 def figures_of_asset(
@@ -122,6 +145,7 @@ def figures_of_asset(
     """Return the cost of an asset at a size in metres, (3,); ``decoded`` is the decoded asset."""
     x, y, z = size
     levels = {level: decoded.sizes[level] for level in LEVELS if level in decoded.levels}
+    weighted = costs.weighted_triangles(levels, (x, y, z))
     download = costs.download_weight(levels, (x, y, z))
     shape, physics = _physics_of(asset, decoded)
     charged = costs.animesh_triangle_weight(costs.animesh_triangles(levels))
@@ -135,6 +159,7 @@ def figures_of_asset(
         download if decoded.skin is None else charged,
         shape,
         is_exact,
+        weighted,
     )
 
 
@@ -157,7 +182,15 @@ def total_of(figures: Iterable[Figures]) -> Total:
     is_rigged = any(one.joints for one in figures)
     animesh = costs.ANIMESH_BASE + sum(one.animesh for one in figures) if is_rigged else 0.0
     is_least = any(one.physics_shape == TRIANGLES for one in figures)
-    return Total(download, server, physics, animesh, costs.land_impact(download, physics, server), is_least)
+    return Total(
+        download,
+        server,
+        physics,
+        animesh,
+        costs.land_impact(download, physics, server),
+        sum(one.complexity for one in figures),
+        is_least,
+    )
 
 
 def _same_geometry(one: DecodedAsset, other: DecodedAsset) -> bool:

@@ -525,6 +525,22 @@ def test_colour_and_emission_of_a_shader() -> None:
     assert found.emission == pytest.approx(1.0) and found.texture is None and not warnings
 
 
+@pytest.mark.parametrize(("operation", "is_transparent"), [(None, True), ("MULTIPLY", True), ("GREATER_THAN", False)])
+def test_a_linked_alpha_is_transparent_unless_it_is_clipped(operation: str | None, is_transparent: bool) -> None:
+    made = material()
+    tree = made.node_tree
+    alpha = next(node for node in tree.nodes if node.type == "BSDF_PRINCIPLED").inputs["Alpha"]
+    assert not read(made)[0].is_transparent
+    source = tree.nodes.new("ShaderNodeTexImage").outputs["Alpha"]
+    if operation is not None:
+        math = tree.nodes.new("ShaderNodeMath")
+        math.operation = operation
+        tree.links.new(source, math.inputs[0])
+        source = math.outputs[0]
+    tree.links.new(source, alpha)
+    assert read(made)[0].is_transparent == is_transparent
+
+
 def test_colour_of_a_material_without_nodes() -> None:
     made = bpy.data.materials.new("Paint")
     made.diffuse_color = (0.1, 0.2, 0.3, 0.4)

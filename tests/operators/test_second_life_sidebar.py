@@ -1,6 +1,8 @@
 """The tab of Second Life: which objects are which, weights, levels to look at, what is drawn."""
 
+import itertools
 import json
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -157,6 +159,75 @@ def test_several_objects_are_added_up(crate, ball, clean_blender):
     assert kept.subject == "ball and 1 more"
     assert [level.triangles for level in kept.models[0].levels] == [1280, 512, 192, 64]
     assert kept.land_impact == max(1, round(max(kept.download, kept.physics, kept.server)))
+
+
+def _after(lines, label):
+    """Return the text that is drawn after each line with a label."""
+    return [str(after) for line, after in itertools.pairwise(lines) if line == label]
+
+
+def _tunic(bpy):
+    """Import the bundled tunic; make its material transparent."""
+    bpy.ops.import_scene.second_life(filepath=str(Path(__file__).parents[2] / "examples" / "tunic.llmesh"))
+    tunic = bpy.data.objects["tunic"]
+    tunic.active_material.use_nodes = True
+    shader = next(node for node in tunic.active_material.node_tree.nodes if node.type == "BSDF_PRINCIPLED")
+    shader.inputs["Alpha"].default_value = 0.5
+    return tunic
+
+
+def test_what_is_worn_costs_complexity(clean_blender):
+    """The download weight is 0.06 for each of the triangles that complexity counts."""
+    bpy = clean_blender
+    tunic = _tunic(bpy)
+    assert bpy.ops.object.second_life_weigh() == {"FINISHED"}
+    triangles = int(_weights(bpy).models[0].download / 0.06 + 1e-6)
+    lines = _draw(bpy)
+    assert _after(lines, "Complexity (Worn)") == [f"{int(triangles * 5 * 4 * 1.2):,}"]
+    assert _after(lines, "Weighted Triangles") == [f"{triangles:,} × 5"]
+    assert (_after(lines, "Alpha"), _after(lines, "Rigged")) == (["× 4"], ["× 1.2"])
+    assert "Server" not in lines
+    tunic.meshferry.usage = "REZZED"
+    assert "Server" in _draw(bpy)
+    assert "Complexity (Worn)" not in _draw(bpy)
+    tunic.meshferry.usage = "ANIMESH"
+    (impact,) = _after(_draw(bpy), "Land Impact (Animesh)")
+    assert int(impact) == round(_weights(bpy).animesh)
+
+
+def test_worn_and_rezzed_objects_are_counted_apart(ball, clean_blender):
+    bpy = clean_blender
+    tunic = _tunic(bpy)
+    for item in bpy.context.view_layer.objects:
+        item.select_set(item in {ball, tunic})
+    bpy.context.view_layer.objects.active = tunic
+    bpy.ops.object.second_life_weigh()
+    lines = _draw(bpy)
+    of_ball = next(entry for entry in _weights(bpy).models if entry.name == "ball")
+    assert _after(lines, "Land Impact (Rezzed)") == [f"about {max(of_ball.download, of_ball.physics):.0f}"]
+    assert _after(lines, "Server") == ["0.50"]
+    assert len(_after(lines, "Complexity (Worn)")) == 1
+
+
+def test_a_changed_choice_is_shown_in_bytes(ball, clean_blender):
+    bpy = clean_blender
+    bpy.ops.object.second_life_weigh()
+    before = [level.size for level in _weights(bpy).models[0].levels]
+    assert "Share" in _draw(bpy)
+    assert sum(level.share for level in _weights(bpy).models[0].levels) == pytest.approx(1, abs=1e-5)
+    options = bpy.context.window_manager.operator_properties_last("export_scene.second_life_upload")
+    options.medium_ratio = 0.2
+    try:
+        bpy.ops.object.second_life_weigh()
+    finally:
+        options.property_unset("medium_ratio")
+    levels = _weights(bpy).models[0].levels
+    assert [level.change for level in levels] == [level.size - old for level, old in zip(levels, before, strict=True)]
+    assert levels[0].change == 0
+    assert levels[1].change < -500
+    lines = _draw(bpy)
+    assert "Change" in lines
+    assert f"{levels[1].change:+,}".replace("-", "−") in lines
 
 
 @pytest.mark.parametrize(
@@ -445,11 +516,11 @@ def test_figures_are_of_what_is_chosen_and_a_level_stands_for_its_model(crate, b
 
     choose(crate)
     bpy.ops.object.second_life_weigh()
-    assert "Land Impact" in _draw(bpy) and "Download" in _draw(bpy)
+    assert "Land Impact (Rezzed)" in _draw(bpy) and "Download" in _draw(bpy)
     choose(ball)
-    assert "Land Impact" not in _draw(bpy) and "Download" not in _draw(bpy)
+    assert "Land Impact (Rezzed)" not in _draw(bpy) and "Download" not in _draw(bpy)
     choose(crate)
     bpy.ops.object.second_life_level_show(part="LOWEST")
     assert bpy.context.object == crate.meshferry.lowest_level
-    assert "Land Impact" in _draw(bpy)
+    assert "Land Impact (Rezzed)" in _draw(bpy)
     assert _draw(bpy)[:4] == ["Object", "High", "crate", "object.second_life_level_show"]

@@ -17,9 +17,7 @@ from ....blender_data.exporting.material_slots import used_materials
 from ....blender_data.exporting.missing_parts import shape_of
 from ....blender_data.exporting.model_objects import ModelObjects
 from ....io_formats.registry import SECOND_LIFE_UPLOAD
-from ....io_formats.second_life import figures
 from ....io_formats.second_life.models import LEVEL_LABELS
-from ....io_formats.second_life.skeleton_table import MOST_JOINTS
 from ....io_formats.second_life.upload_set.face_numbers import faces_of_slots
 from ...finding_list import draw_findings
 from ...option_properties import draw_options, to_export_options
@@ -33,26 +31,15 @@ from .exporters import (
     UPLOAD_OPTIONS,
     known_folder,
     last_upload_values,
-    object_counts,
 )
 from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, parts_of, subject_of
 from .retarget import chosen_rig, draw_retarget
-from .weights import stamp_of
+from .weight_section import draw_right, draw_weight
 
 RIGGING = "Rigging"
 """Title of the only section that needs an avatar instead of a model."""
 
-MOST_MODELS = 20
-"""Largest number of objects whose weights are listed one by one."""
-
 SHAPE_LABELS = {choice.key: choice.label for choice in PHYSICS_SHAPE.choices}
-PHYSICS_LABELS = {
-    figures.CONVEX: "Physics (Convex Hull)",
-    figures.HULLS: "Physics (Hulls)",
-    figures.TRIANGLES: "Physics (Triangles)",
-}
-"""Labels of the estimated weight, by the kind of shape."""
-
 RATIOS = {
     LEVELS[1]: MEDIUM_RATIO.name,
     LEVELS[2]: LOW_RATIO.name,
@@ -127,24 +114,6 @@ def draw_faces(layout: Any, context: Any, finest: Any, options: Any) -> None:
         row.label(text=name or iface_("No material"), icon="MATERIAL", translate=False)
         if part:
             draw_right(row, iface_("part {}").format(part + 1))
-
-
-def draw_weight(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
-    """Draw the Compute button, and the last computed weights: the total and those of each model."""
-    layout.operator("object.second_life_weigh", text="Compute", text_ctxt=CONTEXT, icon="FILE_REFRESH")
-    kept = context.window_manager.meshferry_weights
-    if not kept.models or kept.subject != subject_of(models):
-        return
-    if kept.stamp != stamp_of(context, models):
-        layout.label(text="Changed since; compute again", text_ctxt=CONTEXT, icon="TIME")
-    draw_total(layout, kept)
-    for number, entry in enumerate(kept.models[:MOST_MODELS]):
-        header, body = layout.panel(f"SECOND_LIFE_weight_{number}", default_closed=len(kept.models) > 1)
-        header.label(text=entry.name, icon="OBJECT_DATA", translate=False)
-        if body is not None:
-            draw_model_weight(body, entry)
-    if len(kept.models) > MOST_MODELS:
-        layout.label(text=iface_("and {} more").format(len(kept.models) - MOST_MODELS), translate=False)
 
 
 def draw_checks(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
@@ -250,56 +219,3 @@ def draw_eye(layout: Any, key: str, items: list[Any]) -> None:
     """Draw the button that shows a part: an eye, which is open while the part is visible."""
     icon = "HIDE_OFF" if any(item.visible_get() for item in items) else "HIDE_ON"
     layout.operator("object.second_life_level_show", text="", icon=icon).part = key
-
-
-def draw_total(layout: Any, kept: Any) -> None:
-    """Draw the total weights of all objects and the resulting land impact."""
-    about = iface_("at least ") if kept.is_least else "" if kept.is_exact else iface_("about ")
-    box = layout.box().column(align=True)
-    if kept.mesh_count < len(kept.models):
-        counts = ", ".join(iface_(count) for count in object_counts(len(kept.models), kept.mesh_count))
-        box.label(text=counts, icon="LINKED", translate=False)
-    row = box.row()
-    row.label(text="Land Impact", text_ctxt=CONTEXT)
-    value = row.row()
-    value.alignment = "RIGHT"
-    value.label(text=f"{about}{kept.land_impact}", translate=False)
-    draw_number(box, "Download", f"{'' if kept.is_exact else iface_('about ')}{kept.download:.2f}")
-    draw_number(box, "Physics (Estimate)", f"{iface_('at least ') if kept.is_least else ''}{kept.physics:.2f}")
-    draw_number(box, "Server", f"{kept.server:.2f}")
-    if kept.animesh:
-        draw_number(box, "As Animesh", f"{'' if kept.is_exact else iface_('about ')}{kept.animesh:.2f}")
-
-
-def draw_model_weight(layout: Any, entry: Any) -> None:
-    """Draw the triangles, bytes and weights of one object."""
-    about = "" if entry.is_exact else iface_("about ")
-    grid = layout.grid_flow(row_major=True, columns=3, even_columns=True, align=True)
-    grid.label(text="")
-    draw_right(grid, iface_("Triangles"))
-    draw_right(grid, iface_("Bytes"))
-    for label, level in zip(LEVEL_LABELS, entry.levels, strict=True):
-        grid.label(text=label, text_ctxt=CONTEXT)
-        draw_right(grid, f"{level.triangles:,}" if level.size else "–")
-        draw_right(grid, f"{level.size:,}" if level.size else "–")
-    column = layout.column(align=True)
-    draw_number(column, "Download", f"{about}{entry.download:.2f}")
-    is_known = entry.physics_shape != figures.TRIANGLES
-    draw_number(column, PHYSICS_LABELS[entry.physics_shape], f"{entry.physics:.2f}" if is_known else iface_("unknown"))
-    if entry.joints:
-        draw_number(column, "Joints", iface_("{} of {}").format(entry.joints, MOST_JOINTS))
-        draw_number(column, "In Animesh", f"{about}{entry.animesh:.2f}")
-
-
-def draw_number(layout: Any, label: str, text: str) -> None:
-    """Draw a label, and a value at the right."""
-    row = layout.row()
-    row.label(text=label, text_ctxt=CONTEXT)
-    draw_right(row, text)
-
-
-def draw_right(layout: Any, text: str) -> None:
-    """Draw a right-aligned text."""
-    row = layout.row()
-    row.alignment = "RIGHT"
-    row.label(text=text, translate=False)

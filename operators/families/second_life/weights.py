@@ -1,6 +1,6 @@
 """Weights of models in Second Life, computed on request: download, physics, server, land impact."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -12,16 +12,21 @@ from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting.missing_parts import shape_of
 from ....blender_data.exporting.model_objects import ModelObjects
+from ....blender_data.names import file_name
 from ....io_formats.api import load
 from ....io_formats.core.errors import MeshferryError
+from ....io_formats.passes import lod_names
 from ....io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
-from ....io_formats.second_life import figures
+from ....io_formats.second_life import costs, figures
 from ...export_base import read_parts
 from ...option_properties import to_export_options, values_for
 from ...reporting import Messages, conclude
 from ...translations import classes_factory
 from .exporters import last_upload_values, object_counts
 from .objects import NeedsModel, chosen_models, imported_from, parts_of, subject_of
+
+WORN, REZZED, ANIMESH = USAGES = ("WORN", "REZZED", "ANIMESH")
+"""Uses of objects in world."""
 
 MOST_WATCHED = 100
 """Maximum number of models whose changes the sidebar detects, as it checks them whenever it is drawn."""
@@ -32,6 +37,8 @@ class MeshferryLevelWeight(bpy.types.PropertyGroup):
 
     triangles: IntProperty(name="Triangles", description="Triangles of the level")
     size: IntProperty(name="Bytes", description="Compressed size of the level in bytes; 0 if it is missing")
+    change: IntProperty(name="Change", description="Bytes more than at the computation before")
+    share: FloatProperty(name="Share", description="Part of the download weight or complexity", subtype="FACTOR")
 
 
 class MeshferryModelWeight(bpy.types.PropertyGroup):
@@ -43,6 +50,9 @@ class MeshferryModelWeight(bpy.types.PropertyGroup):
     physics: FloatProperty(name="Physics Weight", description="Estimated cost of its physics")
     physics_shape: StringProperty(name="Physics Shape", description="Convex hull, hulls or triangles")
     animesh: FloatProperty(name="Animesh Weight", description="Its contribution to the weight of an animated object")
+    complexity: IntProperty(name="Complexity", description="Cost of the object if it is worn")
+    weighted: FloatProperty(name="Weighted Triangles", description="Triangles of all levels, by how far they are seen")
+    traits: StringProperty(name="Traits", description="What multiplies the complexity, with commas")
     joints: IntProperty(name="Joints", description="Joints that it is bound to")
     same_mesh_as: StringProperty(name="Same Mesh As", description="Object before it with the same mesh; or empty")
     is_exact: BoolProperty(name="Exact", description="The figures are those of the imported file")
@@ -85,7 +95,8 @@ class OBJECT_OT_second_life_weigh(NeedsModel, bpy.types.Operator):
             found = figures_of(context, models)
         keep_figures(context, subject, stamp_of(context, models), found)
         kept = context.window_manager.meshferry_weights
-        parts = (*object_counts(len(found), kept.mesh_count), land_impact_text(kept))
+        costs_of = cost_texts(kept, usages_of(models))
+        parts = (*object_counts(len(found), kept.mesh_count), *costs_of)
         return conclude(self, messages, parts, "Weighed")
 
 
@@ -151,6 +162,7 @@ def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Fig
     """Store weights for the sidebar."""
     kept = context.window_manager.meshferry_weights
     kept.subject, kept.stamp = subject, stamp
+    sizes_before = {entry.name: [level.size for level in entry.levels] for entry in kept.models}
     kept.models.clear()
     for one in found:
         entry = kept.models.add()
@@ -158,9 +170,12 @@ def keep_figures(context: Any, subject: str, stamp: str, found: list[figures.Fig
         entry.same_mesh_as = one.same_mesh_as
         entry.download, entry.physics, entry.animesh = one.download, one.physics, one.animesh
         entry.physics_shape = one.physics_shape
-        for triangles, size in zip(one.triangles, one.sizes, strict=True):
+        entry.complexity, entry.weighted, entry.traits = one.complexity, sum(one.weighted), ",".join(one.traits)
+        before = sizes_before.get(one.name, one.sizes)
+        for triangles, size, old, weighted in zip(one.triangles, one.sizes, before, one.weighted, strict=True):
             level = entry.levels.add()
-            level.triangles, level.size = triangles, size
+            level.triangles, level.size, level.change = triangles, size, size - old
+            level.share = weighted / sum(one.weighted)
     total = figures.total_of(found)
     kept.download, kept.server, kept.physics = total.download, total.server, total.physics
     kept.animesh, kept.land_impact, kept.is_least = total.animesh, total.land_impact, total.is_least
@@ -184,9 +199,46 @@ def stamp_of(context: Any, models: Iterable[ModelObjects]) -> str:
     return "\n".join(traits)
 
 
-def land_impact_text(kept: Any) -> str:
-    """Return the phrase about the land impact for the summary."""
-    return f"land impact {'' if kept.is_exact else 'about '}{kept.land_impact}" if len(kept.models) else ""
+def usages_of(models: Iterable[ModelObjects]) -> dict[str, str]:
+    """Return how each model is used, by its name among the computed weights."""
+    return {lod_names.without_suffix(file_name(model.finest)): str(model.finest.meshferry.usage) for model in models}
+
+
+def usage_of(entry: Any, usages: Mapping[str, str]) -> str:
+    """Return how an object is used: worn if it is rigged and nothing else is chosen, rezzed if it is not."""
+    # Further parts of an object of over 8 materials have a suffix after its name.
+    usage = usages.get(entry.name) or usages.get(entry.name.rpartition("_")[0], "AUTO")
+    if usage == "AUTO":
+        return WORN if entry.joints else REZZED
+    return usage
+
+
+def entries_by_usage(kept: Any, usages: Mapping[str, str]) -> dict[str, list[Any]]:
+    """Return the computed weights grouped by the use of the objects, in the order of :data:`USAGES`."""
+    groups = {usage: [entry for entry in kept.models if usage_of(entry, usages) == usage] for usage in USAGES}
+    return {usage: entries for usage, entries in groups.items() if entries}
+
+
+def cost_of(usage: str, total: figures.Total) -> int:
+    """Return what a total costs in a use: the complexity if worn, otherwise the land impact."""
+    if usage == WORN:
+        return total.complexity
+    return costs.land_impact(download_of(usage, total), total.physics, total.server)
+
+
+def download_of(usage: str, total: figures.Total) -> float:
+    """Return the download weight of a total as animated object or as rezzed ones."""
+    return total.animesh or total.download if usage == ANIMESH else total.download
+
+
+def cost_texts(kept: Any, usages: Mapping[str, str]) -> list[str]:
+    """Return the phrases about complexity and land impact for the summary."""
+    found = []
+    for usage, entries in entries_by_usage(kept, usages).items():
+        about = "" if all(entry.is_exact for entry in entries) else "about "
+        cost = f"{about}{cost_of(usage, figures.total_of(entries)):,}"
+        found.append(f"complexity {cost}" if usage == WORN else f"land impact {cost}")
+    return found
 
 
 CLASSES = (MeshferryLevelWeight, MeshferryModelWeight, MeshferryWeights, OBJECT_OT_second_life_weigh)

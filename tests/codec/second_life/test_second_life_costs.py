@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from meshferry.io_formats.second_life import costs
@@ -67,6 +68,28 @@ def test_larger_objects_are_dearer() -> None:
     assert weights == sorted(weights)
     # Beyond some size the finest is seen everywhere; the other rings keep an area of 1 each.
     assert weights[-1] == pytest.approx((40_000 - 384) / 16 * 0.06, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("triangles", "traits", "more", "wanted"),
+    [
+        (1000.9, [], {}, 5000),
+        (1000.9, ["alpha", "rigged"], {}, 24_000),
+        (0.4, [], {}, 20),
+        (10, ["glow", "bump", "shiny"], {}, 150),
+        (10, ["animated texture", "invisible", "flexible"], {"has_light": True, "media_faces": 2}, 1200 + 500 + 3000),
+    ],
+)
+def test_complexity_by_hand(triangles: float, traits: list[str], more: dict[str, Any], wanted: int) -> None:
+    assert costs.complexity(triangles, traits, **more) == wanted
+
+
+def test_levels_contribute_by_the_area_from_which_they_are_seen() -> None:
+    sizes = dict(zip(LEVELS, (384 + 16_000, 384 + 8_000, 384 + 1_600, 384 + 160), strict=True))
+    found = costs.weighted_triangles(sizes, (4, 4, 4))
+    full = math.pi * (2 * math.sqrt(3) / 0.24) ** 2
+    assert found[0] == pytest.approx(1000 * full / 102_944)
+    assert sum(found) * 0.06 == pytest.approx(costs.download_weight(sizes, (4, 4, 4)))
 
 
 def test_coarser_levels_of_animated_objects_are_free_up_to_half() -> None:
