@@ -46,23 +46,14 @@ def automatic(
     context: bpy.types.Context,
     models: Sequence[Sequence[bpy.types.Object]],
     armature: bpy.types.Object,
+    bones: Sequence[str],
     most: int,
 ) -> Bindings:
-    """Return automatic weights for the bones of an armature that deform, at most ``most`` for each vertex.
+    """Return automatic weights for the named bones of an armature object, at most ``most`` for each vertex.
 
-    Parameters
-    ----------
-    models:
-        For each model its finest mesh object, followed by coarser ones.
-
-    Raises
-    ------
-    MeshferryError
-        No bone deforms.
+    ``models`` holds for each model its finest mesh object, followed by coarser ones.
     """
-    surface = heat_weights.heat_weights(context, surface_of(model[0] for model in models), armature)
-    if surface is None:
-        raise MeshferryError(f"{armature.name}: Deform is off for all bones; none takes part in automatic weights")
+    surface = heat_weights.heat_weights(context, surface_of(model[0] for model in models), armature, bones)
     return nearest((item for model in models for item in model), surface, most)
 
 

@@ -7,7 +7,7 @@ Hidden parts are therefore removed from the copy; they take the weights of the n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
 
@@ -35,31 +35,30 @@ _BLOCK = 1 << 14
 
 
 def heat_weights(
-    context: bpy.types.Context, surface: WeightedSurface, armature: bpy.types.Object
-) -> WeightedSurface | None:
-    """Return the surface with heat weights for the bones that deform, or None without such bones.
+    context: bpy.types.Context, surface: WeightedSurface, armature: bpy.types.Object, names: Sequence[str]
+) -> WeightedSurface:
+    """Return the surface with heat weights for the named bones of an armature object.
 
     Parts that are hidden or cannot be solved are left out. If none remains, all points have the nearest bones.
     """
-    bones = [bone for bone in armature.data.bones if bone.use_deform]
-    if not bones:
-        return None
+    bones = [armature.data.bones[name] for name in names]
     place = np.array(armature.matrix_world, np.float64)
     lines = np.array([(*bone.head_local, *bone.tail_local) for bone in bones], np.float64).reshape(-1, 2, 3)
     lines = lines @ place[:3, :3].T + place[:3, 3]
-    names = tuple(bone.name for bone in bones)
+    joints = tuple(names)
     whole = _welded(surface)
     visible = _visible(whole, lines)
-    weights = _solved(context, visible, armature, names)
-    for part in _unsolved_parts(visible, weights):
-        alone = WeightedSurface(visible.points, visible.triangles[part])
-        corners = np.unique(alone.triangles)
-        weights[corners] = _solved(context, alone, armature, names)[corners]
+    with _temporary_armature(context, armature, joints) as deforming:
+        weights = _solved(context, visible, deforming, joints)
+        for part in _unsolved_parts(visible, weights):
+            alone = WeightedSurface(visible.points, visible.triangles[part])
+            corners = np.unique(alone.triangles)
+            weights[corners] = _solved(context, alone, deforming, joints)[corners]
     missing = ~(weights > 0).any(axis=1)
-    found = WeightedSurface(visible.points, visible.triangles, names, weights).without(missing)
+    found = WeightedSurface(visible.points, visible.triangles, joints, weights).without(missing)
     if len(found.triangles):
         return found
-    return WeightedSurface(whole.points, whole.triangles, names, nearest_bones(whole.points, lines))
+    return WeightedSurface(whole.points, whole.triangles, joints, nearest_bones(whole.points, lines))
 
 
 def nearest_bones(points: Points, lines: npt.NDArray[np.float64]) -> Weights:
@@ -184,6 +183,24 @@ def _solved(
     found[~np.isfinite(found)] = 0.0
     weights[points] = found
     return weights
+
+
+@contextmanager
+def _temporary_armature(
+    context: bpy.types.Context, armature: bpy.types.Object, names: Collection[str]
+) -> Iterator[bpy.types.Object]:
+    """Yield a copy of an armature object without parent, of which only the named bones deform."""
+    item = bpy.data.objects.new(armature.name, armature.data.copy())
+    context.scene.collection.objects.link(item)
+    try:
+        item.matrix_world = armature.matrix_world
+        for bone in item.data.bones:
+            bone.use_deform = bone.name in names
+        yield item
+    finally:
+        data = item.data
+        bpy.data.objects.remove(item)
+        bpy.data.armatures.remove(data)
 
 
 @contextmanager

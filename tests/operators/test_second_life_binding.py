@@ -59,7 +59,8 @@ def _state(bpy, item):
     """Return what binding changes, and the names of all objects and meshes."""
     modifiers = [(modifier.type, getattr(modifier, "object", None)) for modifier in item.modifiers]
     parent = (item.parent, item.parent_type, tuple(map(tuple, item.matrix_parent_inverse)))
-    return weights_of(item), modifiers, parent, set(bpy.data.objects.keys()), set(bpy.data.meshes.keys())
+    blocks = [set(kind.keys()) for kind in (bpy.data.objects, bpy.data.meshes, bpy.data.armatures)]
+    return weights_of(item), modifiers, parent, blocks
 
 
 # -- automatic weights ----------------------------------------------------------------------------
@@ -171,6 +172,18 @@ def test_binding_keeps_the_place_of_an_object_and_what_is_not_of_the_avatar(clea
     seen = shirt.evaluated_get(bpy.context.evaluated_depsgraph_get())
     rest = [vertex.co.copy() for vertex in shirt.data.vertices]
     assert max((vertex.co - co).length for vertex, co in zip(seen.data.vertices, rest, strict=True)) < 1e-5
+
+
+def test_fitted_meshes_do_not_draw_weights_of_others_to_volumes(clean_blender, avatar, shirt):
+    bpy = clean_blender
+    bpy.ops.object.second_life_bind()
+    before = weights_of(shirt)
+    bpy.ops.object.second_life_fitted_mesh()
+    assert avatar.data.bones["BELLY"].use_deform
+    assert "BELLY" in shirt.vertex_groups
+    bpy.ops.object.second_life_bind()
+    assert weights_of(shirt) == [pytest.approx(entries) for entries in before]
+    assert avatar.data.bones["BELLY"].use_deform
 
 
 def test_levels_of_detail_are_bound_with_their_model(clean_blender, avatar, shirt):

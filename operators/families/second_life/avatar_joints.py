@@ -28,13 +28,16 @@ WEIGHTED_LABEL = "Automatic Weights On"
 WEIGHTED_DESCRIPTION = "Bones that take part in automatic weights: those with Deform on"
 
 
-def chosen_armature(context: Any) -> Any | None:
-    """Return the active armature, or the one that deforms the active object; None without joints of the avatar."""
-    item = context.object
-    armature = armature_of(item) if item is not None and item.type in MESHABLE else item
-    if armature is None or armature.type != "ARMATURE":
-        return None
-    return armature if known_bones(armature) else None
+def chosen_avatar(context: Any) -> Any | None:
+    """Return the avatar's armature: the active or a selected one, that of the active mesh, or the only one."""
+    layer = context.view_layer.objects
+    item = layer.active
+    of_mesh = armature_of(item) if item is not None and item.type in MESHABLE else None
+    for candidate in (item, *layer.selected, of_mesh):
+        if candidate is not None and candidate.type == "ARMATURE" and known_bones(candidate):
+            return candidate
+    avatars = [other for other in layer if other.type == "ARMATURE" and known_bones(other)]
+    return avatars[0] if len(avatars) == 1 else None
 
 
 def known_bones(armature: Any) -> dict[str, str]:
@@ -69,9 +72,9 @@ class NeedsAvatar:
     @classmethod
     def poll(cls, context: Any) -> bool:
         """Require an editable armature with joints of the avatar."""
-        armature = chosen_armature(context)
+        armature = chosen_avatar(context)
         if armature is None:
-            cls.poll_message_set("Choose an armature with bones of the avatar, or a mesh that it deforms")
+            cls.poll_message_set("Select the avatar's armature, too; Add > Armature > Second Life Avatar adds one")
             return False
         if not armature.data.is_editable:
             cls.poll_message_set("The armature is linked from another file")
@@ -98,7 +101,7 @@ class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
     def execute(self, context: Any) -> set[str]:
         """Switch Deform on or off for each joint of the avatar; other bones stay as they are."""
         leave_edit_mode(context)
-        armature = chosen_armature(context)
+        armature = chosen_avatar(context)
         if armature is None:
             return {"CANCELLED"}
         known = known_bones(armature)
@@ -126,7 +129,7 @@ class OBJECT_OT_second_life_snap_joints(NeedsAvatar, bpy.types.Operator):
     def execute(self, context: Any) -> set[str]:
         """Move the joints; report how many, and the largest distance."""
         leave_edit_mode(context)
-        armature = chosen_armature(context)
+        armature = chosen_avatar(context)
         if armature is None:
             return {"CANCELLED"}
         space = np.array(armature.matrix_world, np.float64)
@@ -179,7 +182,7 @@ def _moved_by_files(armature: Any) -> set[str]:
 
 def draw_armature(layout: Any, context: Any) -> None:
     """Draw the tools for the avatar's joints."""
-    armature = chosen_armature(context)
+    armature = chosen_avatar(context)
     if armature is None:
         return
     column = layout.column(align=True)

@@ -18,7 +18,7 @@ from ....io_formats.second_life import skeleton_table
 from ....io_formats.second_life.faces import MOST_INFLUENCES
 from ...import_base import leave_edit_mode
 from ...translations import CONTEXT, classes_factory, rpt_
-from .avatar_joints import known_bones
+from .avatar_joints import chosen_avatar, known_bones
 
 Models = list[list[Any]]
 
@@ -34,18 +34,6 @@ def chosen_meshes(context: Any) -> Models:
         [model.finest, *(item for _level, item in sorted(model.levels.items()) if item.type == "MESH")]
         for model in models
     ]
-
-
-def chosen_avatar(context: Any) -> Any | None:
-    """Return the avatar to bind to: the active or a selected one, that of the active mesh, or the only one."""
-    active = context.view_layer.objects.active
-    layer = context.view_layer.objects
-    candidates = [active, *layer.selected, armature_of(active) if active is not None else None]
-    for item in candidates:
-        if item is not None and item.type == "ARMATURE" and known_bones(item):
-            return item
-    avatars = [item for item in layer if item.type == "ARMATURE" and known_bones(item)]
-    return avatars[0] if len(avatars) == 1 else None
 
 
 class NeedsMeshes:
@@ -109,12 +97,16 @@ class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
     bl_label = "Bind to Avatar"
     bl_description = (
         "Bind the selected meshes and their levels of detail to the avatar with automatic weights for the bones with "
-        "Deform on. Layers and small parts, such as linings and buttons, follow the surface below them"
+        "Deform on, except for collision volumes. Layers and small parts, such as linings and buttons, follow the "
+        "surface below them"
     )
 
     def change(self, context: Any, models: Models, avatar: Any) -> str:
         """Replace all weights for the avatar's joints."""
-        bindings = self.bind(models, avatar, lambda: binding.automatic(context, models, avatar, MOST_INFLUENCES))
+        bones = weighted_bones(avatar)
+        if not bones:
+            raise MeshferryError(f"{avatar.name}: Deform is off for all bones; choose Automatic Weights On: Body")
+        bindings = self.bind(models, avatar, lambda: binding.automatic(context, models, avatar, bones, MOST_INFLUENCES))
         return bound_text(models, avatar, bindings)
 
 
@@ -278,6 +270,19 @@ class OBJECT_OT_second_life_clean_weights(NeedsMeshes, bpy.types.Operator):
             joint_weights.write(item, after, joints)
         changed = f"{counted(vertices, 'vertex', 'vertices')} changed, {counted(groups, 'vertex group')} removed"
         return f"{listed([model[0].name for model in models], 3)}: {changed}"
+
+
+def weighted_bones(avatar: Any) -> list[str]:
+    """Return the bones that take part in automatic weights.
+
+    Fitted meshes switch Deform on for collision volumes, which would then take half of the next garment's weights.
+    """
+    table = skeleton_table.table()
+    return [
+        name
+        for name, joint in known_bones(avatar).items()
+        if avatar.data.bones[name].use_deform and table[joint].is_bone
+    ]
 
 
 def sources(context: Any) -> list[str]:

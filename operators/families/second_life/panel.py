@@ -23,8 +23,8 @@ from ...finding_list import draw_findings
 from ...option_properties import draw_options, to_export_options
 from ...sidebar import Sidebar, draw_wrapped
 from ...translations import CONTEXT, iface_
-from .avatar_joints import chosen_armature, draw_armature
-from .binding import chosen_avatar, draw_binding
+from .avatar_joints import chosen_avatar, draw_armature
+from .binding import draw_binding
 from .exporters import (
     SECTION_ORDER,
     UPLOAD_OPERATOR,
@@ -78,9 +78,8 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
 
 def draw_rigging(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> None:
     """Draw the tools for the avatar's joints, for binding meshes to them, and for the bones of other rigs."""
-    if chosen_armature(context) is not None:
-        draw_armature(layout, context)
     if chosen_avatar(context) is not None:
+        draw_armature(layout, context)
         draw_binding(layout)
     if chosen_rig(context) is not None:
         draw_retarget(layout, context)
