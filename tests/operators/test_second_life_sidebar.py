@@ -170,7 +170,6 @@ def _tunic(bpy):
     """Import the bundled tunic; make its material transparent."""
     bpy.ops.import_scene.second_life(filepath=str(Path(__file__).parents[2] / "examples" / "tunic.llmesh"))
     tunic = bpy.data.objects["tunic"]
-    tunic.active_material.use_nodes = True
     shader = next(node for node in tunic.active_material.node_tree.nodes if node.type == "BSDF_PRINCIPLED")
     shader.inputs["Alpha"].default_value = 0.5
     return tunic

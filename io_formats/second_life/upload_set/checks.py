@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.findings import Finding, warning
-from ...core.messages import listed
+from ...core.messages import counted, listed
 from ...core.scene import Mesh, Scene
 from .. import rules
+from ..degenerates import degenerate_triangles
 from ..faces import MOST_FACES
 from ..models import LEVEL_LABELS, Model, models_of
+from ..placement import is_as_imported, placement_of
 from .document import UploadSet
 
 _STRETCHED = 0.01
@@ -24,6 +26,7 @@ def check_scene(scene: Scene) -> list[Finding]:
     models = models_of(scene)
     own = [
         *(finding for model in models for finding in (*_stretched(model), *_without_material(model))),
+        *(finding for model in models for finding in _thin_hulls(model, scene)),
         *_same_but_case(models),
         *_without_physics(models),
         *_bare(models, scene),
@@ -81,6 +84,25 @@ def _box(mesh: Mesh) -> npt.NDArray[np.float32] | None:
         return None
     points = mesh.points[mesh.corner_point]
     return np.stack((points.min(axis=0), points.max(axis=0)))
+
+
+def _thin_hulls(model: Model, scene: Scene) -> Iterator[Finding]:
+    """Warn about degenerate triangles of hulls, which the files hold as triangles (section 5.2)."""
+    box = _box(model.mesh)
+    if box is None or not np.isfinite(box).all():
+        return  # these are errors of their own
+    placement = placement_of(model, as_imported=scene.as_imported and is_as_imported(model))
+    meshes = [node.mesh for node in model.hulls if node.mesh is not None]
+    count = sum(
+        int(degenerate_triangles(placement.normalised(mesh.points), mesh.corner_point).sum()) for mesh in meshes
+    )
+    if count:
+        number = counted(count, "triangle of its hulls is", "triangles of its hulls are")
+        text = (
+            f"{number} too thin or too small for physics; choose Analyze in the upload window, which makes hulls of "
+            "them, or the physics shape Convex Hull"
+        )
+        yield warning(f"Object '{model.name}'", text)
 
 
 def _same_but_case(models: list[Model]) -> Iterator[Finding]:

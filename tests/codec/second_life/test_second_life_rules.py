@@ -507,6 +507,18 @@ def test_errors_stop_an_export_unless_it_is_kept_as_imported() -> None:
     assert encoded.outputs[-1].data
 
 
+def test_thin_hulls_are_triangles_in_an_upload_set_unless_analysed() -> None:
+    scene = crate()
+    hull = cube()
+    hull.points = np.concatenate([hull.points, [[0, 0, 0], [0.5, 0, 0], [0.5, 1e-4, 0]]]).astype(np.float32)
+    hull.corner_point = np.concatenate([hull.corner_point, [8, 9, 10]]).astype(np.int32)
+    scene.nodes.append(sc.Node("hull", mesh=hull, role=sc.Role.HULL, shape_of=0))
+    finding = only(SECOND_LIFE_UPLOAD.check_scene(scene))
+    assert (finding.severity, finding.item) == (Severity.WARNING, "Object 'crate'")
+    assert finding.message.startswith("1 triangle of its hulls is too thin or too small for physics; choose Analyze")
+    assert SECOND_LIFE_REQUEST.check_scene(scene) == [], "a request holds hulls as such"
+
+
 def test_thin_physics_of_a_real_file_stop_only_an_upload(samples: Path) -> None:
     path = samples / "secondlife" / "franz_66f2a0fb.llmesh"
     for target in (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE):
