@@ -102,6 +102,10 @@ def test_the_joints_of_automatic_weights_are_changed_later(clean_blender: Any) -
     assert deforming(armature) == CLASSIC | {"Control"}
     bpy.data.objects["scarf"].modifiers.clear()
     bpy.data.objects["scarf"].parent = None
+    assert bpy.ops.object.second_life_automatic_weights.poll(), "the only avatar is meant"
+    bpy.ops.object.second_life_avatar_add()
+    bpy.context.object.select_set(False)
+    bpy.context.view_layer.objects.active = bpy.data.objects["scarf"]
     assert not bpy.ops.object.second_life_automatic_weights.poll()
 
 
