@@ -25,6 +25,7 @@ CONTENTS = """
 docs/unigine
 docs/timbermesh
 docs/second_life
+docs/second_life_rfp
 docs/mesh_serializer
 docs/conversion
 docs/batch

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ...io_formats.core.gltf_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
 from .. import compat
 from .material_reading import emission_of, encode_png, images_of, pixels_of, shader_of, upstream
+from .material_slots import slot_of_faces
 
 Pixels = npt.NDArray[np.uint8]
 """(H, W, 4), the lowest row first."""
@@ -82,9 +83,7 @@ def materials_for_gltf(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Ma
     for thing in objects:
         used = set(range(len(thing.material_slots)))
         if isinstance(thing.data, bpy.types.Mesh) and thing.mode != "EDIT":
-            index = np.zeros(len(thing.data.polygons), np.int32)
-            thing.data.polygons.foreach_get("material_index", index)
-            used &= set(np.unique(index).tolist())
+            used &= set(np.unique(slot_of_faces(thing.data)).tolist())
         found.update(dict.fromkeys(thing.material_slots[number].material for number in sorted(used)))
     return [material for material in found if material is not None and needs_gltf(material)]
 

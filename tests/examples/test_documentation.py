@@ -124,3 +124,16 @@ def test_the_architecture_names_modules_that_exist() -> None:
     there = {path.name for floor in FLOORS for path in (ROOT / floor).rglob("*.py")}
     for name in re.findall(r"`(\w+\.py)`", text):
         assert name in there, name
+
+
+def test_tests_that_pages_name_exist() -> None:
+    """The answer to the public request names a test for each incompatibility."""
+    text = text_of(ROOT / "docs/second_life_rfp.md")
+    tables = text.partition("\n## The least changes")[0].partition("\n### Armatures")[2]
+    rows = [line for line in tables.splitlines() if line.startswith("|") and not line.startswith(("|---", "| cause"))]
+    assert len(rows) > 35
+    for row in rows:
+        named_tests = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)
+        assert named_tests, row
+        for path, test in named_tests:
+            assert f"\ndef {test}(" in text_of(ROOT / path), f"{path}::{test}"
