@@ -240,6 +240,8 @@ class Retargeting:
                 if matrices:
                     rig_copies.deform(copy, matrices, matrices[skeleton_table.ROOT])
                 deform_bones.switch_on_weighted(copy, avatar)
+            if matrices:  # Meshes in the shape of the avatar turn with it to face -Y.
+                avatar.rotation_quaternion.identity()
             rig_copies.relate_copies(copies)
             rig_copies.link_beside(self.context, copies)
         except BaseException:
