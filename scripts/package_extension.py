@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 STAGES = ROOT / "build" / "stage"
 PACKAGES = ROOT / "build" / "packages"
 LOCK = ROOT / "scripts" / "wheels.lock"
+STARTING_FILE = "operators/families/second_life/starting_file.blend"
+OLDEST_BLENDER = "4.2"
 
 PLATFORMS = {
     "linux-x64": "manylinux2014_x86_64",
@@ -94,8 +96,16 @@ def platform_manifest(manifest: str, platform: str, wheels: list[str]) -> str:
     return "\n".join([head.rstrip(), "", *lines, ""]) + table + rest
 
 
-def stage(platform: str) -> Path:
-    """Copy the checkout into a clean folder with the manifest and the wheels of one platform."""
+def make_starting_file(place: Path) -> None:
+    """Make the file of File > New with the oldest Blender, since an older one could not open it."""
+    environment = ROOT / ".venvs" / f"bpy-{OLDEST_BLENDER}"
+    run(ROOT / "scripts" / "create_environment", environment, OLDEST_BLENDER)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    run(environment / "bin" / "python", ROOT / "examples" / "make_starting_file.py", place)
+
+
+def stage(platform: str, starting_file: Path) -> Path:
+    """Copy the checkout into a clean folder with the manifest, the wheels of one platform and the starting file."""
     folder = STAGES / platform
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -105,6 +115,7 @@ def stage(platform: str) -> Path:
         return {n for n in names if n == "__pycache__" or (at_root and (n == "build" or n.startswith(".")))}
 
     shutil.copytree(ROOT, folder, ignore=skip)
+    shutil.copyfile(starting_file, folder / STARTING_FILE)
     wheels = download_wheels(platform, folder / "wheels")
     manifest = folder / "blender_manifest.toml"
     manifest.write_text(platform_manifest(manifest.read_text("utf-8"), platform, wheels), "utf-8")
@@ -114,9 +125,12 @@ def stage(platform: str) -> Path:
 
 
 def check_content(package: Path) -> None:
-    """Raise an error for a package with files that do not belong to the extension."""
+    """Raise an error for a package without the starting file, or with files that do not belong to the extension."""
     with zipfile.ZipFile(package) as archive:
-        strays = {name for name in archive.namelist() if name.split("/")[0] not in SHIPPED}
+        names = archive.namelist()
+    if STARTING_FILE not in names:
+        raise PackagingError(f"{package.name} lacks {STARTING_FILE}")
+    strays = {name for name in names if name.split("/")[0] not in SHIPPED}
     if strays:
         raise PackagingError(f"{package.name} contains files that do not belong into it:{', '.join(sorted(strays))}")
 
@@ -128,8 +142,10 @@ def main() -> int:
     shutil.rmtree(PACKAGES, ignore_errors=True)
     PACKAGES.mkdir(parents=True)
     run(sys.executable, tool, "validate", ROOT)
+    starting_file = ROOT / "build" / "starting_file.blend"
+    make_starting_file(starting_file)
     for platform in PLATFORMS:
-        folder = stage(platform)
+        folder = stage(platform, starting_file)
         package = PACKAGES / f"meshferry-{version}-{platform}.zip"
         run(sys.executable, tool, "build", "--source-dir", folder, "--output-filepath", package)
         run(sys.executable, tool, "validate", package)

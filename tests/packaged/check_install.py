@@ -70,6 +70,13 @@ def main() -> None:
             written = Path(profile) / "lamp.mesh"
             result = bpy.ops.export_scene.unigine_mesh(filepath=str(written), collection="lamp")
             check(result == {"FINISHED"} and written.read_bytes()[:4] == b"ms13", "and goes back to a file")
+
+            start = Path(sys.modules[module].__file__).parent / "operators" / "families" / "second_life"
+            bpy.ops.wm.read_homefile(filepath=str(start / "starting_file.blend"), load_ui=False)
+            check(not bpy.data.filepath and bpy.context.object.name == "Tunic", "the starting file opens as a new file")
+            result = bpy.ops.export_scene.second_life_check()
+            found = bpy.context.window_manager.meshferry_check.findings
+            check(result == {"FINISHED"} and not len(found), "and could be uploaded")
         finally:
             # Classes left registered crash Blender 4.2 at exit.
             bpy.ops.preferences.addon_disable(module=module)
