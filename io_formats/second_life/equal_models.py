@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 
+from ..core.findings import Finding, Fix
 from ..core.scene import Node
 from ..passes.equal_meshes import EqualMeshes
 from .models import Model
@@ -28,6 +29,21 @@ def first_equal(models: Sequence[Model]) -> list[int]:
 def mesh_count(models: Sequence[Model]) -> int:
     """Return the number of meshes that an upload stores for these models."""
     return len(set(first_equal(models)))
+
+
+def findings_once(models: Sequence[Model], check: Callable[[Model], Iterable[Finding]]) -> list[Finding]:
+    """Return the findings of all models; of models with the same content, findings with the same text only once.
+
+    Scales are findings of each object, since their fix concerns it alone.
+    """
+    found: list[Finding] = []
+    texts: list[set[str]] = []
+    for number, (model, first) in enumerate(zip(models, first_equal(models), strict=True)):
+        own = list(check(model))
+        texts.append({finding.message for finding in own})
+        known = texts[first] if first < number else ()
+        found += [finding for finding in own if finding.message not in known or finding.fix is Fix.APPLY_SCALE]
+    return list(dict.fromkeys(found))
 
 
 def _content(model: Model, meshes: EqualMeshes) -> Hashable:

@@ -14,6 +14,7 @@ from ..core.scene import Layer, Mesh, Node, Role, Scene
 from .bone_rules import BoneRules
 from .checked_model import CheckedModel, Flags
 from .degenerates import degenerate_triangles
+from .equal_models import findings_once
 from .faces import MOST_FACES, MOST_VERTICES
 from .models import LEVEL_LABELS, LEVELS, Model, models_of
 from .placement import is_as_imported, nodes_of, placement_of
@@ -76,15 +77,15 @@ def check_models(
     Returns
     -------
     list
-        Findings. Their elements are indices of triangles and points in the ``Mesh`` of the named node, or names of
-        joints. Findings on generated meshes have no elements.
+        Findings, of models with the same content once. Their elements are indices of triangles and points in the
+        ``Mesh`` of the named node, or names of joints. Findings on generated meshes have no elements.
     """
-    findings: list[Finding] = []
-    keeps = scene.as_imported
-    for model in models:
-        as_stored = stored or (keeps and is_as_imported(model))
-        findings += _ModelRules(model, (sizes or {}).get(model.name, {}), as_stored, is_upload).check()
-    return list(dict.fromkeys(findings))
+
+    def check(model: Model) -> list[Finding]:
+        as_stored = stored or (scene.as_imported and is_as_imported(model))
+        return _ModelRules(model, (sizes or {}).get(model.name, {}), as_stored, is_upload).check()
+
+    return findings_once(models, check)
 
 
 def _left_over(models: Sequence[Model], scene: Scene) -> Iterator[Finding]:

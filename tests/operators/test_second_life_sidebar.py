@@ -57,21 +57,27 @@ def _draw(bpy):
 
 def test_linked_duplicates_are_counted_as_objects_of_one_mesh(clean_blender, ball, tmp_path):
     bpy = clean_blender
-    for number in range(1, 4):
+    for number in (1, 1, 2, 3):
         made = ball.copy()
         made.location.x = 3 * number
         made.scale = (number,) * 3
         bpy.context.collection.objects.link(made)
         made.select_set(True)
     assert bpy.ops.object.second_life_weigh() == {"FINISHED"}
-    assert "4 objects, 1 mesh" in _draw(bpy)
+    lines = _draw(bpy)
+    assert "5 objects, 1 mesh" in lines
+    assert [line for line in lines if str(line).startswith("ball") and line != "ball"][:3] == [
+        "ball × 3",
+        "ball.003",
+        "ball.004",
+    ]
     weights = [entry.download for entry in _weights(bpy).models]
-    assert weights[0] == pytest.approx(weights[1], rel=1e-5)
-    assert weights[1] < weights[2] < weights[3]
-    assert [entry.same_mesh_as for entry in _weights(bpy).models] == ["", "ball", "ball", "ball"]
+    assert weights[0] == pytest.approx(weights[2], rel=1e-5)
+    assert weights[2] < weights[3] < weights[4]
+    assert [entry.same_mesh_as for entry in _weights(bpy).models] == ["", *["ball"] * 4]
     bpy.ops.export_scene.second_life_upload(filepath=str(tmp_path / "balls.dae"))
     root = ET.parse(tmp_path / "balls.dae").getroot()
-    assert [len(root.findall(f".//{{*}}{tag}")) for tag in ("geometry", "instance_geometry")] == [1, 4]
+    assert [len(root.findall(f".//{{*}}{tag}")) for tag in ("geometry", "instance_geometry")] == [1, 5]
 
 
 def test_the_panel_shows_the_number_of_the_face_of_each_material(clean_blender, ball):

@@ -12,6 +12,7 @@ from ...core.messages import counted, listed
 from ...core.scene import Mesh, Scene
 from .. import rules
 from ..degenerates import degenerate_triangles
+from ..equal_models import findings_once
 from ..faces import MOST_FACES
 from ..models import LEVEL_LABELS, Model, models_of
 from ..placement import is_as_imported, placement_of
@@ -25,8 +26,9 @@ def check_scene(scene: Scene) -> list[Finding]:
     """Return the findings of the rules of all Second Life formats, and of the rules for upload sets alone."""
     models = models_of(scene)
     own = [
-        *(finding for model in models for finding in (*_stretched(model), *_without_material(model))),
-        *(finding for model in models for finding in _thin_hulls(model, scene)),
+        *findings_once(
+            models, lambda model: (*_stretched(model), *_without_material(model), *_thin_hulls(model, scene))
+        ),
         *_same_but_case(models),
         *_without_physics(models),
         *_bare(models, scene),

@@ -1,6 +1,6 @@
 """The section "Weight" of the sidebar: what the chosen models cost worn, rezzed or as animated objects."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ....blender_data.exporting.model_objects import ModelObjects
@@ -43,13 +43,24 @@ def draw_weight(layout: Any, context: Any, models: Sequence[ModelObjects]) -> No
     usages = usages_of(models)
     for usage, entries in entries_by_usage(kept, usages).items():
         draw_total(layout, usage, entries)
-    for number, entry in enumerate(kept.models[:MOST_MODELS]):
+    shown = equal_entries(kept.models, usages)[:MOST_MODELS]
+    for number, equal in enumerate(shown):
         header, body = layout.panel(f"SECOND_LIFE_weight_{number}", default_closed=len(kept.models) > 1)
-        header.label(text=entry.name, icon="OBJECT_DATA", translate=False)
+        times = f" × {len(equal):,}" if len(equal) > 1 else ""
+        header.label(text=f"{equal[0].name}{times}", icon="OBJECT_DATA", translate=False)
         if body is not None:
-            draw_model_weight(body, entry, usage_of(entry, usages))
-    if len(kept.models) > MOST_MODELS:
-        layout.label(text=iface_("and {} more").format(len(kept.models) - MOST_MODELS), translate=False)
+            draw_model_weight(body, equal[0], usage_of(equal[0], usages))
+    if more := len(kept.models) - sum(map(len, shown)):
+        layout.label(text=iface_("and {} more").format(more), translate=False)
+
+
+def equal_entries(entries: Iterable[Any], usages: Any) -> list[list[Any]]:
+    """Return lists of the entries that have the same mesh, use and download weight; sizes may make weights differ."""
+    found: dict[tuple[str, str, str], list[Any]] = {}
+    for entry in entries:
+        key = (entry.same_mesh_as or entry.name, usage_of(entry, usages), f"{entry.download:.2f}")
+        found.setdefault(key, []).append(entry)
+    return list(found.values())
 
 
 def draw_total(layout: Any, usage: str, entries: Sequence[Any]) -> None:

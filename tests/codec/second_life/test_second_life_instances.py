@@ -108,6 +108,22 @@ def test_objects_with_a_difference_stay_separate(change: str) -> None:
         assert all(np.linalg.det(instance.world) > 0 for instance in document.instances)
 
 
+def test_findings_of_equal_objects_are_reported_once() -> None:
+    uneven = {"scale": (1.0, 1.0, 2.0)}
+    scene = fence(post(**uneven), post(translation=(1.0, 0.0, 0.0), **uneven))
+    for node in scene.nodes:
+        assert node.mesh is not None
+        node.mesh.uvs = []
+    found = SECOND_LIFE_UPLOAD.check_scene(scene)
+
+    def items(text: str) -> list[str]:
+        return [finding.item for finding in found if text in finding.message]
+
+    assert items("no UV map") == ["Object 'post'", "Object 'post_LOD2'"]
+    assert items("small one of each") == ["Object 'post_LOD2'"]
+    assert items("uneven") == ["Object 'post'", "Object 'post.001'"], "the fix of a scale concerns each object"
+
+
 def test_rigged_objects_have_a_geometry_each() -> None:
     scene = upload_scenes.rigged_scene(levels=[5])
     scene.nodes.append(replace(copy.deepcopy(scene.nodes[0]), name="second"))
