@@ -71,7 +71,7 @@ def write_outputs(path: str | Path, outputs: Sequence[OutputFile]) -> list[str]:
     said = [found.described(written) for found in interrupted]
     for found in interrupted:
         found.remove()
-    said += [f"{place.name}: removed; it was of an earlier export and is not part of this one" for place in removed]
+    said += [f"{place.name}: removed; an earlier export wrote it, and this one has no such file" for place in removed]
     said += [
         f"{place.name}: not of this export, but its name makes it a part; remove or rename it" for place in unknown
     ]

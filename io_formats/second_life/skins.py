@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -103,9 +104,10 @@ def size_at_rest(block: SkinBlock) -> tuple[float, float, float]:
     bind_shape = matrices_of(block.bind_shape)[:3, :3]
     rests = skeleton_table.rest_matrices()
     usable = np.ones(len(block.joint_names), bool) if block.usable is None else block.usable
+    listed_joints = zip(block.joint_names, matrices_of(block.inverse_bind), usable, strict=True)
     found = [
         np.linalg.norm(rests[known][:3, :3] @ inverse[:3, :3] @ bind_shape, axis=0)
-        for name, inverse, is_usable in zip(block.joint_names, matrices_of(block.inverse_bind), usable, strict=True)
+        for name, inverse, is_usable in islice(listed_joints, MOST_LISTED)
         if is_usable and (known := skeleton_table.canonical(name)) is not None
     ]
     lengths = np.median(found, axis=0) if found else np.linalg.norm(bind_shape, axis=0)

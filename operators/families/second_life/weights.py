@@ -235,8 +235,11 @@ def cost_texts(kept: Any, usages: Mapping[str, str]) -> list[str]:
     """Return the phrases about complexity and land impact for the summary."""
     found = []
     for usage, entries in entries_by_usage(kept, usages).items():
+        total = figures.total_of(entries)
         about = "" if all(entry.is_exact for entry in entries) else "about "
-        cost = f"{about}{cost_of(usage, figures.total_of(entries)):,}"
+        if total.is_least and usage != WORN:
+            about = "at least "
+        cost = f"{about}{cost_of(usage, total):,}"
         found.append(f"complexity {cost}" if usage == WORN else f"land impact {cost}")
     return found
 
