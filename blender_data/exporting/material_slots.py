@@ -43,5 +43,5 @@ def used_materials(context: bpy.types.Context, thing: bpy.types.Object, *, use_m
     if thing.type != "MESH" or thing.mode == "EDIT":
         return material_names([slot.material for slot in thing.material_slots])
     slots = material_names(materials_of(seen, seen.data))
-    used = np.unique(np.clip(slot_of_faces(seen.data), 0, len(slots) - 1)).tolist()
-    return [slots[number] for number in used]
+    counts = np.bincount(np.clip(slot_of_faces(seen.data), 0, len(slots) - 1), minlength=len(slots))
+    return [name for name, count in zip(slots, counts.tolist(), strict=True) if count]
