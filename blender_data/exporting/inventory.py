@@ -21,7 +21,7 @@ from ...io_formats.core.scene import (
     TransformTrack,
     VertexTrack,
 )
-from .. import compat, names, quantised_values, surfaces
+from .. import compat, file_normals, names, quantised_values, surfaces
 from ..importing.meshes import FILE_VERTEX
 from .animated_blocks import dependencies
 from .clip_sources import ClipSource, find_clips, scene_rate
@@ -31,7 +31,7 @@ from .object_selection import MESHABLE, armature_of
 _BUILT_IN = frozenset(
     {
         *("position", "material_index", "custom_normal", "sharp_edge", "sharp_face", FILE_VERTEX),
-        *(*quantised_values.ATTRIBUTES.values(), quantised_values.COLOR_ATTRIBUTE),
+        *(*quantised_values.ATTRIBUTES.values(), quantised_values.COLOR_ATTRIBUTE, file_normals.ATTRIBUTE),
     }
 )
 _CREASES = ("crease_", "bevel_weight_")

@@ -15,7 +15,7 @@ from ...io_formats.core.findings import Finding
 from ...io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.vertices import turn_triangles
-from .. import compat, quantised_values
+from .. import compat, file_normals, quantised_values
 from ..importing.meshes import FILE_VERTEX
 from . import material_slots
 
@@ -53,6 +53,8 @@ class MeshReader:
         smaller.
     normals_by_file_vertex:
         Use one normal for corners that were one vertex in a file, since Blender's tangent space changes them slightly.
+    with_file_normals:
+        Use the normals of the imported file where the mesh is unchanged.
     near_normals_only:
         Do this only where the normals of a vertex differ by no more than that error; others were edited by the user.
     with_materials:
@@ -74,6 +76,7 @@ class MeshReader:
         steady_normals: bool = False,
         normals_by_file_vertex: bool = False,
         near_normals_only: bool = False,
+        with_file_normals: bool = False,
         with_materials: bool = True,
     ) -> None:
         self.depsgraph = depsgraph
@@ -88,6 +91,7 @@ class MeshReader:
         self.steady_normals = steady_normals
         self.normals_by_file_vertex = normals_by_file_vertex
         self.near_normals_only = near_normals_only
+        self.with_file_normals = with_file_normals
         self.with_materials = with_materials
         self.notices: list[str] = []
         self.findings: list[Finding] = []
@@ -128,14 +132,7 @@ class MeshReader:
         mesh.normal = _normals(data, loops, cut.polygon)
         if self.steady_normals and _has_blurred_normals(data):
             mesh.normal = replace(mesh.normal, values=_unit(np.rint(mesh.normal.values * _STEPS) / _STEPS))
-        by_vertex = self.normals_by_file_vertex and (_has_blurred_normals(data) or not self.near_normals_only)
-        if by_vertex and mesh.normal.per_corner:
-            mesh.normal = _middle_normals(
-                mesh.normal,
-                _file_vertices(thing, data, cut.corner_point, loops),
-                cut.corner_point,
-                _BLUR if self.near_normals_only else np.inf,
-            )
+        mesh.normal = self._as_imported(mesh.normal, thing, data, cut)
         if text := _free_normals_notice(thing, data, mesh, at_rest=self.at_rest):
             self.notice(text)
         mesh.uvs = [_uv(layer, loops) for layer in self._uv_maps(thing, data)]
@@ -147,6 +144,19 @@ class MeshReader:
         mesh.normal = quantised_values.with_stored(mesh.normal, "normal", data, cut.corner_point, loops)
         mesh.tangent = quantised_values.with_stored(mesh.tangent, "tangent", data, cut.corner_point, loops)
         return mesh
+
+    def _as_imported(self, normal: Layer, thing: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation) -> Layer:
+        """Return the normals of a mesh, with those of its file as far as wanted and known; ``data`` may be changed."""
+        by_vertex = self.normals_by_file_vertex and (_has_blurred_normals(data) or not self.near_normals_only)
+        if not by_vertex and not self.with_file_normals:
+            return normal
+        vertices = _file_vertices(thing, data, cut.corner_point, cut.loops)
+        if by_vertex and normal.per_corner:
+            most_apart = _BLUR if self.near_normals_only else np.inf
+            normal = _middle_normals(normal, vertices, cut.corner_point, most_apart)
+        if self.with_file_normals:
+            normal = file_normals.restored(normal, data, cut.vertex_of_loop, cut.loops, vertices)
+        return normal
 
     def convert_shape(self, name: str, data: bpy.types.Mesh, base: Mesh, cut: Triangulation) -> ShapeKey:
         """Convert ``data`` to a shape key; it has the topology of the mesh from which ``base`` was converted."""

@@ -55,6 +55,7 @@ class RestMeshes:
             normals_by_file_vertex=options.use_as_imported
             if capabilities.placed_models
             else capabilities.splits_vertices,
+            with_file_normals=capabilities.placed_models and options.use_as_imported,
             near_normals_only=not capabilities.placed_models,
             with_materials=capabilities.materials,
         )

@@ -9,7 +9,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...io_formats import api
+from ...io_formats import api, registry
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import FloatArray, VertexTrack
 from ..time_line import TimeLine
@@ -50,6 +50,12 @@ class ImportContext:
         self.tracks: dict[int, list[tuple[int, VertexTrack]]] = {}
         """Vertex tracks of each node, with the index of their clip."""
         self._add_vertex_tracks()
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the file is of a format whose objects are models with levels of detail and physics."""
+        name = self.scene.format
+        return any(known.name == name and known.capabilities.placed_models for known in registry.FORMATS)
 
     def _add_vertex_tracks(self) -> None:
         for number, clip in enumerate(self.scene.clips):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import bpy
 
-from ...io_formats import registry
 from .. import names
 from ..properties import store_fields
 from ..steps import Step, Steps, finish, scaled
@@ -94,7 +93,7 @@ def _relate_objects(job: ImportContext) -> None:
             made.parent = job.objects[node.parent]
         objects.set_level(made, node, job.objects)
         objects.set_role(made, node, job.objects)
-    if any(known.name == job.scene.format and known.capabilities.placed_models for known in registry.FORMATS):
+    if job.is_placed:
         objects.point_to_parts(job.scene.nodes, job.objects)
 
 

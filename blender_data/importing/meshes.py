@@ -217,24 +217,30 @@ def set_normals(built: bpy.types.Mesh, mesh: Mesh, *, exact: bool) -> None:
         attribute = built.attributes.new("custom_normal", "FLOAT_VECTOR", "POINT" if on_points else "CORNER")
         attribute.data.foreach_set("vector", _flat(values, np.float32))
         return
-    of_points = layer.values if on_points else _normals_of_points(layer, mesh)
+    set_editable_normals(built, layer, mesh.corner_point)
+
+
+def set_editable_normals(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.int32]) -> None:
+    """Set tangent-space normals of a mesh whose corners are at the given points, (C,)."""
+    on_points = layer.index is None and not layer.per_corner
+    of_points = layer.values if on_points else _normals_of_points(layer, corner_point, len(built.vertices))
     if of_points is not None:
         compat.set_point_normals(built, np.ascontiguousarray(of_points, np.float32))
     else:
         compat.set_corner_normals(built, np.ascontiguousarray(layer.values, np.float32), layer.index)
 
 
-def _normals_of_points(layer: Layer, mesh: Mesh) -> FloatArray | None:
+def _normals_of_points(layer: Layer, corner_point: npt.NDArray[np.int32], points: int) -> FloatArray | None:
     """Return one normal for each point, (P, 3), which is three times as fast to set; None if corners of a point differ.
 
     In many files vertices are split at UV seams, although their normals are equal.
     """
     if layer.index is None:
         return None
-    chosen = np.zeros(len(mesh.points), layer.index.dtype)
-    chosen[mesh.corner_point] = layer.index
-    others = np.flatnonzero(chosen[mesh.corner_point] != layer.index)
-    apart = layer.values[chosen[mesh.corner_point[others]]] - layer.values[layer.index[others]]
+    chosen = np.zeros(points, layer.index.dtype)
+    chosen[corner_point] = layer.index
+    others = np.flatnonzero(chosen[corner_point] != layer.index)
+    apart = layer.values[chosen[corner_point[others]]] - layer.values[layer.index[others]]
     if np.abs(apart).max(initial=0.0) > _SAME_NORMAL:
         return None
     return layer.values[chosen]

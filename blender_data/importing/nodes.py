@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...io_formats.core.scene import Layer, Mesh, Node, Role
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
-from .. import compat, names, quantised_values, surfaces
+from .. import compat, file_normals, names, quantised_values, surfaces
 from . import hull_faces, meshes, objects, shape_keys, skins
 from .armatures import BoneMap
 from .import_context import ImportContext
@@ -119,6 +119,9 @@ class NodeBuilder:
             exact = False  # free normals do not follow deformation
         if exact and mode == "EXACT" and not compat.HAS_FREE_NORMALS:
             self.job.warn_once("This Blender has no exact normals (4.5 has); they were made editable ones")
-        meshes.set_normals(built, mesh, exact=exact)
+        if self.job.is_placed and not (exact and compat.HAS_FREE_NORMALS):
+            file_normals.set_and_store(built, mesh.normal, mesh.corner_point)
+        else:
+            meshes.set_normals(built, mesh, exact=exact)
         if exact and compat.HAS_FREE_NORMALS:
             built.meshferry.backward_normals = share_backwards(mesh)
