@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.gltf_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
 from .. import compat
+from ..operator_errors import operator_error
 from .material_reading import emission_of, encode_png, images_of, pixels_of, shader_of, upstream
 from .material_slots import slot_of_faces
 
@@ -106,13 +107,13 @@ def gltf_materials(
     wanted = {name: material for name, material in materials.items() if needs_gltf(material)}
     if not wanted:
         return {}
-    try:
-        exported = read_materials(_exported(context, list(wanted.values())))
-    except (AttributeError, KeyError):
+    if not _is_exporter_enabled():
         notice("PBR materials are left out: enable Blender's add-on 'glTF 2.0 format' in the preferences")
         return {}
-    except (RuntimeError, OSError, ValueError) as problem:
-        notice(f"PBR materials are left out, since Blender's glTF exporter failed: {problem}")
+    try:
+        exported = _exported(context, list(wanted.values()))
+    except (RuntimeError, OSError, ValueError, KeyError) as problem:
+        notice(f"PBR materials are left out, since Blender's glTF exporter failed: {operator_error(problem)}")
         return {}
     made = dict(zip(wanted, exported, strict=True))
     for name, gltf in made.items():
@@ -125,21 +126,28 @@ def gltf_materials(
 # -- Blender's exporter -------------------------------------------------------------------------
 
 
-def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material]) -> bytes:
-    """Return the GLB file of a mesh with a triangle of each material.
+def _is_exporter_enabled() -> bool:
+    operator: Any = bpy.ops.export_scene.gltf
+    try:
+        operator.get_rna_type()
+    except KeyError:
+        return False
+    return True
+
+
+def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material]) -> list[GltfMaterial]:
+    """Export a triangle of each material and return the materials of the file.
 
     Raises
     ------
-    RuntimeError
+    RuntimeError, OSError, ValueError, KeyError
         The exporter failed.
-    AttributeError, KeyError
-        The exporter is not enabled.
     """
     operator: Any = bpy.ops.export_scene.gltf
     known = operator.get_rna_type().properties
     with (
         tempfile.TemporaryDirectory(prefix="meshferry-") as folder,
-        _triangles(context, materials) as collection,
+        _triangles(context, materials) as (collection, meshes),
         _without_marks(materials),
         contextlib.redirect_stdout(io.StringIO()),
         # The exporter would end edit mode of the active object.
@@ -148,31 +156,37 @@ def _exported(context: bpy.types.Context, materials: Sequence[bpy.types.Material
         path = Path(folder, "materials.glb")
         given = {key: value for key, value in _EXPORT.items() if key in known}
         operator(filepath=str(path), collection=collection.name, use_active_scene=True, **given)
-        return path.read_bytes()
+        found = read_materials(path.read_bytes())
+        return [found[mesh.name] for mesh in meshes]
 
 
 @contextlib.contextmanager
-def _triangles(context: bpy.types.Context, materials: Sequence[bpy.types.Material]) -> Iterator[bpy.types.Collection]:
-    """Temporarily add a collection with an object that has a triangle of each material."""
-    count = len(materials)
-    mesh = bpy.data.meshes.new("meshferry")
-    thing = bpy.data.objects.new("meshferry", mesh)
+def _triangles(
+    context: bpy.types.Context, materials: Sequence[bpy.types.Material]
+) -> Iterator[tuple[bpy.types.Collection, list[bpy.types.Mesh]]]:
+    """Temporarily add a collection with a triangle of each material; yield it and the meshes.
+
+    Each material needs a mesh of its own: the exporter splits meshes by the tiles of their images.
+    """
+    meshes: list[bpy.types.Mesh] = []
     collection = bpy.data.collections.new("meshferry")
     try:
-        triangle = [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)]
-        mesh.from_pydata(triangle * count, [], [range(3 * number, 3 * number + 3) for number in range(count)])
-        mesh.uv_layers.new()
-        for number, material in enumerate(materials):
+        for material in materials:
+            mesh = bpy.data.meshes.new("meshferry")
+            meshes.append(mesh)
+            mesh.from_pydata([(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)], [], [(0, 1, 2)])
+            mesh.uv_layers.new()
             mesh.materials.append(material)
-            mesh.polygons[number].material_index = number
-        collection.objects.link(thing)
+            collection.objects.link(bpy.data.objects.new("meshferry", mesh))
         context.scene.collection.children.link(collection)
         context.view_layer.update()
-        yield collection
+        yield collection, meshes
     finally:
+        for thing in list(collection.objects):
+            bpy.data.objects.remove(thing)
         bpy.data.collections.remove(collection)
-        bpy.data.objects.remove(thing)
-        bpy.data.meshes.remove(mesh)
+        for mesh in meshes:
+            bpy.data.meshes.remove(mesh)
         context.view_layer.update()
 
 
@@ -203,6 +217,12 @@ def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, notice: C
     nodes = dict.fromkeys(node.bl_label for node in reached if not _is_carried_over(node))
     if nodes:
         notice(f"{material.name}: glTF holds images and values, not the nodes {', '.join(nodes)}; bake them to images")
+    images = {node.image: None for node in reached if node.type == "TEX_IMAGE" and node.image is not None}
+    for image in images:
+        if image.source == "TILED":
+            notice(f"{image.name}: it is in tiles, of which only the first was exported")
+        elif not any(image.size):
+            notice(f"{material.name}: the image '{image.name}' of its PBR material is missing or cannot be read")
     lost = [label for extension, label in _EXTENSIONS.items() if extension in gltf.extensions]
     normal = gltf.textures.get(TextureUse.NORMAL)
     if normal is not None and normal.values.get("scale", 1.0) != 1.0:

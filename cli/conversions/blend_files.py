@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...blender_data.exporting.export_options import ExportOptions
 from ...blender_data.importing.import_options import ImportOptions
+from ...blender_data.operator_errors import operator_error
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError
 from ...io_formats.core.options import Option
@@ -140,7 +141,7 @@ class BlendSession:
             read = self.use_bpy().ops.wm.open_mainfile
             self.call(read, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
         except RuntimeError as problem:
-            raise FormatError(f"Blender cannot open it: {said(problem)}", file=str(path)) from None
+            raise FormatError(f"Blender cannot open it: {operator_error(problem)}", file=str(path)) from None
 
     def save(self, path: Path, *, compress: bool, is_flushed: bool = True) -> None:
         """Save the open file to ``path`` atomically.
@@ -178,7 +179,7 @@ class BlendSession:
                 temporary.chmod(place.stat().st_mode & 0o777)
             rename_over(temporary, place)
         except RuntimeError as problem:
-            raise ExportError(f"{path}: the file cannot be written: {said(problem)}") from None
+            raise ExportError(f"{path}: the file cannot be written: {operator_error(problem)}") from None
         except OSError as problem:
             raise ExportError(f"{path}: the file cannot be written: {problem.strerror or problem}") from None
         finally:
@@ -200,7 +201,7 @@ class BlendSession:
         try:
             self.call(self.use_bpy().ops.render.render, write_still=True, scene=scene.name)
         except RuntimeError as problem:
-            raise ExportError(f"Blender cannot draw a picture: {said(problem)}") from None
+            raise ExportError(f"Blender cannot draw a picture: {operator_error(problem)}") from None
         if not path.is_file():
             raise ExportError("Blender cannot draw a picture: it writes none on this machine, which may lack OpenGL")
 
@@ -325,16 +326,6 @@ def _collection(collections: Mapping[str, Any], name: str) -> Any:
 
 def _is_exportable(block: Any) -> bool:
     return block.type not in _NOT_EXPORTABLE
-
-
-def said(problem: RuntimeError) -> str:
-    """Return an operator's error message; of a traceback only the last line, which names the exception."""
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    if any(line.startswith("Traceback ") or line.endswith("Traceback (most recent call last):") for line in lines):
-        raised = [line for line in lines if not line.startswith(("Location:", "File ")) and ": " in line]
-        lines = raised[-1:] or lines
-    text = one_line(" ".join(line.removeprefix("Error: ") for line in lines))
-    return text.removesuffix(".") or "no reason given"
 
 
 def require_readable(path: Path) -> None:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...blender_data.operator_errors import operator_error
 from ...io_formats.core.errors import ExportError, FormatError
 from ...io_formats.core.messages import counted
 from ...io_formats.core.output_file import OutputFile
-from .blend_files import BlendSession, require_readable, said
+from .blend_files import BlendSession, require_readable
 from .blender_formats import BlenderFormat
 from .face_counts import stored_faces, written_faces
 from .usd_rate import frames_per_second
@@ -103,7 +104,7 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat) -> tuple[Any,
     try:
         lost = _run(session, known.importers, known.reading, path.absolute())
     except RuntimeError as problem:
-        raise FormatError(f"Blender cannot read it: {said(problem)}", file=str(path)) from None
+        raise FormatError(f"Blender cannot read it: {operator_error(problem)}", file=str(path)) from None
     made = [thing for thing in data.objects if thing not in before]
     kept = blender_addon_import.without_scaffolding(made, known.scaffolding)
     if not kept:
@@ -211,7 +212,7 @@ def write_objects(
         try:
             notices += _run(session, known.exporters, {**known.writing, **more}, chosen)
         except RuntimeError as problem:
-            raise ExportError(f"Blender cannot write it: {said(problem)}") from None
+            raise ExportError(f"Blender cannot write it: {operator_error(problem)}") from None
         if not chosen.is_file():
             raise ExportError("Blender cannot write it: it made no file")
         if exponent:
@@ -259,7 +260,7 @@ def require_writer(session: BlendSession, known: BlenderFormat) -> None:
     try:
         _operator(session, known.exporters)
     except RuntimeError as problem:
-        raise ExportError(f"Blender cannot write it: {said(problem)}") from None
+        raise ExportError(f"Blender cannot write it: {operator_error(problem)}") from None
 
 
 def _run(session: BlendSession, operators: Sequence[str], arguments: Mapping[str, Any], path: Path) -> list[str]:

@@ -75,8 +75,8 @@ class GltfMaterial:
     """JSON of the extensions of the material, which are not written."""
 
 
-def read_materials(data: bytes) -> list[GltfMaterial]:
-    """Return the materials of a GLB file in the order in which its primitives use them.
+def read_materials(data: bytes) -> dict[str, GltfMaterial]:
+    """Return the material of the first primitive of each mesh of a GLB file, by the name of the mesh.
 
     Raises
     ------
@@ -95,8 +95,8 @@ def read_materials(data: bytes) -> list[GltfMaterial]:
     views = content.get("bufferViews", [])
     images = [_image(image, views, buffer) for image in content.get("images", [])]
     textures = content.get("textures", [])
-    used = [primitive["material"] for mesh in content.get("meshes", []) for primitive in mesh["primitives"]]
-    return [_material(content["materials"][number], textures, images) for number in used]
+    used = {mesh["name"]: mesh["primitives"][0]["material"] for mesh in content.get("meshes", [])}
+    return {name: _material(content["materials"][number], textures, images) for name, number in used.items()}
 
 
 def _image(image: Mapping[str, Any], views: list[Any], buffer: memoryview) -> GltfImage:

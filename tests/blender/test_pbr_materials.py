@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 import subprocess
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -97,12 +98,13 @@ class Painter:
         self.link(mapping.outputs["Vector"], node.inputs["Vector"])
 
 
-def full_material(box: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Add a material with every texture; return the pixels of its images."""
+def full_material(box: Any, larger: int = 1) -> dict[str, np.ndarray[Any, Any]]:
+    """Add a material with every texture; return their pixels. The file of the occlusion is so many times larger."""
     leather = Painter("Leather", box)
     pixels = {name: noise(seed) for seed, name in enumerate(("base", "normal", "emission"))}
     pixels |= {name: noise(seed, is_grey=True) for seed, name in enumerate(("rough", "metal", "occlusion"), 3)}
-    nodes = {name: leather.image(png(values), is_color=name == "base") for name, values in pixels.items()}
+    files = {**pixels, "occlusion": pixels["occlusion"].repeat(larger, axis=0).repeat(larger, axis=1)}
+    nodes = {name: leather.image(png(values), is_color=name == "base") for name, values in files.items()}
     for node in nodes.values():
         leather.repeat(node, 2, 2)
     leather.link(nodes["base"].outputs["Color"], leather.shader.inputs["Base Color"])
@@ -133,9 +135,10 @@ def texture_index(material: Any, name: str) -> int:
     return {**material, **material["pbrMetallicRoughness"]}[name]["index"]
 
 
-def test_every_texture_of_a_material_is_in_its_file(box: Any) -> None:
+@pytest.mark.parametrize("larger", [1, 2])
+def test_every_texture_of_a_material_is_in_its_file(box: Any, larger: int) -> None:
     """Occlusion, roughness and metal are the red, green and blue channel of one image; the others are unchanged."""
-    pixels = full_material(box)
+    pixels = full_material(box, larger)
     files, notes, warnings = exported()
     assert list(files) == ["tunic_Leather.glb"]
     content, _ = glb_oracle.read_glb(files["tunic_Leather.glb"])
@@ -148,7 +151,10 @@ def test_every_texture_of_a_material_is_in_its_file(box: Any) -> None:
     packed = images[texture_index(material, "metallicRoughnessTexture")]
     assert texture_index(material, "occlusionTexture") == texture_index(material, "metallicRoughnessTexture")
     for channel, name in enumerate(("occlusion", "rough", "metal")):
-        np.testing.assert_array_equal(packed[..., channel], pixels[name][..., 0], name)
+        rounding = 2 if name == "occlusion" and larger > 1 else 0  # of Blender, which scales the larger image
+        np.testing.assert_allclose(
+            packed[..., channel], pixels[name][..., 0].astype(float), atol=rounding, err_msg=name
+        )
     assert notes == ["face 0 'Leather' → tunic_Leather.glb; repeats 2 × 2"]
     assert not any("Leather" in text for text in warnings)
 
@@ -219,6 +225,17 @@ def test_red_channel_without_occlusion_is_white(box: Any) -> None:
     np.testing.assert_array_equal(packed[..., 1:3], values[..., 1:])
 
 
+def test_occlusion_alone_leaves_roughness_and_metal_to_their_values(box: Any) -> None:
+    stone = Painter("Stone", box)
+    values = noise(3, is_grey=True)
+    stone.occlusion(stone.image(png(values)).outputs["Color"])
+    (data,) = exported()[0].values()
+    packed = glb_oracle.read_png(glb_oracle.images_of(data)[0])
+    np.testing.assert_array_equal(packed[..., 0], values[..., 0])
+    assert (packed[..., 1:] == 255).all()
+    assert glb_oracle.read_glb(data)[0]["materials"][0]["pbrMetallicRoughness"]["roughnessFactor"] == 0.5
+
+
 def test_properties_without_a_place_in_gltf_are_named_once(box: Any) -> None:
     rock = Painter("Rock", box)
     rock.shader.inputs["Metallic"].default_value = 1
@@ -246,6 +263,68 @@ def test_different_transforms_are_listed_for_each_texture(box: Any) -> None:
     # v of glTF and of the viewer's texture panel runs downwards: 1 - (3 (1 - v) + 0.25) = 3 v - 2.25
     texts = ("base colour repeats 1 × 1", "metallic-roughness repeats 0.5 × 3, offset 0, 0.75")
     assert notes == ["; ".join(("face 0 'Brick' → tunic_Brick.glb", *texts))]
+
+
+def test_images_that_blender_cannot_read_or_that_are_in_tiles(box: Any, tmp_path: Path) -> None:
+    """Each material keeps its own file, although the exporter makes a material of each tile."""
+    for tile in (1001, 1002):
+        (tmp_path / f"tile.{tile}.png").write_bytes(png(noise(tile)))
+    tiled = bpy.data.images.load(str(tmp_path / "tile.1001.png"))
+    tiled.source, tiled.filepath = "TILED", str(tmp_path / "tile.<UDIM>.png")
+    tiled.tiles.new(1002)
+    gone = bpy.data.images.new("gone", 1, 1)
+    gone.source, gone.filepath = "FILE", str(tmp_path / "gone.png")
+    for name, image in (("Tiled", tiled), ("Gone", gone), ("Gold", None)):
+        paint = Painter(name, box)
+        paint.shader.inputs["Metallic"].default_value = 1
+        node = paint.tree.nodes.new("ShaderNodeTexImage")
+        node.image = image
+        paint.link(node.outputs["Color"], paint.shader.inputs["Roughness"])
+    files, _, warnings = exported()
+    found = {name: glb_oracle.read_glb(data)[0]["materials"] for name, data in files.items()}
+    assert [[material["name"] for material in materials] for materials in found.values()] == [
+        ["Tiled"],
+        ["Gone"],
+        ["Gold"],
+    ]
+    np.testing.assert_array_equal(
+        glb_oracle.read_png(glb_oracle.images_of(files["tunic_Tiled.glb"])[0])[..., 1], noise(1001)[..., 1]
+    )
+    assert warnings == [
+        "tile.1001.png: it is in tiles, of which only the first was exported",
+        "Gone: the image 'gone' of its PBR material is missing or cannot be read",
+    ]
+
+
+def test_an_exporter_that_is_disabled_or_fails_leaves_the_set_without_pbr_materials(
+    box: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import addon_utils
+
+    Painter("Gold", box).shader.inputs["Metallic"].default_value = 1
+    exported()  # imports the exporter
+    (module,) = {
+        module
+        for name, module in sys.modules.items()
+        if name.startswith("io_scene_gltf2.blender.exp") and hasattr(module, "save") and name.endswith("export")
+    }
+
+    def fail(*_: Any) -> None:
+        raise IndexError("out of range")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "save", fail)
+        files, _, warnings = exported()
+    assert not files
+    assert warnings == ["PBR materials are left out, since Blender's glTF exporter failed: IndexError: out of range"]
+    addon_utils.disable("io_scene_gltf2")
+    try:
+        files, _, warnings = exported()
+    finally:
+        addon_utils.enable("io_scene_gltf2")
+    assert not files
+    assert warnings == ["PBR materials are left out: enable Blender's add-on 'glTF 2.0 format' in the preferences"]
+    assert list(exported()[0]) == ["tunic_Gold.glb"]
 
 
 def test_scene_mode_and_console_are_as_before(box: Any, capfd: pytest.CaptureFixture[str]) -> None:
