@@ -23,6 +23,7 @@ from meshferry.io_formats.core.scene import Node, Role, Scene
 from meshferry.io_formats.passes import lod_names
 from meshferry.io_formats.passes.join_meshes import join
 from meshferry.io_formats.second_life import skeletons
+from meshferry.io_formats.second_life.models import LEVEL_LABELS
 
 PLACE = Path(__file__).resolve().parent.parent / "operators" / "families" / "second_life" / "starting_file.blend"
 PHYSICS = (
@@ -54,6 +55,8 @@ def fill() -> None:
     for collection in (made.collection, *made.collection.children_recursive):
         for known in ("file", "from_file", "file_format", "source_path"):
             collection.meshferry.property_unset(known)  # the objects are the user's own, not those of a file
+    for level, label in enumerate(LEVEL_LABELS):
+        bpy.data.collections[f"LOD {level}"].name = f"LOD {label}"
     for item in made.objects:
         if item.type == "ARMATURE":
             item.name = item.data.name = "Avatar"

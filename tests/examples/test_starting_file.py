@@ -35,7 +35,10 @@ def entries(menu: Any) -> list[Any]:
         drawn.append(SimpleNamespace(name=name))
         return drawn[-1]
 
-    menu.draw_new_entry(SimpleNamespace(layout=SimpleNamespace(operator=operator)), None)
+    layout = SimpleNamespace(operator=operator, operator_context="EXEC_DEFAULT")
+    menu.draw_new_entry(SimpleNamespace(layout=layout), None)
+    # The operator asks to save only if it is invoked.
+    assert not drawn or layout.operator_context == "INVOKE_DEFAULT"
     return drawn
 
 

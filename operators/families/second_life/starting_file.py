@@ -16,6 +16,7 @@ def draw_new_entry(self: Any, _context: Any) -> None:
     """Draw the entry. Blender's own operator asks to save the current file first, as for its templates."""
     if not FILE.is_file():
         return
+    self.layout.operator_context = "INVOKE_DEFAULT"  # otherwise it does not ask
     entry = self.layout.operator(
         "wm.read_homefile", text="Second Life Avatar", text_ctxt=CONTEXT, icon="OUTLINER_OB_ARMATURE"
     )
