@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
 from typing import Any
 
 import bpy
 import numpy as np
 from mathutils import Matrix
 
-from . import names, vertex_weights
+from . import joint_weights, names
 from .exporting.object_selection import armature_modifiers, armature_of
 from .joint_poses import Array
 
@@ -89,22 +91,18 @@ def copy_bound(
 
 def merge_groups(item: bpy.types.Object, groups: Mapping[str, str]) -> None:
     """Rename the vertex groups of a mesh object; add the weights of groups that get the same name."""
-    counts, index, weights = vertex_weights.read(item.data)
-    vertex = np.repeat(np.arange(len(counts)), counts)
     merged: dict[str, list[bpy.types.VertexGroup]] = {}
     for group in item.vertex_groups:
         name = groups.get(group.name, group.name)
         if group.name in groups or name in groups.values():
             merged.setdefault(name, []).append(group)
+    weights = joint_weights.read(item, {group.name for parts in merged.values() if len(parts) > 1 for group in parts})
     for number, (first, *others) in enumerate(merged.values()):
         if others:
-            used = np.isin(index, [group.index for group in (first, *others)])
-            sums = np.bincount(vertex[used], weights[used], len(counts)).astype(np.float32)
-            values, place = np.unique(sums, return_inverse=True)
-            parts = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
-            for value, part in zip(values.tolist(), parts, strict=True):
-                if value > 0:
-                    first.add(part.tolist(), value, "REPLACE")
+            sums = weights.for_joints([group.name for group in (first, *others)]).sum(axis=1)
+            vertices = np.flatnonzero(sums > 0)
+            values = sums[vertices].tolist()
+            deque(map(first.add, vertices[:, None].tolist(), values, repeat("REPLACE")), maxlen=0)
         first.name = f"\x7f{number}"  # a name that no group has, until all are free
     removed = [group.name for _first, *others in merged.values() for group in others]
     final = [(first.name, name) for name, (first, *_others) in merged.items()]
@@ -170,18 +168,13 @@ def hide(context: bpy.types.Context, items: Iterable[bpy.types.Object]) -> None:
 
 def _blended(item: bpy.types.Object, matrices: Mapping[str, Array], default: Array) -> Array:
     """Return the weighted transform of each vertex, (V, 4, 4)."""
-    counts, index, weights = vertex_weights.read(item.data)
-    vertex = np.repeat(np.arange(len(counts)), counts)
-    of_group = np.zeros((len(item.vertex_groups) + 1, 4, 4))
-    for group in item.vertex_groups:
-        of_group[group.index] = matrices.get(group.name, 0.0)
-    index = np.where((index >= 0) & (index < len(item.vertex_groups)), index, len(item.vertex_groups))
-    # The last entry of each matrix is 1 if its group takes part.
-    entries = of_group[index].reshape(-1, 16) * weights[:, None]
-    sums = np.column_stack([np.bincount(vertex, entry, len(counts)) for entry in entries.T]).reshape(-1, 4, 4)
-    total = sums[:, 3, 3]
-    found: Array = np.where((total > 0)[:, None, None], sums / np.where(total > 0, total, 1)[:, None, None], default)
-    return found
+    weights = joint_weights.read(item, matrices)
+    of_groups = np.array([matrices[name] for name in weights.joints]).reshape(-1, 16)
+    total = weights.values.sum(axis=1, dtype=np.float64)[:, None]
+    sums = weights.values.astype(np.float64) @ of_groups
+    found = np.where(total > 0, sums / np.where(total > 0, total, 1), default.reshape(16))
+    matrix_of_vertex: Array = found.reshape(-1, 4, 4)
+    return matrix_of_vertex
 
 
 def _turn_free_normals(data: bpy.types.Mesh, linear: Array) -> None:
