@@ -342,6 +342,49 @@ class MeshferryMaterial(bpy.types.PropertyGroup):
     )
 
 
+class MeshferryJointPriority(bpy.types.PropertyGroup):
+    """The priority of one joint in an animation."""
+
+    name: StringProperty(name="Bone", description="Name of the bone")
+    priority: IntProperty(name="Priority", description="Priority of this bone", default=3, min=-1, max=6)
+
+
+class MeshferryPlayback(bpy.types.PropertyGroup):
+    """How a program plays an animation."""
+
+    is_known: BoolProperty(name="Stored", description="The settings came from a file or were set by the user")
+    use_loop: BoolProperty(name="Loop", description="Repeat the animation from loop in to loop out until it is stopped")
+    loop_in: FloatProperty(name="Loop In", description="Start of the part that repeats", unit="TIME_ABSOLUTE")
+    loop_out: FloatProperty(name="Loop Out", description="End of the part that repeats", unit="TIME_ABSOLUTE")
+    ease_in: FloatProperty(
+        name="Ease In", description="Time in which the animation takes over", min=0.0, default=0.3, unit="TIME_ABSOLUTE"
+    )
+    ease_out: FloatProperty(
+        name="Ease Out", description="Time in which the animation ends", min=0.0, default=0.3, unit="TIME_ABSOLUTE"
+    )
+    priority: IntProperty(
+        name="Priority",
+        description="Of several animations that move a bone, the one of the highest priority wins",
+        default=3,
+        min=-1,
+        soft_min=0,
+        soft_max=6,
+    )
+    joint_priorities: CollectionProperty(
+        type=MeshferryJointPriority,
+        name="Bone Priorities",
+        description="Bones with another priority than the animation",
+    )
+    hand_pose: IntProperty(
+        name="Hand Pose", description="Shape of the hands of the classic avatar", default=1, min=0, soft_max=13
+    )
+    emote: StringProperty(name="Expression", description="Face expression of the classic avatar")
+    original: StringProperty(
+        name="Original File",
+        description="The imported file, so that bones that are not edited are exported as they were",
+    )
+
+
 class MeshferryAction(bpy.types.PropertyGroup):
     """An action as an animation clip of a file."""
 
@@ -372,6 +415,9 @@ class MeshferryAction(bpy.types.PropertyGroup):
         name="Root Motion",
         description="The movement of the root bone moves the whole character in the engine",
         default=False,
+    )
+    playback: PointerProperty(
+        type=MeshferryPlayback, name="Playback", description="How the target program plays the animation"
     )
 
 
@@ -542,6 +588,8 @@ CLASSES = (
     MeshferryImportChoice,
     MeshferryObject,
     MeshferryMaterial,
+    MeshferryJointPriority,
+    MeshferryPlayback,
     MeshferryAction,
     MeshferryCollection,
     MeshferryCustomLayer,

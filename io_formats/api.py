@@ -173,7 +173,9 @@ def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = N
     ExportError
         The scene has nothing that such a file can hold.
     """
-    parts = target.files_of(scene, options)
+    from .passes.sample_keys import with_frames  # slow to import
+
+    parts = target.files_of(scene if target.capabilities.keyed_clips else with_frames(scene), options)
     if not parts:
         raise ExportError(f"There is nothing in '{scene.name}' that {_article(target.label)} file can hold")
     return parts

@@ -14,7 +14,14 @@ from .mesh_serializer import formats as mesh_serializer
 from .mesh_serializer.formats import MESH_SERIALIZER
 from .second_life import formats as second_life
 from .second_life.formats import FORMATS as SECOND_LIFE
-from .second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH, SECOND_LIFE_REQUEST, SECOND_LIFE_UPLOAD
+from .second_life.formats import (
+    SECOND_LIFE_ANIMATION,
+    SECOND_LIFE_BUNDLE,
+    SECOND_LIFE_BVH,
+    SECOND_LIFE_MESH,
+    SECOND_LIFE_REQUEST,
+    SECOND_LIFE_UPLOAD,
+)
 from .timbermesh import formats as timbermesh
 from .timbermesh.formats import TIMBERMESH
 from .unigine import formats as unigine
@@ -28,7 +35,9 @@ __all__ = [
     "HEAD_SIZE",
     "MESH_SERIALIZER",
     "SECOND_LIFE",
+    "SECOND_LIFE_ANIMATION",
     "SECOND_LIFE_BUNDLE",
+    "SECOND_LIFE_BVH",
     "SECOND_LIFE_MESH",
     "SECOND_LIFE_REQUEST",
     "SECOND_LIFE_UPLOAD",

@@ -17,6 +17,9 @@ from .. import compat
 from .animated_blocks import Dependencies
 from .export_options import ExportOptions
 
+_SAME_FRAME = 1e-3
+"""Distance in frames below which two samples are one."""
+
 DEFAULT_CLIP = "Default"
 """Name of a scene's clip if its actions do not provide one."""
 
@@ -48,9 +51,11 @@ class ClipSource:
             return 0
         return max(1, round((self.end - self.start) * self.fps / scene_fps) + 1)
 
-    def frames(self, scene_fps: float) -> npt.NDArray[np.float64]:
-        """Return the scene frame of each sample, (F,)."""
+    def frames(self, scene_fps: float, *, to_end: bool = False) -> npt.NDArray[np.float64]:
+        """Return the scene frame of each sample, (F,); with ``to_end`` the last one is exactly the end of the clip."""
         frames = self.start + np.arange(self.frame_count(scene_fps)) * (scene_fps / self.fps)
+        if to_end and len(frames):
+            frames = np.append(frames[frames < self.end - _SAME_FRAME], self.end)
         # Keys are stored in single precision, so round frames that are nearly whole numbers.
         nearest = np.rint(frames)
         return np.where(np.abs(frames - nearest) < 1e-4, nearest, frames)

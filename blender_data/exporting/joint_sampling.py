@@ -19,7 +19,7 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Clip, TransformTrack
 from ...io_formats.geometry.quaternions import continuous
-from .. import joint_poses
+from .. import joint_poses, playback
 from ..steps import Step, Steps, scaled
 from . import pose_curves, scene_state
 from .animated_blocks import Dependencies, dependencies
@@ -90,9 +90,11 @@ def _foreign_actions(armatures: Sequence[bpy.types.Object]) -> list[set[bpy.type
 class JointSampler:
     """Read the clips of the armatures of one export; warnings are in ``notices``."""
 
-    def __init__(self, context: bpy.types.Context, options: ExportOptions) -> None:
+    def __init__(self, context: bpy.types.Context, options: ExportOptions, *, to_end: bool = False) -> None:
         self.context = context
         self.options = options
+        self.to_end = to_end
+        """Whether clips end exactly where their actions end, also between two frames."""
         self.notices: list[str] = []
         self.sampled: list[str] = []
         """Names of the clips that needed Blender to set each frame."""
@@ -163,7 +165,7 @@ class JointSampler:
 
     def _read(self, rig: _Rig, source: ClipSource, reset_channels: set[tuple[str, str]]) -> Clip:
         """Make a clip from the f-curves of an action."""
-        frames = source.frames(scene_rate(self.context.scene))
+        frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
         read = rig.read
         curves = pose_curves.curves_of(rig.thing, source)
         poses = pose_curves.PoseChannels(rig.thing, read.bones, reset_channels)
@@ -182,7 +184,7 @@ class JointSampler:
 
     def _sample(self, rig: _Rig, source: ClipSource) -> Steps[Clip]:
         """Make a clip by setting each of its frames."""
-        frames = source.frames(scene_rate(self.context.scene))
+        frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
         poses = yield from self._pose_matrices(rig, frames)
         read = rig.read
         curves = pose_curves.curves_of(rig.thing, source)
@@ -223,6 +225,13 @@ class JointSampler:
         every = self.options.animated_bones == "ALL" or (source.is_empty and not keyed.any())
         clip = Clip(source.name, source.fps, tracks.frame_count, has_own_rate=source.has_own_rate)
         clip.root_motion = source.root_motion
+        if self.to_end:
+            rate = scene_rate(self.context.scene)
+            clip.times = (source.frames(rate, to_end=True) - source.start) / rate
+            clip.duration = (source.end - source.start) / rate
+        action, _slot = pose_curves.action_of(rig.thing, source)
+        if action is not None:
+            playback.read(action, clip)
         clip.transforms = tracks.made(np.ones(len(keyed), bool) if every else keyed)
         if tracks.sheared:
             self.notice(

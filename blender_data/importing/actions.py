@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.scene import Clip, Skeleton, TransformTrack
-from .. import compat, joint_poses
+from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack
+from .. import compat, joint_poses, playback
 from ..exporting import pose_curves
 from ..properties import store_fields
+from . import key_tracks
 from .armatures import BoneMap
 
 _LINEAR = 1
@@ -43,9 +44,17 @@ class ClipTiming:
         self.step = scene.render.fps / scene.render.fps_base / clip.fps if clip.fps > 0 else 1.0
         self.start = frame_start
         self.frames = frame_start + np.arange(clip.frame_count, dtype=np.float64) * self.step
+        self.fps = scene.render.fps / scene.render.fps_base
+        """Frames per second of the Blender scene."""
+        self.end = float(frame_start)
+        """Frame of the end of a clip with ``keys``."""
+        if clip.keys:
+            self.end = float(key_tracks.frames_of(np.array([clip.duration]), self.fps, frame_start, clip.time_step)[0])
 
     @property
     def range(self) -> tuple[float, float]:
+        if self.end > self.start:
+            return float(self.start), self.end
         if not len(self.frames):
             return float(self.start), float(self.start)
         return float(self.frames[0]), float(self.frames[-1])
@@ -107,6 +116,30 @@ class ClipActions:
                         keys.add(curve, column)
         return sheared
 
+    def add_keys(self, bones: BoneMap, skeleton: Skeleton, tracks: Sequence[KeyTrack]) -> None:
+        """Key the bones of an armature at the times of the tracks; channels without keys get none."""
+        curves = self.curves_for(bones.armature, "")
+        _, action, slot = self.assigned[-1]
+        groups = compat.curve_groups(action, slot)
+        mapping = key_tracks.KeyMapping(bones, skeleton)
+        made: list[tuple[bpy.types.FCurve, npt.NDArray[np.float64], npt.NDArray[np.float64]]] = []
+        for track in tracks:
+            channels = mapping.keys_of(track)
+            if not channels:
+                continue
+            name = channels[0].bone
+            bones.armature.pose.bones[name].rotation_mode = "QUATERNION"
+            group = groups.new(name)
+            path = f'pose.bones["{bpy.utils.escape_identifier(name)}"].'
+            for channel in channels:
+                frames = key_tracks.frames_of(channel.times, self.timing.fps, self.timing.start, self.clip.time_step)
+                for index, values in enumerate(channel.values):
+                    curve = curves.new(path + channel.channel, index=index)
+                    curve.group = group
+                    made.append((curve, frames, values))
+        for curve, frames, values in made:
+            LinearKeys(frames).add(curve, values)
+
     def _bone_curves(self, owner: bpy.types.Object, names: Sequence[str]) -> dict[str, list[bpy.types.FCurve]]:
         """Create the ten empty f-curves of each bone: Blender compares each new path with all others.
 
@@ -147,6 +180,7 @@ class ClipActions:
         """Return the f-curves of this clip for a data block, which :meth:`attach` will assign."""
         curves, action, slot = self.curves.curves_for(owner, label)
         store_fields(action.meshferry, self.clip)
+        playback.write(action, self.clip)
         self.assigned.append((owner, action, slot))
         return curves
 
@@ -202,7 +236,7 @@ class PlayedBefore:
             return
         store_fields(self.armature.meshferry, skeleton)
 
-    def note(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> None:
+    def note(self, bones: BoneMap, tracks: Sequence[TransformTrack | KeyTrack]) -> None:
         """Remember the rotation modes of the bones that are about to be keyed."""
         if self.armature is None or bones.armature != self.armature:
             return
@@ -232,7 +266,7 @@ class PlayedBefore:
         if self.action is None:
             return (self.armature,)
         moves = self.action.frame_range[1] > self.action.frame_range[0]
-        if clip.frame_count < 2 and moves:
+        if clip.frame_count < 2 and not clip.duration and moves:
             return ()
         stashed = self.action.meshferry.clip_name or self.action.name
         compat.stash_action(self.armature, self.action, self.slot, stashed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,11 +179,13 @@ def _require_finite(skeleton: Skeleton, world: Array) -> None:
 
 @contextlib.contextmanager
 def edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[None]:
-    """Put an object that is in no collection into edit mode; afterwards restore mode, selection and active object."""
+    """Put an object into edit mode, also one in no collection; afterwards restore mode, selection and active object."""
     before = Selection(context)
     # Link it to the scene's own collection, which cannot be hidden or excluded.
     home = context.scene.collection
-    home.objects.link(thing)
+    is_there = thing.name in home.objects
+    if not is_there:
+        home.objects.link(thing)
     try:
         before.give_way_to(thing)
         bpy.ops.object.mode_set(mode="EDIT")
@@ -191,8 +193,19 @@ def edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[N
     finally:
         if thing.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
-        home.objects.unlink(thing)
+        if not is_there:
+            home.objects.unlink(thing)
         before.restore()
+
+
+def disconnect(context: bpy.types.Context, thing: bpy.types.Object, bones: Collection[str]) -> list[str]:
+    """Disconnect bones from their parents, as connected ones ignore locations; return those that were connected."""
+    connected = [name for name in bones if thing.data.bones[name].use_connect]
+    if connected:
+        with edit_mode(context, thing):
+            for name in connected:
+                thing.data.edit_bones[name].use_connect = False
+    return connected
 
 
 def _edit_bones(

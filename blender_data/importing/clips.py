@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import bpy
@@ -10,11 +11,12 @@ import numpy as np
 from ...io_formats import api
 from ...io_formats.binary import point_cache
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.scene import Clip, VertexTrack
+from ...io_formats.core.scene import Clip, KeyTrack, VertexTrack
 from .. import names
 from ..steps import Step, Steps
-from . import armature_matching, helper_bones, objects, shape_keys
+from . import armature_matching, armatures, helper_bones, objects, shape_keys
 from .actions import ClipActions, ClipTiming
+from .armatures import BoneMap
 from .import_context import ImportContext
 
 _RATE_ROUNDING = 1e-3
@@ -76,6 +78,11 @@ class ClipBuilder:
     def _add_joint_tracks(self, clip: Clip, actions: ClipActions) -> None:
         """Key the bones that a clip moves."""
         for number, bones in enumerate(self.job.bones):
+            keys = [track for track in clip.keys if track.skeleton == number]
+            if bones is not None and keys:
+                self.job.played.note(bones, keys)
+                self._disconnect(bones, keys)
+                actions.add_keys(bones, self.job.scene.skeletons[number], keys)
             tracks = [track for track in clip.transforms if track.skeleton == number]
             if bones is None or not tracks:
                 continue
@@ -95,6 +102,17 @@ class ClipBuilder:
                     f"Animation '{clip.name}' shears {armature_matching.named(sheared)} by unequal scales of the "
                     "bones above, which Blender's bones cannot show; they take the nearest pose"
                 )
+
+    def _disconnect(self, bones: BoneMap, tracks: Sequence[KeyTrack]) -> None:
+        """Disconnect bones with location keys from their parents."""
+        located = [bones.bones[track.target] for track in tracks if track.translation is not None]
+        names = [name for name in located if name is not None]
+        found = armatures.disconnect(self.job.request.context, bones.armature, names)
+        if found and bones.armature not in self.job.armatures:
+            self.job.warn_once(
+                f"'{bones.armature.name}': disconnected from their parents, as the animation moves them: "
+                f"{armature_matching.named(found)}"
+            )
 
     def _add_vertex_tracks(self, number: int, clip: Clip, actions: ClipActions) -> None:
         mode = self.options.vertex_animation
@@ -137,7 +155,8 @@ class ClipBuilder:
             render.fps_base = whole / clip.fps
         start = self.options.frame_start
         self.blender_scene.frame_start = start
-        self.blender_scene.frame_end = max(start, start + clip.frame_count - 1)
+        length = clip.duration * clip.fps if clip.keys else clip.frame_count - 1
+        self.blender_scene.frame_end = max(start, round(start + length))
 
 
 def _check_rate(clip: Clip) -> None:

@@ -31,6 +31,8 @@ class Capabilities:
     node_clips: bool = False
     joint_clips: bool = False
     vertex_clips: bool = False
+    keyed_clips: bool = False
+    """Whether clips have keys at any times instead of frames, so that they end between two frames if need be."""
     levels_of_detail: bool = False
     surfaces: bool = False
     """Whether material slots with equal names stay separate, each with its own settings."""

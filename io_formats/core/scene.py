@@ -36,6 +36,13 @@ class PassThrough:
 
 
 @dataclass(frozen=True)
+class OriginalFile(PassThrough):
+    """The file that a clip was read from, so that what is not changed can be written as it was."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
 class ImportChoice:
     """The value that an import option had when an object was imported."""
 
@@ -373,6 +380,46 @@ class TransformTrack:
 
 
 @dataclass
+class Keys:
+    """Keys of one channel, linear between them; quaternions (w, x, y, z) are normalised."""
+
+    times: npt.NDArray[np.float64]
+    """(n,) seconds from the start of the clip, rising."""
+    values: npt.NDArray[np.float64]
+    """(n, 3) or (n, 4)."""
+
+
+@dataclass
+class KeyTrack:
+    """Keys of the local transform of one joint, at times of their own; channels without keys are at rest."""
+
+    target: int
+    """Index of the joint."""
+    skeleton: int
+    translation: Keys | None = None
+    rotation: Keys | None = None
+    is_offset: bool = False
+    """Whether translations are relative to the rest transform, in the axes of the skeleton."""
+
+
+@dataclass
+class Playback:
+    """How the target program plays a clip; times in seconds."""
+
+    is_looped: bool = False
+    """Whether the animation repeats from ``loop_in`` to ``loop_out`` until it is stopped."""
+    loop_in: float = 0.0
+    loop_out: float = 0.0
+    ease_in: float = 0.0
+    ease_out: float = 0.0
+    priority: int = 0
+    joint_priorities: dict[str, int] = field(default_factory=dict)
+    """Priorities of the joints that differ from ``priority``, by name."""
+    hand_pose: int = 0
+    emote: str = ""
+
+
+@dataclass
 class VertexTrack:
     """Sampled points of a node's mesh: (F, K, 3) float32, absolute, in the node's space.
 
@@ -402,6 +449,16 @@ class Clip:
     """Whether ``fps`` was read from a file, so that a format without frame rates loses it."""
     root_motion: bool = False
     """Whether the movement of the root joint moves the whole figure."""
+    keys: list[KeyTrack] = field(default_factory=list)
+    """Tracks with times of their own, of a file that has no frames."""
+    duration: float = 0.0
+    """Length in seconds of a clip with ``keys`` or ``times``."""
+    times: npt.NDArray[np.float64] | None = None
+    """(F,) seconds of the frames from the start; None: frame / fps."""
+    time_step: float = 0.0
+    """Precision of the times of ``keys`` in seconds. Keys that are nearer to a frame of Blender are put onto it."""
+    playback: Playback | None = None
+    pass_through: PassThrough | None = None
 
 
 @dataclass

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, Reading, Sniffer, Writing
+from .animation import options as animation_options
 from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
 from .upload_set import options as upload_options
 
 if TYPE_CHECKING:
+    from .animation.document import SecondLifeAnimation
     from .bundle.document import Bundle
     from .mesh.document import Asset
+    from .motion_text.document import Bvh
     from .request.document import UploadRequest
     from .upload_set.document import UploadSet
 
@@ -135,5 +138,72 @@ SECOND_LIFE_REQUEST = FileFormat(
     export_options=EXPORT_OPTIONS,
 )
 
-FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_UPLOAD, SECOND_LIFE_REQUEST)
+
+def _animation_sniffing() -> Sniffer:
+    from .animation import sniffing
+
+    return sniffing
+
+
+def _animation_reading() -> Reading[SecondLifeAnimation]:
+    from .animation import facts, reader, scene_mapping
+
+    return Reading(reader, scene_mapping, facts)
+
+
+def _animation_writing() -> Writing[SecondLifeAnimation]:
+    from .animation import checks, scene_mapping, writer
+
+    return Writing(writer, scene_mapping, checks)
+
+
+SECOND_LIFE_ANIMATION = FileFormat(
+    name="second_life_animation",
+    label="Second Life Animation",
+    extensions=(".anim",),
+    capabilities=Capabilities(skeletons=True, joint_clips=True, keyed_clips=True, knows_joint=_knows_joint),
+    writing=_animation_writing,
+    sniffing=_animation_sniffing,
+    reading=_animation_reading,
+    export_options=animation_options.EXPORT_OPTIONS,
+)
+
+
+def _bvh_sniffing() -> Sniffer:
+    from .motion_text import sniffing
+
+    return sniffing
+
+
+def _bvh_reading() -> Reading[Bvh]:
+    from .motion_text import facts, reader, scene_mapping
+
+    return Reading(reader, scene_mapping, facts)
+
+
+def _bvh_writing() -> Writing[Bvh]:
+    from .motion_text import checks, scene_mapping, writer
+
+    return Writing(writer, scene_mapping, checks)
+
+
+SECOND_LIFE_BVH = FileFormat(
+    name="second_life_bvh",
+    label="Second Life BVH",
+    extensions=(".bvh",),
+    capabilities=Capabilities(skeletons=True, joint_clips=True, keyed_clips=True, knows_joint=_knows_joint),
+    ambiguous=(".bvh",),
+    writing=_bvh_writing,
+    sniffing=_bvh_sniffing,
+    reading=_bvh_reading,
+)
+
+FORMATS = (
+    SECOND_LIFE_MESH,
+    SECOND_LIFE_BUNDLE,
+    SECOND_LIFE_UPLOAD,
+    SECOND_LIFE_REQUEST,
+    SECOND_LIFE_ANIMATION,
+    SECOND_LIFE_BVH,
+)
 FAMILY = Family("second_life", "Second Life", FORMATS, "second_life.md")

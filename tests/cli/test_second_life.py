@@ -97,6 +97,8 @@ def test_formats_tells_what_is_read_and_written(meshferry):
         "second_life_bundle": ([".slm"], [".slm"], True),
         "second_life_upload": ([], [".dae"], True),
         "second_life_request": ([], [".llsd"], True),
+        "second_life_animation": ([".anim"], [".anim"], False),
+        "second_life_bvh": ([".bvh"], [".bvh"], False),
     }
     shown = meshferry("formats").out
     assert "Second Life Upload Set (.dae)\n  written only; several files beside each other\n" in shown

@@ -16,6 +16,7 @@ import mesh_serializer_bytes
 import models
 import oracle
 import pytest
+import second_life_animation_bytes as sl_animation
 import second_life_bytes as sl
 import unigine_animation_bytes
 import unigine_bytes
@@ -63,6 +64,12 @@ FILES: dict[str, dict[str, bytes]] = {
     "unigine_skeleton": {"sn10": unigine_animation_bytes.SKELETON},
     "second_life_mesh": {"asset": ASSET, "old prefix": sl.asset(LEVELS, prefix=sl.PREFIX + b"\n")},
     "second_life_bundle": {"bundle": sl.bundle([ASSET, ASSET], [sl.instance(), sl.instance(mesh_id=1)])},
+    "second_life_animation": {
+        "arms": sl_animation.ARMS,
+        "constraint": sl_animation.CONSTRAINED,
+        "version 0.1": sl_animation.OLD,
+    },
+    "second_life_bvh": {"bvh": sl_animation.BVH},
     "mesh_serializer": {
         name: data
         for name, data in mesh_serializer_bytes.family().items()

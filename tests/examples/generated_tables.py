@@ -48,6 +48,7 @@ CARRIES = {
     "skeletons": "Armatures",
     "influences": "Weights a vertex",
     "joint_clips": "Bone animation",
+    "keyed_clips": "",
     "levels_of_detail": "Levels of detail",
     "physics": "Physics shapes",
     "placed_models": "",

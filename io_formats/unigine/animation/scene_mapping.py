@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import numpy as np
 from ...core.errors import ExportError
 from ...core.options import resolve
 from ...core.scene import Clip, Joint, Scene, Skeleton
+from ...passes.clip_parts import clip_parts
 from .. import bounds
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
 from ..mesh.options import ANIMATION_RATE, TURN
@@ -67,31 +66,8 @@ def _stand_as_first_frame(skeleton: Skeleton, clip: Clip) -> None:
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
-    """Return a scene for each clip and each skeleton that it animates, named after the clip.
-
-    A clip without tracks is assigned to the only skeleton, if there is exactly one; clips that only animate nodes are
-    left out. Clips that animate several skeletons, and clips of one name on several skeletons, become files named after
-    both.
-    """
-    parts = []
-    names = Counter(
-        (clip.name or scene.name)
-        for clip in scene.clips
-        if any(track.skeleton is not None for track in clip.transforms)
-    )
-    for clip in scene.clips:
-        moved = list(dict.fromkeys(track.skeleton for track in clip.transforms if track.skeleton is not None))
-        if not clip.transforms and not clip.vertices and len(scene.skeletons) == 1:
-            moved = [0]
-        for index in moved:
-            skeleton = scene.skeletons[index]
-            tracks = [replace(track, skeleton=0) for track in clip.transforms if track.skeleton == index]
-            name = clip.name or scene.name
-            if len(moved) > 1 or names[name] > 1:
-                name = f"{name}_{skeleton.name}"
-            part = replace(clip, transforms=tracks, vertices=[])
-            parts.append(scene.part(name, skeletons=[skeleton], clips=[part]))
-    return parts
+    """Return a scene for each clip and each skeleton that it animates, named after the clip."""
+    return clip_parts(scene)
 
 
 def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> AnimationFile:

@@ -1,0 +1,1 @@
+"""Second Life animations: ``.anim``."""

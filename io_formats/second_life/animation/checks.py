@@ -1,0 +1,74 @@
+"""Check an animation against the rules of the viewer's uploader (animation format page, sections 3 to 6 and 10)."""
+
+from __future__ import annotations
+
+from ...core.findings import Finding, error, warning
+from ...core.messages import listed
+from .. import skeleton_table
+from . import codes, curves, writer
+from .document import SecondLifeAnimation, text
+from .document_builder import LONGEST, MOST_BYTES
+
+_REFUSED = ("mRoot", "mScreen")
+_HIGHEST_PRIORITY = 6
+_LAST_HAND = 13
+_MOST_CONSTRAINTS = 10
+_LONGEST_CHAIN = 3
+
+
+def check(document: SecondLifeAnimation) -> list[Finding]:
+    """Return errors for what the viewer refuses, and warnings for what it changes or ignores."""
+    item = "The animation"
+    findings: list[Finding] = []
+    names = [text(joint.name) for joint in document.joints]
+    refused = [name for name in names if name in _REFUSED]
+    if refused:
+        findings.append(error(item, f"viewers refuse animations of these joints: {listed(refused)}"))
+    unknown = [name for name in names if name not in _REFUSED and skeleton_table.canonical(name) is None]
+    if unknown:
+        findings.append(error(item, f"the avatar has no joint {listed(unknown)}, so the upload is refused"))
+    if not any(len(joint.rotation) + len(joint.position) for joint in document.joints):
+        findings.append(error(item, "it has no keys"))
+    if not 0 <= document.duration <= LONGEST:
+        findings.append(error(item, f"it is {document.duration:.1f} s long; viewers take 0 to {LONGEST:.0f} s"))
+    size = len(writer.write(document))
+    if size > MOST_BYTES:
+        findings.append(error(item, f"it has {size:,} bytes; an upload may have {MOST_BYTES:,}"))
+    findings += _priorities(document, item)
+    if document.hand_pose > _LAST_HAND:
+        findings.append(error(item, f"hand pose {document.hand_pose} does not exist; the highest is {_LAST_HAND}"))
+    if len(document.constraints) > _MOST_CONSTRAINTS:
+        text_of = f"it has {len(document.constraints)} constraints; viewers ignore all if there are over "
+        findings.append(warning(item, f"{text_of}{_MOST_CONSTRAINTS}"))
+    if any(chain > _LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
+        findings.append(error(item, f"a constraint bends more than {_LONGEST_CHAIN} joints, which can crash viewers"))
+    return findings + _positions(document, item)
+
+
+def _priorities(document: SecondLifeAnimation, item: str) -> list[Finding]:
+    high = [text(joint.name) for joint in document.joints if not -1 <= joint.priority <= _HIGHEST_PRIORITY]
+    findings = []
+    if not 0 <= document.base_priority <= _HIGHEST_PRIORITY:
+        findings.append(error(item, f"its priority is {document.base_priority}, but must be 0 to {_HIGHEST_PRIORITY}"))
+    if high:
+        findings.append(error(item, f"the priority must be -1 to {_HIGHEST_PRIORITY}: {listed(high)}"))
+    return findings
+
+
+def _positions(document: SecondLifeAnimation, item: str) -> list[Finding]:
+    moved, far = [], []
+    for joint in document.joints:
+        if not len(joint.position):
+            continue
+        name = text(joint.name)
+        if skeleton_table.canonical(name) != skeleton_table.ROOT:
+            moved.append(name)
+        if abs(curves.position_keys(document, joint).values).max() > codes.FARTHEST * 0.9999:
+            far.append(name)
+    findings = []
+    if moved:
+        said = "positions of joints deform avatars with joint positions of their own, even after it has stopped"
+        findings.append(warning(item, f"{said}: {listed(moved)}"))
+    if far:
+        findings.append(warning(item, f"positions end at {codes.FARTHEST:.0f} m: {listed(far)}"))
+    return findings

@@ -1,0 +1,96 @@
+"""Codes of keys <-> seconds, unit quaternions and metres (animation format page, sections 2.1 and 2.2)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.scene import AnyArray, FloatArray
+
+MOST = 65535
+FARTHEST = 5.0
+"""Largest coordinate of a position key, in metres."""
+_NEARLY_HALF_TURN = 0.2
+"""Component w below which a step of a code turns the joint far: w is computed from the other three."""
+
+Codes = npt.NDArray[np.uint16]
+Floats = npt.NDArray[np.float64]
+
+
+def values_of(codes: AnyArray, reach: float) -> FloatArray:
+    """Decode codes over -``reach`` to ``reach`` in float32 like the viewer: both middle codes are exactly 0."""
+    low, width = np.float32(-reach), np.float32(2 * reach)
+    values = codes.astype(np.float32) * np.float32(1 / MOST) * width + low
+    values[np.abs(values) < width / np.float32(MOST)] = 0
+    return values
+
+
+def codes_of(values: Floats, reach: float) -> Codes:
+    """Encode values to the nearest codes over -``reach`` to ``reach``; values beyond are clamped."""
+    return np.rint((np.clip(values, -reach, reach) + reach) / (2 * reach) * MOST).astype(np.uint16)
+
+
+def times_of(codes: AnyArray, duration: float) -> Floats:
+    """Decode time codes (n,) to seconds, float64 of the viewer's float32."""
+    seconds = codes.astype(np.float32) * np.float32(1 / MOST) * np.float32(duration)
+    return np.asarray(seconds, np.float64)
+
+
+def time_codes_of(seconds: Floats, duration: float) -> Codes:
+    """Encode seconds (n,) to the nearest time codes; 0 for an animation without duration."""
+    if duration <= 0:
+        return np.zeros(len(seconds), np.uint16)
+    return np.rint(np.clip(seconds / duration, 0, 1) * MOST).astype(np.uint16)
+
+
+def rotations_of(codes: AnyArray) -> Floats:
+    """Decode rotation codes (n, 3) to unit quaternions (n, 4; w, x, y, z) float64, w >= 0."""
+    vector = values_of(codes, 1.0).astype(np.float64)
+    return _completed(vector)
+
+
+def _completed(vector: Floats) -> Floats:
+    """Return unit quaternions (…, 4) with the given vector parts (…, 3) and w >= 0."""
+    rest = 1 - (vector * vector).sum(axis=-1, keepdims=True)
+    found = np.concatenate((np.sqrt(np.maximum(rest, 0)), vector), axis=-1)
+    unit: Floats = found / np.linalg.norm(found, axis=-1, keepdims=True)
+    return unit
+
+
+_CORNERS = np.array(list(itertools.product((0, 1), repeat=3)), np.float64)
+
+
+def rotation_codes_of(rotations: Floats) -> Codes:
+    """Encode unit quaternions (n, 4; w, x, y, z) to codes (n, 3).
+
+    The nearest codes are used. Near half turns, where w is poorly determined, those of the eight surrounding ones that
+    turn the joint least away from the given rotation are used.
+    """
+    rotations = np.where(rotations[:, :1] < 0, -rotations, rotations)
+    codes = codes_of(rotations[:, 1:], 1.0)
+    steep = np.flatnonzero(rotations[:, 0] < _NEARLY_HALF_TURN)
+    if len(steep):
+        exact = (np.clip(rotations[steep, 1:], -1, 1) + 1) / 2 * MOST
+        around = np.clip(np.floor(exact)[:, None] + _CORNERS, 0, MOST)
+        decoded = rotations_of(around.reshape(-1, 3)).reshape(-1, 8, 4)
+        closeness = np.abs((decoded * rotations[steep, None]).sum(axis=-1))
+        best = closeness.argmax(axis=1)
+        codes[steep] = around[np.arange(len(steep)), best].astype(np.uint16)
+    return codes
+
+
+def euler_rotations(degrees: AnyArray) -> Floats:
+    """Return unit quaternions (n, 4; w, x, y, z) of the angles of version 0.1, (n, 3): Rx Ry Rz, Z applied first."""
+    half = np.radians(degrees.astype(np.float64)) / 2
+    (cx, cy, cz), (sx, sy, sz) = np.cos(half).T, np.sin(half).T
+    return np.stack(
+        (
+            cx * cy * cz - sx * sy * sz,
+            sx * cy * cz + cx * sy * sz,
+            cx * sy * cz - sx * cy * sz,
+            cx * cy * sz + sx * sy * cz,
+        ),
+        axis=1,
+    )

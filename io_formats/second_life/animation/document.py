@@ -1,0 +1,82 @@
+"""Dataclasses that mirror a Second Life animation one to one; sections refer to the animation format page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...core.scene import AnyArray
+
+MOST_JOINTS = 216
+"""Largest number of joints that a file may list."""
+
+CONSTRAINT = np.dtype(
+    [
+        ("chain_length", "u1"),
+        ("type", "u1"),
+        ("source", "u1", 16),
+        ("source_offset", "<f4", 3),
+        ("target", "u1", 16),
+        ("target_offset", "<f4", 3),
+        ("direction", "<f4", 3),
+        ("ease", "<f4", 4),
+    ]
+)
+"""A constraint, 86 bytes (section 6). Names end at their first zero byte; the bytes after it are kept."""
+
+
+@dataclass
+class JointKeys:
+    """The keys of one joint.
+
+    A row of ``rotation`` and ``position`` is a key: its time, then x, y and z. Version 1.0 has uint16 codes, version
+    0.1 float32 values: seconds, degrees and metres.
+    """
+
+    name: bytes
+    """Without its final zero byte."""
+    priority: int = -1
+    """-1 for the priority of the animation."""
+    rotation: AnyArray = field(default_factory=lambda: np.empty((0, 4), np.uint16))
+    """(n, 4)."""
+    position: AnyArray = field(default_factory=lambda: np.empty((0, 4), np.uint16))
+    """(m, 4)."""
+
+
+@dataclass
+class SecondLifeAnimation:
+    """An animation file of version 1.0 or 0.1; times are in seconds."""
+
+    version: tuple[int, int] = (1, 0)
+    base_priority: int = 0
+    duration: float = 0.0
+    emote: bytes = b""
+    """Name of a face expression that starts with the animation."""
+    loop_in: float = 0.0
+    loop_out: float = 0.0
+    loop: int = 0
+    """Other than 0: the animation repeats from ``loop_in`` to ``loop_out``."""
+    ease_in: float = 0.0
+    ease_out: float = 0.0
+    hand_pose: int = 1
+    joints: list[JointKeys] = field(default_factory=list)
+    constraints: AnyArray = field(default_factory=lambda: np.empty(0, CONSTRAINT))
+    """(n,) of dtype ``CONSTRAINT``."""
+    trailing: bytes = b""
+    """Bytes after the end, which viewers ignore."""
+    warnings: list[str] = field(default_factory=list)
+    """Warnings of the reader (section 9); not part of the file."""
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether keys are 16-bit codes (version 1.0)."""
+        return self.version == (1, 0)
+
+
+def text(raw: bytes) -> str:
+    """Return a text of the file: UTF-8, otherwise Latin-1."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")

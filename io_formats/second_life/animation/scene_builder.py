@@ -1,0 +1,85 @@
+"""Document -> Scene: the avatar's skeleton and one clip of keys (animation format page, section 5)."""
+
+from __future__ import annotations
+
+from ...core.messages import counted, listed
+from ...core.scene import Clip, Keys, KeyTrack, OriginalFile, Playback, Scene
+from .. import avatar_space, skeleton_table, skeletons
+from . import curves, writer
+from .document import JointKeys, SecondLifeAnimation, text
+
+NO_EMOTE = "Closed_Mouth"
+"""Name of an emote that viewers treat as none."""
+
+
+def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
+    """Map an animation to Blender's space: the standard avatar, and a clip with keys for each joint that has some."""
+    scene = Scene(name, warnings=list(document.warnings))
+    joints, unknown = _known_joints(document)
+    if unknown:
+        number = counted(len(unknown), "joint is", "joints are")
+        scene.warnings.append(f"{number} not in the avatar and left out: {listed(unknown)}")
+    kinds = {skeleton_table.table()[joint].kind for joint in joints}
+    skeleton = skeletons.avatar_skeleton(
+        with_collision_volumes="collision_volume" in kinds, with_attachments="attachment" in kinds
+    )
+    scene.skeletons.append(skeleton)
+    place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
+    clip = Clip(name, 0.0, 0, duration=document.duration, playback=_playback(document, joints))
+    clip.time_step = curves.precision(document.duration)
+    clip.pass_through = OriginalFile(writer.write(document))
+    for joint, keys in joints.items():
+        track = KeyTrack(place[joint], 0, _positions(document, keys), _rotations(document, keys))
+        track.is_offset = joint == skeleton_table.ROOT
+        if track.translation is not None or track.rotation is not None:
+            clip.keys.append(track)
+    scene.clips.append(clip)
+    if len(document.constraints):
+        number = counted(len(document.constraints), "constraint is", "constraints are")
+        scene.warnings.append(f"{number} kept for the export, but not shown")
+    return scene
+
+
+def _known_joints(document: SecondLifeAnimation) -> tuple[dict[str, JointKeys], list[str]]:
+    """Return the first entry of each joint of the avatar, and the names that it does not have."""
+    found: dict[str, JointKeys] = {}
+    unknown = []
+    for joint in document.joints:
+        name = text(joint.name)
+        known = skeleton_table.canonical(name)
+        if known is None:
+            unknown.append(name)
+        else:
+            found.setdefault(known, joint)
+    return found, unknown
+
+
+def _rotations(document: SecondLifeAnimation, keys: JointKeys) -> Keys | None:
+    if not len(keys.rotation):
+        return None
+    curve = curves.rotation_keys(document, keys)
+    values = curve.values.copy()
+    values[:, 1:] = values[:, 1:] @ avatar_space.TO_BLENDER[:3, :3].T
+    return Keys(curve.times, values)
+
+
+def _positions(document: SecondLifeAnimation, keys: JointKeys) -> Keys | None:
+    if not len(keys.position):
+        return None
+    curve = curves.position_keys(document, keys)
+    return Keys(curve.times, curve.values @ avatar_space.TO_BLENDER[:3, :3].T)
+
+
+def _playback(document: SecondLifeAnimation, joints: dict[str, JointKeys]) -> Playback:
+    emote = text(document.emote)
+    return Playback(
+        bool(document.loop),
+        document.loop_in,
+        document.loop_out,
+        document.ease_in,
+        document.ease_out,
+        document.base_priority,
+        {name: keys.priority for name, keys in joints.items() if keys.priority != document.base_priority},
+        document.hand_pose,
+        "" if emote == NO_EMOTE else emote,
+    )

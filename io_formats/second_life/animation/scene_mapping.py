@@ -1,0 +1,262 @@
+"""Document <-> Scene (animation format page, sections 5 and 10): the avatar and one clip on it, no nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import ExportError
+from ...core.messages import counted, listed
+from ...core.options import resolve
+from ...core.scene import Clip, Keys, OriginalFile, Playback, Scene, Skeleton
+from ...passes.clip_parts import clip_parts
+from ...passes.sample_keys import values_at
+from .. import avatar_space, skeleton_table
+from . import codes, curves, document_builder, reader, reduction
+from .avatar_motion import AvatarMotion, motion_of
+from .document import JointKeys, SecondLifeAnimation, text
+from .options import EXPORT_OPTIONS, POSITIONS, PRIORITY, REDUCE
+from .scene_builder import scene_of
+
+Floats = npt.NDArray[np.float64]
+
+_UNCHANGED = 2e-4
+"""Angle in radians, and distance in metres, below which a sampled joint counts as unchanged since the import; Blender's
+single-precision matrices are within 5e-5."""
+_DEFAULT = Playback(priority=3, ease_in=0.3, ease_out=0.3, hand_pose=1)
+
+
+def to_scene(document: SecondLifeAnimation, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map an animation to Blender's space; ``options`` are not used."""
+    return scene_of(document, name)
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return a scene for each clip and each skeleton that it animates, named after the clip."""
+    return clip_parts(scene)
+
+
+def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> SecondLifeAnimation:
+    """Map a scene of one skeleton and one clip to a document with the options of ``options.EXPORT_OPTIONS``.
+
+    ``scene.warnings`` reports what a file cannot hold, and the number of keys.
+
+    Raises
+    ------
+    ExportError
+        No animation or several, no joint of the avatar is animated, or the file would be too large or too long.
+    """
+    chosen = resolve(EXPORT_OPTIONS, options)
+    parts = files_of(scene, options)
+    if len(parts) != 1:
+        raise ExportError(
+            f"'{scene.name}' has {len(parts)} animations of armatures, but a file holds one; choose one of them"
+            if parts
+            else f"'{scene.name}' has no animation of an armature; give its armature an action"
+        )
+    skeleton, clip = parts[0].skeletons[0], parts[0].clips[0]
+    original = reader.read(clip.pass_through.data) if isinstance(clip.pass_through, OriginalFile) else None
+    if clip.keys:
+        return _from_keys(clip, skeleton, original, chosen, scene)
+    return _from_samples(clip, skeleton, original, chosen, scene)
+
+
+def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLifeAnimation:
+    """Return a document without joints from the playback of a clip."""
+    playback = clip.playback or _DEFAULT
+    priority = PRIORITY.text(chosen)
+    is_known = clip.playback is not None
+    document = SecondLifeAnimation(
+        base_priority=playback.priority if priority == "ACTION" else int(priority),
+        duration=float(np.float32(duration)),
+        emote=playback.emote.encode("utf-8"),
+        loop_in=playback.loop_in,
+        loop_out=playback.loop_out if is_known else duration,
+        loop=int(playback.is_looped),
+        ease_in=playback.ease_in,
+        ease_out=playback.ease_out,
+        hand_pose=playback.hand_pose,
+    )
+    if not is_known and playback.ease_in + playback.ease_out > duration:
+        document.ease_in = document.ease_out = duration / 2
+    return document
+
+
+def _from_keys(
+    clip: Clip,
+    skeleton: Skeleton,
+    original: SecondLifeAnimation | None,
+    chosen: Mapping[str, Any],
+    scene: Scene,
+) -> SecondLifeAnimation:
+    """Encode keys at times of their own; those of an animation file stay as they are."""
+    if original is not None:
+        if PRIORITY.text(chosen) != "ACTION":
+            original.base_priority = int(PRIORITY.text(chosen))
+        return original if original.has_codes else _with_codes(original)
+    document = _header(clip, clip.duration, chosen)
+    priorities = (clip.playback or _DEFAULT).joint_priorities
+    unknown = []
+    for track in clip.keys:
+        name = skeleton.joints[track.target].name
+        known = skeleton_table.canonical(name)
+        if known is None:
+            unknown.append(name)
+            continue
+        joint = JointKeys(known.encode("utf-8"), priorities.get(known, document.base_priority))
+        if track.rotation is not None:
+            joint.rotation = _coded(_turned(track.rotation), document.duration)
+        if track.translation is not None:
+            joint.position = _coded(_turned(track.translation), document.duration)
+        document.joints.append(joint)
+    _say_unknown(unknown, scene)
+    return document
+
+
+def _turned(keys: Keys) -> Keys:
+    """Return keys in avatar axes."""
+    values = keys.values.copy()
+    values[:, -3:] = values[:, -3:] @ avatar_space.TO_AVATAR[:3, :3].T
+    return Keys(keys.times, values)
+
+
+def _coded(curve: Keys, duration: float) -> npt.NDArray[np.uint16]:
+    """Return the codes of a curve's keys, (n, 4)."""
+    is_rotation = curve.values.shape[1] == 4
+    values = codes.rotation_codes_of(curve.values) if is_rotation else codes.codes_of(curve.values, codes.FARTHEST)
+    return np.column_stack((codes.time_codes_of(curve.times, duration), values)).astype(np.uint16)
+
+
+def _with_codes(document: SecondLifeAnimation) -> SecondLifeAnimation:
+    """Return an animation of version 0.1 as one of version 1.0."""
+    joints = [
+        JointKeys(
+            joint.name,
+            joint.priority,
+            _coded(curves.rotation_keys(document, joint), document.duration),
+            _coded(curves.position_keys(document, joint), document.duration),
+        )
+        for joint in document.joints
+    ]
+    return replace(document, version=(1, 0), joints=joints, trailing=b"")
+
+
+def _from_samples(
+    clip: Clip,
+    skeleton: Skeleton,
+    original: SecondLifeAnimation | None,
+    chosen: Mapping[str, Any],
+    scene: Scene,
+) -> SecondLifeAnimation:
+    """Encode samples with as few keys as possible; joints unchanged since the import keep the keys of their file."""
+    motion = motion_of(skeleton, clip)
+    animated = {track.target for track in clip.transforms}
+    unknown = [
+        skeleton.joints[number].name
+        for number in sorted(animated)
+        if skeleton_table.canonical(skeleton.joints[number].name) is None
+    ]
+    _say_unknown(unknown, scene)
+    if not motion.names:
+        raise ExportError(f"'{clip.name}' animates no joint of the avatar")
+    duration = clip.duration or (float(motion.times[-1]) if len(motion.times) else 0.0)
+    if duration > document_builder.LONGEST:
+        raise ExportError(
+            f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {document_builder.LONGEST:.0f} s; "
+            "shorten it, or export a part of it"
+        )
+    document = _header(clip, duration, chosen)
+    kept: list[JointKeys] = []
+    if original is not None:
+        if not original.has_codes:
+            original = _with_codes(original)
+        document.constraints, document.trailing = original.constraints, original.trailing
+        kept = _kept_joints(original, document, motion, skeleton, clip.fps)
+    known = {skeleton_table.canonical(text(joint.name)) for joint in kept if len(joint.rotation) + len(joint.position)}
+    changed = [number for number, name in enumerate(motion.names) if name not in known]
+    positioned = [
+        motion.has_position[number] and (motion.names[number] == skeleton_table.ROOT or POSITIONS.flag(chosen))
+        for number in changed
+    ]
+    moved = [
+        motion.names[number]
+        for number in changed
+        if motion.has_position[number] and motion.names[number] != skeleton_table.ROOT
+    ]
+    if moved and not POSITIONS.flag(chosen):
+        number = counted(len(moved), "joint moves", "joints move")
+        scene.warnings.append(f"{number} from its place, which is left out (option Positions): {listed(moved)}")
+    if not changed:
+        document.joints = kept
+        return document
+    some = AvatarMotion(
+        [motion.names[number] for number in changed],
+        motion.times,
+        motion.rotation[changed],
+        motion.position[changed],
+        [motion.has_position[number] for number in changed],
+    )
+    priorities = (clip.playback or _DEFAULT).joint_priorities
+    made = document_builder.reduced(document, some, positioned, kept, priorities, reduce=REDUCE.flag(chosen))
+    said = f"{counted(made.samples, 'key')} reduced to {made.keys:,}"
+    scene.notes.append(f"{said} within {made.degrees:g}°" if made.degrees else said)
+    scene.warnings.append(scene.notes[-1])
+    return made.document
+
+
+def _kept_joints(
+    original: SecondLifeAnimation,
+    document: SecondLifeAnimation,
+    motion: AvatarMotion,
+    skeleton: Skeleton,
+    fps: float,
+) -> list[JointKeys]:
+    """Return the joints of the original file in its order; changed ones without keys.
+
+    Joints that the skeleton has but that are no longer animated are left out.
+    """
+    there = {skeleton_table.canonical(joint.name) for joint in skeleton.joints}
+    place = {name: number for number, name in enumerate(motion.names)}
+    is_same_length = abs(original.duration - document.duration) <= max(1e-4, curves.precision(original.duration))
+    if is_same_length:
+        document.duration = original.duration
+    kept = []
+    seen: set[str] = set()
+    for joint in original.joints:
+        known = skeleton_table.canonical(text(joint.name))
+        if known is None or known not in there or known in seen:
+            kept.append(joint)
+            continue
+        seen.add(known)
+        if known in place:
+            same = is_same_length and _is_unchanged(original, joint, motion, place[known], fps)
+            kept.append(joint if same else JointKeys(joint.name, joint.priority))
+    return kept
+
+
+def _is_unchanged(
+    original: SecondLifeAnimation, joint: JointKeys, motion: AvatarMotion, number: int, fps: float
+) -> bool:
+    """Return whether the samples of a joint are those of the original keys, as Blender shows them."""
+
+    def shown(keys: Keys) -> Floats:
+        return values_at(curves.snapped(keys, fps, curves.precision(original.duration)), motion.times)
+
+    if len(joint.rotation):
+        wanted = shown(curves.rotation_keys(original, joint))
+        if reduction.angles(wanted, motion.rotation[number]).max() > _UNCHANGED:
+            return False
+    if len(joint.position):
+        wanted = shown(curves.position_keys(original, joint))
+        return bool(reduction.distances(wanted, motion.position[number]).max() <= _UNCHANGED)
+    return not motion.has_position[number]
+
+
+def _say_unknown(names: list[str], scene: Scene) -> None:
+    if names:
+        number = counted(len(names), "animated bone is", "animated bones are")
+        scene.warnings.append(f"{number} no joint of the avatar and left out: {listed(names)}")

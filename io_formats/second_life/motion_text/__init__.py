@@ -1,0 +1,1 @@
+"""BVH files as the Second Life viewer's uploader reads them."""

@@ -1,0 +1,83 @@
+"""The meaning of a BVH file for the viewer's uploader (animation format page, section 7.2), and the way back."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ...geometry.quaternions import matrices_to_quaternions
+from .document import Bvh
+
+Floats = npt.NDArray[np.float64]
+
+INCH = 0.02540005
+"""Metres of an inch, as in the viewer."""
+TO_AVATAR = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], np.float64)
+"""From the axes of a BVH file (Y up, Z forward, X to the left) to those of the avatar."""
+
+
+def rotation_matrices(degrees: Floats, order: str) -> Floats:
+    """Return rotations (F, 3, 3) in the axes of the file from angles (F, 3), in the order of the channels."""
+    made = np.broadcast_to(np.eye(3), (len(degrees), 3, 3))
+    for axis, angle in zip(order, np.radians(degrees).T, strict=True):
+        made = made @ _about("XYZ".index(axis), angle)
+    return made
+
+
+def _about(axis: int, angle: Floats) -> Floats:
+    made = np.zeros((len(angle), 3, 3))
+    one, other = (axis + 1) % 3, (axis + 2) % 3
+    made[:, axis, axis] = 1
+    made[:, one, one] = made[:, other, other] = np.cos(angle)
+    made[:, other, one] = np.sin(angle)
+    made[:, one, other] = -np.sin(angle)
+    return made
+
+
+def joint_motion(document: Bvh, number: int) -> tuple[Floats, Floats | None]:
+    """Return a joint's rotations (F, 4; w, x, y, z) in avatar axes and positions (F, 3) in metres, frame 0 included."""
+    first = sum(joint.channel_count for joint in document.joints[:number])
+    joint = document.joints[number]
+    values = document.frames[:, first : first + joint.channel_count]
+    turned = TO_AVATAR @ rotation_matrices(values[:, -3:], joint.order) @ TO_AVATAR.T
+    rotation = matrices_to_quaternions(turned)
+    position = values[:, :3] @ TO_AVATAR.T * INCH if joint.has_position else None
+    return rotation, position
+
+
+def relative_to_first(rotation: Floats, position: Floats | None) -> tuple[Floats, Floats | None]:
+    """Return the root's motion relative to its frame 0: R0^-1 R and R0^-1 (P - P0)."""
+    w, x, y, z = rotation[0]
+    inverse = np.array(
+        [[w, x, y, z], [-x, w, z, -y], [-y, -z, w, x], [-z, y, -x, w]],
+    )  # multiplication by the conjugate from the left
+    turned = rotation @ inverse.T
+    turned[turned[:, 0] < 0] *= -1
+    if position is None:
+        return turned, None
+    axes = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    return turned, (position - position[0]) @ axes
+
+
+def angles_of(rotation: Floats) -> Floats:
+    """Return the angles (F, 3) in degrees, about Z, X and Y, of rotations (F, 4) in avatar axes."""
+    w, x, y, z = rotation.T
+    m = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    ).transpose(2, 0, 1)
+    m = TO_AVATAR.T @ m @ TO_AVATAR
+    about_x = np.arcsin(np.clip(m[:, 2, 1], -1, 1))
+    locked = np.abs(m[:, 2, 1]) > 1 - 1e-9
+    about_z = np.where(locked, np.arctan2(m[:, 1, 0], m[:, 0, 0]), np.arctan2(-m[:, 0, 1], m[:, 1, 1]))
+    about_y = np.where(locked, 0.0, np.arctan2(-m[:, 2, 0], m[:, 2, 2]))
+    return np.asarray(np.degrees(np.stack((about_z, about_x, about_y), axis=1)))

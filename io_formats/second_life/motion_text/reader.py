@@ -1,0 +1,151 @@
+"""Text -> document (animation format page, section 7.1)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import FormatError
+from . import writer
+from .document import Bvh, BvhJoint
+
+_MOST_JOINTS = 1000
+_DEEPEST = 200
+
+
+def read(data: bytes, *, inflated_limit: int | None = None) -> Bvh:
+    """Decode a BVH file.
+
+    Parameters
+    ----------
+    data:
+        The file.
+    inflated_limit:
+        Not used: nothing in these files is compressed.
+
+    Raises
+    ------
+    FormatError
+        The text breaks the format; the message names the line.
+    """
+    lines = _Lines(data.decode("utf-8", "replace"))
+    lines.expect("HIERARCHY")
+    document = Bvh()
+    while not lines.current.startswith("MOTION"):
+        _read_root(lines, document)
+    if not document.joints:
+        raise lines.error("there is no ROOT")
+    lines.expect("MOTION")
+    count = lines.number("Frames:")
+    if not (count >= 1 and count == int(count)):
+        raise lines.error("the number of frames is not a whole number above 0")
+    document.frame_time = lines.number("Frame Time:")
+    if not (math.isfinite(document.frame_time) and document.frame_time > 0):
+        raise lines.error("the frame time is not above 0")
+    document.frames = lines.table(int(count), sum(joint.channel_count for joint in document.joints))
+    return document
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Return whether two files have the same joints and frames."""
+    return one == other or writer.write(read(one)) == writer.write(read(other))
+
+
+class _Lines:
+    """The lines of a file that are not empty."""
+
+    def __init__(self, text: str) -> None:
+        numbered = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
+        self.lines = [(number, line) for number, line in numbered if line]
+        self.place = 0
+
+    @property
+    def current(self) -> str:
+        if self.place >= len(self.lines):
+            raise FormatError("The file is cut off")
+        return self.lines[self.place][1]
+
+    def error(self, problem: str) -> FormatError:
+        place = min(self.place, len(self.lines) - 1)
+        number = self.lines[place][0] if self.lines else 1
+        return FormatError(f"Line {number}: {problem}")
+
+    def next(self) -> str:
+        line = self.current
+        self.place += 1
+        return line
+
+    def expect(self, word: str) -> str:
+        """Read a line that starts with a word; return the rest of the line."""
+        line = self.current
+        if not line.startswith(word):
+            raise self.error(f"{word} is missing")
+        self.place += 1
+        return line[len(word) :].strip()
+
+    def number(self, word: str) -> float:
+        rest = self.expect(word)
+        try:
+            return float(rest)
+        except ValueError:
+            self.place -= 1
+            raise self.error(f"no number after {word}") from None
+
+    def table(self, rows: int, columns: int) -> npt.NDArray[np.float64]:
+        """Read lines of numbers; more numbers than channels in a line are ignored, as in the viewer."""
+        found = self.lines[self.place : self.place + rows]
+        if len(found) < rows:
+            raise FormatError(f"The file is cut off: {len(found):,} of {rows:,} frames are there")
+        table = np.empty((rows, columns))
+        for row, (number, line) in enumerate(found):
+            words = line.split()
+            try:
+                values = np.array(words[:columns], np.float64)
+            except ValueError:
+                raise FormatError(f"Line {number}: not all are numbers") from None
+            if len(values) < columns or not np.isfinite(values).all():
+                raise FormatError(f"Line {number}: {columns} finite numbers expected, {len(words)} there")
+            table[row] = values
+        self.place += rows
+        return table
+
+
+def _read_root(lines: _Lines, document: Bvh) -> None:
+    """Read a root with the joints below it."""
+    name = lines.expect("ROOT")
+    stack = [_read_joint(lines, document, name, -1)]
+    while stack:
+        line = lines.next()
+        if line.startswith("}"):
+            stack.pop()
+        elif line.startswith("End Site"):
+            lines.expect("{")
+            lines.expect("OFFSET")
+            lines.expect("}")
+        elif line.startswith("JOINT"):
+            if len(stack) >= _DEEPEST or len(document.joints) >= _MOST_JOINTS:
+                raise lines.error("there are too many joints")
+            stack.append(_read_joint(lines, document, line[len("JOINT") :].strip(), stack[-1]))
+        else:
+            lines.place -= 1
+            raise lines.error("JOINT, End Site or } is missing")
+
+
+def _read_joint(lines: _Lines, document: Bvh, name: str, parent: int) -> int:
+    """Read the start of a joint, after its name; return its index."""
+    lines.expect("{")
+    words = lines.expect("OFFSET").split()
+    try:
+        x, y, z = (float(word) for word in words[:3])
+    except ValueError:
+        lines.place -= 1
+        raise lines.error("three numbers expected after OFFSET") from None
+    channels = lines.expect("CHANNELS").split()
+    order = "".join(word[0] for word in channels[1:] if word[1:] == "rotation")
+    if sorted(order) != ["X", "Y", "Z"] or channels[0] not in {"3", "6"}:
+        lines.place -= 1
+        raise lines.error("3 or 6 channels with three rotations expected")
+    document.joints.append(BvhJoint(name, parent, (x, y, z), channels[0] == "6", order))
+    return len(document.joints) - 1

@@ -1,0 +1,196 @@
+"""BVH <-> Scene (animation format page, sections 7.2 and 7.3): the avatar and one clip on it, no nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.errors import ExportError, UnsupportedFormatError
+from ...core.messages import counted, listed
+from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
+from ...geometry.quaternions import continuous
+from ...passes.clip_parts import clip_parts
+from ...passes.sample_keys import with_frames
+from .. import avatar_space, skeleton_table, skeletons
+from ..animation.avatar_motion import AvatarMotion, motion_of
+from ..animation.document_builder import LONGEST
+from . import motion
+from .document import Bvh, BvhJoint
+
+Floats = npt.NDArray[np.float64]
+
+_TURNED = 1e-3
+"""Change of a joint's axes, and in inches of its position, below which the viewer leaves the joint out."""
+_PRIORITY, _EASE, _HAND = 2, 0.3, 1
+"""Settings of the upload window when it opens."""
+_REFERENCE_TURN = (0.0, 1.0, 0.0)
+"""Angles about Z, X and Y, in degrees, by which frame 0 differs from the first pose, so that no joint is left out."""
+_REFERENCE_OFFSET = 0.002
+"""Inches by which frame 0 is below the first position of the root."""
+
+
+def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map a file to Blender's space as the viewer's uploader reads it; ``options`` are not used.
+
+    Frame 0 is a reference and is not played. Joints that never differ from it are left out.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        The root is not the avatar's pelvis, or a joint that moves is not one of the avatar.
+    """
+    _refuse_others(document)
+    scene = Scene(name)
+    skeleton = skeletons.avatar_skeleton(with_collision_volumes=False)
+    scene.skeletons.append(skeleton)
+    place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
+    count = len(document.frames)
+    played = slice(1, count) if count > 1 else slice(0, 1)
+    times: Floats = np.arange(max(count - 1, 1)).astype(np.float64) * document.frame_time
+    duration = max(count - 2, 1) * document.frame_time
+    clip = Clip(name, 1 / document.frame_time, 0, duration=duration)
+    clip.playback = Playback(
+        False, 0.0, duration, min(_EASE, duration / 2), min(_EASE, duration / 2), _PRIORITY, hand_pose=_HAND
+    )
+    clip.keys = []
+    for number, joint in enumerate(document.joints):
+        known = skeleton_table.canonical(joint.name)
+        if known not in place or not _moves(document, number):
+            continue
+        rotation, position = motion.joint_motion(document, number)
+        if joint.parent < 0:
+            rotation, position = motion.relative_to_first(rotation, position)
+        track = KeyTrack(place[known], 0, is_offset=joint.parent < 0)
+        track.rotation = Keys(times, _to_blender(continuous(rotation[played])))
+        if position is not None:
+            track.translation = Keys(times, _to_blender(position[played]))
+        clip.keys.append(track)
+    scene.clips.append(clip)
+    return scene
+
+
+def _to_blender(values: Floats) -> Floats:
+    """Return vectors (F, 3), or quaternions (F, 4), of the avatar's axes in Blender's."""
+    turned: Floats = np.array(values, np.float64)
+    turned[:, -3:] = values[:, -3:] @ avatar_space.TO_BLENDER[:3, :3].T
+    return turned
+
+
+def _refuse_others(document: Bvh) -> None:
+    """Raise an error for a file that the viewer's uploader refuses, which is one of another program."""
+    advice = "import it with File > Import > Motion Capture (.bvh)"
+    root = document.joints[0].name
+    if skeleton_table.canonical(root) != skeleton_table.ROOT:
+        raise UnsupportedFormatError(f"Not an animation of Second Life: its root is '{root}', not 'hip'; {advice}")
+    unknown = [
+        joint.name
+        for number, joint in enumerate(document.joints)
+        if skeleton_table.canonical(joint.name) is None and _moves(document, number)
+    ]
+    if unknown:
+        number = counted(len(unknown), "moving joint is", "moving joints are")
+        raise UnsupportedFormatError(
+            f"Not an animation of Second Life: {number} not in the avatar: {listed(unknown)}; {advice}"
+        )
+
+
+def _moves(document: Bvh, number: int) -> bool:
+    """Return whether a joint differs from its frame 0 in a later frame; in a file of one frame all joints do."""
+    if len(document.frames) < 2:
+        return True
+    first = sum(joint.channel_count for joint in document.joints[:number])
+    joint = document.joints[number]
+    values = document.frames[:, first : first + joint.channel_count]
+    turned = motion.rotation_matrices(values[:, -3:], joint.order)
+    change = np.linalg.norm(turned - turned[0], axis=1)[:, :2].sum(axis=1)
+    if change.max() > _TURNED:
+        return True
+    return joint.has_position and bool((np.abs(values[:, :3] - values[0, :3]) > _TURNED).any())
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return a scene for each clip and each skeleton that it animates, named after the clip."""
+    return clip_parts(scene)
+
+
+def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
+    """Map a scene of one skeleton and one sampled clip to a file that the viewer's uploader reads unchanged.
+
+    ``scene.warnings`` reports what BVH cannot hold.
+
+    Raises
+    ------
+    ExportError
+        No animation or several, no joint of the avatar is animated, or the animation is too long.
+    """
+    parts = files_of(scene, options)
+    if len(parts) != 1:
+        raise ExportError(f"'{scene.name}' has no animation of an armature, or several; a file holds one")
+    part = with_frames(parts[0])
+    skeleton, clip = part.skeletons[0], part.clips[0]
+    moved = motion_of(skeleton, clip)
+    bones = [name for name in moved.names if skeleton_table.table()[name].is_bone]
+    if not bones:
+        raise ExportError(f"'{clip.name}' animates no joint of the avatar")
+    count = len(moved.times)
+    duration = float(moved.times[-1]) if count > 1 else 1 / (clip.fps or 30)
+    if duration > LONGEST:
+        raise ExportError(f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {LONGEST:.0f} s")
+    left_out = [name for name in moved.names if name not in bones]
+    if left_out:
+        scene.warnings.append(f"BVH holds no collision volumes and attachment points: {listed(left_out)}")
+    if clip.playback is not None:
+        scene.warnings.append("BVH holds no priority, loop and ease; set them in the upload window, or write .anim")
+    return _document(moved, bones, duration / max(count - 1, 1))
+
+
+def _document(moved: AvatarMotion, bones: list[str], frame_time: float) -> Bvh:
+    """Return the document: the bones and those above them, with a frame 0 that differs from every pose."""
+    table = skeleton_table.table()
+    wanted = {above for name in bones for above in skeleton_table.ancestors(name)}
+    order = [name for name in _depth_first() if name in wanted]
+    index = {name: number for number, name in enumerate(order)}
+    count = max(len(moved.times), 2)
+    joints, columns = [], []
+    for name in order:
+        is_root = name == skeleton_table.ROOT
+        x, y, z = (np.array(table[name].position) @ motion.TO_AVATAR / motion.INCH).tolist()
+        joints.append(BvhJoint(name, index.get(table[name].parent, -1), (x, y, z), is_root))
+        number = moved.names.index(name) if name in bones else -1
+        if is_root:
+            columns.append(_root_position(moved, number, count))
+        columns.append(_angles(moved, number, count, is_root=is_root))
+    return Bvh(joints, frame_time, np.concatenate(columns, axis=1))
+
+
+def _root_position(moved: AvatarMotion, number: int, count: int) -> Floats:
+    """Return the root's position (F + 1, 3) in inches: 0 in the reference frame."""
+    found = np.zeros((count + 1, 3))
+    if number >= 0:
+        found[1:] = moved.position[number] @ motion.TO_AVATAR / motion.INCH
+        found[1:, 1] += 0.0 if np.abs(found).max() > _TURNED else _REFERENCE_OFFSET
+    return found
+
+
+def _angles(moved: AvatarMotion, number: int, count: int, *, is_root: bool) -> Floats:
+    """Return a joint's angles (F + 1, 3): the reference frame is 0 for the root, for others near the first pose."""
+    found = np.zeros((count + 1, 3))
+    if number >= 0:
+        found[1:] = motion.angles_of(moved.rotation[number])
+        if not is_root:
+            found[0] = found[1] + _REFERENCE_TURN
+    return found
+
+
+def _depth_first() -> list[str]:
+    """Return the bones of the avatar, each followed by all bones below it, as BVH lists them."""
+    table = skeleton_table.table()
+
+    def below(name: str) -> list[str]:
+        children = [child.name for child in table.values() if child.parent == name and child.is_bone]
+        return [name, *(found for child in children for found in below(child))]
+
+    return below(skeleton_table.ROOT)

@@ -1,0 +1,307 @@
+"""Every sample animation against facts that another decoder found, and back to bytes without a loss."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import second_life_animation_bytes as made
+from meshferry.io_formats import registry
+from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.core.scene import Clip, Scene, Skeleton
+from meshferry.io_formats.passes import sample_keys
+from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH, UNIGINE_ANIMATION
+from meshferry.io_formats.second_life.animation import codes, curves, document_builder, reader, reduction, writer
+from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
+
+Facts = dict[str, Any]
+Array = Any
+
+
+@pytest.fixture(scope="module")
+def folder(samples: Path) -> Path:
+    return samples / "secondlife_animation"
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> Facts:
+    found: Facts = json.loads((folder / "expected.json").read_text("utf-8"))
+    return found
+
+
+def matrix(quaternion: Array) -> Array:
+    w, x, y, z = quaternion
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def places(skeleton: Skeleton, clip: Clip, frame: int) -> dict[str, Array]:
+    """Return where joints are in a frame of a sampled clip, in the axes of the avatar."""
+    tracks = {track.target: track for track in clip.transforms}
+    worlds: dict[int, Array] = {}
+    for number, joint in enumerate(skeleton.joints):  # parents first
+        track = tracks.get(number)
+        local = np.identity(4)
+        local[:3, :3] = matrix(joint.rotation if track is None else track.rotation[frame])
+        local[:3, 3] = joint.translation if track is None else track.translation[frame]
+        worlds[number] = worlds[joint.parent] @ local if joint.parent >= 0 else local
+    return {
+        joint.name: np.array((-worlds[number][1, 3], worlds[number][0, 3], worlds[number][2, 3]))
+        for number, joint in enumerate(skeleton.joints)
+    }
+
+
+def test_samples_have_the_stated_content(folder: Path, expected: Facts) -> None:
+    files = {
+        **expected["files"],
+        **{name: entry["facts"] for name, entry in expected["synthetic"].items() if "facts" in entry},
+    }
+    assert len(files) >= 16
+    for name, facts in files.items():
+        document = reader.read((folder / name).read_bytes())
+        assert ".".join(map(str, document.version)) == facts["version"]
+        for key in ("base_priority", "duration", "loop_in", "loop_out", "ease_in", "ease_out", "hand_pose", "loop"):
+            assert getattr(document, key) == pytest.approx(facts[key], abs=1e-6), (name, key)
+        assert document.emote.decode() == facts["emote"]
+        assert len(document.trailing) == facts["trailing_bytes"]
+        assert len(document.constraints) == len(facts["constraints"])
+        assert len(document.joints) == len(facts["joints"])
+        for joint, fact in zip(document.joints, facts["joints"], strict=True):
+            assert (joint.name.decode(), joint.priority) == (fact["name"], fact["priority"])
+            assert (len(joint.rotation), len(joint.position)) == (fact["rot"], fact["pos"])
+            if "oddities" not in name:  # of unsorted and overlong keys the facts are the stored values
+                check_values(document, joint, fact)
+
+
+def sampled(scene: Scene, fps: float) -> Clip:
+    """Return the clip as an export from Blender samples it: keys near a frame are on it, the last frame is the end."""
+    clip = scene.clips[0]
+    step = clip.time_step
+
+    def on_frames(keys: Any) -> Any:
+        return keys and curves.snapped(keys, fps, step)
+
+    tracks = [
+        replace(track, rotation=on_frames(track.rotation), translation=on_frames(track.translation))
+        for track in clip.keys
+    ]
+    times = np.append(np.arange(math.ceil(clip.duration * fps - 1e-6)) / fps, clip.duration)
+    moved = sample_keys.sampled(replace(clip, keys=tracks), scene, fps, times)
+    return replace(moved, times=times)
+
+
+def check_values(document: SecondLifeAnimation, joint: Any, fact: Facts) -> None:
+    """Compare the first and the last keys."""
+    for keys, which, place in (
+        (curves.rotation_keys(document, joint), "first_rot", 0),
+        (curves.rotation_keys(document, joint), "last_rot", -1),
+        (curves.position_keys(document, joint), "first_pos", 0),
+        (curves.position_keys(document, joint), "last_pos", -1),
+    ):
+        if which not in fact:
+            continue
+        value = keys.values[place]
+        if len(value) == 4:
+            w, x, y, z = value if value[0] >= 0 else -value
+            value = np.array((x, y, z, w))
+        assert np.allclose(value, fact[which]["value"], atol=2e-6), (joint.name, which)
+        assert keys.times[place] == pytest.approx(fact[which]["time"], abs=1e-5)
+
+
+def test_joints_stand_where_the_viewer_has_them(folder: Path, expected: Facts) -> None:
+    for name, facts in expected["files"].items():
+        document = reader.read((folder / name).read_bytes())
+        scene = SECOND_LIFE_ANIMATION.to_scene(document, "motion")
+        times = np.array([float(share) * document.duration for share in facts["pose"]])
+        clip = sample_keys.sampled(scene.clips[0], scene, 30, times)
+        for frame, joints in enumerate(facts["pose"].values()):
+            found = places(scene.skeletons[0], clip, frame)
+            for joint, place in joints.items():
+                assert np.allclose(found[joint], place, atol=1e-5), (name, frame, joint)
+
+
+def test_bytes_come_back(folder: Path, expected: Facts) -> None:
+    """Directly, through a scene, and through samples as an export from Blender has them."""
+    for name in expected["files"]:
+        data = (folder / name).read_bytes()
+        assert writer.write(reader.read(data)) == data
+        scene = registry.by_content(data[:4096], len(data)).to_scene(reader.read(data), "motion")
+        assert writer.write(SECOND_LIFE_ANIMATION.from_scene(scene)) == data, name
+        scene.clips[0] = sampled(scene, 24)
+        assert writer.write(SECOND_LIFE_ANIMATION.from_scene(scene)) == data, name
+
+
+def test_only_edited_joints_change(folder: Path) -> None:
+    data = (folder / "opensim_1a2bd58e.anim").read_bytes()
+    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(data), "motion")
+    scene.clips[0] = sampled(scene, 30)
+    names = [joint.name for joint in scene.skeletons[0].joints]
+    edited = next(track for track in scene.clips[0].transforms if names[track.target] == "mElbowLeft")
+    half = math.sqrt(0.5)
+    edited.rotation[:] = (half, 0, 0, half)
+    scene.clips[0].transforms = [track for track in scene.clips[0].transforms if names[track.target] != "mHead"]
+    before, after = reader.read(data), SECOND_LIFE_ANIMATION.from_scene(scene)
+    assert len(after.constraints) == 9
+    changed = {joint.name: joint for joint in after.joints}
+    for joint in before.joints:
+        if joint.name == b"mHead":
+            assert joint.name not in changed
+            continue
+        same = np.array_equal(joint.rotation, changed[joint.name].rotation)
+        assert same == (joint.name != b"mElbowLeft"), joint.name
+    keys = curves.rotation_keys(after, changed[b"mElbowLeft"])
+    assert len(keys.times) == 1
+    # half a turn about Blender's Z is one about the avatar's
+    assert reduction.angles(keys.values[0], np.array((half, 0, 0, half))) < 1e-4
+
+
+def test_what_cannot_be_read(folder: Path) -> None:
+    for name, text in {
+        "cut_off": "cut off",
+        "bad_empty": "0 joints",
+        "bad_nan": "ease-in time is nan",
+        "bad_counts": "joints",
+    }.items():
+        with pytest.raises(FormatError, match=text):
+            reader.read((folder / "synthetic" / f"{name}.anim").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"duration": 60.5}, "60.5 s long"),
+        ({"base_priority": 7}, "priority is 7"),
+        ({"hand_pose": 14}, "hand pose 14"),
+        ({"joints": []}, "no keys"),
+    ],
+)
+def test_rules_of_the_uploader(change: Facts, text: str) -> None:
+    document = reader.read(made.ARMS)
+    assert not SECOND_LIFE_ANIMATION.check(document)
+    found = SECOND_LIFE_ANIMATION.check(replace(document, **change))
+    assert [finding.severity.value for finding in found if text in finding.message] == ["error"]
+
+
+def test_unknown_joints_are_errors(folder: Path) -> None:
+    for name in ("bad_joint", "bad_root"):
+        document = reader.read((folder / "synthetic" / f"{name}.anim").read_bytes())
+        assert any(finding.severity.value == "error" for finding in SECOND_LIFE_ANIMATION.check(document))
+
+
+def test_rotation_codes_are_the_best() -> None:
+    """The error stays within that of the best of the eight codes around, as stated by the format page."""
+    rng = np.random.default_rng(1)
+    rotations = rng.normal(size=(20_000, 4))
+    rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
+    decoded = codes.rotations_of(codes.rotation_codes_of(rotations))
+    error = np.degrees(reduction.angles(decoded, rotations))
+    assert np.median(error) < 0.003
+    assert np.quantile(error, 0.99) < 0.06
+    assert error.max() < 0.5
+
+
+@pytest.mark.parametrize("degrees", [0.1, 1.0])
+def test_key_reduction_keeps_its_promise(folder: Path, expected: Facts, degrees: float) -> None:
+    """Measured on the decoded codes: each sample is within the tolerance plus the rounding of the keys."""
+    for name in expected["files"]:
+        document = reader.read((folder / name).read_bytes())
+        scene = SECOND_LIFE_ANIMATION.to_scene(document, "motion")
+        for joint in document.joints:
+            keys = curves.rotation_keys(document, joint)
+            if len(keys.times) < 3:
+                continue
+            times = codes.times_of(
+                codes.time_codes_of(np.linspace(0, document.duration, 60), document.duration), document.duration
+            )
+            exact = sample_keys.values_at(keys, times)[None]
+            stored = codes.rotations_of(codes.rotation_codes_of(exact[0]))[None]
+            stored = np.where((stored * exact).sum(-1, keepdims=True) < 0, -stored, stored)
+            kept = reduction.chosen_keys(exact, stored, times, np.radians([degrees]), reduction.angles)[0]
+            shown = sample_keys.values_at(sample_keys.Keys(times[kept], stored[0][kept]), times)
+            rounding = np.degrees(reduction.angles(exact[0], stored[0]).max())
+            assert np.degrees(reduction.angles(shown, exact[0])).max() <= degrees + rounding + 1e-9
+        assert scene.clips
+
+
+def test_too_large_files_are_reduced_or_refused() -> None:
+    rng = np.random.default_rng(2)
+    names = [joint.name for joint in _avatar().joints]
+    scene = _noise(names, 300, rng, 0.01)
+    document = SECOND_LIFE_ANIMATION.from_scene(scene)
+    assert len(writer.write(document)) <= document_builder.MOST_BYTES
+    assert any("reduced to" in text for text in scene.warnings)
+    with pytest.raises(ExportError, match="250,000"):
+        SECOND_LIFE_ANIMATION.from_scene(_noise(names, 900, rng, 2.0))
+
+
+def _avatar() -> Skeleton:
+    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "avatar")
+    return scene.skeletons[0]
+
+
+def _noise(names: list[str], frames: int, rng: np.random.Generator, amount: float) -> Scene:
+    skeleton = _avatar()
+    scene = Scene("noise", skeletons=[skeleton])
+    clip = Clip("noise", 30.0, frames)
+    for number, joint in enumerate(skeleton.joints):
+        vector = (
+            np.cumsum(rng.normal(0, amount, (frames, 3)), axis=0) if amount < 1 else rng.normal(0, amount, (frames, 3))
+        )
+        values = np.concatenate((np.ones((frames, 1)), vector), axis=1)
+        values /= np.linalg.norm(values, axis=1, keepdims=True)
+        clip.transforms.append(
+            sample_keys.TransformTrack(
+                number,
+                np.tile(np.array(joint.translation, np.float32), (frames, 1)),
+                values.astype(np.float32),
+                np.ones((frames, 3), np.float32),
+                0,
+            )
+        )
+    scene.clips.append(clip)
+    return scene
+
+
+def test_formats_with_frames() -> None:
+    """A clip with keys gets frames for a format that needs them."""
+    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
+    (part,) = UNIGINE_ANIMATION.files_of(sample_keys.with_frames(scene))
+    back = UNIGINE_ANIMATION.to_scene(UNIGINE_ANIMATION.from_scene(part), "arms")
+    assert len(back.clips[0].transforms) == 3
+
+
+def test_bvh_as_the_uploader_reads_it(folder: Path, expected: Facts) -> None:
+    for name, facts in expected["bvh"].items():
+        document = SECOND_LIFE_BVH.read((folder / name).read_bytes())
+        assert [joint.name for joint in document.joints] == facts["joints"]
+        scene = SECOND_LIFE_BVH.to_scene(document, "motion")
+        clip, joints = scene.clips[0], scene.skeletons[0].joints
+        assert clip.duration == pytest.approx(facts["duration"], abs=1e-6)
+        uploads = {entry["joint"]: entry for entry in facts["uploads"]}
+        assert {joints[track.target].name for track in clip.keys} == set(uploads)
+        for track in clip.keys:
+            fact = uploads[joints[track.target].name]
+            for keys, kind in ((track.rotation, "rot"), (track.translation, "pos")):
+                for which, place in (("first", 0), ("last", -1)):
+                    if keys is None or f"{which}_{kind}" not in fact:
+                        continue
+                    *start, x, y, z = keys.values[place]
+                    value = np.array((-y, x, z, *start)) * (-1 if start and start[0] < 0 else 1)
+                    assert np.allclose(value, fact[f"{which}_{kind}"]["value"], atol=2e-6)
+
+
+def test_bvh_of_other_programs_is_refused() -> None:
+    for old, new in ((b"ROOT hip", b"ROOT Hips"), (b"JOINT abdomen", b"JOINT tail_01")):
+        document = SECOND_LIFE_BVH.read(made.BVH.replace(old, new))
+        with pytest.raises(FormatError, match="Motion Capture"):
+            SECOND_LIFE_BVH.to_scene(document, "other")
