@@ -65,9 +65,13 @@ def read(item: bpy.types.Object, joints: Collection[str]) -> JointWeights:
 
 
 def write(item: bpy.types.Object, weights: JointWeights, joints: Collection[str]) -> None:
-    """Replace the weights of an object for all joints; groups of joints without weights are removed."""
+    """Replace the weights of an object for all joints; groups of joints without weights are removed.
+
+    A Mirror modifier needs the groups of the other side.
+    """
     used = set(weights.used)
-    for group in [group for group in item.vertex_groups if group.name in joints and group.name not in used]:
+    kept = used.union(map(bpy.utils.flip_name, used)).intersection(joints) if _flips_groups(item) else used
+    for group in [group for group in item.vertex_groups if group.name in joints and group.name not in kept]:
         item.vertex_groups.remove(group)
     everything = range(len(weights.values))
     for column, name in enumerate(weights.joints):
@@ -81,7 +85,14 @@ def write(item: bpy.types.Object, weights: JointWeights, joints: Collection[str]
         vertices = np.flatnonzero(weights.values[:, column] > 0)
         values = weights.values[vertices, column].tolist()
         deque(map(group.add, vertices[:, None].tolist(), values, repeat("REPLACE")), maxlen=0)
+    for name in sorted(kept - used):
+        group = item.vertex_groups.get(name) or item.vertex_groups.new(name=name)
+        group.remove(everything)
     item.data.update()
+
+
+def _flips_groups(item: bpy.types.Object) -> bool:
+    return any(modifier.type == "MIRROR" and modifier.use_mirror_vertex_groups for modifier in item.modifiers)
 
 
 def limited(values: Weights, most: int, least: float = LEAST_WEIGHT) -> Weights:

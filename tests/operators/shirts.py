@@ -103,8 +103,17 @@ def _is_end(middle: Any) -> bool:
 
 def weights_of(item: Any) -> list[dict[str, float]]:
     """Return the weights of each vertex by group, read one by one."""
+    return _weights(item, item)
+
+
+def weights_of_evaluated(bpy: Any, item: Any) -> list[dict[str, float]]:
+    """Return the same for the mesh with its modifiers."""
+    return _weights(item, item.evaluated_get(bpy.context.evaluated_depsgraph_get()))
+
+
+def _weights(item: Any, seen: Any) -> list[dict[str, float]]:
     names = [group.name for group in item.vertex_groups]
-    return [{names[entry.group]: entry.weight for entry in vertex.groups} for vertex in item.data.vertices]
+    return [{names[entry.group]: entry.weight for entry in vertex.groups} for vertex in seen.data.vertices]
 
 
 class UploadedShirt:

@@ -9,7 +9,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from shirts import SHOULDER, UploadedShirt, about, make_shirt, weights_of
+from shirts import SHOULDER, UploadedShirt, about, make_shirt, weights_of, weights_of_evaluated
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -172,6 +172,45 @@ def test_binding_keeps_the_place_of_an_object_and_what_is_not_of_the_avatar(clea
     seen = shirt.evaluated_get(bpy.context.evaluated_depsgraph_get())
     rest = [vertex.co.copy() for vertex in shirt.data.vertices]
     assert max((vertex.co - co).length for vertex, co in zip(seen.data.vertices, rest, strict=True)) < 1e-5
+
+
+def test_a_shirt_of_another_armature_changes_to_the_avatar(clean_blender, avatar, shirt, capfd):
+    bpy = clean_blender
+    bpy.ops.object.second_life_bind()
+    before = weights_of(shirt)
+    bpy.ops.object.second_life_avatar_add()
+    other = bpy.context.object
+    _select(bpy, shirt, other)
+    capfd.readouterr()
+    assert bpy.ops.object.second_life_bind() == {"FINISHED"}
+    assert "1 object was bound to another armature before" in capfd.readouterr().out
+    assert [modifier.object for modifier in shirt.modifiers] == [other]
+    assert shirt.parent == other
+    assert weights_of(shirt) == [pytest.approx(entries, abs=1e-5) for entries in before]
+
+
+def test_the_other_half_of_a_mirrored_shirt_follows_the_other_arm(clean_blender, avatar):
+    bpy = clean_blender
+    shirt = make_shirt(cloth="single")
+    import bmesh
+
+    made = bmesh.new()
+    made.from_mesh(shirt.data)
+    bmesh.ops.bisect_plane(
+        made, geom=[*made.verts, *made.edges, *made.faces], plane_co=(0, 0, 0), plane_no=(-1, 0, 0), clear_outer=True
+    )
+    made.to_mesh(shirt.data)
+    made.free()
+    shirt.modifiers.new("Mirror", "MIRROR")
+    _select(bpy, shirt)
+    assert bpy.ops.object.second_life_bind() == {"FINISHED"}
+    found = weights_of_evaluated(bpy, shirt)
+    points = [vertex.co.copy() for vertex in shirt.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.vertices]
+    cuffs = [entries for point, entries in zip(points, found, strict=True) if point.x < -0.5]
+    assert len(cuffs) > 20
+    assert all(entries.get("mElbowRight", 0.0) > 0.9 for entries in cuffs)
+    bpy.ops.object.second_life_clean_weights()
+    assert weights_of_evaluated(bpy, shirt) == [pytest.approx(entries, abs=1e-5) for entries in found]
 
 
 def test_fitted_meshes_do_not_draw_weights_of_others_to_volumes(clean_blender, avatar, shirt):

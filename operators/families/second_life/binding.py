@@ -70,24 +70,22 @@ class NeedsMeshes:
         """Change the weights; return the report."""
         raise NotImplementedError
 
-    def bind(self, models: Models, avatar: Any, find: Callable[[], binding.Bindings]) -> binding.Bindings:
-        """Bind the meshes of models with the weights that are found for them."""
+    def bind(self, models: Models, avatar: Any, find: Callable[[], binding.Bindings]) -> str:
+        """Bind the meshes of models with the weights that are found for them; return the report."""
         items = [item for model in models for item in model]
         binding.require_bindable(items, avatar)
         bindings = find()
-        joints = set(known_bones(avatar))
-        binding.apply(bindings, avatar, joints)
-        deform_bones.switch_on(avatar, sorted({name for weights in bindings.values() for name in weights.used}))
-        return bindings
-
-
-def bound_text(models: Models, avatar: Any, bindings: binding.Bindings) -> str:
-    """Return the report of a binding."""
-    names = listed([model[0].name for model in models], 3)
-    joints = counted(len({name for weights in bindings.values() for name in weights.used}), "bone")
-    without = sum(weights.unweighted for weights in bindings.values())
-    text = f"{names}: bound to {joints} of '{avatar.name}'"
-    return f"{text}; {counted(without, 'vertex has', 'vertices have')} no weights" if without else text
+        released = binding.apply(bindings, avatar, set(known_bones(avatar)))
+        used = sorted({name for weights in bindings.values() for name in weights.used})
+        deform_bones.switch_on(avatar, used)
+        names = listed([model[0].name for model in models], 3)
+        parts = [f"{names}: bound to {counted(len(used), 'bone')} of '{avatar.name}'"]
+        without = sum(weights.unweighted for weights in bindings.values())
+        if without:
+            parts.append(f"{counted(without, 'vertex has', 'vertices have')} no weights")
+        if released:
+            parts.append(f"{counted(released, 'object was', 'objects were')} bound to another armature before")
+        return "; ".join(parts)
 
 
 class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
@@ -106,8 +104,7 @@ class OBJECT_OT_second_life_bind(NeedsMeshes, bpy.types.Operator):
         bones = weighted_bones(avatar)
         if not bones:
             raise MeshferryError(f"{avatar.name}: Deform is off for all bones; choose Automatic Weights On: Body")
-        bindings = self.bind(models, avatar, lambda: binding.automatic(context, models, avatar, bones, MOST_INFLUENCES))
-        return bound_text(models, avatar, bindings)
+        return self.bind(models, avatar, lambda: binding.automatic(context, models, avatar, bones, MOST_INFLUENCES))
 
 
 class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
@@ -162,8 +159,7 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
             raise MeshferryError(f"'{self.vertex_group}' has the weights of a bone; choose another vertex group")
         surface = self.surface(source, avatar)
         items = [item for model in models for item in model]
-        bindings = self.bind(models, avatar, lambda: self.found(items, surface, avatar))
-        return bound_text(models, avatar, bindings)
+        return self.bind(models, avatar, lambda: self.found(items, surface, avatar))
 
     def surface(self, source: Any, avatar: Any) -> WeightedSurface:
         """Return the surface of the source, without points that have no weights."""
