@@ -151,11 +151,13 @@ def relate_copies(copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
 
 
 def link_beside(context: bpy.types.Context, copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
-    """Link copies to the collections of their originals."""
+    """Link copies to the collections of their originals; copies of hidden objects are hidden."""
     for item, copy in copies.items():
         homes = [collection for collection in item.users_collection if collection.is_editable]
         for collection in homes or [context.scene.collection]:
             collection.objects.link(copy)
+    context.view_layer.update()
+    hide(context, [copy for item, copy in copies.items() if item.hide_get(view_layer=context.view_layer)])
 
 
 def hide(context: bpy.types.Context, items: Iterable[bpy.types.Object]) -> None:

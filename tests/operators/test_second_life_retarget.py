@@ -291,6 +291,7 @@ def test_levels_and_parts_on_bones_are_copied_together(clean_blender):
     for item in (low, hat):
         bpy.context.scene.collection.objects.link(item)
     hat.parent, hat.parent_type, hat.parent_bone = rig, "BONE", "mixamorig:Head"
+    low.hide_set(True)
     body.meshferry.low_level = low
     bpy.context.view_layer.update()
     before = world_points(bpy, hat)
@@ -300,6 +301,7 @@ def test_levels_and_parts_on_bones_are_copied_together(clean_blender):
     copies = bpy.data.objects
     assert copies["SL body"].meshferry.low_level == copies["SL body_LOD1"]
     assert body.meshferry.low_level == low
+    assert copies["SL body_LOD1"].hide_get() and copies["SL body"].visible_get()
     assert [group.name for group in copies["SL hat"].vertex_groups] == ["mHead"]
     np.testing.assert_allclose(world_points(bpy, copies["SL hat"]), before, atol=1e-5)
 
