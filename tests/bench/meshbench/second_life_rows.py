@@ -91,7 +91,7 @@ def exporting(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     levels = [upload.with_name(f"body{suffix}.dae") for suffix, _share in LEVELS]
 
     def expect_set() -> None:
-        for path in (upload, *levels, upload.with_name("body_PHYS.dae")):
+        for path in (upload, *levels):
             expect_file(path)()
 
     tasks = [
