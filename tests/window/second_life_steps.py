@@ -104,13 +104,16 @@ def upload() -> Steps:
     out = FOLDER / "upload"
     out.mkdir()
     path = str(out / "tunic.dae")
+    cloth = bpy.data.objects["tunic"].material_slots[0].material
+    shader = next(node for node in cloth.node_tree.nodes if node.type == "BSDF_PRINCIPLED")
+    shader.inputs["Metallic"].default_value = 1.0
     yield from file_dialog(
         lambda: bpy.ops.export_scene.second_life_upload("INVOKE_DEFAULT", filepath=path), "second-life-export-dialog"
     )
     bpy.context.window_manager.operator_properties_last("export_scene.second_life_upload").filepath = path
     yield from _press_the_button()
     yield from wait_for((out / "tunic.dae").exists, "the upload set")
-    expected = {f"tunic{suffix}.dae" for suffix in ("", "_LOD2", "_LOD1", "_LOD0")}
+    expected = {f"tunic{suffix}.dae" for suffix in ("", "_LOD2", "_LOD1", "_LOD0")} | {f"tunic_{cloth.name}.glb"}
     check(expected <= _written(out).keys(), f"the upload set is {sorted(_written(out))}")
     before = _written(out)
     yield from _press_the_button()
