@@ -72,9 +72,16 @@ def find_extension_tool() -> Path:
     return found[-1]
 
 
-def run(*command: str | Path) -> None:
-    """Run a command; its output is shown only when it fails."""
-    done = subprocess.run([*map(str, command)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+def run(*command: str | Path, **variables: str) -> None:
+    """Run a command with further environment variables; its output is shown only when it fails."""
+    done = subprocess.run(
+        [*map(str, command)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
     if done.returncode != 0:
         raise PackagingError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
 
@@ -101,7 +108,8 @@ def make_starting_file(place: Path) -> None:
     environment = ROOT / ".venvs" / f"bpy-{OLDEST_BLENDER}"
     run(ROOT / "scripts" / "create_environment", environment, OLDEST_BLENDER)
     place.parent.mkdir(parents=True, exist_ok=True)
-    run(environment / "bin" / "python", ROOT / "examples" / "make_starting_file.py", place)
+    # Blender stores the home folder in each file.
+    run(environment / "bin" / "python", ROOT / "examples" / "make_starting_file.py", place, HOME="/")
 
 
 def stage(platform: str, starting_file: Path) -> Path:
