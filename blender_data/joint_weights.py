@@ -37,6 +37,13 @@ class JointWeights:
             found[:, here] = self.values[:, there]
         return found
 
+    def renamed(self, joints: Sequence[str]) -> JointWeights:
+        """Return the weights under other names, (J,); those of equal names are added."""
+        names = list(dict.fromkeys(joints))
+        values = np.zeros((len(self.values), len(names)), np.float32)
+        np.add.at(values.T, [names.index(name) for name in joints], self.values.T)
+        return JointWeights(names, values)
+
     @property
     def used(self) -> list[str]:
         """Names of the joints with weights."""

@@ -330,6 +330,17 @@ def test_weights_are_those_of_the_nearest_surface(clean_blender, avatar, body, s
     assert avatar.data.bones[joint].use_deform
 
 
+def test_weights_of_a_body_with_other_names_and_volumes_are_not_lost(clean_blender):
+    bpy = clean_blender
+    bpy.ops.object.second_life_avatar_add(use_collision_volumes=False)
+    body = _grid(bpy, "body", BODY)
+    _weigh(body, [{"chest": 0.25, "LEFT_PEC": 0.25, "avatar_mShoulderLeft": 0.5, "cloth pin": 1.0}] * 8)
+    cloth = _grid(bpy, "cloth", BODY)
+    _select(bpy, cloth)
+    assert bpy.ops.object.second_life_transfer_weights(source="body") == {"FINISHED"}
+    assert weights_of(cloth) == [pytest.approx({"mChest": 0.5, "mShoulderLeft": 0.5})] * 8
+
+
 def test_weights_outside_a_vertex_group_stay(clean_blender, avatar, body):
     bpy = clean_blender
     cloth = _grid(bpy, "cloth", [(x, y, 1.51) for x in (0.0, 0.2, 0.4, 0.6) for y in (0.0, 0.1)])

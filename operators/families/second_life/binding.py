@@ -164,14 +164,15 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
     def surface(self, source: Any, avatar: Any) -> WeightedSurface:
         """Return the surface of the source, without points that have no weights."""
         joints = list(known_bones(avatar))
-        weights = joint_weights.read(source, set(joints))
-        surface = replace(surface_of([source]), joints=tuple(weights.joints), weights=weights.values)
-        surface = surface.without(~(weights.values > 0).any(axis=1))
+        bone_of = source_bones(source, avatar)
+        read = joint_weights.read(source, set(bone_of))
+        weights = read.renamed([bone_of[name] for name in read.joints])
+        surface = replace(surface_of([source]), joints=tuple(joints), weights=weights.for_joints(joints))
+        surface = surface.without(~(surface.weights > 0).any(axis=1))
         if not len(surface.triangles):
             raise MeshferryError(f"{source.name}: it has no weights for the bones of '{avatar.name}'")
         if not self.use_mirror:
             return surface
-        surface = replace(surface, joints=tuple(joints), weights=weights.for_joints(joints))
         matrix = np.array(avatar.matrix_world, np.float64)
         return mirrored(surface, *symmetry(avatar, matrix), other_sides(known_bones(avatar)))
 
@@ -289,6 +290,23 @@ def sources(context: Any) -> list[str]:
         if item.type == "MESH" and not item.select_get() and item.visible_get() and armature_of(item) is not None
     ]
     return [item.name for item in sorted(found, key=lambda item: -len(item.data.vertices))]
+
+
+def source_bones(source: Any, avatar: Any) -> dict[str, str]:
+    """Return for each vertex group of a source the bone of the avatar that gets its weights.
+
+    Groups may be called by another name of a joint. Weights for a joint that the avatar's armature lacks, such as a
+    collision volume, go to the next one above it.
+    """
+    bone_of = {joint: name for name, joint in known_bones(avatar).items()}
+    found: dict[str, str] = {}
+    for group in source.vertex_groups:
+        joint = skeleton_table.canonical(group.name)
+        above = skeleton_table.ancestors(joint) if joint is not None else []
+        bone = next((bone_of[name] for name in above if name in bone_of), None)
+        if bone is not None:
+            found[group.name] = bone
+    return found
 
 
 def symmetry(avatar: Any, matrix: Any) -> tuple[Any, Any]:
