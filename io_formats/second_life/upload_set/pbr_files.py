@@ -26,13 +26,15 @@ _MOST_FACES_NAMED = 3
 
 
 def pbr_names(materials: Iterable[str], stem: str) -> list[str]:
-    """Return the names of the files of PBR materials, given the names of the materials."""
+    """Return the names of the files of PBR materials, given the names of the materials; the set's name is in front."""
+    before = f"{names.plain_file_name(stem)}_" if stem else ""
     taken: set[str] = set()
     found: list[str] = []
     for material in materials:
-        plain = names.unique(names.plain_file_name(material), taken)
-        taken.add(plain.casefold())
-        found.append((f"{names.plain_file_name(stem)}_" if stem else "") + plain + ".glb")
+        plain = names.plain_file_name(material)
+        name = names.unique(plain if plain.startswith(before) else before + plain, taken)
+        taken.add(name.casefold())
+        found.append(name + ".glb")
     return found
 
 

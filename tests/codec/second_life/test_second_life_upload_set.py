@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from meshferry.io_formats.core.gltf_materials import GltfMaterial
 from meshferry.io_formats.core.output_file import OutputFile
 from meshferry.io_formats.passes.join_meshes import join
 from meshferry.io_formats.registry import SECOND_LIFE_UPLOAD
-from meshferry.io_formats.second_life.upload_set import face_numbers, level_faces, names, numbers
+from meshferry.io_formats.second_life.upload_set import face_numbers, level_faces, names, numbers, pbr_files
 from python_steps import python_steps
 
 FILES = ("hut_LOD2.dae", "hut_LOD1.dae", "hut_LOD0.dae", "hut_PHYS.dae", "hut.dae")
@@ -581,6 +582,13 @@ def test_notes_of_pbr_materials_name_faces_as_the_viewer_numbers_them() -> None:
         "'i' on face 0 of part 2 of 'wall' → hut_i.glb",
     ]
     assert all(glb_oracle.read_glb(output.data) for output in encoded.outputs if output.name.endswith(".glb"))
+
+
+def test_files_of_pbr_materials_have_names_of_their_own() -> None:
+    """The name of the set is in front once; letters that URLs and some file systems lack are replaced."""
+    found = pbr_files.pbr_names(["Wood", "wood", "hut_roof", "Glas/Öl"], "hut")
+    assert found[:3] == ["hut_Wood.glb", "hut_wood_2.glb", "hut_roof.glb"]
+    assert re.fullmatch(r"hut_Glas_+l_[0-9a-f]{8}\.glb", found[3])
 
 
 def test_physics_has_no_textures() -> None:
