@@ -459,7 +459,7 @@ def test_the_tab_is_for_what_may_go_to_second_life(clean_blender):
     bpy.context.view_layer.objects.active = empty
     assert _draw(bpy) is None
     bpy.ops.object.second_life_avatar_add()
-    assert _draw(bpy)[:2] == ["This armature deforms no mesh", "Rigging"]
+    assert _draw(bpy)[:2] == ["No mesh is bound; select one", "Rigging"]
     layer = bpy.context.view_layer
     layer.active_layer_collection = layer.layer_collection
     bpy.ops.mesh.primitive_cube_add()

@@ -41,7 +41,33 @@ def avatar() -> Steps:
     _look_from("FRONT")
     yield from picture("second-life-avatar")
     check(len(bpy.context.object.data.bones) == 159, "the avatar has its bones and collision volumes")
+    yield from bound_shirt(set(bpy.data.objects.keys()))
     yield from undo(before, "the avatar")
+
+
+def bound_shirt(before: set[str]) -> Steps:
+    """A tube is bound to the avatar, follows its pose and passes the check; undo takes the binding away alone."""
+    with in_view3d():
+        bpy.ops.mesh.primitive_cylinder_add(
+            "EXEC_DEFAULT", True, radius=0.19, depth=0.6, end_fill_type="NOTHING", location=(0, 0, 1.25)
+        )
+        bpy.ops.object.second_life_bind("EXEC_DEFAULT", True)
+    shirt = bpy.context.object
+    check(shirt.parent is not None and all(vertex.groups for vertex in shirt.data.vertices), "the tube is bound")
+    bone = shirt.parent.pose.bones["mTorso"]
+    bone.rotation_quaternion = (0.95, 0.0, 0.0, 0.3)
+    with in_view3d():
+        bpy.ops.export_scene.second_life_check()
+    found = bpy.context.window_manager.meshferry_check.findings
+    check(not any("weights" in finding.message for finding in found), "the check finds no weights to complain about")
+    yield from show_sidebar("Second Life")
+    yield from picture("second-life-bound")
+    bone.rotation_quaternion = (1.0, 0.0, 0.0, 0.0)
+    name = shirt.name
+    press("Z", ctrl=True)
+    yield from wait_for(lambda: bpy.data.objects[name].parent is None, "undo to take back the binding")
+    check(not bpy.data.objects[name].vertex_groups, "one undo took back the binding")
+    yield from undo(before, "the tube")
 
 
 def garment() -> Steps:

@@ -224,7 +224,7 @@ class OBJECT_OT_second_life_fitted_mesh(NeedsMeshes, bpy.types.Operator):
         }
         used = sorted({name for weights in bindings.values() for name in weights.used})
         if not used:
-            raise MeshferryError(f"{items[0].name}: it has no weights for the bones of '{avatar.name}'")
+            raise MeshferryError(f"{items[0].name}: it has no weights for '{avatar.name}'; use Bind to Avatar first")
         for item, weights in bindings.items():
             joint_weights.write(item, weights, joints)
         deform_bones.switch_on(avatar, used)

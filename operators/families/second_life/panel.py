@@ -65,7 +65,7 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
         """Draw the sections."""
         models = chosen_models(context)
         if not models:
-            self.layout.label(text="This armature deforms no mesh", text_ctxt=CONTEXT, icon="INFO")
+            self.layout.label(text="No mesh is bound; select one", text_ctxt=CONTEXT, icon="INFO")
         has_rig = chosen_avatar(context) is not None or chosen_rig(context) is not None
         for title, draw_section in SECTIONS.items():
             if not (has_rig if title == RIGGING else models):
