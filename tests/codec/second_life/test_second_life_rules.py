@@ -631,3 +631,15 @@ def test_real_files(samples: Path, name: str) -> None:
     texts = [f"{finding.severity.value}: {finding.message}" for finding in found]
     assert [text[: len(start)] for text, start in zip(texts, REAL[name], strict=False)] == REAL[name], texts
     assert len(texts) == len(REAL[name]), texts
+
+
+def test_real_rigs_mean_their_weights(samples: Path) -> None:
+    rigs = 0
+    for path in sorted((samples / "secondlife").rglob("*mesh")):
+        if path.name not in {"benthic_rigged22.mesh", "hippolyzer_testslm.mesh"} and "rig" not in path.name:
+            continue
+        scene = api.read_scene(str(path), {})
+        rigs += len(scene.skeletons)
+        found = [finding.message for finding in check_models(models_of(scene), scene)]
+        assert not any(" a little, with " in text for text in found), path.name
+    assert rigs >= 4
