@@ -81,22 +81,21 @@ def read_materials(data: bytes) -> dict[str, GltfMaterial]:
     Raises
     ------
     ValueError
-        The content is not that of a GLB file.
+        The content is not that of a GLB file of version 2 with materials.
     """
     try:
-        magic, version, _ = struct.unpack_from("<III", data)
-        size, kind = struct.unpack_from("<II", data, 12)
+        magic, version, _, size, kind = struct.unpack_from("<5I", data)
+        if (magic, version, kind) != (_MAGIC, 2, _JSON):
+            raise ValueError("not a GLB file of version 2")
         content = json.loads(data[20 : 20 + size])
-    except (struct.error, UnicodeDecodeError) as problem:
-        raise ValueError(f"not a GLB file: {problem}") from None
-    if (magic, version, kind) != (_MAGIC, 2, _JSON):
-        raise ValueError("not a GLB file of version 2")
-    buffer = memoryview(data)[28 + size :]
-    views = content.get("bufferViews", [])
-    images = [_image(image, views, buffer) for image in content.get("images", [])]
-    textures = content.get("textures", [])
-    used = {mesh["name"]: mesh["primitives"][0]["material"] for mesh in content.get("meshes", [])}
-    return {name: _material(content["materials"][number], textures, images) for name, number in used.items()}
+        buffer = memoryview(data)[28 + size :]
+        views = content.get("bufferViews", [])
+        images = [_image(image, views, buffer) for image in content.get("images", [])]
+        textures = content.get("textures", [])
+        used = {mesh["name"]: mesh["primitives"][0]["material"] for mesh in content.get("meshes", [])}
+        return {name: _material(content["materials"][number], textures, images) for name, number in used.items()}
+    except (struct.error, LookupError, TypeError) as problem:
+        raise ValueError(f"damaged GLB file: {problem!r}") from None
 
 
 def _image(image: Mapping[str, Any], views: list[Any], buffer: memoryview) -> GltfImage:
