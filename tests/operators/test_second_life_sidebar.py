@@ -464,7 +464,12 @@ def test_the_tab_is_for_what_may_go_to_second_life(clean_blender):
     layer.active_layer_collection = layer.layer_collection
     bpy.ops.mesh.primitive_cube_add()
     assert any(panel.poll(panel_context(bpy)) for panel in panels)
-    assert _draw(bpy) is not None
+    # The cube is not bound yet; the only avatar is the one to bind it to.
+    lines = _draw(bpy)
+    start = lines.index("Rigging")
+    tools = ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "snap_joints")
+    assert lines[start + 1] == "Automatic Weights On"
+    assert lines[start + 3 : start + 8] == [f"object.second_life_{tool}" for tool in tools]
 
 
 def test_what_came_from_another_family_has_no_tab_here(clean_blender, make_unigine):

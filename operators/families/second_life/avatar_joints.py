@@ -181,7 +181,7 @@ def _moved_by_files(armature: Any) -> set[str]:
 
 
 def draw_armature(layout: Any, context: Any) -> None:
-    """Draw the tools for the avatar's joints."""
+    """Draw the choice of bones for automatic weights."""
     armature = chosen_avatar(context)
     if armature is None:
         return
@@ -190,6 +190,10 @@ def draw_armature(layout: Any, context: Any) -> None:
     column.operator_menu_enum(
         OBJECT_OT_second_life_automatic_weights.bl_idname, "weighted", text=choice_label(armature), translate=False
     )
+
+
+def draw_snap(layout: Any) -> None:
+    """Draw the button that moves joints to the avatar's positions."""
     layout.operator(OBJECT_OT_second_life_snap_joints.bl_idname, text_ctxt=CONTEXT, icon="SNAP_ON")
 
 

@@ -23,7 +23,7 @@ from ...finding_list import draw_findings
 from ...option_properties import draw_options, to_export_options
 from ...sidebar import Sidebar, draw_wrapped
 from ...translations import CONTEXT, iface_
-from .avatar_joints import chosen_avatar, draw_armature
+from .avatar_joints import chosen_avatar, draw_armature, draw_snap
 from .binding import draw_binding
 from .exporters import (
     SECTION_ORDER,
@@ -81,6 +81,7 @@ def draw_rigging(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> 
     if chosen_avatar(context) is not None:
         draw_armature(layout, context)
         draw_binding(layout)
+        draw_snap(layout)
     if chosen_rig(context) is not None:
         draw_retarget(layout, context)
 
