@@ -29,7 +29,8 @@ def read_skin(thing: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Ski
     ----------
     relative:
         (4, 4) current matrix from the object's own space to that of the armature object. If it is unchanged since the
-        import, the binding is exact; otherwise its bind shape matrix is changed accordingly.
+        import, the binding is exact; otherwise its bind shape matrix is changed accordingly. The file may have the
+        binding in another unit, so the change is that of the object's own space.
     space:
         (4, 4) from the space of the armature object to that of the exported joints: the armature's rotation and scale.
     """
@@ -39,7 +40,7 @@ def read_skin(thing: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Ski
     bind_shape = _matrix(kept.bind_shape)
     given = _matrix(kept.given_matrix)
     if np.abs(relative - given).max() > _SAME * max(1.0, float(np.abs(given).max())):
-        bind_shape = relative @ np.linalg.pinv(given) @ bind_shape
+        bind_shape = bind_shape @ np.linalg.pinv(given) @ relative
     inverse_bind = np.array([_matrix(joint.inverse_bind) for joint in kept.joints])
     positions = np.array([tuple(joint.position) for joint in kept.joints], np.float64)
     if not np.array_equal(space, np.identity(4)):

@@ -232,6 +232,21 @@ def test_a_kept_binding_goes_along_with_its_object() -> None:
     assert whole == pytest.approx(before @ np.array(thing.meshferry.skin.bind_shape).reshape(4, 4), abs=1e-5)
 
 
+def test_a_binding_in_centimetres_goes_along_in_metres() -> None:
+    armature = rig()
+    thing = bound(armature)
+    kept = thing.meshferry.skin
+    to_centimetres = np.diag((100.0, 100.0, 100.0, 1.0))
+    kept.bind_shape = (to_centimetres @ np.array(kept.bind_shape).reshape(4, 4)).reshape(-1)
+    for joint in kept.joints:
+        joint.inverse_bind = (np.array(joint.inverse_bind).reshape(4, 4) @ np.linalg.inv(to_centimetres)).reshape(-1)
+    before = placed(use_as_imported=True).nodes[0].skin
+    turned(thing, location=(0.5, 1, 0))
+    after = placed(use_as_imported=True).nodes[0].skin
+    moved = after.inverse_bind[1] @ after.bind_shape - before.inverse_bind[1] @ before.bind_shape
+    assert moved[:3, 3] == pytest.approx((0, 1, 0), abs=1e-5)
+
+
 # -- the scene ----------------------------------------------------------------------------------
 
 
