@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Callable
 
 import bpy
+import numpy as np
+import numpy.typing as npt
 
 from ..io_formats.core.scene import Clip, OriginalFile, Playback
 
+LOOP_IN = "Loop In"
+LOOP_OUT = "Loop Out"
+"""Names of the pose markers at the ends of the part of an action that repeats."""
+_SAME_TIME = 1e-4
+"""Difference in seconds below which a loop ends with its animation."""
 
-def write(action: bpy.types.Action, clip: Clip) -> None:
-    """Store the playback of a clip, and the file that it came from, on its action."""
+Frames = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
+"""Function that returns the frames of times in seconds from the start of a clip."""
+
+
+def write(action: bpy.types.Action, clip: Clip, frames_of: Frames) -> None:
+    """Store the playback of a clip, and the file that it came from, on its action.
+
+    An action that repeats as a whole is cyclic; one that repeats in part gets pose markers at the ends of that part.
+    """
     playback, kept = clip.playback, action.meshferry.playback
     if playback is None:
         return
@@ -22,8 +37,19 @@ def write(action: bpy.types.Action, clip: Clip) -> None:
     for name, priority in playback.joint_priorities.items():
         entry = kept.joint_priorities.add()
         entry.name, entry.priority = name, priority
+    if playback.is_looped:
+        _show_loop(action, playback, clip.duration, frames_of)
     if isinstance(clip.pass_through, OriginalFile):
         kept.original = base64.b85encode(zlib.compress(clip.pass_through.data, 6)).decode("ascii")
+
+
+def _show_loop(action: bpy.types.Action, playback: Playback, duration: float, frames_of: Frames) -> None:
+    if playback.loop_in <= 0 and playback.loop_out >= duration - _SAME_TIME:
+        action.use_cyclic = True
+        return
+    frames = frames_of(np.clip([playback.loop_in, playback.loop_out], 0.0, duration))
+    for name, frame in zip((LOOP_IN, LOOP_OUT), frames.tolist(), strict=True):
+        action.pose_markers.new(name).frame = round(frame)
 
 
 def read(action: bpy.types.Action, clip: Clip) -> None:

@@ -155,7 +155,8 @@ def _handled_extensions(family: Family) -> dict[str, list[str]]:
     """Return the extensions that the file handlers of a family take, by name of the format that gets the handler.
 
     If two handlers had the same extension, Blender would ask the user, so the family registered first gets it. A format
-    without meshes exports no collections and has no handler; the family's first handler gets its extensions.
+    without meshes exports no collections and has no handler; the family's first handler gets its extensions. Handlers
+    do not see the content of a file, so formats that are not ``is_dropped`` are left out.
     """
     first = registry.FAMILIES.index(family)
     taken = {
@@ -163,6 +164,8 @@ def _handled_extensions(family: Family) -> dict[str, list[str]]:
     }
     handled: dict[str, list[str]] = {}
     for known in family.formats:
+        if not known.is_dropped:
+            continue
         owner = known.name if known.capabilities.meshes or not handled else next(iter(handled))
         own = [extension for extension in known.extensions if extension not in taken]
         handled.setdefault(owner, []).extend(own)

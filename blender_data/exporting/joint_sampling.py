@@ -238,7 +238,8 @@ class JointSampler:
                 f"{rig.thing.name}: scaled bones shear {len(tracks.sheared)} others, such as '{tracks.sheared[0]}', "
                 "which a file cannot hold; the nearest without shear was exported"
             )
-        drop_repeated_pose(clip, self.options.loop, is_cyclic=source.is_cyclic)
+        if not self.to_end:
+            drop_repeated_pose(clip, self.options.loop, is_cyclic=source.is_cyclic)
         return clip
 
 

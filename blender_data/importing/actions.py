@@ -40,16 +40,21 @@ _SHEARED = 1e-4
 class ClipTiming:
     """The scene frames of a clip's frames: consecutive ones if the file does not state its rate."""
 
-    def __init__(self, clip: Clip, scene: bpy.types.Scene, frame_start: int) -> None:
-        self.step = scene.render.fps / scene.render.fps_base / clip.fps if clip.fps > 0 else 1.0
+    def __init__(self, clip: Clip, fps: float, frame_start: int) -> None:
+        self.step = fps / clip.fps if clip.fps > 0 else 1.0
         self.start = frame_start
         self.frames = frame_start + np.arange(clip.frame_count, dtype=np.float64) * self.step
-        self.fps = scene.render.fps / scene.render.fps_base
-        """Frames per second of the Blender scene."""
-        self.end = float(frame_start)
+        self.fps = fps
+        """Frames per second of the Blender scene after the import."""
+        self.time_step = clip.time_step
+        self.end = float(self.frames_of(np.array([clip.duration]))[0]) if clip.keys else float(frame_start)
         """Frame of the end of a clip with ``keys``."""
-        if clip.keys:
-            self.end = float(key_tracks.frames_of(np.array([clip.duration]), self.fps, frame_start, clip.time_step)[0])
+
+    def frames_of(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the frames of times in seconds; those nearer to a frame than the precision of times are put on it."""
+        frames = times * self.fps
+        whole = np.rint(frames)
+        return self.start + np.where(np.abs(whole - frames) <= self.time_step * self.fps, whole, frames)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -132,7 +137,7 @@ class ClipActions:
             group = groups.new(name)
             path = f'pose.bones["{bpy.utils.escape_identifier(name)}"].'
             for channel in channels:
-                frames = key_tracks.frames_of(channel.times, self.timing.fps, self.timing.start, self.clip.time_step)
+                frames = self.timing.frames_of(channel.times)
                 for index, values in enumerate(channel.values):
                     curve = curves.new(path + channel.channel, index=index)
                     curve.group = group
@@ -180,7 +185,7 @@ class ClipActions:
         """Return the f-curves of this clip for a data block, which :meth:`attach` will assign."""
         curves, action, slot = self.curves.curves_for(owner, label)
         store_fields(action.meshferry, self.clip)
-        playback.write(action, self.clip)
+        playback.write(action, self.clip, self.timing.frames_of)
         self.assigned.append((owner, action, slot))
         return curves
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import bpy
 import numpy as np
@@ -34,7 +34,26 @@ def choose_for_scene(
     if not scene.skeletons:
         return None
     has_meshes = any(node.mesh is not None for node in scene.nodes)
-    return choose(context, scene.skeletons[0], candidates, mode, has_meshes=has_meshes, is_bound=is_bound(scene))
+    return choose(
+        context,
+        scene.skeletons[0],
+        candidates,
+        mode,
+        has_meshes=has_meshes,
+        is_bound=is_bound(scene),
+        keyed=keyed_joints(scene, 0),
+    )
+
+
+def keyed_joints(scene: Scene, number: int) -> set[int] | None:
+    """Return the joints of a skeleton that have keys; None if the scene needs all joints of the skeleton.
+
+    A file of keys states rotations relative to the rest pose of its target. So the armature may lack other joints, and
+    may have another rest pose.
+    """
+    if scene.nodes or not scene.clips or not all(clip.keys for clip in scene.clips):
+        return None
+    return {track.target for clip in scene.clips for track in clip.keys if track.skeleton == number}
 
 
 def is_bound(scene: Scene) -> bool:
@@ -50,6 +69,7 @@ def choose(
     *,
     has_meshes: bool = False,
     is_bound: bool = False,
+    keyed: Collection[int] | None = None,
 ) -> bpy.types.Object | None:
     """Return the existing armature for the weights and animations of a skeleton, or None to create one.
 
@@ -63,6 +83,8 @@ def choose(
         Whether the file holds meshes. Without ``is_bound`` they get a new armature, unless the mode is ``ACTIVE``.
     is_bound:
         Whether the file stores their bind pose. They then share an armature with the same joints in the same pose.
+    keyed:
+        As for :func:`match`.
 
     Raises
     ------
@@ -80,9 +102,9 @@ def choose(
         return alike(skeleton, candidates)
     if mode != "AUTO" or has_meshes:
         return None
-    found = _best(skeleton, candidates)
+    found = _best(skeleton, candidates, keyed)
     if found is None and active is not None:
-        found = _best(skeleton, [active])
+        found = _best(skeleton, [active], keyed)
     return found
 
 
@@ -100,7 +122,7 @@ def mismatches(
         or any(node.mesh is not None for node in scene.nodes)
     ):
         return []
-    wanted = {joint.name for joint in scene.skeletons[0].joints}
+    wanted = _names(scene.skeletons[0], keyed_joints(scene, 0))
     active = active_armature(context)
     meant = dict.fromkeys([*candidates, *([active] if active is not None else [])])
     texts = []
@@ -108,7 +130,7 @@ def mismatches(
         if armature.library is not None:
             texts.append(f"'{armature.name}' is linked from another file; made a new armature")
             continue
-        found = len(wanted & bone_names(armature))
+        found = _count(wanted, armature)
         share = f"only {found}" if found else "none"
         are = "is" if found == 1 else "are"
         texts.append(f"{share} of its {len(wanted)} bones {are} in '{armature.name}'; made a new armature")
@@ -129,14 +151,28 @@ def active_armature(context: bpy.types.Context) -> bpy.types.Object | None:
     return next((thing for thing in [*owners, active.parent] if thing is not None and thing.type == "ARMATURE"), None)
 
 
-def _best(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.types.Object | None:
+def _names(skeleton: Skeleton, keyed: Collection[int] | None) -> list[set[str]]:
+    """Return the names that each joint that is needed may have."""
+    needed = range(len(skeleton.joints)) if keyed is None else keyed
+    return [{skeleton.joints[number].name, *skeleton.joints[number].aliases} for number in needed]
+
+
+def _count(wanted: Sequence[set[str]], armature: bpy.types.Object) -> int:
+    """Return the number of joints of which an armature has a bone."""
+    there = bone_names(armature)
+    return sum(not there.isdisjoint(names_of) for names_of in wanted)
+
+
+def _best(
+    skeleton: Skeleton, candidates: Iterable[bpy.types.Object], keyed: Collection[int] | None
+) -> bpy.types.Object | None:
     """Return the armature with most of the joints; ties are decided by equal bind pose, equal name and age."""
-    wanted = {joint.name for joint in skeleton.joints}
+    wanted = _names(skeleton, keyed)
     ranked = []
     for age, candidate in enumerate(candidates):
         if candidate.library is not None:
             continue
-        share = len(wanted & bone_names(candidate)) / max(1, len(wanted))
+        share = _count(wanted, candidate) / max(1, len(wanted))
         if share >= _ENOUGH:
             alike = len(candidate.data.bones) == len(skeleton.joints) and skeleton.has_bind
             same = alike and not match(candidate, skeleton, lambda _text: None).differs
@@ -170,8 +206,13 @@ class MatchedBones(BoneMap):
     """Whether the bind poses of skeleton and armature differ."""
 
 
-def match(armature: bpy.types.Object, skeleton: Skeleton, warn: Callable[[str], None]) -> MatchedBones:
-    """Find the bone of each joint of a skeleton by its name in the file or in Blender.
+def match(
+    armature: bpy.types.Object,
+    skeleton: Skeleton,
+    warn: Callable[[str], None],
+    keyed: Collection[int] | None = None,
+) -> MatchedBones:
+    """Find the bone of each joint of a skeleton by its name in the file, its name in Blender, or an alias.
 
     Frames are local to a joint's parent, so they define a pose only together with a bind pose: that of the armature,
     or, if none of its bones was imported, that of the skeleton.
@@ -180,6 +221,9 @@ def match(armature: bpy.types.Object, skeleton: Skeleton, warn: Callable[[str], 
     ----------
     warn:
         Called with warnings about missing bones, bones with other parents, and a different bind pose.
+    keyed:
+        Joints that have keys, see :func:`keyed_joints`; warnings concern only these, and the bind pose does not matter.
+        None: all joints are needed.
 
     Raises
     ------
@@ -188,19 +232,20 @@ def match(armature: bpy.types.Object, skeleton: Skeleton, warn: Callable[[str], 
     """
     there = read_skeleton(armature)
     found = _find(there, skeleton)
-    missing = [joint.name for joint, number in zip(skeleton.joints, found, strict=True) if number < 0]
-    if missing and len(missing) == len(found):
+    needed = range(len(found)) if keyed is None else sorted(keyed)
+    missing = [skeleton.joints[joint].name for joint in needed if found[joint] < 0]
+    if missing and len(missing) == len(needed):
         raise MeshferryError(
             f"'{armature.name}' has none of the bones of '{skeleton.name}'; select the armature that has them, or let "
             "the file get its own"
         )
     if missing:
         warn(f"Not in '{armature.name}': {named(missing)} of '{skeleton.name}'")
-    parents = parents_of(skeleton)
     hang = [
         joint
-        for joint, number in enumerate(found)
-        if number >= 0 and there.parents[number] != (found[parents[joint]] if parents[joint] >= 0 else -1)
+        for joint in needed
+        if found[joint] >= 0
+        and _parent_there(there, found, joint, keyed) != _parent_bone(skeleton, found, joint, keyed)
     ]
     if hang:
         warn(
@@ -213,13 +258,31 @@ def match(armature: bpy.types.Object, skeleton: Skeleton, warn: Callable[[str], 
         lambda: _space(there, skeleton, found, hang),
         extent(there.rest),
     )
-    matched.differs = _differs(there, skeleton, [-1 if joint in hang else number for joint, number in enumerate(found)])
+    matched.differs = keyed is None and _differs(
+        there, skeleton, [-1 if joint in hang else number for joint, number in enumerate(found)]
+    )
     if matched.differs:
         warn(
             f"The bind pose of '{skeleton.name}' is not that of '{armature.name}'; its bones go where the "
             "animation puts them"
         )
     return matched
+
+
+def _parent_there(there: ReadSkeleton, found: list[int], joint: int, keyed: Collection[int] | None) -> int:
+    """Return the parent of a joint's bone, or -1; for keys, the nearest ancestor that is the bone of a joint."""
+    above = there.parents[found[joint]]
+    while keyed is not None and above >= 0 and above not in found:
+        above = there.parents[above]
+    return above
+
+
+def _parent_bone(skeleton: Skeleton, found: list[int], joint: int, keyed: Collection[int] | None) -> int:
+    """Return the bone of a joint's parent, or -1; for keys, of the nearest ancestor that has a bone."""
+    above = skeleton.joints[joint].parent
+    while keyed is not None and above >= 0 and found[above] < 0:
+        above = skeleton.joints[above].parent
+    return found[above] if above >= 0 else -1
 
 
 def named(bones: list[str]) -> str:
@@ -239,7 +302,11 @@ def _find(there: ReadSkeleton, skeleton: Skeleton) -> list[int]:
     # Joints without a match may have the name that a bone has in Blender.
     taken = set(found)
     by_name = {name: number for number, name in enumerate(there.bones) if number not in taken}
-    return [by_name.pop(joint.name, -1) if at < 0 else at for at, joint in zip(found, skeleton.joints, strict=True)]
+    found = [by_name.pop(joint.name, -1) if at < 0 else at for at, joint in zip(found, skeleton.joints, strict=True)]
+    return [
+        next((by_name.pop(alias) for alias in joint.aliases if alias in by_name), -1) if at < 0 else at
+        for at, joint in zip(found, skeleton.joints, strict=True)
+    ]
 
 
 def _space(there: ReadSkeleton, skeleton: Skeleton, found: list[int], hang: list[int]) -> joint_poses.PoseSpace:

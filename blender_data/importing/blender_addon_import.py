@@ -12,6 +12,7 @@ import numpy as np
 from ...io_formats.core.scene import Clip, TransformTrack
 from ...io_formats.geometry.quaternions import continuous
 from .. import compat
+from ..exporting.clip_sources import scene_rate
 from .actions import ClipActions, ClipTiming
 
 _CACHED = "TRANSFORM_CACHE"
@@ -268,7 +269,7 @@ def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
             world = thing.matrix_world
             matrices[number] = np.array(above.inverted_safe() @ world if above is not None else world)
     clip = Clip(name, rate, len(frames))
-    actions = ClipActions(clip, ClipTiming(clip, scene, frames.start), name, lambda block: block)
+    actions = ClipActions(clip, ClipTiming(clip, scene_rate(scene), frames.start), name, lambda block: block)
     for target, (thing, matrices) in enumerate(places.items()):
         for constraint in [one for one in thing.constraints if one.type == _CACHED]:
             thing.constraints.remove(constraint)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import bpy
-import numpy as np
 
 from ...io_formats import api
 from ...io_formats.binary import point_cache
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.scene import Clip, KeyTrack, VertexTrack
+from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, VertexTrack
+from ...io_formats.passes import missing_joints
 from .. import names
+from ..exporting.clip_sources import scene_rate
 from ..steps import Step, Steps
 from . import armature_matching, armatures, helper_bones, objects, shape_keys
 from .actions import ClipActions, ClipTiming
@@ -50,13 +51,8 @@ class ClipBuilder:
 
     def _place_on_time_line(self, clip: Clip) -> ClipTiming:
         """Return the scene frames of a clip, at the frame rate that the scene has or will get."""
-        start = self.options.frame_start
-        timing = ClipTiming(clip, self.blender_scene, start)
-        leading = self.clips[0].fps
-        if self.options.use_file_frame_rate and leading > 0 and clip.fps > 0:
-            timing.step = leading / clip.fps
-            timing.frames = start + np.arange(clip.frame_count, dtype=np.float64) * timing.step
-        return timing
+        leading = _rate_of(self.clips[0]) if self.options.use_file_frame_rate else 0.0
+        return ClipTiming(clip, leading or scene_rate(self.blender_scene), self.options.frame_start)
 
     def _name_action(self, clip: Clip) -> str:
         plain = names.fit(clip.name)
@@ -80,9 +76,7 @@ class ClipBuilder:
         for number, bones in enumerate(self.job.bones):
             keys = [track for track in clip.keys if track.skeleton == number]
             if bones is not None and keys:
-                self.job.played.note(bones, keys)
-                self._disconnect(bones, keys)
-                actions.add_keys(bones, self.job.scene.skeletons[number], keys)
+                self._add_keys(bones, self.job.scene.skeletons[number], keys, actions)
             tracks = [track for track in clip.transforms if track.skeleton == number]
             if bones is None or not tracks:
                 continue
@@ -102,6 +96,17 @@ class ClipBuilder:
                     f"Animation '{clip.name}' shears {armature_matching.named(sheared)} by unequal scales of the "
                     "bones above, which Blender's bones cannot show; they take the nearest pose"
                 )
+
+    def _add_keys(self, bones: BoneMap, skeleton: Skeleton, keys: list[KeyTrack], actions: ClipActions) -> None:
+        """Key bones at the times of the tracks, for bones that the armature lacks those below them."""
+        keys, missing = missing_joints.without_missing(keys, skeleton, [name is not None for name in bones.bones])
+        if missing:
+            self.job.warn_once(
+                f"'{bones.armature.name}': the bones below move for the missing {armature_matching.named(missing)}"
+            )
+        self.job.played.note(bones, keys)
+        self._disconnect(bones, keys)
+        actions.add_keys(bones, skeleton, keys)
 
     def _disconnect(self, bones: BoneMap, tracks: Sequence[KeyTrack]) -> None:
         """Disconnect bones with location keys from their parents."""
@@ -146,17 +151,23 @@ class ClipBuilder:
 
     def _set_scene_rate(self, clip: Clip) -> None:
         """Give the Blender scene the range of a clip and, if the file states it, the rate."""
-        if clip.fps:
+        rate = _rate_of(clip)
+        if rate:
             render = self.blender_scene.render
-            whole = max(1, round(clip.fps))
-            if abs(clip.fps - whole) > _RATE_ROUNDING:
-                whole += clip.fps > whole
+            whole = max(1, round(rate))
+            if abs(rate - whole) > _RATE_ROUNDING:
+                whole += rate > whole
             render.fps = whole
-            render.fps_base = whole / clip.fps
+            render.fps_base = whole / rate
         start = self.options.frame_start
         self.blender_scene.frame_start = start
-        length = clip.duration * clip.fps if clip.keys else clip.frame_count - 1
+        length = clip.duration * scene_rate(self.blender_scene) if clip.keys else clip.frame_count - 1
         self.blender_scene.frame_end = max(start, round(start + length))
+
+
+def _rate_of(clip: Clip) -> float:
+    """Return the frame rate that a clip states or that its keys suggest; 0 if there is none."""
+    return clip.fps or clip.key_rate
 
 
 def _check_rate(clip: Clip) -> None:

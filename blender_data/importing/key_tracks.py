@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ...io_formats.core.scene import Keys, KeyTrack, Skeleton
-from ...io_formats.geometry.quaternions import continuous
+from ...io_formats.geometry.quaternions import continuous, product
 from .. import joint_poses
 from ..joint_poses import Array
 from .armatures import BoneMap, bind_matrices, parents_of
@@ -92,7 +91,7 @@ class KeyMapping:
         w, x, y, z = self.skeleton.joints[track.target].rotation
         values = keys.values
         if (x, y, z) != (0.0, 0.0, 0.0):
-            values = _product(values, np.array([[w, -x, -y, -z]]))
+            values = product(values, np.array([[w, -x, -y, -z]]))
         turned = np.concatenate((values[:, :1], values[:, 1:] @ axes), axis=1)
         return continuous(turned)
 
@@ -113,17 +112,3 @@ def similarity(ours: Array, theirs: Array) -> tuple[Array, float]:
     if np.linalg.det(plain) > 0.5 and np.trace(plain.T @ turn) > 1 + 2 * np.cos(_SNAPPED):
         turn = plain
     return turn, 1.0 if abs(scale - 1) < 0.02 else scale
-
-
-def _product(one: Array, other: Array) -> Array:
-    """Multiply quaternions (n, 4; w, x, y, z)."""
-    a, b = one[..., :1], other[..., :1]
-    u, v = one[..., 1:], other[..., 1:]
-    return np.concatenate((a * b - (u * v).sum(axis=-1, keepdims=True), a * v + b * u + np.cross(u, v)), axis=-1)
-
-
-def frames_of(times: Array, fps: float, start: float, step: float) -> npt.NDArray[np.float64]:
-    """Return the frames of times in seconds; those nearer than ``step`` seconds to a whole frame are put onto it."""
-    frames = times * fps
-    whole = np.rint(frames)
-    return start + np.where(np.abs(whole - frames) <= step * fps, whole, frames)

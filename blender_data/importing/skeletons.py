@@ -17,7 +17,8 @@ def build_skeletons(job: ImportContext) -> None:
         if job.options.armature == "NONE":
             job.bones.append(None)
         elif (there := _find_armature(job, skeleton)) is not None:
-            job.bones.append(armature_matching.match(there, skeleton, job.warn_once))
+            keyed = armature_matching.keyed_joints(job.scene, number)
+            job.bones.append(armature_matching.match(there, skeleton, job.warn_once, keyed))
             if there == job.request.armature:
                 job.played.refer(skeleton)
         elif skeleton.joints:

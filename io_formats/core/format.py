@@ -142,6 +142,8 @@ class FileFormat(Generic[DocumentT]):
     """Those of ``extensions`` that are read but not written."""
     ambiguous: tuple[str, ...] = ()
     """Those of ``extensions`` that other programs use too. A search of a folder tests the content of such files."""
+    is_dropped: bool = True
+    """Whether the importer takes dropped files of these extensions; False if most of them are for another importer."""
     is_set: bool = False
     """Whether a document becomes several files (``write_files``)."""
 

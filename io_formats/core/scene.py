@@ -343,6 +343,8 @@ class Joint:
     """Name of its bone collection, or empty."""
     automatic_weights: bool | None = None
     """Whether it takes part in automatic weights even without weights of its own; None if the file does not say."""
+    aliases: tuple[str, ...] = ()
+    """Other names that bones for this joint may have."""
 
 
 @dataclass
@@ -455,6 +457,8 @@ class Clip:
     """Length in seconds of a clip with ``keys`` or ``times``."""
     times: npt.NDArray[np.float64] | None = None
     """(F,) seconds of the frames from the start; None: frame / fps."""
+    key_rate: float = 0.0
+    """Lowest common frame rate on whose frames all ``keys`` lie; 0 if there is none."""
     time_step: float = 0.0
     """Precision of the times of ``keys`` in seconds. Keys that are nearer to a frame of Blender are put onto it."""
     playback: Playback | None = None

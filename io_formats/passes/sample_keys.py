@@ -20,7 +20,9 @@ def with_frames(scene: Scene) -> Scene:
     """Return a scene in which all clips have frames; the scene itself if they already have."""
     if not any(clip.keys for clip in scene.clips):
         return scene
-    clips = [sampled(clip, scene, clip.fps or DEFAULT_RATE) if clip.keys else clip for clip in scene.clips]
+    clips = [
+        sampled(clip, scene, clip.fps or clip.key_rate or DEFAULT_RATE) if clip.keys else clip for clip in scene.clips
+    ]
     return replace(scene, clips=clips)
 
 

@@ -193,6 +193,7 @@ SECOND_LIFE_BVH = FileFormat(
     extensions=(".bvh",),
     capabilities=Capabilities(skeletons=True, joint_clips=True, keyed_clips=True, knows_joint=_knows_joint),
     ambiguous=(".bvh",),
+    is_dropped=False,
     writing=_bvh_writing,
     sniffing=_bvh_sniffing,
     reading=_bvh_reading,

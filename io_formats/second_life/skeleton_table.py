@@ -75,13 +75,21 @@ class TableJoint:
         return matrix
 
 
+_ON_SCREEN = "attachment_hud"
+"""Kind of attachment points on the screen."""
+
+
+def _rows() -> list[dict[str, str]]:
+    text = resources.files(__package__).joinpath("skeleton.csv").read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
 @functools.cache
 def table() -> dict[str, TableJoint]:
     """Return all joints by name, parents before children, without attachments to the screen."""
-    text = resources.files(__package__).joinpath("skeleton.csv").read_text("utf-8")
     found: dict[str, TableJoint] = {}
-    for row in csv.DictReader(text.splitlines()):
-        if row["kind"] == "attachment_hud":
+    for row in _rows():
+        if row["kind"] == _ON_SCREEN:
             continue  # positions on the screen, to which no mesh can be bound
 
         def three(key: str, default: float = 0.0, row: dict[str, str] = row) -> tuple[float, float, float]:
@@ -119,6 +127,23 @@ def _names() -> dict[str, str]:
 def canonical(name: str) -> str | None:
     """Return the table's name of a joint from its name or alias, or None if the viewer does not know it."""
     return _names().get(name)
+
+
+@functools.cache
+def aliases() -> dict[str, tuple[str, ...]]:
+    """Return the other accepted names of each joint."""
+    found: dict[str, list[str]] = {name: [] for name in table()}
+    for accepted, name in _names().items():
+        if accepted != name:
+            found[name].append(accepted)
+    return {name: tuple(accepted) for name, accepted in found.items()}
+
+
+@functools.cache
+def screen_attachments() -> frozenset[str]:
+    """Return the names of attachment points on the screen, with spaces and with ``_``; animations may name them."""
+    names = [row["name"] for row in _rows() if row["kind"] == _ON_SCREEN]
+    return frozenset([*names, *(name.replace(" ", "_") for name in names)])
 
 
 @functools.cache

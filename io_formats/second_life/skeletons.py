@@ -150,6 +150,7 @@ def skeleton_of(
                 tail=_three(avatar_space.TO_BLENDER[:3, :3] @ _end(joint, worlds, place)),
                 group=_group(joint),
                 automatic_weights=automatic_weights.is_chosen(joint, weighted),
+                aliases=skeleton_table.aliases()[known],
             )
         )
     return Skeleton(name, joints)

@@ -53,7 +53,7 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
     [
         ("IO_FH_timbermesh", ".timbermesh;.meshy"),
         ("IO_FH_unigine", ".mesh;.mesh_skinned;.anim;.skeleton"),
-        ("IO_FH_second_life", ".llmesh;.bvh"),
+        ("IO_FH_second_life", ".llmesh"),
         ("IO_FH_second_life_bundle", ".slm"),
         ("IO_FH_mesh_serializer", ".data;.bin;.bytes;.3d"),
     ],
@@ -89,7 +89,7 @@ def test_no_two_file_handlers_share_an_extension(clean_blender):
         ("import_scene.unigine", "Import UNIGINE"),
         ("export_scene.unigine_mesh", "Export UNIGINE"),
         ("export_scene.unigine_anim", "Export .anim"),
-        ("import_scene.second_life", "Import SL Mesh"),
+        ("import_scene.second_life", "Import SL Asset"),
         ("export_scene.second_life_upload", "Export SL Upload"),
         ("export_scene.second_life_mesh", "Export SL Mesh"),
         ("export_scene.second_life_bundle", "Export SL Bundle"),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.scene import Clip, Skeleton
-from ...geometry.quaternions import continuous_components, matrices_to_quaternions
+from ...geometry.quaternions import continuous_components, matrices_to_quaternions, rotation_matrices
 from ...geometry.transforms import matrix_of_transform
 from ...passes.sample_keys import DEFAULT_RATE
 from .. import skeleton_table
@@ -135,21 +135,10 @@ def _posed_worlds(skeleton: Skeleton, clip: Clip) -> Floats:
                 track = tracks[number]
                 local = np.zeros((frames, 4, 4))
                 local[:, 3, 3] = 1
-                local[:, :3, :3] = _matrices(track.rotation.astype(np.float64)) * track.scale[:, None, :]
+                local[:, :3, :3] = rotation_matrices(track.rotation.astype(np.float64)) * track.scale[:, None, :]
                 local[:, :3, 3] = track.translation
             else:
                 local = matrix_of_transform(joint.translation, joint.rotation, joint.scale)[None]
             worlds[:, number] = local if joint.parent < 0 else worlds[:, joint.parent] @ local
             done.add(number)
     return worlds
-
-
-def _matrices(quaternions: Floats) -> Floats:
-    """Return rotation matrices (n, 3, 3) of unit quaternions (n, 4; w, x, y, z)."""
-    w, x, y, z = quaternions.T
-    rows = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-    return np.array(rows).transpose(2, 0, 1)

@@ -24,7 +24,8 @@ def check(document: SecondLifeAnimation) -> list[Finding]:
     refused = [name for name in names if name in _REFUSED]
     if refused:
         findings.append(error(item, f"viewers refuse animations of these joints: {listed(refused)}"))
-    unknown = [name for name in names if name not in _REFUSED and skeleton_table.canonical(name) is None]
+    others = skeleton_table.screen_attachments().union(_REFUSED)
+    unknown = [name for name in names if name not in others and skeleton_table.canonical(name) is None]
     if unknown:
         findings.append(error(item, f"the avatar has no joint {listed(unknown)}, so the upload is refused"))
     if not any(len(joint.rotation) + len(joint.position) for joint in document.joints):

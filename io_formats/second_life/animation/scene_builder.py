@@ -16,6 +16,11 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     """Map an animation to Blender's space: the standard avatar, and a clip with keys for each joint that has some."""
     scene = Scene(name, warnings=list(document.warnings))
     joints, unknown = _known_joints(document)
+    on_screen = [name for name in unknown if name in skeleton_table.screen_attachments()]
+    if on_screen:
+        number = counted(len(on_screen), "attachment point on the screen is", "attachment points on the screen are")
+        scene.warnings.append(f"{number} kept for the export, but not shown: {listed(on_screen)}")
+    unknown = [name for name in unknown if name not in on_screen]
     if unknown:
         number = counted(len(unknown), "joint is", "joints are")
         scene.warnings.append(f"{number} not in the avatar and left out: {listed(unknown)}")
@@ -27,6 +32,7 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
     clip = Clip(name, 0.0, 0, duration=document.duration, playback=_playback(document, joints))
     clip.time_step = curves.precision(document.duration)
+    clip.key_rate = curves.frame_rate(document)
     clip.pass_through = OriginalFile(writer.write(document))
     for joint, keys in joints.items():
         track = KeyTrack(place[joint], 0, _positions(document, keys), _rotations(document, keys))
@@ -51,7 +57,7 @@ def _known_joints(document: SecondLifeAnimation) -> tuple[dict[str, JointKeys], 
             unknown.append(name)
         else:
             found.setdefault(known, joint)
-    return found, unknown
+    return found, list(dict.fromkeys(unknown))
 
 
 def _rotations(document: SecondLifeAnimation, keys: JointKeys) -> Keys | None:

@@ -16,7 +16,7 @@ from ...core.scene import Clip, Keys, OriginalFile, Playback, Scene, Skeleton
 from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import values_at
 from .. import avatar_space, skeleton_table
-from . import codes, curves, document_builder, reader, reduction
+from . import codes, curves, document_builder, missing_parents, reader, reduction
 from .avatar_motion import AvatarMotion, motion_of
 from .document import JointKeys, SecondLifeAnimation, text
 from .options import EXPORT_OPTIONS, POSITIONS, PRIORITY, REDUCE
@@ -24,9 +24,6 @@ from .scene_builder import scene_of
 
 Floats = npt.NDArray[np.float64]
 
-_UNCHANGED = 2e-4
-"""Angle in radians, and distance in metres, below which a sampled joint counts as unchanged since the import; Blender's
-single-precision matrices are within 5e-5."""
 _DEFAULT = Playback(priority=3, ease_in=0.3, ease_out=0.3, hand_pose=1)
 
 
@@ -175,6 +172,7 @@ def _from_samples(
         if not original.has_codes:
             original = _with_codes(original)
         document.constraints, document.trailing = original.constraints, original.trailing
+        motion = missing_parents.restored(motion, original, skeleton, clip.fps)
         kept = _kept_joints(original, document, motion, skeleton, clip.fps)
     known = {skeleton_table.canonical(text(joint.name)) for joint in kept if len(joint.rotation) + len(joint.position)}
     changed = [number for number, name in enumerate(motion.names) if name not in known]
@@ -242,17 +240,13 @@ def _is_unchanged(
     original: SecondLifeAnimation, joint: JointKeys, motion: AvatarMotion, number: int, fps: float
 ) -> bool:
     """Return whether the samples of a joint are those of the original keys, as Blender shows them."""
-
-    def shown(keys: Keys) -> Floats:
-        return values_at(curves.snapped(keys, fps, curves.precision(original.duration)), motion.times)
-
     if len(joint.rotation):
-        wanted = shown(curves.rotation_keys(original, joint))
-        if reduction.angles(wanted, motion.rotation[number]).max() > _UNCHANGED:
+        wanted = values_at(curves.shown(curves.rotation_keys(original, joint), original, fps), motion.times)
+        if reduction.angles(wanted, motion.rotation[number]).max() > curves.UNCHANGED:
             return False
     if len(joint.position):
-        wanted = shown(curves.position_keys(original, joint))
-        return bool(reduction.distances(wanted, motion.position[number]).max() <= _UNCHANGED)
+        wanted = values_at(curves.shown(curves.position_keys(original, joint), original, fps), motion.times)
+        return bool(reduction.distances(wanted, motion.position[number]).max() <= curves.UNCHANGED)
     return not motion.has_position[number]
 
 

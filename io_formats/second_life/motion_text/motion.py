@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...geometry.quaternions import matrices_to_quaternions
+from ...geometry import quaternions
+from ...geometry.quaternions import inverse, matrices_to_quaternions, product, rotated
 from .document import Bvh
 
 Floats = npt.NDArray[np.float64]
@@ -47,35 +48,15 @@ def joint_motion(document: Bvh, number: int) -> tuple[Floats, Floats | None]:
 
 def relative_to_first(rotation: Floats, position: Floats | None) -> tuple[Floats, Floats | None]:
     """Return the root's motion relative to its frame 0: R0^-1 R and R0^-1 (P - P0)."""
-    w, x, y, z = rotation[0]
-    inverse = np.array(
-        [[w, x, y, z], [-x, w, z, -y], [-y, -z, w, x], [-z, y, -x, w]],
-    )  # multiplication by the conjugate from the left
-    turned = rotation @ inverse.T
+    back = inverse(rotation[:1])
+    turned = product(back, rotation)
     turned[turned[:, 0] < 0] *= -1
-    if position is None:
-        return turned, None
-    axes = np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-    return turned, (position - position[0]) @ axes
+    return turned, None if position is None else rotated(back, position - position[0])
 
 
 def angles_of(rotation: Floats) -> Floats:
     """Return the angles (F, 3) in degrees, about Z, X and Y, of rotations (F, 4) in avatar axes."""
-    w, x, y, z = rotation.T
-    m = np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    ).transpose(2, 0, 1)
-    m = TO_AVATAR.T @ m @ TO_AVATAR
+    m = TO_AVATAR.T @ quaternions.rotation_matrices(rotation) @ TO_AVATAR
     about_x = np.arcsin(np.clip(m[:, 2, 1], -1, 1))
     locked = np.abs(m[:, 2, 1]) > 1 - 1e-9
     about_z = np.where(locked, np.arctan2(m[:, 1, 0], m[:, 0, 0]), np.arctan2(-m[:, 0, 1], m[:, 1, 1]))

@@ -5,7 +5,7 @@ from typing import Any
 from ....blender_data.exporting import exporter
 from ....blender_data.exporting.export_options import HIDDEN
 from ....blender_data.importing.import_options import BONE_DIRECTION
-from ....io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from ....io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BUNDLE, SECOND_LIFE_BVH, SECOND_LIFE_MESH
 from ...checks import CheckScene
 from ...hooks import Hooks
 from ...import_base import ImportAnyName
@@ -15,19 +15,21 @@ from .exporters import EXPORTERS
 from .objects import NeedsModel, chosen_models, subject_of
 from .panel import SECOND_LIFE_PT_sidebar
 
-FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE)
+FORMATS = (SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH)
 
 UUID = "*-????-????-*"
 """Pattern for asset files named by their UUID alone. Blender matches the whole path and allows 15 characters."""
 
 
 class Importer(ImportAnyName):
-    """Import of Second Life and OpenSim mesh assets and model bundles in any combination."""
+    """Import of Second Life and OpenSim mesh assets, model bundles and animations in any combination."""
 
-    bl_label = "Import SL Mesh"
+    bl_label = "Import SL Asset"
     bl_description = (
-        "Import mesh assets and model bundles of Second Life and OpenSim, with levels of detail, physics and rig"
+        "Import mesh assets and model bundles of Second Life and OpenSim, with levels of detail, physics and rig, and "
+        "animations, onto the active avatar if there is one"
     )
+    entry_text = "Second Life (.llmesh, .slm, .anim, .bvh)"
     # The direction of bones is not an option, since the avatar skeleton defines it.
     option_table = tuple(option for option in import_table(*FORMATS) if option is not BONE_DIRECTION)
     usual_names = ";".join(

@@ -305,3 +305,48 @@ def test_bvh_of_other_programs_is_refused() -> None:
         document = SECOND_LIFE_BVH.read(made.BVH.replace(old, new))
         with pytest.raises(FormatError, match="Motion Capture"):
             SECOND_LIFE_BVH.to_scene(document, "other")
+
+
+def turned(degrees: float, axis: tuple[float, float, float]) -> Array:
+    half = math.radians(degrees) / 2
+    return np.array((math.cos(half), *(math.sin(half) * np.array(axis))))
+
+
+def test_wide_turns_between_opposite_signs_keep_their_speed() -> None:
+    """Viewers interpolate spherically between quaternions with a negative product."""
+    a, b = turned(170, (0, 0, 1)), turned(170, (0, 0, -1))  # 20 degrees apart: no key is needed
+    c = turned(140, (math.sqrt(0.5), math.sqrt(0.5), 0))
+    d = turned(150, (-math.sqrt(0.9), math.sqrt(0.1), 0))
+    for one, other, count in ((a, b, 2), (c, d, 3)):
+        rows = [(time, *codes.rotation_codes_of(value[None])[0]) for time, value in ((0, one), (65535, other))]
+        data = made.header() + made.joint(b"mHead", rotation=made.keys(*rows)) + made.ending()
+        document = reader.read(data)
+        keys = curves.rotation_keys(document, document.joints[0])
+        assert len(keys.times) == count
+        cosine = -float(one @ other)
+        angle = math.acos(cosine)
+        shares = np.linspace(0, 1, 21)
+        viewer = np.array(
+            [(math.sin((1 - s) * angle) * one - math.sin(s * angle) * other) / math.sin(angle) for s in shares]
+        )
+        shown = sample_keys.values_at(keys, shares * 2.0)
+        assert np.degrees(reduction.angles(shown, viewer)).max() < 1.1
+
+
+def test_attachment_points_on_the_screen_are_joints() -> None:
+    turn = made.keys((0, made.ZERO, made.ZERO, made.ZERO))
+    rows = made.joint(b"Center 2", rotation=turn) + made.joint(b"mHead", rotation=turn)
+    document = reader.read(made.header(joints=2) + rows + made.ending())
+    assert not SECOND_LIFE_ANIMATION.check(document)
+    scene = SECOND_LIFE_ANIMATION.to_scene(document, "screen")
+    assert [text for text in scene.warnings if "on the screen" in text and "Center 2" in text]
+
+
+@pytest.mark.parametrize(
+    ("frames", "rate"), [((0, 1, 4, 9), 10.0), ((0, 1.5, 4, 9), 20.0), ((0, 1.37, 4, 9), 0.0), ((0, 9), 0.0)]
+)
+def test_frame_rate_of_keys(frames: tuple[float, ...], rate: float) -> None:
+    """Times in tenths of a second of an animation of 0.9 s."""
+    rows = [(round(frame / 9 * 65535), made.ZERO, made.ZERO, made.ZERO) for frame in frames]
+    data = made.header(duration=0.9) + made.joint(b"mHead", rotation=made.keys(*rows)) + made.ending()
+    assert curves.frame_rate(reader.read(data)) == rate

@@ -1,0 +1,69 @@
+"""Joints below ones that a skeleton lacks: back to rotations relative to the parent in the file."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.scene import Keys, Skeleton
+from ...geometry.quaternions import continuous, inverse, product
+from ...passes.sample_keys import values_at
+from .. import skeleton_table
+from . import curves, reduction
+from .avatar_motion import AvatarMotion
+from .document import JointKeys, SecondLifeAnimation, text
+
+Floats = npt.NDArray[np.float64]
+
+
+def restored(motion: AvatarMotion, original: SecondLifeAnimation, skeleton: Skeleton, fps: float) -> AvatarMotion:
+    """Return a motion without the rotations of joints that the skeleton lacks, whose keys are kept as they were.
+
+    The import gives these rotations to the bones below. Those that are still as imported become as in the file.
+    """
+    there = {skeleton_table.canonical(joint.name) for joint in skeleton.joints}
+    entries: dict[str, JointKeys] = {}
+    for joint in original.joints:
+        entries.setdefault(skeleton_table.canonical(text(joint.name)) or "", joint)
+    missing = {name for name, joint in entries.items() if name not in there and len(joint.rotation)}
+    rotation = motion.rotation.copy()
+    for number, name in enumerate(motion.names if missing else ()):
+        above = list(itertools.takewhile(lambda parent: parent not in there, skeleton_table.ancestors(name)[1:]))
+        if missing.isdisjoint(above):
+            continue
+        chain = [entries[joint] for joint in (*reversed(above), name) if joint in entries]
+        own = entries[name] if name in entries else JointKeys(name.encode("utf-8"))
+        imported = curves.shown(_product(chain, original), original, fps)
+        if reduction.angles(values_at(imported, motion.times), rotation[number]).max() <= curves.UNCHANGED:
+            rotation[number] = _sampled(own, original, motion.times, fps)
+        else:
+            turn = inverse(_sampled_product([joint for joint in chain if joint is not own], original, motion.times))
+            rotation[number] = continuous(product(turn, rotation[number]))
+    return replace(motion, rotation=rotation)
+
+
+def _sampled(joint: JointKeys, original: SecondLifeAnimation, times: Floats, fps: float) -> Floats:
+    """Return the rotations of a joint of a file as Blender shows them; without keys it is at rest."""
+    if not len(joint.rotation):
+        return np.tile((1.0, 0.0, 0.0, 0.0), (len(times), 1))
+    return values_at(curves.shown(curves.rotation_keys(original, joint), original, fps), times)
+
+
+def _product(chain: Sequence[JointKeys], original: SecondLifeAnimation) -> Keys:
+    """Return the rotation of the last joint of a chain relative to the parent of the first, with the keys of all."""
+    found = [keys for joint in chain if len(joint.rotation) for keys in (curves.rotation_keys(original, joint),)]
+    found += [keys for joint in chain if len(joint.position) for keys in (curves.position_keys(original, joint),)]
+    times = np.unique(np.concatenate([keys.times for keys in found]))
+    return Keys(times, continuous(_sampled_product(chain, original, times)))
+
+
+def _sampled_product(chain: Sequence[JointKeys], original: SecondLifeAnimation, times: Floats) -> Floats:
+    turn = np.tile((1.0, 0.0, 0.0, 0.0), (len(times), 1))
+    for joint in chain:
+        if len(joint.rotation):
+            turn = product(turn, values_at(curves.rotation_keys(original, joint), times))
+    return turn

@@ -1,0 +1,201 @@
+"""Import of Second Life animations as an artist asks for it: the armature, the time line, and what is reported."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import second_life_animation_bytes as made
+from test_second_life_joints import avatar
+
+pytestmark = pytest.mark.needs_bpy
+
+
+def code(value: float, reach: float = 1.0) -> int:
+    return round((value + reach) / (2 * reach) * 65535)
+
+
+def about_z(degrees: float) -> tuple[int, int, int]:
+    return made.ZERO, made.ZERO, code(math.sin(math.radians(degrees) / 2))
+
+
+def bent(path: Path, *joints: bytes, **header: Any) -> Path:
+    """Write an animation of two seconds in which joints turn by 30° about the vertical axis."""
+    turn = made.keys((0, made.ZERO, made.ZERO, made.ZERO), (32768, *about_z(20)), (65535, *about_z(30)))
+    rows = b"".join(made.joint(name, rotation=turn) for name in joints)
+    path.write_bytes(made.header(joints=len(joints), **header) + rows + made.ending())
+    return path
+
+
+def active_action(armature: Any) -> Any:
+    return armature.animation_data.action
+
+
+def keyed_bones(action: Any) -> set[str]:
+    from meshferry.blender_data import compat
+
+    return {curve.data_path.split('"')[1] for curve in compat.action_curves(action, None)}
+
+
+def armatures(bpy: Any) -> list[Any]:
+    return [item for item in bpy.data.objects if item.type == "ARMATURE"]
+
+
+def test_the_active_avatar_gets_the_animation(clean_blender: Any, tmp_path: Path) -> None:
+    bpy = clean_blender
+    rig = avatar(bpy)
+    path = bent(tmp_path / "wave.anim", b"mShoulderLeft", b"mElbowLeft")
+    assert bpy.ops.import_scene.second_life(filepath=str(path)) == {"FINISHED"}
+    assert armatures(bpy) == [rig]
+    assert active_action(rig).name == "wave"
+    assert keyed_bones(active_action(rig)) == {"mShoulderLeft", "mElbowLeft"}
+
+
+def test_without_an_avatar_there_is_a_new_one(clean_blender: Any, tmp_path: Path) -> None:
+    bpy = clean_blender
+    bpy.ops.import_scene.second_life(filepath=str(bent(tmp_path / "wave.anim", b"mShoulderLeft")))
+    (rig,) = armatures(bpy)
+    assert len(rig.data.bones) == 133
+    assert active_action(rig).name == "wave"
+
+
+def test_several_files_are_several_actions_of_one_avatar(clean_blender: Any, tmp_path: Path) -> None:
+    bpy = clean_blender
+    rig = avatar(bpy)
+    names = [bent(tmp_path / f"{name}.anim", b"mHead").name for name in ("one", "two", "three")]
+    bpy.ops.import_scene.second_life(directory=str(tmp_path), files=[{"name": name} for name in names])
+    assert armatures(bpy) == [rig]
+    stashed = [strip.action.name for track in rig.animation_data.nla_tracks for strip in track.strips]
+    assert sorted([*stashed, active_action(rig).name]) == ["one", "three", "two"]
+
+
+def plain_rig(bpy: Any, names: dict[str, str]) -> Any:
+    """Return an active armature with the heads of these joints of the avatar, under other names, as users build it."""
+    model = avatar(bpy)
+    heads = {name: model.data.bones[name].head_local.copy() for name in names}
+    parents = {name: [above.name for above in model.data.bones[name].parent_recursive] for name in names}
+    bpy.data.objects.remove(model)
+    rig = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for name, new in names.items():
+        bone = rig.data.edit_bones.new(new)
+        bone.head, bone.tail = heads[name], heads[name] + heads[name].__class__((0.0, 0.03, 0.1))
+        above = next((above for above in parents[name] if above in names), None)
+        if above is not None:
+            bone.parent = rig.data.edit_bones[names[above]]
+    bpy.ops.object.mode_set(mode="OBJECT")
+    return rig
+
+
+def test_bones_with_other_accepted_names(clean_blender: Any, listener: Any, tmp_path: Path) -> None:
+    from meshferry.blender_data.steps import finish
+    from meshferry.operators.import_base import import_steps
+
+    names = {"mPelvis": "hip", "mTorso": "abdomen", "mChest": "chest", "mShoulderLeft": "lShldr"}
+    rig = plain_rig(clean_blender, names)
+    path = bent(tmp_path / "wave.anim", b"mShoulderLeft", b"mTorso")
+    messages, results = finish(import_steps(clean_blender.context, [str(path)], {}))
+    assert (armatures(clean_blender), [result.armatures for result in results]) == ([rig], [[rig]])
+    assert keyed_bones(active_action(rig)) == {"lShldr", "abdomen"}
+    assert not messages.warnings  # neither bones without keys nor another bind pose matter
+
+
+def test_the_share_of_animated_joints_chooses_the_armature(clean_blender: Any, tmp_path: Path) -> None:
+    bpy = clean_blender
+    rig = plain_rig(bpy, {name: name for name in ("mPelvis", "mTorso")})
+    bpy.ops.import_scene.second_life(
+        filepath=str(bent(tmp_path / "hands.anim", b"mWristLeft", b"mWristRight", b"mTorso"))
+    )
+    assert len(armatures(bpy)) == 2  # a third is not enough
+    assert rig.animation_data is None or active_action(rig) is None
+
+
+def rotation(degrees: float) -> Any:
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    return np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
+
+
+def test_missing_joints_between_move_the_bones_below(clean_blender: Any, tmp_path: Path) -> None:
+    bpy = clean_blender
+    kept = ("mPelvis", "mChest", "mNeck", "mHead")
+    rig = plain_rig(bpy, {name: name for name in kept})
+    path = bent(tmp_path / "turn.anim", b"mTorso", b"mChest", b"mHead")
+    data = path.read_bytes()
+    with_report = bpy.ops.import_scene.second_life(filepath=str(path))
+    assert with_report == {"FINISHED"}
+    scene = bpy.context.scene
+    scene.frame_set(1 + round(2 * scene.render.fps))
+    # mTorso and mChest turn by 30° each about the axis that Blender's Z is, too; mNeck is between mChest and mHead.
+    for name, degrees in (("mPelvis", 0), ("mChest", 60), ("mNeck", 60), ("mHead", 90)):
+        bone = rig.pose.bones[name]
+        turned = np.array(bone.matrix.to_3x3()) @ np.array(bone.bone.matrix_local.to_3x3()).T
+        assert np.allclose(turned, rotation(degrees), atol=1e-3), name
+    # The head of mChest goes around that of mTorso.
+    rest = np.array(rig.data.bones["mChest"].head_local)
+    torso = np.array(rig.data.bones["mPelvis"].head_local) + np.array((0.0, 0.0, 0.084073))  # mTorso in the table
+    place = torso + rotation(30) @ (rest - torso)
+    assert np.allclose(rig.pose.bones["mChest"].head, place, atol=1e-4)
+    target = tmp_path / "again.anim"
+    assert exported(bpy, rig, target) == data
+
+
+def exported(bpy: Any, rig: Any, path: Path) -> bytes:
+    from meshferry.blender_data.exporting import exporter
+    from meshferry.blender_data.exporting.export_options import ExportOptions
+    from meshferry.io_formats import api
+    from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION as KIND
+
+    request = exporter.ExportRequest(
+        bpy.context, exporter.Source("OBJECTS", objects=(rig,)), ExportOptions.of({}), "motion", KIND.capabilities
+    )
+    (part,) = api.files_of(exporter.export_scene(request), KIND, {})
+    api.write_scene(part, path, KIND)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("loop", "is_cyclic", "markers"),
+    [
+        ((0.0, 2.0, 1), True, {}),
+        ((0.5, 1.5, 1), False, {"Loop In": 13, "Loop Out": 37}),
+        ((-46.0, 2.0, 1), True, {}),
+        ((0.0, 2.0, 0), False, {}),
+    ],
+)
+def test_range_and_loop_are_on_the_action(
+    clean_blender: Any, tmp_path: Path, loop: tuple[float, float, int], is_cyclic: bool, markers: dict[str, int]
+) -> None:
+    bpy = clean_blender
+    bpy.context.scene.render.fps = 24
+    bpy.ops.import_scene.second_life(filepath=str(bent(tmp_path / "wave.anim", b"mHead", loop=loop)))
+    action = active_action(armatures(bpy)[0])
+    assert (action.use_frame_range, tuple(action.frame_range)) == (True, (1, 49))
+    assert action.use_cyclic == is_cyclic
+    assert {marker.name: marker.frame for marker in action.pose_markers} == markers
+
+
+@pytest.mark.parametrize(("use_file_frame_rate", "fps", "frames"), [(True, 15, 31), (False, 24, 49)])
+def test_frame_rate_of_the_keys(
+    clean_blender: Any, tmp_path: Path, use_file_frame_rate: bool, fps: float, frames: int
+) -> None:
+    bpy = clean_blender
+    bpy.context.scene.render.fps = 24
+    times = [round(frame / 30 * 65535) for frame in (0, 1, 7, 16, 29, 30)]  # 15 frames a second
+    turn = made.keys(*((time, *about_z(number)) for number, time in enumerate(times)))
+    path = tmp_path / "steps.anim"
+    path.write_bytes(made.header() + made.joint(b"mHead", rotation=turn) + made.ending())
+    bpy.ops.import_scene.second_life(filepath=str(path), use_file_frame_rate=use_file_frame_rate)
+    from meshferry.blender_data import compat
+
+    action = active_action(armatures(bpy)[0])
+    assert bpy.context.scene.render.fps == fps
+    assert action.frame_range[1] == frames
+    keys = [key.co.x for key in compat.action_curves(action, None)[0].keyframe_points]
+    assert keys == pytest.approx([1 + frame / 15 * fps for frame in (0, 1, 7, 16, 29, 30)], abs=1e-3 * fps)
+    if use_file_frame_rate:
+        assert keys == [1, 2, 8, 17, 30, 31]
