@@ -40,7 +40,7 @@ def write(action: bpy.types.Action, clip: Clip, frames_of: Frames) -> None:
     if playback.is_looped:
         _show_loop(action, playback, clip.duration, frames_of)
     if isinstance(clip.pass_through, OriginalFile):
-        kept.original = base64.b85encode(zlib.compress(clip.pass_through.data, 6)).decode("ascii")
+        kept.original = base64.b64encode(zlib.compress(clip.pass_through.data, 1)).decode("ascii")
 
 
 def _show_loop(action: bpy.types.Action, playback: Playback, duration: float, frames_of: Frames) -> None:
@@ -69,4 +69,4 @@ def read(action: bpy.types.Action, clip: Clip) -> None:
         kept.emote,
     )
     if kept.original:
-        clip.pass_through = OriginalFile(zlib.decompress(base64.b85decode(kept.original)))
+        clip.pass_through = OriginalFile(zlib.decompress(base64.b64decode(kept.original)))

@@ -74,11 +74,10 @@ def reduced(
     ExportError
         The file would be too large at the largest tolerance.
     """
-    sampled = _Sampled.of(motion, document.duration)
+    sampled = _Sampled.of(motion, positioned, document.duration, TOLERANCES[0] if reduce else None)
     samples = motion.rotation.shape[1] * (len(motion.names) + sum(positioned))
     for degrees in TOLERANCES if reduce else (0.0,):
-        made = sampled.joints(motion, positioned, degrees, document.base_priority, priorities)
-        document.joints = _merged(kept, made)
+        document.joints = _merged(kept, sampled.joints(motion.names, degrees, document.base_priority, priorities))
         if len(writer.write(document)) <= MOST_BYTES:
             return Reduced(document, degrees, samples)
     raise ExportError(
@@ -101,73 +100,64 @@ def _merged(kept: Sequence[JointKeys], made: Sequence[JointKeys]) -> list[JointK
 
 @dataclass
 class _Sampled:
-    """Samples of a motion as codes, and as a reader decodes them."""
+    """Samples of a motion as keys, and the tolerance in degrees from which on each can be left out."""
 
-    time_codes: npt.NDArray[np.uint16]
-    times: Floats
-    rotation_codes: npt.NDArray[np.uint16]
-    rotation: Floats
-    position_codes: npt.NDArray[np.uint16]
-    position: Floats
-    first: npt.NDArray[np.intp]
-    """Samples with different time codes; a reader uses only one key of each."""
+    rotation: npt.NDArray[np.uint16]
+    """(n, F, 4) codes of time, x, y and z."""
+    rotation_need: Floats
+    """(n, F)."""
+    position: dict[int, npt.NDArray[np.uint16]]
+    """(F, 4) of each joint that has positions, by index."""
+    position_need: dict[int, Floats]
 
     @classmethod
-    def of(cls, motion: AvatarMotion, duration: float) -> _Sampled:
+    def of(cls, motion: AvatarMotion, positioned: Sequence[bool], duration: float, finest: float | None) -> _Sampled:
+        """Encode samples; all are needed if ``finest``, the smallest tolerance in degrees, is None."""
         time_codes = codes.time_codes_of(motion.times, duration)
-        first = np.unique(time_codes, return_index=True)[1]
-        rotation_codes = codes.rotation_codes_of(motion.rotation.reshape(-1, 4)).reshape(*motion.rotation.shape[:2], 3)
-        decoded = codes.rotations_of(rotation_codes.reshape(-1, 3)).reshape(motion.rotation.shape)
-        smooth = np.moveaxis(continuous_components(np.moveaxis(decoded, -1, 0)), 0, -1)
-        position_codes = codes.codes_of(motion.position, codes.FARTHEST)
-        position = codes.values_of(position_codes, codes.FARTHEST).astype(np.float64)
-        times = codes.times_of(time_codes, duration)
-        return cls(time_codes, times, rotation_codes, smooth, position_codes, position, first)
+        first = np.unique(time_codes, return_index=True)[1]  # a reader uses only one key of each time
+        time_codes = time_codes[first]
+        rotation, rows = motion.rotation[:, first], np.flatnonzero(positioned)
+        position = motion.position[rows][:, first]
+        rotation_codes = codes.rotation_codes_of(rotation.reshape(-1, 4)).reshape(*rotation.shape[:2], 3)
+        position_codes = codes.codes_of(position, codes.FARTHEST)
+        rotation_need, position_need = np.full(rotation.shape[:2], np.inf), np.full(position.shape[:2], np.inf)
+        if finest is not None:
+            times = codes.times_of(time_codes, duration)
+            divisors = np.array([_divisor(name) for name in motion.names])
+            decoded = codes.rotations_of(rotation_codes.reshape(-1, 3)).reshape(rotation.shape)
+            smooth = np.moveaxis(continuous_components(np.moveaxis(decoded, -1, 0)), 0, -1)
+            per_degree = np.radians(1) / divisors
+            found = reduction.significances(rotation, smooth, times, finest * per_degree, reduction.angles)
+            rotation_need = found / per_degree[:, None]
+            stored = codes.values_of(position_codes, codes.FARTHEST).astype(np.float64)
+            per_degree = _METRES_PER_DEGREE / divisors[rows]
+            found = reduction.significances(position, stored, times, finest * per_degree, reduction.distances)
+            position_need = found / per_degree[:, None]
+        return cls(
+            _keys(time_codes, rotation_codes),
+            rotation_need,
+            dict(zip(rows.tolist(), _keys(time_codes, position_codes), strict=True)),
+            dict(zip(rows.tolist(), position_need, strict=True)),
+        )
 
     def joints(
-        self,
-        motion: AvatarMotion,
-        positioned: Sequence[bool],
-        degrees: float,
-        priority: int,
-        priorities: Mapping[str, int],
+        self, names: Sequence[str], degrees: float, priority: int, priorities: Mapping[str, int]
     ) -> list[JointKeys]:
         """Return the keys of each joint that remain with a tolerance."""
-        kept_rotation = self._kept(motion, degrees)
-        rows = [number for number, has in enumerate(positioned) if has]
-        kept_position = self._kept_positions(motion, rows, degrees)
         joints = []
-        for number, name in enumerate(motion.names):
+        for number, name in enumerate(names):
             joint = JointKeys(name.encode("utf-8"), priorities.get(name, priority))
-            joint.rotation = self._keys(kept_rotation[number], self.rotation_codes[number])
-            if positioned[number]:
-                joint.position = self._keys(kept_position[rows.index(number)], self.position_codes[number])
+            joint.rotation = self.rotation[number][self.rotation_need[number] > degrees]
+            if number in self.position:
+                joint.position = self.position[number][self.position_need[number] > degrees]
             joints.append(joint)
         return joints
 
-    def _kept(self, motion: AvatarMotion, degrees: float) -> npt.NDArray[np.bool_]:
-        tolerance = np.radians(degrees) / np.array([_divisor(name) for name in motion.names])
-        return reduction.chosen_keys(
-            motion.rotation[:, self.first],
-            self.rotation[:, self.first],
-            self.times[self.first],
-            tolerance if degrees else np.full(len(motion.names), -1.0),
-            reduction.angles,
-        )
 
-    def _kept_positions(self, motion: AvatarMotion, rows: list[int], degrees: float) -> npt.NDArray[np.bool_]:
-        tolerance = _METRES_PER_DEGREE * degrees / np.array([_divisor(motion.names[row]) for row in rows])
-        return reduction.chosen_keys(
-            motion.position[rows][:, self.first],
-            self.position[rows][:, self.first],
-            self.times[self.first],
-            tolerance if degrees else np.full(len(rows), -1.0),
-            reduction.distances,
-        )
-
-    def _keys(self, kept: npt.NDArray[np.bool_], values: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
-        chosen = self.first[kept]
-        return np.column_stack((self.time_codes[chosen], values[chosen])).astype(np.uint16)
+def _keys(time_codes: npt.NDArray[np.uint16], values: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
+    """Return keys (n, F, 4) of the codes of times (F,) and of values (n, F, 3)."""
+    times = np.broadcast_to(time_codes[:, None], (*values.shape[:2], 1))
+    return np.concatenate((times, values), axis=2, dtype=np.uint16)
 
 
 @functools.cache

@@ -226,11 +226,25 @@ def test_key_reduction_keeps_its_promise(folder: Path, expected: Facts, degrees:
             exact = sample_keys.values_at(keys, times)[None]
             stored = codes.rotations_of(codes.rotation_codes_of(exact[0]))[None]
             stored = np.where((stored * exact).sum(-1, keepdims=True) < 0, -stored, stored)
-            kept = reduction.chosen_keys(exact, stored, times, np.radians([degrees]), reduction.angles)[0]
+            finest = np.radians([0.1])
+            kept = reduction.significances(exact, stored, times, finest, reduction.angles)[0] > np.radians(degrees)
             shown = sample_keys.values_at(sample_keys.Keys(times[kept], stored[0][kept]), times)
             rounding = np.degrees(reduction.angles(exact[0], stored[0]).max())
             assert np.degrees(reduction.angles(shown, exact[0])).max() <= degrees + rounding + 1e-9
         assert scene.clips
+
+
+def test_one_run_of_the_reduction_serves_all_tolerances() -> None:
+    """The worst sample of a segment is its key, whatever the tolerance; two curves with limits of their own."""
+    times = np.arange(7.0)
+    exact = np.zeros((2, 7, 3))
+    exact[:, :, 2] = (0, 1, 2, 9, 2, 1, 0), (0, 0, 0, 0, 0, 0, 6)
+    need = reduction.significances(exact, exact, times, np.array([0.5, 0.5]), reduction.distances)
+    # 9 at the top; the samples beside it are then 4 below the line from 0 to 9, and the outer ones on theirs.
+    assert need[0].tolist() == [np.inf, -np.inf, 4, 9, 4, -np.inf, 9]
+    assert need[1].tolist() == [np.inf, -np.inf, -np.inf, -np.inf, -np.inf, 5, 6]
+    coarse = reduction.significances(exact, exact, times, np.array([5.0, 5.5]), reduction.distances)
+    assert ((coarse > 5.5) == (need > 5.5)).all()
 
 
 def test_too_large_files_are_reduced_or_refused() -> None:
