@@ -18,6 +18,9 @@ from .document import Geometry, Instance, Skin, Triangles
 
 _SHARE = 0.02
 """Size of an added triangle as a share of its level's box: too small to be noticed, and far from degenerate."""
+_INSET = 0.0053
+"""Least distance of an added triangle from the sides of the box, as a share of it. The viewer looks up weights by
+position, so a corner of the triangle must not lie on a vertex, and vertices lie on the sides and corners of boxes."""
 
 
 def sort_key(symbol: str) -> bytes:
@@ -135,7 +138,8 @@ def _small_triangle(geometry: Geometry, centre: FloatArray) -> tuple[FloatArray,
     legs = np.zeros((3, 3))
     legs[1, first] = _SHARE * extent[first]
     legs[2, second] = _SHARE * extent[second]
-    corner = np.clip(centre - legs.max(axis=0) / 2, least, most - legs.max(axis=0))
+    inset = _INSET * extent
+    corner = np.clip(centre - legs.max(axis=0) / 2, least + inset, most - legs.max(axis=0) - inset)
     positions = np.clip((corner + legs).astype(np.float32), least, most)
     axes = np.identity(3, np.float32)
     return positions, np.cross(axes[first], axes[second])[None]

@@ -424,6 +424,19 @@ def test_added_triangles_of_rigged_levels_have_the_weights_of_the_finest_level()
     assert (np.abs(triangles - weights).max(axis=(1, 2)) == 0).any()
 
 
+def test_added_triangles_are_not_at_vertices() -> None:
+    """The viewer looks up weights by position, so a triangle in the corner of a box would change those of the box."""
+    finest, low = upload_scenes.box(), upload_scenes.box(materials=["wood"])
+    of_stone = np.repeat(finest.material_index == 1, 3)
+    finest.points = np.concatenate((finest.points, finest.points / 8 - 1))
+    finest.corner_point[of_stone] += len(low.points)
+    nodes = [sc.Node("hut", mesh=finest, lod=0), sc.Node("hut", mesh=low, lod=2, lod_of=0)]
+    geometry = parsed(sc.Scene("hut", nodes))["hut_LOD1.dae"].instances[0].geometry
+    added, others = geometry.faces["stone"][:, :3], geometry.faces["wood"][:, :3]
+    assert len(added) == 3
+    assert np.linalg.norm(added[:, None] - others, axis=2).min() > 1e-3
+
+
 @pytest.mark.parametrize("crowded", [0, 2])
 @pytest.mark.parametrize("side", [20, pytest.param(260, marks=pytest.mark.slow)])
 def test_crowded_materials_are_split_alike_in_all_levels(
