@@ -58,10 +58,31 @@ def _move(data: bpy.types.Armature, heads: Mapping[str, npt.NDArray[np.float64]]
 
 @contextlib.contextmanager
 def _unmoved_children(context: bpy.types.Context, armature: bpy.types.Object) -> Iterator[None]:
-    """Keep the world matrices of objects whose parent is a bone of an armature object."""
-    children = [item for item in bpy.data.objects if item.parent == armature and item.parent_type == "BONE"]
-    before: list[Matrix] = [item.matrix_world.copy() for item in children]
+    """Keep the place of objects whose parent is a bone of an object with the armature.
+
+    Their parent inverse changes, since Blender does not evaluate the world matrices of objects in excluded collections
+    and other scenes, and since their own transform may be animated.
+    """
+    children = [
+        item
+        for item in bpy.data.objects
+        if item.parent is not None
+        and item.parent.data == armature.data
+        and item.parent_type == "BONE"
+        and item.parent_bone in armature.data.bones
+    ]
+    before = [_bone_matrix(context, item) @ item.matrix_parent_inverse for item in children]
     yield
     context.view_layer.update()
     for item, matrix in zip(children, before, strict=True):
-        item.matrix_world = matrix
+        item.matrix_parent_inverse = _bone_matrix(context, item).inverted_safe() @ matrix
+
+
+def _bone_matrix(context: bpy.types.Context, item: bpy.types.Object) -> Matrix:
+    """Return the matrix, in the space of its armature, that a bone gives to its child."""
+    bone = item.parent.data.bones[item.parent_bone]
+    pose = item.parent.pose.bones.get(bone.name)
+    is_evaluated = pose is not None and context.view_layer.objects.get(item.parent.name) == item.parent
+    if bone.use_relative_parent:
+        return pose.matrix_channel.copy() if is_evaluated else Matrix()
+    return (pose.matrix if is_evaluated else bone.matrix_local) @ Matrix.Translation((0.0, bone.length, 0.0))

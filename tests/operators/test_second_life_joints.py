@@ -280,6 +280,40 @@ def test_joints_snap_to_the_avatar_and_meshes_stay(clean_blender: Any) -> None:
     assert bpy.ops.object.second_life_snap_joints() == {"CANCELLED"}
 
 
+@pytest.mark.parametrize("where", ["excluded", "pose", "relative", "other object"])
+def test_objects_on_snapped_bones_stay(clean_blender: Any, where: str) -> None:
+    bpy = clean_blender
+    armature = avatar(bpy)
+    bpy.ops.object.mode_set(mode="EDIT")
+    armature.data.edit_bones["mHead"].head.z += 0.05
+    bpy.ops.object.mode_set(mode="OBJECT")
+    owner = bpy.data.objects.new("Other", armature.data) if where == "other object" else armature
+    home = bpy.data.collections.new("Hats")
+    bpy.context.scene.collection.children.link(home)
+    hat = bpy.data.objects.new("hat", None)
+    for item in {hat, owner} - {armature}:
+        home.objects.link(item)
+    hat.parent, hat.parent_type, hat.parent_bone, hat.location = owner, "BONE", "mHead", (0.1, 0.2, 0)
+    hat.keyframe_insert("location")
+    armature.data.bones["mHead"].use_relative_parent = where == "relative"
+    if where == "pose":
+        armature.pose.bones["mHead"].rotation_quaternion = (0.8, 0.6, 0, 0)
+    layer = bpy.context.view_layer.layer_collection.children["Hats"]
+    layer.exclude = where == "excluded"
+    bpy.context.view_layer.update()
+    # Before its first evaluation, an object in an excluded collection has the identity as its matrix.
+    before = np.array(hat.matrix_world)
+    if where == "excluded":
+        bone = armature.data.bones["mHead"]
+        place = np.array(((1, 0, 0, 0.1), (0, 1, 0, 0.2 + bone.length), (0, 0, 1, 0), (0, 0, 0, 1)))
+        before = np.array(bone.matrix_local) @ place
+    assert bpy.ops.object.second_life_snap_joints() == {"FINISHED"}
+    layer.exclude = False
+    bpy.context.view_layer.update()
+    np.testing.assert_allclose(np.array(hat.matrix_world), before, atol=1e-5)
+    assert tuple(hat.location) == pytest.approx((0.1, 0.2, 0)), "animated values are not changed"
+
+
 @pytest.mark.parametrize("name", ["benthic_rigged22.mesh", "synthetic/synth_rig_overrides.llmesh"])
 def test_joints_that_a_file_moves_stay_when_others_snap(
     clean_blender: Any, samples: Any, tmp_path: Any, name: str
