@@ -32,10 +32,12 @@ def require_bindable(items: Iterable[bpy.types.Object], armature: bpy.types.Obje
         problem = ""
         if not item.is_editable or not item.data.is_editable:
             problem = "it is linked from another file"
-        elif item.data.users > 1:
+        elif item.data.users - item.data.use_fake_user > 1:
             problem = "its mesh is shared with other objects; make it a single user first"
         elif not len(item.data.polygons):
             problem = "it has no faces"
+        elif not np.isfinite(world_points(item)).all():
+            problem = "it has vertices that are NaN or infinite; delete or correct them"
         elif item in _ancestors(armature):
             problem = f"'{armature.name}' is its child"
         if problem:

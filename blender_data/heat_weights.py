@@ -58,7 +58,7 @@ def heat_weights(
     found = WeightedSurface(visible.points, visible.triangles, joints, weights).without(missing)
     if len(found.triangles):
         return found
-    return WeightedSurface(whole.points, whole.triangles, joints, nearest_bones(whole.points, lines))
+    return WeightedSurface(surface.points, surface.triangles, joints, nearest_bones(surface.points, lines))
 
 
 def nearest_bones(points: Points, lines: npt.NDArray[np.float64]) -> Weights:

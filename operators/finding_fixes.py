@@ -123,7 +123,7 @@ def refusal(fix: Fix, block: Any) -> str:
 
 def _scale_refusal(item: Any) -> str:
     """Return why applying the scale of an object would change more than its mesh."""
-    if item.data.users > 1:
+    if item.data.users - item.data.use_fake_user > 1:
         return rpt_("its mesh is shared with other objects; make it a single user first")
     keys = item.data.shape_keys
     if item.animation_data is not None or (keys is not None and keys.animation_data is not None):

@@ -236,7 +236,7 @@ def test_levels_of_detail_are_bound_with_their_model(clean_blender, avatar, shir
     assert weights_of(level)[::50] == [pytest.approx(entries) for entries in weights_of(shirt)[::50]]
 
 
-@pytest.mark.parametrize("cause", ["shared", "linked", "no bones", "exception"])
+@pytest.mark.parametrize("cause", ["shared", "linked", "no bones", "NaN", "exception"])
 def test_a_failed_binding_changes_nothing(clean_blender, avatar, shirt, monkeypatch, cause):
     bpy = clean_blender
     _weigh(shirt, [{"mTail1": 1.0}] * 20)
@@ -247,6 +247,8 @@ def test_a_failed_binding_changes_nothing(clean_blender, avatar, shirt, monkeypa
         other = _grid(bpy, "other", [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1)])
         other.data.clear_geometry()
         other.select_set(True)
+    if cause == "NaN":
+        shirt.data.vertices[5].co.x = np.nan
     if cause == "no bones":
         for bone in avatar.data.bones:
             bone.use_deform = False
@@ -259,13 +261,15 @@ def test_a_failed_binding_changes_nothing(clean_blender, avatar, shirt, monkeypa
 
         monkeypatch.setattr(heat_weights, "read", fail)
     before = _state(bpy, shirt)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError) as raised:
         bpy.ops.object.second_life_bind()
+    assert "Traceback" not in str(raised.value)
     assert _state(bpy, shirt) == before
 
 
 def test_binding_works_with_a_hidden_avatar_and_in_edit_mode(clean_blender, avatar, shirt):
     bpy = clean_blender
+    shirt.data.use_fake_user = True  # not another object that shares the mesh
     avatar.hide_set(True)
     _select(bpy, shirt)
     bpy.ops.object.mode_set(mode="EDIT")
@@ -289,6 +293,14 @@ def test_a_surface_that_heat_cannot_solve_gets_the_nearest_bones(clean_blender, 
     weights = weights_of(sleeve)
     assert max(weights[0], key=weights[0].get) == "mShoulderLeft"
     assert max(weights[7], key=weights[7].get) == "mElbowLeft"
+
+
+def test_a_mesh_without_area_gets_the_nearest_bones(clean_blender, avatar):
+    thread = _grid(clean_blender, "thread", [(0.3, 0, 1.55)] * 3, [(0, 1, 2)])
+    _select(clean_blender, thread)
+    assert clean_blender.ops.object.second_life_bind() == {"FINISHED"}
+    weights = weights_of(thread)
+    assert max(weights[0], key=weights[0].get) == "mShoulderLeft"
 
 
 def test_a_mesh_without_an_avatar_cannot_be_bound(clean_blender):
