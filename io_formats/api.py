@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,6 +220,7 @@ def encode_part(
     ignore_errors = ignore_errors or scene.as_imported
     findings = target.check_scene(scene)
     _refuse_errors(findings, ignore_errors=ignore_errors)
+    scene = replace(scene, notes=[])
     document = target.from_scene(scene, options)
     is_same_format = scene.format == target.name
     findings += with_allowed(target.check(document), options or {}, is_same_format=is_same_format)
@@ -228,7 +229,7 @@ def encode_part(
     lost = list(dict.fromkeys(scene.warnings))
     said = lost + [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
     outputs = target.write_files(document, stem or file_name(scene.name))
-    notes = [output.note for output in outputs if output.note]
+    notes = [*scene.notes, *(output.note for output in outputs if output.note)]
     return EncodedFile(scene, outputs, list(dict.fromkeys(said)), lost, notes)
 
 

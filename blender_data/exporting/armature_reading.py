@@ -81,6 +81,8 @@ def read_skeleton(
             f"{thing.name}: {len(sheared)} bones (such as '{sheared[0]}') have parent joints of unequal scale, which "
             "would shear them; the nearest joints without shear were exported"
         )
+    for bone, joint in zip(bones, joints, strict=True):
+        joint.deforms = bone.use_deform
     stored = stored_fields(thing.meshferry, Skeleton)
     skeleton = Skeleton(names.file_name(thing), joints, choices=import_choices.read(thing), **stored)
     return ReadSkeleton(thing, skeleton, [bone.name for bone in bones], _local_matrices(joints), rest, parents)
@@ -284,9 +286,8 @@ class SkeletonSpace:
                 whole = before @ joint_poses.matrices(translation, rotation, scale)
                 translation, rotation, scale, shear = joint_poses.decompose(whole)
                 sheared |= bool(shear[0] > _SHEAR)
-            joints.append(
-                Joint(joint.name, joint.parent, _rounded(translation[0]), _rounded(rotation[0]), _rounded(scale[0]))
-            )
+            place, turn, extent = (_rounded(values[0]) for values in (translation, rotation, scale))
+            joints.append(replace(joint, translation=place, rotation=turn, scale=extent))
         if sheared:
             notice(
                 f"{read.thing.name}: the armature is scaled unequally, which shears its bones; apply its scale "

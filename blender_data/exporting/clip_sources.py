@@ -44,6 +44,8 @@ class ClipSource:
     """Whether the frame rate came from a file."""
     is_empty: bool = False
     """Whether it was imported from a file without frames."""
+    is_pose: bool = False
+    """Whether it is the pose of one frame."""
 
     def frame_count(self, scene_fps: float) -> int:
         """Return the number of samples, both ends included."""
@@ -99,7 +101,7 @@ def find_clips(
         Several clips are selected while one is edited in the NLA.
     """
     mode = options.clips
-    if mode == "NONE" or not found.any_change:
+    if mode == "NONE" or not (found.any_change or (mode == "POSE" and for_joints)):
         return []
     if mode in {"ACTIONS", "NLA"}:
         _refuse_tweaking(found)
@@ -109,6 +111,9 @@ def find_clips(
         clips = _nla_clips(scene, found)
     else:
         clips = [_as_played(scene, found, over_scene=mode == "SCENE", for_joints=for_joints)]
+    if mode == "POSE":
+        clips[0].start = clips[0].end = scene.frame_current_final
+        clips[0].is_pose, clips[0].is_empty = True, False
     wanted = [pattern.strip() for pattern in options.clip_names.split(",") if pattern.strip()]
     if wanted:
         clips = [clip for clip in clips if any(fnmatch.fnmatchcase(clip.name, pattern) for pattern in wanted)]

@@ -112,6 +112,7 @@ CLIPS = Option(
         Choice("ACTIONS", "Every Action", "A clip for each action that belongs to an exported object or its armature"),
         Choice("NLA", "NLA Tracks", "A clip for each name of NLA strips"),
         Choice("NONE", "None", "No animation"),
+        Choice("POSE", "Static Pose", "One clip of a single frame: the pose shown in the current frame"),
     ),
     shown_when=embeds_animation,
 )
@@ -369,7 +370,7 @@ _NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
     CLIP_FILTER.name: lambda can: can.clips,
     ANIMATED_BONES.name: lambda can: can.joint_clips,
     ANIMATION_KIND.name: lambda can: can.node_clips and can.vertex_clips,
-    LOOP.name: lambda can: can.clips,
+    LOOP.name: lambda can: can.clips and not can.keyed_clips,
     FRAME_RATE.name: lambda can: can.clips,
 }
 

@@ -9,7 +9,7 @@ those of the rest. ``joint_poses`` converts both to the joint's local transform.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
@@ -32,6 +32,10 @@ Array = npt.NDArray[np.float64]
 
 _STILL = 2e-6
 """Relative difference from the bind transform that counts as single-precision rounding."""
+
+_STILL_AS_SAMPLED = 5e-5
+"""The same for matrices of the pose in single precision, where joints that do not move would be a loss: an animation of
+low priority could then no longer move them."""
 
 _CHUNK = 16
 """Number of joints computed at a time, so that the arrays fit the processor's cache."""
@@ -190,7 +194,7 @@ class JointSampler:
         curves = pose_curves.curves_of(rig.thing, source)
         driven = pose_curves.bones_moved_otherwise(rig.thing)
         keyed = np.array([name in curves or name in driven for name in read.bones], bool)
-        tracks = _Tracks(rig, len(frames))
+        tracks = _Tracks(rig, len(frames), _STILL_AS_SAMPLED if self.to_end else _STILL)
         space = joint_poses.PoseSpace.of(read.local, read.parents, read.rest)
         for chunk in _chunks(np.arange(len(read.bones))):
             basis = np.empty((len(chunk), len(frames), 4, 4))
@@ -222,7 +226,7 @@ class JointSampler:
     # -- both -----------------------------------------------------------------------------------
 
     def _finished(self, rig: _Rig, source: ClipSource, tracks: _Tracks, keyed: npt.NDArray[np.bool_]) -> Clip:
-        every = self.options.animated_bones == "ALL" or (source.is_empty and not keyed.any())
+        every = self.options.animated_bones == "ALL" or source.is_pose or (source.is_empty and not keyed.any())
         clip = Clip(source.name, source.fps, tracks.frame_count, has_own_rate=source.has_own_rate)
         clip.root_motion = source.root_motion
         if self.to_end:
@@ -232,6 +236,10 @@ class JointSampler:
         action, _slot = pose_curves.action_of(rig.thing, source)
         if action is not None:
             playback.read(action, clip)
+        if source.is_pose:
+            clip.is_pose, clip.duration, clip.pass_through = True, 1 / source.fps, None
+            if clip.playback is not None:
+                clip.playback = replace(clip.playback, is_looped=True, loop_in=0.0, loop_out=clip.duration)
         clip.transforms = tracks.made(np.ones(len(keyed), bool) if every else keyed)
         if tracks.sheared:
             self.notice(
@@ -240,6 +248,8 @@ class JointSampler:
             )
         if not self.to_end:
             drop_repeated_pose(clip, self.options.loop, is_cyclic=source.is_cyclic)
+        elif clip.playback is None:
+            clip.is_cyclic = source.is_cyclic
         return clip
 
 
@@ -255,8 +265,9 @@ def _to_local(space: joint_poses.PoseSpace, joints: npt.NDArray[np.intp], basis:
 class _Tracks:
     """The tracks of one clip, in the space of the file."""
 
-    def __init__(self, rig: _Rig, frame_count: int) -> None:
+    def __init__(self, rig: _Rig, frame_count: int, tolerance: float = _STILL) -> None:
         self.rig = rig
+        self.tolerance = tolerance
         self.frame_count = frame_count
         self.size, self.before = rig.space.parts()
         self.tracks: dict[int, TransformTrack] = {}
@@ -297,9 +308,9 @@ class _Tracks:
             rotation = -rotation
         rotation = continuous(rotation.astype(np.float32))
         size = max(float(np.abs(translation).max()), float(np.abs(place).max()), 1e-6)
-        stands = np.abs(translation - place).max() <= _STILL * size
-        holds = np.abs(rotation - turn).max() <= _STILL
-        keeps = np.abs(scale - extent).max() <= _STILL * max(1e-6, float(np.abs(extent).max()))
+        stands = np.abs(translation - place).max() <= self.tolerance * size
+        holds = np.abs(rotation - turn).max() <= self.tolerance
+        keeps = np.abs(scale - extent).max() <= self.tolerance * max(1e-6, float(np.abs(extent).max()))
         if not (stands and holds and keeps):
             self.moving.add(joint)
         shape = (len(translation), 1)

@@ -341,6 +341,8 @@ class Joint:
     """End of the joint relative to its head, in the axes of the skeleton, if known; used for drawing bones."""
     group: str = ""
     """Name of its bone collection, or empty."""
+    deforms: bool = True
+    """Whether its bone may deform meshes in Blender, unlike those that only control others."""
     automatic_weights: bool | None = None
     """Whether it takes part in automatic weights even without weights of its own; None if the file does not say."""
     aliases: tuple[str, ...] = ()
@@ -461,6 +463,10 @@ class Clip:
     """Lowest common frame rate on whose frames all ``keys`` lie; 0 if there is none."""
     time_step: float = 0.0
     """Precision of the times of ``keys`` in seconds. Keys that are nearer to a frame of Blender are put onto it."""
+    is_pose: bool = False
+    """Whether it is a pose of all joints, in one frame."""
+    is_cyclic: bool = False
+    """Whether the whole clip repeats, if it has no ``playback``."""
     playback: Playback | None = None
     pass_through: PassThrough | None = None
 

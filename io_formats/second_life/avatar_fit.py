@@ -101,6 +101,62 @@ def fit_matrices(heads: Mapping[str, Array]) -> dict[str, Array]:
     return {name: found.get(name, found.get(_nearest(name, found), root)) for name in heads}
 
 
+def aims(heads: Mapping[str, Array]) -> dict[str, str]:
+    """Return the joint that each mapped joint of the body points to; joints without one are left out."""
+    driving = [name for name in skeleton_table.table() if name in heads and _drives(name)]
+    children: dict[str, list[str]] = {name: [] for name in driving}
+    for name in driving:
+        if above := _nearest(name, children):
+            children[above].append(name)
+    found = {name: _main_child(below) for name, below in children.items()}
+    return {name: child for name, child in found.items() if child}
+
+
+def rest_turns(heads: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the rotation of each mapped joint from the avatar's rest pose to that of the rig, (3, 3).
+
+    Limbs and fingers turn until they point where those of the rig do. The spine is upright and soles are level in both,
+    so they do not turn. ``heads`` are the positions of the mapped joints.
+    """
+    wanted, pointed = standard_heads(), aims(heads)
+    turns: dict[str, Array] = {}
+    for name in (name for name in skeleton_table.table() if name in heads):
+        if skeleton_table.table()[name].group in _UPRIGHT or name.startswith((*_LEVEL, "mAnkle")):
+            turns[name] = np.identity(3)
+            continue
+        turn = turns.get(_nearest(name, turns), np.identity(3))
+        if child := pointed.get(name):
+            turn = _swing(turn @ (wanted[child] - wanted[name]), heads[child] - heads[name]) @ turn
+        turns[name] = turn
+    return turns
+
+
+def leg_ratio(heads: Mapping[str, Array]) -> float:
+    """Return the length of the avatar's legs relative to those of a rig; 1 if the rig has none."""
+    wanted = standard_heads()
+    sums = [0.0, 0.0]
+    for side in ("Left", "Right"):
+        for name, child in pairwise((f"mHip{side}", f"mKnee{side}", f"mAnkle{side}")):
+            if name in heads and child in heads:
+                for number, places in enumerate((wanted, heads)):
+                    sums[number] += float(np.linalg.norm(places[child] - places[name]))
+    return sums[0] / sums[1] if sums[1] > 0 else 1.0
+
+
+def swings(before: Array, after: Array) -> Array:
+    """Return the shortest rotations of directions (F, 3) onto others, (F, 3, 3); the identity for opposite ones."""
+    before, after = (
+        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12) for vectors in (before, after)
+    )
+    x, y, z = np.cross(before, after).T
+    cosine = (before * after).sum(axis=1)
+    zero = np.zeros_like(x)
+    skew = np.array(((zero, -z, y), (z, zero, -x), (-y, x, zero))).transpose(2, 0, 1)
+    share = np.where(cosine > -1 + 1e-6, 1 / np.maximum(1 + cosine, 1e-6), 0.0)[:, None, None]
+    found: Array = np.identity(3) + skew + skew @ skew * share
+    return np.where((cosine > -1 + 1e-6)[:, None, None], found, np.identity(3))
+
+
 def rest_angles(heads: Mapping[str, Array]) -> dict[str, float]:
     """Return the angle in degrees between each mapped arm or leg joint and that of the standard avatar."""
     wanted = standard_heads()

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from ...core.scene import Clip, Skeleton
+from ...core.scene import Clip, Skeleton, TransformTrack
 from ...geometry.quaternions import continuous_components, matrices_to_quaternions, rotation_matrices
 from ...geometry.transforms import matrix_of_transform
 from ...passes.sample_keys import DEFAULT_RATE
-from .. import skeleton_table
-from ..rigging import facing, world_matrices
+from .. import avatar_fit, skeleton_table
+from .rig_joints import RigJoints, bones_to_next, rig_joints
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,74 +32,133 @@ class AvatarMotion:
     """(n, F, 3) metres relative to the parent; for the root, relative to its rest position."""
     has_position: list[bool]
     """Whether the position of each joint differs from that at rest in a frame."""
+    is_other_rig: bool = False
+    """Whether the bones had the names of another kind of rig, so that proportions are those of the avatar."""
+    mapped: list[int] = field(default_factory=list)
+    """Indices of the bones that stand for a joint or are between two that do."""
 
 
 _MOVED = 1e-4
 """Distance in metres from its rest position below which a joint counts as unmoved."""
 
 
-def motion_of(skeleton: Skeleton, clip: Clip) -> AvatarMotion:
+def motion_of(skeleton: Skeleton, clip: Clip, *, fit: bool = True) -> AvatarMotion:
     """Return the motion of the joints that a sampled clip moves and that the avatar has.
 
     The skeleton may have any bone directions and further bones in between, may lack bones, and may face any direction:
-    rotations are those of the joints' world matrices relative to their rest.
+    rotations are those of the joints' world matrices relative to their rest. Bones of other rigs point in the same
+    directions as the avatar's limbs, even if their rest poses differ.
+
+    Parameters
+    ----------
+    fit:
+        Whether the movement of the root of another rig is scaled by the length of the legs.
     """
-    turn = facing(skeleton)[:3, :3]
-    known = [skeleton_table.canonical(joint.name) for joint in skeleton.joints]
-    index: dict[str, int] = {}
-    for number, name in enumerate(known):
-        if name is not None:
-            index.setdefault(name, number)
+    rig = rig_joints(skeleton, fit=fit)
+    of_joints = set(rig.bones.values())
+    between = {name: [*bones_to_next(skeleton, number, of_joints)] for name, number in rig.bones.items()}
     tracked = {track.target for track in clip.transforms}
-    wanted = [name for name in skeleton_table.table() if name in index and index[name] in tracked]
-    rest = world_matrices(skeleton)
-    posed = _posed_worlds(skeleton, clip)
-    turned: dict[str, Floats] = {}
-
-    def world_rotation(name: str) -> Floats:
-        """Return the rotation of a joint in avatar axes relative to its rest, times its default rotation, (F, 3, 3)."""
-        if name not in turned:
-            number = index[name]
-            moved = _rotation(posed[:, number]) @ _rotation(rest[number][None])[0].T
-            turned[name] = turn @ moved @ turn.T @ _default(name)
-        return turned[name]
-
-    rotations, positions, moves = [], [], []
-    for name in wanted:
-        parent = _parent(name, index)
-        own = world_rotation(name)
-        above = np.identity(3)[None] if parent is None else world_rotation(parent)  # all parents are bones
-        rotations.append(matrices_to_quaternions(above.transpose(0, 2, 1) @ own))
-        head, rest_head = posed[:, index[name], :3, 3], rest[index[name], :3, 3]
-        if parent is None:
-            offset = (head - rest_head) @ turn.T
-            still = np.zeros(3)
-        else:
-            between = (head - posed[:, index[parent], :3, 3]) @ turn.T
-            offset = (above.transpose(0, 2, 1) @ between[..., None])[..., 0]
-            still = turn @ (rest_head - rest[index[parent], :3, 3])
-        positions.append(offset)
-        # Below a joint that the skeleton lacks, the position relative to the parent is not known.
-        is_known = parent is None or parent == skeleton_table.table()[name].parent
-        moves.append(is_known and bool((np.abs(offset - still) > _MOVED).any()))
-    if not wanted:
-        return AvatarMotion(
-            [], times_of(clip), np.empty((0, clip.frame_count, 4)), np.empty((0, clip.frame_count, 3)), []
-        )
+    wanted = [name for name in rig.bones if not tracked.isdisjoint(between[name])]
+    if clip.is_pose:
+        wanted = _posed_names(wanted, clip, rig)
     frames = clip.frame_count
-    stacked = np.array(rotations).reshape(-1, frames, 4)
-    smooth = np.moveaxis(continuous_components(np.moveaxis(stacked, -1, 0)), 0, -1)
-    return AvatarMotion(wanted, times_of(clip), smooth, np.array(positions).reshape(-1, frames, 3), moves)
+    motion = AvatarMotion(wanted, times_of(clip), np.empty((0, frames, 4)), np.empty((0, frames, 3)), [])
+    motion.is_other_rig = rig.is_other_rig
+    motion.mapped = sorted({bone for bones in between.values() for bone in bones})
+    if wanted:
+        worlds = _Worlds(rig, _posed_worlds(skeleton, clip))
+        rotations = np.array([worlds.local_rotation(name) for name in wanted])
+        motion.rotation = np.moveaxis(continuous_components(np.moveaxis(rotations, -1, 0)), 0, -1)
+        found = [worlds.local_position(name) for name in wanted]
+        motion.position = np.array([position for position, _moves in found])
+        motion.has_position = [moves for _position, moves in found]
+    return motion
+
+
+def _posed_names(names: Sequence[str], clip: Clip, rig: RigJoints) -> list[str]:
+    """Return the joints of a pose: those of the body, and all of a group (such as the hands) if one of it is moved."""
+    table = skeleton_table.table()
+    tracks = {track.target: track for track in clip.transforms}
+    moved = set()
+    for name in names:
+        track = tracks.get(rig.bones[name])
+        if track is not None and not _is_at_rest(track, rig.locals[track.target]):
+            moved.add(table[name].group)
+    return [name for name in names if (table[name].is_bone and table[name].is_base) or table[name].group in moved]
+
+
+def _is_at_rest(track: TransformTrack, rest: Floats) -> bool:
+    posed = matrix_of_transform(track.translation[0], track.rotation[0], track.scale[0])
+    return bool(np.abs(posed - rest).max() <= _MOVED * max(1.0, float(np.abs(rest).max())))
+
+
+class _Worlds:
+    """World matrices of a rig's bones in all frames, and those of the avatar's joints that follow from them."""
+
+    def __init__(self, rig: RigJoints, posed: Floats) -> None:
+        self.rig = rig
+        self.posed = posed
+        """(F, J, 4, 4)."""
+        self.rotations: dict[str, Floats] = {}
+
+    def rotation(self, name: str) -> Floats:
+        """Return the world rotation of a joint in avatar axes, (F, 3, 3), relative to the avatar's rest."""
+        if name not in self.rotations:
+            number, turn = self.rig.bones[name], self.rig.turn
+            moved = _rotation(self.posed[:, number]) @ _rotation(self.rig.rest[number][None])[0].T
+            found = turn @ moved @ turn.T
+            if self.rig.is_other_rig:
+                found = self._aimed(name, found) @ self.rig.rest_turns[name]
+            self.rotations[name] = found @ _default(name)
+        return self.rotations[name]
+
+    def _aimed(self, name: str, rotation: Floats) -> Floats:
+        """Turn a joint to the next one, since twisting or stretching bones in between can bend a limb."""
+        aim = self.rig.aims.get(name)
+        if aim is None:
+            return rotation
+        numbers = self.rig.bones[name], self.rig.bones[aim]
+        start, end = (self.posed[:, number, :3, 3] for number in numbers)
+        rest_start, rest_end = (self.rig.rest[number, :3, 3] for number in numbers)
+        before = rotation @ (self.rig.turn @ (rest_end - rest_start))
+        return avatar_fit.swings(before, (end - start) @ self.rig.turn.T) @ rotation
+
+    def local_rotation(self, name: str) -> Floats:
+        """Return the rotations of a joint relative to its parent, (F, 4; w, x, y, z)."""
+        parent = self._parent(name)
+        own = self.rotation(name)
+        above = np.identity(3)[None] if parent is None else self.rotation(parent)  # all parents are bones
+        return matrices_to_quaternions(above.transpose(0, 2, 1) @ own)
+
+    def local_position(self, name: str) -> tuple[Floats, bool]:
+        """Return the positions of a joint relative to its parent, (F, 3), and whether they differ from the rest."""
+        rig, parent = self.rig, self._parent(name)
+        head, rest_head = self.posed[:, rig.bones[name], :3, 3], rig.rest[rig.bones[name], :3, 3]
+        if parent is None:
+            offset = (head - rest_head) @ rig.turn.T * rig.size
+            return offset, name == skeleton_table.ROOT and bool((np.abs(offset) > _MOVED).any())
+        between = (head - self.posed[:, rig.bones[parent], :3, 3]) @ rig.turn.T * rig.size
+        offset = (self.rotation(parent).transpose(0, 2, 1) @ between[..., None])[..., 0]
+        table = skeleton_table.table()
+        # Below a joint that the skeleton lacks, the position relative to the parent is not known.
+        is_known = parent == table[name].parent
+        if rig.is_other_rig:
+            chain = skeleton_table.ancestors(name)
+            lacking = chain[1 : chain.index(parent)]  # those of the avatar do not move
+            offset = offset - np.sum([table[joint].position for joint in lacking], axis=0)
+            still, is_known = np.array(table[name].position), True
+        else:
+            still = rig.turn @ (rest_head - rig.rest[rig.bones[parent], :3, 3])
+        return offset, is_known and bool((np.abs(offset - still) > _MOVED).any())
+
+    def _parent(self, name: str) -> str | None:
+        """Return the nearest ancestor in the table that the skeleton has."""
+        return next((above for above in skeleton_table.ancestors(name)[1:] if above in self.rig.bones), None)
 
 
 def times_of(clip: Clip) -> Floats:
     """Return the seconds of a clip's frames, (F,)."""
     return clip.times if clip.times is not None else np.arange(clip.frame_count) / (clip.fps or DEFAULT_RATE)
-
-
-def _parent(name: str, index: dict[str, int]) -> str | None:
-    """Return the nearest ancestor in the table that the skeleton has."""
-    return next((above for above in skeleton_table.ancestors(name)[1:] if above in index), None)
 
 
 def _default(name: str) -> Floats:

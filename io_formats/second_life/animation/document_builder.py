@@ -39,6 +39,13 @@ class Reduced:
     """Tolerance of rotations; 0 if every sample became a key."""
     samples: int
     """Number of keys before the reduction."""
+    size: int
+    """Bytes of the file."""
+
+    @property
+    def millimetres(self) -> float:
+        """Tolerance of positions."""
+        return self.degrees * _METRES_PER_DEGREE * 1000
 
     @property
     def keys(self) -> int:
@@ -78,10 +85,11 @@ def reduced(
     samples = motion.rotation.shape[1] * (len(motion.names) + sum(positioned))
     for degrees in TOLERANCES if reduce else (0.0,):
         document.joints = _merged(kept, sampled.joints(motion.names, degrees, document.base_priority, priorities))
-        if len(writer.write(document)) <= MOST_BYTES:
-            return Reduced(document, degrees, samples)
+        size = len(writer.write(document))
+        if size <= MOST_BYTES:
+            return Reduced(document, degrees, samples, size)
     raise ExportError(
-        f"The animation has {len(writer.write(document)):,} bytes, more than the {MOST_BYTES:,} that an upload may "
+        f"The animation has {size:,} bytes, more than the {MOST_BYTES:,} that an upload may "
         "have; shorten it, animate fewer joints, or lower its frame rate"
     )
 

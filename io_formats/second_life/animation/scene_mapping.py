@@ -19,7 +19,7 @@ from .. import avatar_space, skeleton_table
 from . import codes, curves, document_builder, missing_parents, reader, reduction
 from .avatar_motion import AvatarMotion, motion_of
 from .document import JointKeys, SecondLifeAnimation, text
-from .options import EXPORT_OPTIONS, POSITIONS, PRIORITY, REDUCE
+from .options import EXPORT_OPTIONS, FIT, POSITIONS, PRIORITY, REDUCE
 from .scene_builder import scene_of
 
 Floats = npt.NDArray[np.float64]
@@ -64,7 +64,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
 
 def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLifeAnimation:
     """Return a document without joints from the playback of a clip."""
-    playback = clip.playback or _DEFAULT
+    playback = clip.playback or replace(_DEFAULT, is_looped=clip.is_cyclic or clip.is_pose)
     priority = PRIORITY.text(chosen)
     is_known = clip.playback is not None
     document = SecondLifeAnimation(
@@ -150,14 +150,12 @@ def _from_samples(
     scene: Scene,
 ) -> SecondLifeAnimation:
     """Encode samples with as few keys as possible; joints unchanged since the import keep the keys of their file."""
-    motion = motion_of(skeleton, clip)
-    animated = {track.target for track in clip.transforms}
-    unknown = [
-        skeleton.joints[number].name
-        for number in sorted(animated)
-        if skeleton_table.canonical(skeleton.joints[number].name) is None
-    ]
-    _say_unknown(unknown, scene)
+    motion = motion_of(skeleton, clip, fit=FIT.flag(chosen))
+    joints = [skeleton.joints[number] for number in sorted({track.target for track in clip.transforms})]
+    left_out = {joint.name for joint in joints if joint.deforms}
+    left_out -= {skeleton.joints[number].name for number in motion.mapped}
+    if not clip.is_pose:
+        _say_unknown([joint.name for joint in joints if joint.name in left_out], scene)
     if not motion.names:
         raise ExportError(f"'{clip.name}' animates no joint of the avatar")
     duration = clip.duration or (float(motion.times[-1]) if len(motion.times) else 0.0)
@@ -185,7 +183,7 @@ def _from_samples(
         for number in changed
         if motion.has_position[number] and motion.names[number] != skeleton_table.ROOT
     ]
-    if moved and not POSITIONS.flag(chosen):
+    if moved and not POSITIONS.flag(chosen) and not motion.is_other_rig:
         number = counted(len(moved), "joint moves", "joints move")
         scene.warnings.append(f"{number} from its place, which is left out (option Positions): {listed(moved)}")
     if not changed:
@@ -201,8 +199,8 @@ def _from_samples(
     priorities = (clip.playback or _DEFAULT).joint_priorities
     made = document_builder.reduced(document, some, positioned, kept, priorities, reduce=REDUCE.flag(chosen))
     said = f"{counted(made.samples, 'key')} reduced to {made.keys:,}"
-    scene.notes.append(f"{said} within {made.degrees:g}°" if made.degrees else said)
-    scene.warnings.append(scene.notes[-1])
+    said = f"{said} within {made.degrees:g}° and {made.millimetres:g} mm" if made.degrees else said
+    scene.notes.append(f"'{clip.name}': {said}, {made.size:,} bytes")
     return made.document
 
 

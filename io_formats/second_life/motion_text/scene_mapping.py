@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ...core.messages import counted, listed
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry.quaternions import continuous
 from ...passes.clip_parts import clip_parts
-from ...passes.sample_keys import with_frames
+from ...passes.sample_keys import values_at, with_frames
 from .. import avatar_space, skeleton_table, skeletons
 from ..animation.avatar_motion import AvatarMotion, motion_of
 from ..animation.document_builder import LONGEST
@@ -131,7 +132,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
         raise ExportError(f"'{scene.name}' has no animation of an armature, or several; a file holds one")
     part = with_frames(parts[0])
     skeleton, clip = part.skeletons[0], part.clips[0]
-    moved = motion_of(skeleton, clip)
+    moved = _at_even_times(motion_of(skeleton, clip))
     bones = [name for name in moved.names if skeleton_table.table()[name].is_bone]
     if not bones:
         raise ExportError(f"'{clip.name}' animates no joint of the avatar")
@@ -142,9 +143,25 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
     left_out = [name for name in moved.names if name not in bones]
     if left_out:
         scene.warnings.append(f"BVH holds no collision volumes and attachment points: {listed(left_out)}")
+    has_position = dict(zip(moved.names, moved.has_position, strict=True))
+    shifted = [name for name in bones if has_position[name] and name != skeleton_table.ROOT]
+    if shifted and not moved.is_other_rig:
+        scene.warnings.append(f"Only the pelvis has positions in a BVH file; left out of {listed(shifted)}")
     if clip.playback is not None:
-        scene.warnings.append("BVH holds no priority, loop and ease; set them in the upload window, or write .anim")
+        lost = "BVH holds no priorities, loop, ease, hand pose and expression"
+        scene.warnings.append(f"{lost}; set them in the upload window, or write .anim")
     return _document(moved, bones, duration / max(count - 1, 1))
+
+
+def _at_even_times(moved: AvatarMotion) -> AvatarMotion:
+    """Return the motion at frames of equal length; an animation may end between two frames of the scene."""
+    count = len(moved.times)
+    times = np.linspace(moved.times[0], moved.times[-1], count) if count else moved.times
+    if not len(moved.names) or np.allclose(times, moved.times, rtol=0, atol=1e-6):
+        return moved
+    rotation = [values_at(Keys(moved.times, values), times) for values in moved.rotation]
+    position = [values_at(Keys(moved.times, values), times) for values in moved.position]
+    return replace(moved, times=times, rotation=np.array(rotation), position=np.array(position))
 
 
 def _document(moved: AvatarMotion, bones: list[str], frame_time: float) -> Bvh:

@@ -22,7 +22,9 @@ from ....io_formats.core.scene import Scene
 from ....io_formats.disk.file_sets import obsolete_files
 from ....io_formats.passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from ....io_formats.registry import (
+    SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BUNDLE,
+    SECOND_LIFE_BVH,
     SECOND_LIFE_MESH,
     SECOND_LIFE_REQUEST,
     SECOND_LIFE_UPLOAD,
@@ -33,6 +35,7 @@ from ....io_formats.second_life.models import models_of
 from ....io_formats.second_life.rules import MOST_TRIANGLES
 from ....io_formats.second_life.upload_set.pbr_files import pbr_names
 from ....io_formats.second_life.upload_set.writer import chosen_file
+from ...clip_export import ExportClips
 from ...export_dialog import OBJECT_SCOPES
 from ...export_files import ExportFiles, browsed_folder, draw_file_names
 from ...file_names import file_name
@@ -43,6 +46,8 @@ from .objects import chosen_models
 
 SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "File")
 """Sections that determine the land impact come first."""
+
+ANIMATION_SECTIONS = ("Animation", "Armature", "Objects", "File")
 
 
 def options_of(target: Format) -> tuple[Option, ...]:
@@ -313,9 +318,35 @@ class ExportRequest(ExportSet):
         return [stem + self.filename_ext, f"{stem}.fee{self.filename_ext}"]
 
 
+class ExportAnimation(ExportClips):
+    """Write animations, one for each clip."""
+
+    bl_idname = "export_scene.second_life_anim"
+    bl_label = "Export SL Anim"
+    bl_description = (
+        "Export actions, NLA strips or the pose shown of armatures, which may have Rigify or Mixamo bones, to "
+        "animations of Second Life, which the viewer uploads as they are"
+    )
+    section_order = ANIMATION_SECTIONS
+
+
+class ExportBvh(ExportClips):
+    """Write animations as text, one for each clip."""
+
+    bl_idname = "export_scene.second_life_bvh"
+    bl_label = "Export SL BVH"
+    bl_description = (
+        "Export actions, NLA strips or the pose shown of armatures, which may have Rigify or Mixamo bones, to the text "
+        "format that the viewer's upload window shows before the upload. It holds no priority, loop and ease"
+    )
+    section_order = ANIMATION_SECTIONS
+
+
 EXPORTERS = {
     SECOND_LIFE_UPLOAD.name: ExportUploadSet,
     SECOND_LIFE_MESH.name: ExportAsset,
     SECOND_LIFE_BUNDLE.name: ExportBundle,
     SECOND_LIFE_REQUEST.name: ExportRequest,
+    SECOND_LIFE_ANIMATION.name: ExportAnimation,
+    SECOND_LIFE_BVH.name: ExportBvh,
 }

@@ -6,9 +6,9 @@ import bpy
 
 from ....blender_data import surfaces
 from ....blender_data.names import file_name
+from ...clip_export import rig_of
 from ...sidebar import Sidebar, actions_of, draw_actions, draw_wrapped
 from ...translations import CONTEXT, rpt_
-from .exporters import rig_of
 
 
 class UNIGINE_UL_surfaces(bpy.types.UIList):

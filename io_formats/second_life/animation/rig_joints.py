@@ -1,0 +1,99 @@
+"""The bones of a rig that stand for the avatar's joints, and how its rest pose differs from the avatar's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.scene import Skeleton
+from ...geometry.transforms import matrix_of_transform
+from .. import avatar_fit, avatar_space, bone_tables, skeleton_table
+from ..rigging import facing, world_matrices
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass
+class RigJoints:
+    """The joints of the avatar that a skeleton has."""
+
+    bones: dict[str, int]
+    """Index of the bone of each joint, parents first."""
+    turn: Floats
+    """(3, 3) rotation from the axes of the skeleton to those of the avatar."""
+    rest: Floats
+    """(J, 4, 4) rest matrices of all bones."""
+    locals: list[Floats]
+    """(4, 4) rest matrix of each bone relative to its parent."""
+    is_other_rig: bool = False
+    """Whether its bones have the names of another kind of rig, such as Rigify or Mixamo."""
+    size: float = 1.0
+    """Length of the avatar's legs relative to those of another rig."""
+    rest_turns: dict[str, Floats] = field(default_factory=dict)
+    """(3, 3) rotation of each joint, in avatar axes, from the avatar's rest pose to that of another rig."""
+    aims: dict[str, str] = field(default_factory=dict)
+    """The joint that each joint of the body points to, for another rig."""
+
+
+def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
+    """Find the joints of the avatar among the bones of a skeleton, by their names or by the best bundled table.
+
+    Parameters
+    ----------
+    fit:
+        Whether ``RigJoints.size`` is computed.
+
+    Raises
+    ------
+    MeshferryError
+        The bones of another rig do not show where its front is.
+    """
+    own: dict[str, int] = {}
+    for number, joint in enumerate(skeleton.joints):
+        known = skeleton_table.canonical(joint.name)
+        if known is not None:
+            own.setdefault(known, number)
+    rest = world_matrices(skeleton)
+    local = [matrix_of_transform(joint.translation, joint.rotation, joint.scale) for joint in skeleton.joints]
+    table = None
+    if skeleton_table.ROOT not in own:
+        table = bone_tables.best_table(joint.name for joint in skeleton.joints)
+    if table is None:
+        return RigJoints(_in_order(own), facing(skeleton)[:3, :3], rest, local)
+    place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
+    parents = {
+        joint.name: skeleton.joints[joint.parent].name if joint.parent >= 0 else None for joint in skeleton.joints
+    }
+    deforming = {joint.name for joint in skeleton.joints if joint.deforms}
+    found = bone_tables.first_bones(parents, deforming, table)
+    bones = _in_order({joint: place[bone] for joint, bone in found.items()})
+    heads = {joint: rest[number, :3, 3] for joint, number in bones.items()}
+    to_blender = avatar_fit.avatar_matrix(heads, np.zeros(3))[:3, :3].T  # Blender's axes of an avatar that faces -Y
+    heads = {joint: to_blender @ head for joint, head in heads.items()}
+    to_avatar = avatar_space.TO_AVATAR[:3, :3]
+    return RigJoints(
+        bones,
+        to_avatar @ to_blender,
+        rest,
+        local,
+        True,
+        avatar_fit.leg_ratio(heads) if fit else 1.0,
+        {joint: to_avatar @ turn @ to_avatar.T for joint, turn in avatar_fit.rest_turns(heads).items()},
+        avatar_fit.aims(heads),
+    )
+
+
+def _in_order(bones: dict[str, int]) -> dict[str, int]:
+    return {name: bones[name] for name in skeleton_table.table() if name in bones}
+
+
+def bones_to_next(skeleton: Skeleton, bone: int, of_joints: Collection[int]) -> Iterator[int]:
+    """Yield a bone, and those above it up to the next one that stands for a joint."""
+    yield bone
+    above = skeleton.joints[bone].parent
+    while above >= 0 and above not in of_joints:
+        yield above
+        above = skeleton.joints[above].parent

@@ -1,0 +1,126 @@
+"""Export of Second Life animations: what is chosen, control rigs, poses, reports."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+from meshferry.io_formats.second_life.animation import codes
+
+pytestmark = pytest.mark.needs_bpy
+
+
+@pytest.fixture
+def avatar(clean_blender):
+    """Add the avatar with an action of one second in which the left elbow bends by 60 degrees about Blender's Z."""
+    bpy = clean_blender
+    bpy.ops.object.second_life_avatar_add()
+    rig = bpy.context.object
+    bend(rig, "wave", "mElbowLeft", 60)
+    return rig
+
+
+def bend(rig, name, bone, degrees):
+    import bpy
+
+    rig.animation_data_create()
+    rig.animation_data.action = bpy.data.actions.new(name)
+    rig.animation_data.action.use_fake_user = True
+    posed = rig.pose.bones[bone]
+    posed.rotation_mode = "QUATERNION"
+    axes = posed.bone.matrix_local.to_3x3()
+    x, y, z = axes.transposed() @ (axes @ posed.bone.matrix_local.to_3x3().transposed()).col[2]
+    for frame, angle in ((1, 0.0), (25, math.radians(degrees))):
+        half = math.sin(angle / 2)
+        posed.rotation_quaternion = (math.cos(angle / 2), half * x, half * y, half * z)
+        posed.keyframe_insert("rotation_quaternion", frame=frame)
+
+
+def written(path: Path):
+    return SECOND_LIFE_ANIMATION.read(path.read_bytes())
+
+
+def test_the_active_action_and_its_report(clean_blender, avatar, tmp_path, capfd):
+    path = tmp_path / "wave.anim"
+    assert clean_blender.ops.export_scene.second_life_anim(filepath=str(path)) == {"FINISHED"}
+    document = written(path)
+    (joint,) = document.joints
+    assert (joint.name, document.duration) == (b"mElbowLeft", 1.0)
+    last = codes.rotations_of(joint.rotation[-1:, 1:])[0]
+    assert np.allclose(np.abs(last), (math.cos(math.radians(30)), 0, 0, 0.5), atol=1e-3)
+    said = capfd.readouterr().out
+    assert f"25 keys reduced to {len(joint.rotation)} within 0.1° and 1 mm, {path.stat().st_size:,} bytes" in said
+
+
+def test_chosen_actions(clean_blender, avatar, tmp_path):
+    bend(avatar, "nod", "mHead", 10)
+    bend(avatar, "unwanted", "mHead", 20)
+    clean_blender.data.actions["unwanted"].meshferry.use_export = False
+    clean_blender.ops.export_scene.second_life_anim(filepath=str(tmp_path / "any.anim"), clips="ACTIONS")
+    assert {path.name for path in tmp_path.iterdir()} == {"nod.anim", "wave.anim"}
+
+
+@pytest.mark.parametrize("has_action", [True, False])
+def test_a_static_pose(clean_blender, avatar, tmp_path, has_action):
+    if has_action:
+        clean_blender.context.scene.frame_set(13)
+    else:
+        avatar.animation_data_clear()
+        clean_blender.context.view_layer.objects.active = avatar
+    path = tmp_path / "pose.anim"
+    clean_blender.ops.export_scene.second_life_anim(filepath=str(path), clips="POSE")
+    document = written(path)
+    joints = {joint.name: joint for joint in document.joints}
+    assert {b"mPelvis", b"mElbowLeft", b"mKneeRight"} <= set(joints)
+    assert b"mFaceJaw" not in joints
+    assert b"mHandIndex1Left" not in joints
+    assert all(len(joint.rotation) == 1 for joint in document.joints)
+    assert document.loop == 1
+    assert document.loop_out == document.duration > 0
+    (rotation,) = codes.rotations_of(joints[b"mElbowLeft"].rotation[:, 1:])
+    assert (2 * math.acos(rotation[0]) > 0.2) == has_action or not has_action
+
+
+def test_a_cyclic_action_loops_and_keeps_its_last_pose(clean_blender, avatar, tmp_path):
+    action = avatar.animation_data.action
+    action.use_frame_range = action.use_cyclic = True
+    action.frame_start, action.frame_end = 1, 25
+    path = tmp_path / "wave.anim"
+    clean_blender.ops.export_scene.second_life_anim(filepath=str(path))
+    document = written(path)
+    assert (document.loop, document.loop_in, document.loop_out, document.duration) == (1, 0, 1, 1)
+
+
+def test_a_control_rig_moves_the_joints(clean_blender, avatar, tmp_path):
+    """Joints that follow bones without keys of their own, by inverse kinematics."""
+    bpy = clean_blender
+    avatar.animation_data_clear()
+    bpy.ops.object.mode_set(mode="EDIT")
+    control = avatar.data.edit_bones.new("HandControl")
+    control.head = avatar.data.edit_bones["mWristLeft"].head
+    control.tail = control.head + avatar.data.edit_bones["mWristLeft"].vector
+    control.use_deform = False
+    bpy.ops.object.mode_set(mode="OBJECT")
+    follow = avatar.pose.bones["mElbowLeft"].constraints.new("IK")
+    follow.target, follow.subtarget, follow.chain_count = avatar, "HandControl", 2
+    posed = avatar.pose.bones["HandControl"]
+    for frame, z in ((1, 0.0), (25, -0.2)):
+        posed.location = posed.bone.matrix_local.to_3x3().transposed() @ posed.bone.head_local.__class__((0, 0, z))
+        posed.keyframe_insert("location", frame=frame)
+    path = tmp_path / "reach.anim"
+    assert bpy.ops.export_scene.second_life_anim(filepath=str(path)) == {"FINISHED"}
+    document = written(path)
+    assert {joint.name for joint in document.joints} == {b"mShoulderLeft", b"mElbowLeft"}
+    assert all(len(joint.rotation) > 1 for joint in document.joints)
+
+
+def test_bvh(clean_blender, avatar, tmp_path, capfd):
+    avatar.animation_data.action.meshferry.playback.is_known = True
+    path = tmp_path / "wave.bvh"
+    assert clean_blender.ops.export_scene.second_life_bvh(filepath=str(path)) == {"FINISHED"}
+    document = SECOND_LIFE_BVH.read(path.read_bytes())
+    assert len(document.frames) == 26
+    assert capfd.readouterr().out.count("BVH holds no priorities") == 1
