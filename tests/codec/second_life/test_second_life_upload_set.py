@@ -14,6 +14,7 @@ import glb_oracle
 import numpy as np
 import numpy.typing as npt
 import pytest
+import second_life_oracle
 import upload_scenes
 import viewer_matching
 from hypothesis import given
@@ -863,6 +864,28 @@ def test_sample_assets_become_sets(samples: Path, name: str) -> None:
         held = instance.skin.weights[:, number] > 0.5
         if held.any():
             assert np.linalg.norm(points[held] - heads[joint], axis=1).min() < 0.5, joint
+
+
+@pytest.mark.parametrize("name", ["benthic_rigged22.mesh", "synthetic/synth_rig_cv.llmesh"])
+def test_a_pose_of_an_unchanged_rig_is_that_of_its_file(samples: Path, name: str) -> None:
+    """By the viewer's formula, with the avatar's own joints: the files have no joint positions."""
+    path = samples / "secondlife" / name
+    given = second_life_oracle.decode(path.read_bytes())
+    scene = api.read_scene(path)
+    scene.warnings.clear()
+    instance = parsed(scene)["hut.dae"].instances[0]
+    assert "joint positions" not in shown(scene)
+    skin = instance.skin
+    assert skin is not None
+    worlds = avatar_rest.posed_worlds(7)
+    moving = np.stack(
+        [worlds[joint].T @ inverse for joint, inverse in zip(skin.joints, skin.inverse_bind, strict=True)]
+    )
+    points = np.column_stack((in_avatar_space(instance), np.ones(len(instance.geometry.positions))))
+    posed = np.einsum("vj,jab,vb->va", skin.weights, moving, points)[:, :3]
+    expected = avatar_rest.skinned(given, worlds)
+    apart = np.linalg.norm(posed[:, None] - expected[None], axis=2)
+    assert max(apart.min(axis=0).max(), apart.min(axis=1).max()) < 2e-4
 
 
 # -- checks -------------------------------------------------------------------------------------
