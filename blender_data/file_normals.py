@@ -1,7 +1,7 @@
 """The normals of a file, stored beside Blender's editable ones, which differ from them.
 
 Blender stores editable normals relative to the faces around them, in 16 bits for each angle. At folds without thickness
-they are off by 40 to 165°. An export that keeps what was imported writes the file's normals where nothing was edited:
+they are off by 40 to 165°. Exports write the file's normals where nothing was edited:
 where setting them again gives exactly the normals that the mesh has now. This needs no record of what was edited.
 """
 

@@ -55,7 +55,7 @@ class RestMeshes:
             normals_by_file_vertex=options.use_as_imported
             if capabilities.placed_models
             else capabilities.splits_vertices,
-            with_file_normals=capabilities.placed_models and options.use_as_imported,
+            with_file_normals=capabilities.placed_models,
             near_normals_only=not capabilities.placed_models,
             with_materials=capabilities.materials,
         )
