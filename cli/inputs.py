@@ -231,12 +231,15 @@ def is_blend(path: Path) -> bool:
 
 
 def formats_of(path: Path) -> list[Format]:
-    """Return the formats with a path's extension; if none or several have it, the format of the file's content.
+    """Return the formats with a path's extension, or the format of the file's content.
+
+    The content decides if no format or several have the extension, or if it is ambiguous.
 
     For a FIFO or device without a known extension, return all readable formats.
     """
     named = [known for known in registry.FORMATS if known.is_read and path.suffix.lower() in known.extensions]
-    found = None if len(named) == 1 or is_blend(path) else format_of(path)
+    is_certain = len(named) == 1 and path.suffix.lower() not in ambiguous_extensions()
+    found = None if is_certain or is_blend(path) else format_of(path)
     if not named and special_kind(path):
         return [known for known in registry.FORMATS if known.is_read]
     return [found] if found else named

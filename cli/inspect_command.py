@@ -83,6 +83,7 @@ def described(entry: dict[str, Any]) -> str:
     if layers:
         lines.append(f"  {', '.join(layers)}")
     lines += _placed(entry)
+    lines += _playback(entry)
     lines += [f"  animation {printable(clip_text(clip, with_kind=True))}" for clip in entry["clips"]]
     if len(lines) == 1:
         lines.append("  nothing")
@@ -90,6 +91,23 @@ def described(entry: dict[str, Any]) -> str:
     if "identical" in entry:
         lines.append("  identical after decoding and encoding" if entry["identical"] else "  NOT identical")
     return "\n".join(lines)
+
+
+def _playback(entry: dict[str, Any]) -> list[str]:
+    """Return the additional line for animations of an avatar: priority, loop, ease, hands, expression, constraints."""
+    if "joint_priorities" not in entry:
+        return []
+    own = sorted({number for number in entry["joint_priorities"] if number not in {-1, entry["priority"]}})
+    parts = [f"priority {entry['priority']}" + (f" (joints also {', '.join(map(str, own))})" if own else "")]
+    loop = entry["loop"]
+    parts.append(f"loop from {loop[0]:.4g} to {loop[1]:.4g} s" if loop else "no loop")
+    parts.append(f"ease {entry['ease'][0]:.4g} s in, {entry['ease'][1]:.4g} s out")
+    parts.append(f"hand pose {entry['hand_pose']}")
+    parts += [f"expression {printable(entry['emote'])}"] if entry["emote"] else []
+    parts += [counted(entry["constraints"], "constraint")] if entry["constraints"] else []
+    clip = entry["clips"][0]
+    keys = [f"{counted(clip[f'{kind}_keys'], f'{kind} key')}" for kind in ("rotation", "position")]
+    return [f"  {', '.join(keys)}", f"  {', '.join(parts)}"]
 
 
 def _placed(entry: dict[str, Any]) -> list[str]:

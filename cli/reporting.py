@@ -189,11 +189,17 @@ def grouped(warnings: Sequence[str]) -> list[str]:
 
 
 def clip_text(clip: Mapping[str, Any], *, with_kind: bool = False) -> str:
-    """Describe an animation, such as ``'Default', 60 frames at 24 fps``; an unknown rate is left out."""
+    """Describe an animation, such as ``'Default', 60 frames at 24 fps``; an unknown rate is left out.
+
+    Animations whose keys have times of their own have a length instead of frames.
+    """
     kind = f"{clip['kind']}, " if with_kind else ""
     rate = f" at {clip['fps']:g} fps" if clip["fps"] else ""
     name = f"'{clip['name']}'" if clip["name"] else "unnamed"
-    return f"{name}, {kind}{counted(clip['frames'], 'frame')}{rate}"
+    length = counted(clip["frames"], "frame")
+    if "seconds" in clip:
+        length, rate = f"{clip['seconds']:.4g} s", f", keys{rate}" if rate else ""
+    return f"{name}, {kind}{length}{rate}"
 
 
 def summary(facts: Mapping[str, Any]) -> str:

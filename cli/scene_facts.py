@@ -34,11 +34,14 @@ def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]
         "color_layers": _most((len(mesh.colors) for mesh in meshes), can.color_layers if can else None),
         "bones": sum(len(skeleton.joints) for skeleton in scene.skeletons),
         "shape_keys": 0 if can and not can.shape_keys else sum(len(mesh.shape_keys) for mesh in meshes),
-        "clips": [
-            {"name": clip.name, "kind": _kind(clip), "frames": clip.frame_count, "fps": clip.fps}
-            for clip in scene.clips
-        ],
+        "clips": [_clip(clip) for clip in scene.clips],
     }
+
+
+def _clip(clip: Clip) -> dict[str, Any]:
+    """Return the facts of a clip; one with keys at times of their own has a length and no frames."""
+    found = {"name": clip.name, "kind": _kind(clip), "frames": clip.frame_count, "fps": clip.fps or clip.key_rate}
+    return {**found, "seconds": round(clip.duration, 6)} if clip.keys else found
 
 
 def _most(counts: Iterable[int], held: int | None) -> int:
@@ -57,7 +60,7 @@ def _kind(clip: Clip) -> str:
     kinds = []
     if any(track.skeleton is None for track in clip.transforms):
         kinds.append("node")
-    if any(track.skeleton is not None for track in clip.transforms):
+    if clip.keys or any(track.skeleton is not None for track in clip.transforms):
         kinds.append("bone")
     if clip.vertices:
         kinds.append("vertex")

@@ -49,6 +49,7 @@ __all__ = [
     "by_content",
     "by_extension",
     "by_name",
+    "of_same_family",
 ]
 
 HEAD_SIZE = 4096
@@ -94,6 +95,16 @@ def by_extension(extension: str) -> Format | None:
         if wanted in candidate.written_extensions:
             return candidate
     return None
+
+
+def of_same_family(target: Format, extension: str, source: str) -> Format:
+    """Return the format to write for an extension that families share: that of the source's family, else ``target``.
+
+    ``source`` is the name of the source's format.
+    """
+    family = next((family for family in FAMILIES if any(known.name == source for known in family.formats)), None)
+    own = () if family is None else family.formats
+    return next((known for known in own if extension.lower() in known.written_extensions), target)
 
 
 def by_content(head: bytes, size: int) -> Format:

@@ -24,6 +24,8 @@ _KINDS = (
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
+    (b"\xff\x4f\xff\x51", "a JPEG 2000 image"),
+    (b"\0\0\0\x0cjP  ", "a JPEG 2000 image"),
     (b"II*\0", "a TIFF image"),
     (b"MM\0*", "a TIFF image"),
     (b"DDS ", "a DDS texture"),

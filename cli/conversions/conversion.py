@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
 from ...io_formats.passes.adopt_clips import adopt_clips
-from ...io_formats.registry import Format
+from ...io_formats.registry import Format, of_same_family
 from .. import interruption
 from ..scene_facts import scene_facts
 from . import blender_formats
@@ -62,6 +62,8 @@ class Conversion:
         yield from added
         if self._settings.strict and any(other.problem is not None for other in added):
             outcome.problem = ExportError(ANOTHER_FAILED)
+        if not job.is_named:
+            target = of_same_family(target, job.target.suffix, scene.format)
         if outcome.attempt(self._settings.clips.require_now):
             yield from self._writer.write(scene, outcome, job, target)
         else:

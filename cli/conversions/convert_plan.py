@@ -29,6 +29,9 @@ class ConversionJob:
     in_folder: bool
     """Whether the user gave an output folder. It is created if necessary, and a source may become several files in it.
     """
+    is_named: bool = False
+    """Whether the user named the format. Otherwise it follows from the extension; if families of formats share that, a
+    source is written in the format of its own family."""
     content: bytes | None = None
     """The content of the first source if it was read already, for example from an archive."""
 
@@ -79,7 +82,9 @@ def plan_conversions(
         The arguments are inconsistent, or a file would be overwritten that is still needed.
     """
     if extension is not None and folder is not None:
-        jobs, problems = _folder_jobs(paths, *known_kind(extension), Path(folder), warn)
+        jobs, problems = _folder_jobs(
+            paths, *known_kind(extension), Path(folder), warn, is_named=is_format_name(extension)
+        )
     elif extension is None and folder is None:
         jobs, problems = _file_job(paths, embeds=embeds, warn=warn)
     elif folder is None:
@@ -87,6 +92,11 @@ def plan_conversions(
     else:
         raise MeshferryError("-o needs --to EXTENSION, the kind of file to write")
     return ConversionPlan(tuple(jobs), _taken(jobs, also_read), problems)
+
+
+def is_format_name(text: str) -> bool:
+    """Return whether a text is the name of a format, not an extension."""
+    return any(known.name == text.lower() for known in registry.FORMATS)
 
 
 def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
@@ -115,7 +125,13 @@ _Jobs = tuple[list[ConversionJob], tuple[FormatError, ...]]
 
 
 def _folder_jobs(
-    paths: Sequence[str], extension: str, target: Format | BlenderFormat, folder: Path, warn: Warn | None
+    paths: Sequence[str],
+    extension: str,
+    target: Format | BlenderFormat,
+    folder: Path,
+    warn: Warn | None,
+    *,
+    is_named: bool,
 ) -> _Jobs:
     if folder.exists() and not folder.is_dir():
         raise MeshferryError(f"{folder} is a file, not a folder")
@@ -123,7 +139,8 @@ def _folder_jobs(
     _refuse_same_kind(found.files, extension)
     wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
     if not isinstance(target, BlenderFormat):
-        return [ConversionJob((source,), path, target, in_folder=True) for source, path in wanted], found.problems
+        jobs = [ConversionJob((source,), path, target, in_folder=True, is_named=is_named) for source, path in wanted]
+        return jobs, found.problems
     together: PathTable[list[tuple[Path, Path]]] = PathTable()
     groups: list[list[tuple[Path, Path]]] = []
     for source, path in wanted:

@@ -222,7 +222,7 @@ def test_bombs_are_stopped(archive: Callable[..., Path], monkeypatch: pytest.Mon
     assert "inflates to more than 1,048,576 bytes" in error
     found, warned, error = read(archive(opensim_tar((ONE, bytes(2**18 + 1)), (TWO, b"{}")), packed=False))
     assert list(found) == [TWO]
-    assert warned == [f"{ONE} is left out: its 262,145 bytes are more than the 262,144 that a mesh may have"]
+    assert warned == [f"{ONE} is left out: its 262,145 bytes are more than the 262,144 that an asset may have"]
     monkeypatch.setattr(archives, "MOST_MEMBERS", 5)
     _, _, error = read(archive(opensim_tar(*((f"assets/{index}", b"") for index in range(6))), packed=False))
     assert "more than 5 files" in error
@@ -255,6 +255,7 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
         ("a.oar", "C:\\Windows\\x.llmesh", "a/C_/Windows/x.llmesh"),
         ("a.oar", "assets/nul.llmesh", "a/assets/nul_.llmesh"),
         ("a.oar", "assets/a:b*\n.llmesh", "a/assets/a_b__.llmesh"),
+        ("a.oar", "x" * 400 + "_animation.bvh", "a/" + "x" * 200 + "_animation.bvh"),
         ("a.oar", "..", "a/_"),
         ("a.oar", "x" * 400 + ".llmesh", "a/" + "x" * 200 + ".llmesh"),
     ],

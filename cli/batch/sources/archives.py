@@ -1,11 +1,12 @@
-"""Meshes inside the archives of OpenSim regions (.oar) and inventories (.iar), read without unpacking to disk.
+"""Meshes and animations inside the archives of OpenSim regions (.oar) and inventories (.iar), read without unpacking to disk.
 
 Such an archive is a gzipped tar file. Its assets are called ``assets/<uuid>_<type>.<extension>``, a mesh
-``assets/<uuid>_mesh.llmesh`` (``OpenSim/Framework/Serialization/ArchiveConstants.cs``), in the oldest tar layout, all
-with the same date (``TarArchiveWriter.cs``). Other members are ignored.
+``assets/<uuid>_mesh.llmesh``, an animation ``assets/<uuid>_animation.bvh``, although its content is not BVH
+(``OpenSim/Framework/Serialization/ArchiveConstants.cs``), in the oldest tar layout, all with the same date
+(``TarArchiveWriter.cs``). Other members are ignored.
 
 An archive is read once from its start to its end, with limits for its inflated size, the number of members and the
-size of a mesh or a name. Links and sparse files are not followed.
+size of an asset or a name. Links and sparse files are not followed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import stat
 import sys
 import tarfile
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -30,11 +31,11 @@ EXTENSIONS = (".oar", ".iar")
 """Extensions of archives in a searched folder."""
 _BY_NAME = (*EXTENSIONS, ".tar.gz", ".tgz", ".tar")
 """Extensions of archives that are named one by one: users also repack them."""
-MESH = ".llmesh"
-"""Extension of the members that are read."""
+ENDINGS = {".llmesh": ".llmesh", ".anim": "_animation.bvh"}
+"""Ends of the names of members that are read, by the extension of such files outside of archives."""
 
 LARGEST_MEMBER = 256 * 2**20
-"""Bytes of a mesh; meshes that can be uploaded have a hundredth of that."""
+"""Bytes of an asset; meshes that can be uploaded have a hundredth of that."""
 MOST_MEMBERS = 1_000_000
 LEAST_INFLATED_LIMIT = 2**30
 INFLATED_RATIO = 100
@@ -62,19 +63,31 @@ def place_of(archive: str, member: str) -> str:
     stem = next((archive[: -len(end)] for end in _BY_NAME if archive.lower().endswith(end)), archive)
     parts = [part for part in member.replace("\\", "/").split("/") if part not in {"", ".", ".."}]
     *folders, name = parts or ["_"]
-    plain = api.file_name(name[: -len(MESH)]) + MESH if name.lower().endswith(MESH) else api.file_name(name)
+    ending = next((ending for ending in ENDINGS.values() if name.lower().endswith(ending)), "")
+    plain = api.file_name(name[: len(name) - len(ending)]) + ending
     return "/".join([stem, *map(api.file_name, folders), plain])
 
 
-def members(path: str | Path, on_skip: Callable[[str], None] | None = None) -> Generator[tuple[str, bytes], None, None]:
-    """Yield the names and contents of the meshes in an archive in their order, each name once.
+def endings_of(extensions: Iterable[str]) -> tuple[str, ...]:
+    """Return the ends of the names of members that are files of these extensions."""
+    return tuple(ENDINGS[extension] for extension in extensions if extension in ENDINGS)
+
+
+def members(
+    path: str | Path,
+    on_skip: Callable[[str], None] | None = None,
+    endings: Iterable[str] = tuple(ENDINGS.values()),
+) -> Generator[tuple[str, bytes], None, None]:
+    """Yield the names and contents of the meshes and animations in an archive in their order, each name once.
 
     Of several members with the same name the first is used, as in OpenSim, where the asset of a UUID never changes.
 
     Parameters
     ----------
     on_skip:
-        Called with a message for each skipped mesh: too large, a link, or a repeated name.
+        Called with a message for each skipped asset: too large, a link, or a repeated name.
+    endings:
+        Ends of the names of members to read.
 
     Raises
     ------
@@ -82,6 +95,7 @@ def members(path: str | Path, on_skip: Callable[[str], None] | None = None) -> G
         The archive is unreadable from some offset on; members yielded before are valid.
     """
     seen: set[int] = set()
+    wanted = tuple(endings)
     offset = None
     try:
         with _open(Path(path)) as stream:
@@ -92,7 +106,7 @@ def members(path: str | Path, on_skip: Callable[[str], None] | None = None) -> G
                 info = _next_header(archive, stream)
                 if info is None:
                     return
-                if not info.name.lower().endswith(MESH) or info.isdir():
+                if not info.name.lower().endswith(wanted) or info.isdir():
                     continue
                 skipped = _why_not(info, seen)
                 seen.add(hash(info.name))
@@ -224,13 +238,13 @@ def _next_header(archive: tarfile.TarFile, stream: _Forward) -> tarfile.TarInfo 
 
 
 def _why_not(info: tarfile.TarInfo, seen: set[int]) -> str:
-    """Return the reason for skipping a member with the name of a mesh, or an empty string."""
+    """Return the reason for skipping a member with the name of an asset, or an empty string."""
     if info.issym() or info.islnk():
         return "it is a link"
     if not info.isreg() or info.issparse():
         return "it is not a regular file"
     if not 0 <= info.size <= LARGEST_MEMBER:
-        return f"its {info.size:,} bytes are more than the {LARGEST_MEMBER:,} that a mesh may have"
+        return f"its {info.size:,} bytes are more than the {LARGEST_MEMBER:,} that an asset may have"
     return "its name occurs twice; the first one is used" if hash(info.name) in seen else ""
 
 

@@ -47,7 +47,7 @@ def find(
         Files, folders (searched recursively; links to folders are not followed), patterns that the shell did not
         expand, and archives. A missing file is yielded with size -1; reading it will fail.
     extensions:
-        Extensions of files in folders, as for :func:`...inputs.expand`; archives if meshes are among them.
+        Extensions of files in folders, as for :func:`...inputs.expand`; archives if they hold some of them.
     lists:
         Files with one path a line; ``-`` is the standard input. They may name folders and archives, but no patterns.
     base:
@@ -177,7 +177,7 @@ class _Search:
             inputs.skips(path, self.warn)
             return False
         if path.lower().endswith(archives.EXTENSIONS):
-            return archives.MESH in self.extensions
+            return bool(archives.endings_of(self.extensions))
         return every or inputs.counts(Path(path), self.extensions)
 
     def _is_wanted(self, path: str) -> bool:
@@ -201,13 +201,14 @@ class _Search:
         self, root: str, path: str, place: str, info: os.stat_result | None, *, is_named: bool
     ) -> Iterator[Source]:
         full = os.path.join(root, path)
-        if archives.MESH not in self.extensions:
-            self.report(full, f"Archives hold meshes, none of {' or '.join(self.extensions)}")
+        endings = archives.endings_of(self.extensions)
+        if not endings:
+            self.report(full, f"Archives hold meshes and animations, none of {' or '.join(self.extensions)}")
             return
         modified = 0 if info is None else info.st_mtime_ns  # a missing archive is reported by reading it
         count = 0
         try:
-            for name, content in archives.members(full, lambda text: self.report(full, text)):
+            for name, content in archives.members(full, lambda text: self.report(full, text), endings):
                 count += 1
                 if self._is_wanted(f"{place}/{name}"):
                     yield Source(root, path, name, archives.place_of(place, name), len(content), modified)
@@ -215,7 +216,7 @@ class _Search:
             self.report(full, cause(problem))
             return
         if is_named and not count:
-            self.report(full, "There are no meshes in this archive")
+            self.report(full, f"There are no {' or '.join(f'*{ending}' for ending in endings)} files in this archive")
 
 
 def _status(path: str) -> tuple[os.stat_result | None, bool]:

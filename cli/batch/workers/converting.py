@@ -24,7 +24,7 @@ from ...conversions.blender_formats import BlenderFormat
 from ...conversions.clip_choice import ClipChoice
 from ...conversions.conversion import Conversion
 from ...conversions.conversion_arguments import add_conversion_arguments, settings_of
-from ...conversions.convert_plan import ConversionJob, known_kind
+from ...conversions.convert_plan import ConversionJob, is_format_name, known_kind
 from ...conversions.file_naming import FileNames
 from ...inputs import file_key
 from ...reporting import cause, plain
@@ -67,6 +67,7 @@ class Converter:
         add_conversion_arguments(parser)
         self._settings = settings_of(parser.parse_args(setup.argv))
         self._format = known_kind(setup.extension)[1]
+        self._is_named = is_format_name(setup.extension)
         self._output = Path(setup.output).absolute()
         self._roots = tuple(Path(root) for root in setup.roots)
         self._index = PlannedNames(Path(setup.plan))
@@ -105,7 +106,9 @@ class Converter:
         # the journal stores their sizes, so a file that a power cut has truncated is converted again.
         settings = replace(self._settings, clips=ClipChoice(clips.patterns, clips.new_names), is_flushed=False)
         conversion = Conversion(settings, self._session, names, several=True)
-        job = ConversionJob((source,), target, self._format, in_folder=True, content=content)
+        job = ConversionJob(
+            (source,), target, self._format, in_folder=True, is_named=self._is_named, content=content
+        )
         outcomes = list(conversion.run(job))
         good = [outcome for outcome in outcomes if outcome.problem is None and outcome.facts is not None]
         paths = [path for outcome in good for path in (outcome.files or [outcome.target])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import curves
 from .document import SecondLifeAnimation, text
 
 
@@ -17,6 +18,8 @@ def facts(document: SecondLifeAnimation) -> dict[str, Any]:
             {
                 "name": "",
                 "kind": "bone",
+                "frames": 0,
+                "fps": curves.frame_rate(document),
                 "seconds": round(document.duration, 6),
                 "rotation_keys": sum(len(joint.rotation) for joint in document.joints),
                 "position_keys": sum(len(joint.position) for joint in document.joints),
