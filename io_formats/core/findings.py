@@ -36,6 +36,11 @@ class Elements:
     members: tuple[int, ...] | tuple[str, ...]
 
 
+OWN_FORMAT = "own_format"
+"""``Finding.allowed_by`` of errors that are warnings if a file is written in its own format again, but always errors
+of new files."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """One broken rule: ``item`` names node, mesh, material or animation, ``message`` describes the consequence."""
@@ -49,7 +54,7 @@ class Finding:
     names: tuple[str, ...] = ()
     """Names in the file of the objects or materials that ``fix`` changes."""
     allowed_by: str = ""
-    """Name of the export option that turns this error into a warning."""
+    """Name of the export option that turns this error into a warning, or ``OWN_FORMAT``."""
 
     def __str__(self) -> str:
         return f"{self.item}: {self.message}" if self.item else self.message

@@ -359,9 +359,11 @@ def test_archives(tree: Path, find: Callable[..., list[Source]]) -> None:
     (tree / "lib/zoo/region.oar").rename(tree / "lib/zoo/packed.tar.gz")
     assert places(find("lib/zoo")) == ["lion.anim"]
     assert places(find("lib/zoo/packed.tar.gz"))[0] == "packed/assets/1_mesh.llmesh"
-    # no meshes are looked for where animations are written
+    # meshes are not searched where animations are written, and nothing is where neither is
+    _archive(tree / "lib/zoo/dance.oar", "assets/1_animation.bvh", "assets/1_mesh.llmesh")
+    assert [source.member for source in search.find(["lib/zoo/dance.oar"], [".anim"])] == ["assets/1_animation.bvh"]
     warned: list[tuple[str, str]] = []
-    assert list(search.find(["lib/zoo/packed.tar.gz"], [".anim"], on_problem=lambda *what: warned.append(what))) == []
+    assert list(search.find(["lib/zoo/packed.tar.gz"], [".mesh"], on_problem=lambda *what: warned.append(what))) == []
     assert "hold meshes" in warned[0][1]
 
 
@@ -373,7 +375,9 @@ def test_broken_archives_are_told_and_the_rest_goes_on(tree: Path, find: Callabl
     assert path == str(tree / "lib/zoo/broken.oar")
     assert text.startswith(("The archive is cut off here (at byte", "This is not"))
     assert find("lib/zoo/none.oar") == []
-    assert find.messages == [(str(tree / "lib/zoo/none.oar"), "There are no meshes in this archive")]  # type: ignore[attr-defined]
+    assert find.messages == [
+        (str(tree / "lib/zoo/none.oar"), "There are no *.llmesh or *_animation.bvh files in this archive")
+    ]  # type: ignore[attr-defined]
 
 
 def test_content_decides_where_extensions_do_not(tree: Path, samples: Path) -> None:

@@ -1,4 +1,4 @@
-"""Meshes and animations inside the archives of OpenSim regions (.oar) and inventories (.iar), read without unpacking to disk.
+"""Meshes and animations in the archives of OpenSim regions (.oar) and inventories (.iar), read without unpacking them.
 
 Such an archive is a gzipped tar file. Its assets are called ``assets/<uuid>_<type>.<extension>``, a mesh
 ``assets/<uuid>_mesh.llmesh``, an animation ``assets/<uuid>_animation.bvh``, although its content is not BVH

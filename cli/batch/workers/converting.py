@@ -106,9 +106,7 @@ class Converter:
         # the journal stores their sizes, so a file that a power cut has truncated is converted again.
         settings = replace(self._settings, clips=ClipChoice(clips.patterns, clips.new_names), is_flushed=False)
         conversion = Conversion(settings, self._session, names, several=True)
-        job = ConversionJob(
-            (source,), target, self._format, in_folder=True, is_named=self._is_named, content=content
-        )
+        job = ConversionJob((source,), target, self._format, in_folder=True, is_named=self._is_named, content=content)
         outcomes = list(conversion.run(job))
         good = [outcome for outcome in outcomes if outcome.problem is None and outcome.facts is not None]
         paths = [path for outcome in good for path in (outcome.files or [outcome.target])]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ...core.findings import Finding, error, warning
+from dataclasses import replace
+
+from ...core.findings import OWN_FORMAT, Finding, error, warning
 from ...core.messages import listed
 from .. import skeleton_table
 from . import codes, curves, writer
@@ -17,7 +19,14 @@ _LONGEST_CHAIN = 3
 
 
 def check(document: SecondLifeAnimation) -> list[Finding]:
-    """Return errors for what the viewer refuses, and warnings for what it changes or ignores."""
+    """Return errors for what the viewer refuses, and warnings for what it changes or ignores.
+
+    Errors of a file do not prevent writing it in its own format again.
+    """
+    return [replace(finding, allowed_by=OWN_FORMAT) for finding in _findings(document)]
+
+
+def _findings(document: SecondLifeAnimation) -> list[Finding]:
     item = "The animation"
     findings: list[Finding] = []
     names = [text(joint.name) for joint in document.joints]

@@ -14,8 +14,8 @@ from ...core.messages import counted, listed
 from ...core.options import resolve
 from ...core.scene import Clip, Keys, OriginalFile, Playback, Scene, Skeleton
 from ...passes.clip_parts import clip_parts
-from ...passes.sample_keys import values_at
-from .. import avatar_space, skeleton_table
+from ...passes.sample_keys import values_at, with_frames
+from .. import skeleton_table
 from . import codes, curves, document_builder, missing_parents, reader, reduction
 from .avatar_motion import AvatarMotion, motion_of
 from .document import JointKeys, SecondLifeAnimation, text
@@ -57,8 +57,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
         )
     skeleton, clip = parts[0].skeletons[0], parts[0].clips[0]
     original = reader.read(clip.pass_through.data) if isinstance(clip.pass_through, OriginalFile) else None
+    if clip.keys and original is not None:
+        return _as_read(original, chosen)
     if clip.keys:
-        return _from_keys(clip, skeleton, original, chosen, scene)
+        clip = with_frames(parts[0]).clips[0]
     return _from_samples(clip, skeleton, original, chosen, scene)
 
 
@@ -83,42 +85,11 @@ def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLif
     return document
 
 
-def _from_keys(
-    clip: Clip,
-    skeleton: Skeleton,
-    original: SecondLifeAnimation | None,
-    chosen: Mapping[str, Any],
-    scene: Scene,
-) -> SecondLifeAnimation:
-    """Encode keys at times of their own; those of an animation file stay as they are."""
-    if original is not None:
-        if PRIORITY.text(chosen) != "ACTION":
-            original.base_priority = int(PRIORITY.text(chosen))
-        return original if original.has_codes else _with_codes(original)
-    document = _header(clip, clip.duration, chosen)
-    priorities = (clip.playback or _DEFAULT).joint_priorities
-    unknown = []
-    for track in clip.keys:
-        name = skeleton.joints[track.target].name
-        known = skeleton_table.canonical(name)
-        if known is None:
-            unknown.append(name)
-            continue
-        joint = JointKeys(known.encode("utf-8"), priorities.get(known, document.base_priority))
-        if track.rotation is not None:
-            joint.rotation = _coded(_turned(track.rotation), document.duration)
-        if track.translation is not None:
-            joint.position = _coded(_turned(track.translation), document.duration)
-        document.joints.append(joint)
-    _say_unknown(unknown, scene)
-    return document
-
-
-def _turned(keys: Keys) -> Keys:
-    """Return keys in avatar axes."""
-    values = keys.values.copy()
-    values[:, -3:] = values[:, -3:] @ avatar_space.TO_AVATAR[:3, :3].T
-    return Keys(keys.times, values)
+def _as_read(original: SecondLifeAnimation, chosen: Mapping[str, Any]) -> SecondLifeAnimation:
+    """Return an animation as it was read, in version 1.0, with the chosen priority."""
+    if PRIORITY.text(chosen) != "ACTION":
+        original.base_priority = int(PRIORITY.text(chosen))
+    return original if original.has_codes else _with_codes(original)
 
 
 def _coded(curve: Keys, duration: float) -> npt.NDArray[np.uint16]:

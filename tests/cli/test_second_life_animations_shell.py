@@ -1,0 +1,86 @@
+"""Second Life animations on the command line: facts, conversions between families, archives of OpenSim."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+import second_life_animation_bytes as made
+from test_batch_archives import opensim_tar
+
+JPEG_2000 = b"\xff\x4f\xff\x51\0\x2f" + bytes(100)
+
+
+@pytest.fixture
+def arms(tmp_path: Path) -> Path:
+    path = tmp_path / "arms.anim"
+    path.write_bytes(made.ARMS)
+    return path
+
+
+def test_inspect_states_keys_and_playback(meshferry: Any, arms: Path) -> None:
+    done = meshferry("inspect", "--verify", arms)
+    assert done.status == 0
+    assert done.out.splitlines() == [
+        f"{arms}: Second Life Animation 1.0",
+        "  3 bones",
+        "  5 rotation keys, 2 position keys",
+        "  priority 3, loop from 0 to 2 s, ease 0.3 s in, 0.3 s out, hand pose 1",
+        "  animation unnamed, bone, 2 s",
+        "  identical after decoding and encoding",
+    ]
+
+
+def test_anim_files_stay_in_their_family(meshferry: Any, arms: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy.anim"
+    assert meshferry("convert", arms, target).status == 0
+    assert target.read_bytes() == made.ARMS
+    for to, kind in (("anim", "second_life_animation"), ("unigine_animation", "unigine_animation")):
+        assert meshferry("convert", arms, "--to", to, "-o", tmp_path / to).status == 0
+        (entry,) = meshferry("inspect", "--json", tmp_path / to / "arms.anim").entries
+        assert entry["format"] == kind
+
+
+def test_errors_of_a_file_do_not_prevent_writing_it_again(meshferry: Any, tmp_path: Path) -> None:
+    """A real joint of BVH files, which viewers refuse on upload and leave out in the world."""
+    turn = made.keys((0, made.ZERO, made.ZERO, made.ZERO))
+    source = tmp_path / "old.anim"
+    rows = made.joint(b"lFoot_End", rotation=turn) + made.joint(b"mHead", rotation=turn)
+    source.write_bytes(made.header(joints=2) + rows + made.ending())
+    assert meshferry("check", source).status == 1
+    done = meshferry("convert", source, tmp_path / "copy.anim")
+    assert (done.status, "lFoot_End" in done.err) == (0, True)
+    assert (tmp_path / "copy.anim").read_bytes() == source.read_bytes()
+
+
+def test_bvh_becomes_an_animation_with_reduced_keys(meshferry: Any, tmp_path: Path) -> None:
+    source = tmp_path / "walk.bvh"
+    source.write_bytes(made.BVH)
+    assert meshferry("convert", source, tmp_path / "walk.anim").status == 0
+    (entry,) = meshferry("inspect", "--json", tmp_path / "walk.anim").entries
+    assert (entry["format"], entry["clips"][0]["seconds"], entry["bones"]) == ("second_life_animation", 0.2, 2)
+
+
+@pytest.mark.parametrize("name", ["asset.dat", "0836b67f-7f7b-f37b-c00a-460dc1521f5a_animation.bvh", "plain"])
+def test_the_content_decides(meshferry: Any, tmp_path: Path, name: str) -> None:
+    source = tmp_path / name
+    source.write_bytes(made.ARMS)
+    assert meshferry("inspect", source).out.startswith(f"{source}: Second Life Animation")
+    assert meshferry("convert", source, tmp_path / "out.anim").status == 0
+    source.write_bytes(JPEG_2000)
+    done = meshferry("inspect", source)
+    assert (done.status, "JPEG 2000 image" in done.err) == (1, True)
+
+
+def test_animations_in_archives(meshferry: Any, tmp_path: Path) -> None:
+    one, two = (f"assets/0836b67f-7f7b-f37b-c00a-460dc1521f5{number}_animation.bvh" for number in "ab")
+    entries = ((one, made.ARMS), ("assets/x_mesh.llmesh", b"{}"), (two, JPEG_2000))
+    (tmp_path / "land.oar").write_bytes(gzip.compress(opensim_tar(*entries)))
+    done = meshferry("batch", tmp_path / "land.oar", "--to", "anim", "-o", tmp_path / "out")
+    assert done.status == 1
+    written = [path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.anim")]
+    assert written == [f"land/{one[:-4]}.anim"]
+    assert (tmp_path / "out" / written[0]).read_bytes() == made.ARMS
+    assert "JPEG 2000 image" in done.err
