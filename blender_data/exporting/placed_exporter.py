@@ -182,7 +182,7 @@ class PlacedExport(SceneExport):
         """Replace the meshes of a model by equal ones of earlier models, as of linked duplicates."""
         for node in model.nodes(0):
             if node.mesh is not None:
-                node.mesh = self.equal_meshes.first(node.mesh)
+                node.mesh = self.equal_meshes.first(_without_object_names(node.mesh))
         if model.finest.mesh is not None:
             model.mesh = model.finest.mesh
 
@@ -328,3 +328,16 @@ def _box(mesh: Mesh, place: Matrix4) -> tuple[Matrix4, float]:
     points = mesh.points @ place[:3, :3].T + place[:3, 3]
     least, most = points.min(axis=0), points.max(axis=0)
     return (least + most) / 2, float(np.linalg.norm(most - least))
+
+
+def _without_object_names(mesh: Mesh) -> Mesh:
+    """Return a mesh in which surfaces without a material have no name: theirs is that of the object.
+
+    Linked duplicates without materials would otherwise differ.
+    """
+    materials = mesh.materials or [""] * len(mesh.surfaces)
+    named = [
+        surface if material else replace(surface, name="")
+        for surface, material in zip(mesh.surfaces, materials, strict=False)
+    ]
+    return replace(mesh, surfaces=[*named, *mesh.surfaces[len(named) :]])

@@ -101,6 +101,18 @@ def test_what_changes_the_evaluated_object_keeps_it_apart(change: Any) -> None:
     assert all(np.linalg.det(instance.world[:3, :3]) > 0 for instance in found.instances)
 
 
+@pytest.mark.parametrize("slots", [[], [None], ["Wood", None]])
+def test_duplicates_without_materials_are_instances(slots: list[str | None]) -> None:
+    things = posts(3)
+    data = things[0].data
+    data.materials.clear()
+    for name in slots:
+        data.materials.append(bpy.data.materials.new(name) if name else None)
+    data.polygons.foreach_set("material_index", np.arange(len(data.polygons)) % max(len(slots), 1))
+    found = documents(placed(missing_levels="MAKE", physics_shape="CUBE"))
+    assert all(geometries(document) == ["post"] * 3 for document in found.values())
+
+
 def test_separate_data_with_the_same_content_is_shared_too() -> None:
     things = posts(2)
     things[1].data = things[1].data.copy()
