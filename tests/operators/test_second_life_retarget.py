@@ -345,6 +345,11 @@ def test_the_table_is_listed_edited_saved_and_loaded(clean_blender, tmp_path):
     names = {copy.vertex_groups[entry.group].name for entry in copy.data.vertices[2 * SIDES].groups}
     assert names == {"mPelvis"}  # the tube of Spine
     bpy.context.view_layer.objects.active = body
+    for row in kept.bones:
+        row.joint = ""
+    with pytest.raises(RuntimeError, match="No bone has a joint"):
+        bpy.ops.object.second_life_bone_table_save(filepath=str(tmp_path / "none.csv"))
+    assert not (tmp_path / "none.csv").exists()
     kept.bones["mixamorig:Head"].joint = "mHat"
     with pytest.raises(RuntimeError, match="'mHat' is not a joint"):
         bpy.ops.object.second_life_retarget()

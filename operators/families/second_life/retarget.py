@@ -162,7 +162,7 @@ class OBJECT_OT_second_life_bone_table_save(NeedsRig, bpy.types.Operator, Export
         messages, table = Messages(), None
         with messages.outcome(self.filepath):
             table = table_of(context, chosen_rig(context))
-            if table is None:
+            if table is None or not table.joints:
                 raise MeshferryError(rpt_("No bone has a joint"))
             replace_file(Path(self.filepath), bone_tables.text_of(table.joints).encode("utf-8"))
         return conclude(self, messages, (counted(len(table.joints), "bone") if table else "",), "Exported")
