@@ -25,7 +25,7 @@ FOLDER = ROOT / "build" / "bench"
 GROUPS = {
     "timbermesh": ("import", "export", "memory", "growth"),
     "unigine": ("read", "import", "export", "rigged", "animation"),
-    "second_life": ("import", "export"),
+    "second_life": ("import", "export", "animation"),
     "batch": ("library", "exchange", "million", "memory"),
 }
 """What is measured, by family of formats: the groups of ``meshbench/<family>_rows.py``."""

@@ -57,19 +57,40 @@ def bind(thing: bpy.types.Object, armature: bpy.types.Object, bones: list[str] |
 
 def animate(armature: bpy.types.Object, frames: int) -> bpy.types.Action:
     """Key location and rotation of every bone on each frame."""
-    curves = compat.ActionCurves("Dance", (1.0, float(frames)))
-    found, action, slot = curves.curves_for(armature, armature.name)
     time = np.arange(1, frames + 1, dtype=np.float32)
+    channels = {}
     for number, bone in enumerate(armature.pose.bones):
-        bone.rotation_mode = "QUATERNION"
         angle = 0.2 * np.sin(time * 0.05 + number)
-        channels = {
+        channels[bone.name] = {
             "location": [0.01 * np.sin(time * 0.1 + number), 0 * time, 0.01 * np.cos(time * 0.1 + number)],
             "rotation_quaternion": [np.cos(angle), np.sin(angle), 0 * time, 0 * time],
         }
+    return key(armature, channels)
+
+
+def key_rotations(armature: bpy.types.Object, bones: list[str], angles: np.ndarray) -> bpy.types.Action:
+    """Key rotations of bones about their X axes on each frame; ``angles`` has a row of radians for each bone."""
+    half = angles / 2
+    return key(
+        armature,
+        {
+            bone: {"rotation_quaternion": [np.cos(row), np.sin(row), 0 * row, 0 * row]}
+            for bone, row in zip(bones, half, strict=True)
+        },
+    )
+
+
+def key(armature: bpy.types.Object, bones: dict[str, dict[str, list[np.ndarray]]]) -> bpy.types.Action:
+    """Make the action of an armature: values of each frame from 1 on, by bone, channel and component."""
+    frames = max(len(columns[0]) for channels in bones.values() for columns in channels.values())
+    curves = compat.ActionCurves("Dance", (1.0, float(frames)))
+    found, action, slot = curves.curves_for(armature, armature.name)
+    time = np.arange(1, frames + 1, dtype=np.float32)
+    for name, channels in bones.items():
+        armature.pose.bones[name].rotation_mode = "QUATERNION"
         for channel, columns in channels.items():
             for index, values in enumerate(columns):
-                curve = found.new(f'pose.bones["{bone.name}"].{channel}', index=index)
+                curve = found.new(f'pose.bones["{name}"].{channel}', index=index)
                 curve.keyframe_points.add(frames)
                 curve.keyframe_points.foreach_set("co", np.stack([time, values], axis=1).astype(np.float32).ravel())
                 curve.keyframe_points.foreach_set("interpolation", np.ones(frames, np.int32))

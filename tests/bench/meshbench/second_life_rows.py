@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import bpy
+import numpy as np
 
 from . import models, peers, rigs
 from .measure import Row, Task, in_turns, ratio_row
@@ -25,7 +26,13 @@ import, ours    all default but exact vertices, as pipelines import (use_weld of
                 armature of the avatar, physics
 import, glTF    import_scene.gltf with its defaults; the highest level and the armature alone
 export, ours    the objects of all four levels, all else default
-export, glTF    {peers.GLTF_EXPORT | _GLTF}; the same objects"""
+export, glTF    {peers.GLTF_EXPORT | _GLTF}; the same objects
+animation       the 133 bones with a key on each frame, and one bone with a constraint, so that the export samples;
+                import onto an avatar that is there, of a file with all keys; glTF always makes an armature"""
+
+SECONDS = 60
+RATE = 30
+"""Frames per second of the measured animation, which has the longest duration that viewers accept."""
 
 
 def build(triangles: int) -> None:
@@ -63,6 +70,10 @@ def export_asset(path: Path) -> None:
 
 def export_set(path: Path) -> None:
     bpy.ops.export_scene.second_life_upload(filepath=str(path), collection=models.COLLECTION_NAME, use_replace=True)
+
+
+def export_animation(path: Path) -> None:
+    bpy.ops.export_scene.second_life_anim(filepath=str(path))
 
 
 def import_ours(path: Path, **options: Any) -> None:
@@ -137,4 +148,81 @@ def importing(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     ]
 
 
-GROUPS: dict[str, Callable[[int, int, Path], list[Row]]] = {"import": importing, "export": exporting}
+def angles() -> np.ndarray:
+    """Return the rotations of the measured animation about X, in radians for each bone and frame."""
+    time = np.arange(SECONDS * RATE + 1) / RATE
+    return 0.4 * np.sin(1.5 * time + np.arange(len(_bones()))[:, None])
+
+
+def _bones() -> list[str]:
+    return [bone.name for bone in bpy.context.object.data.bones if bone.name.startswith("m")]
+
+
+def empty_timeline() -> None:
+    """Start with an empty file at the frame rate of the animation."""
+    models.empty_file()
+    bpy.context.scene.render.fps = RATE
+
+
+def add_avatar() -> None:
+    empty_timeline()
+    bpy.ops.object.second_life_avatar_add()
+
+
+def animate(armature: bpy.types.Object) -> None:
+    """Key the rotation of every bone on each frame, and let a constraint move one."""
+    names = _bones()
+    rigs.key_rotations(armature, names, angles())
+    armature.pose.bones["mHead"].constraints.new("COPY_ROTATION").target = armature
+    armature.pose.bones["mHead"].constraints[0].subtarget = "mNeck"
+
+
+def write_dense(path: Path) -> None:
+    """Write such an animation with a key on each frame; it is too large for an upload."""
+    from meshferry.io_formats.second_life.animation import codes, writer
+    from meshferry.io_formats.second_life.animation.document import JointKeys, SecondLifeAnimation
+
+    times = codes.time_codes_of(np.arange(SECONDS * RATE + 1) / RATE, SECONDS)
+    animation = SecondLifeAnimation(base_priority=3, duration=SECONDS)
+    for name, angle in zip(_bones(), angles(), strict=True):
+        half = angle / 2
+        rotation = np.column_stack((np.cos(half), 0 * half, np.sin(half), 0 * half))
+        keys = np.column_stack((times, codes.rotation_codes_of(rotation)))
+        animation.joints.append(JointKeys(name.encode(), 3, keys.astype(np.uint16)))
+    path.write_bytes(writer.write(animation))
+
+
+def animation(_triangles: int, rounds: int, folder: Path) -> list[Row]:
+    """Compare import and export of the largest animation: 133 bones, 60 s, 30 frames per second."""
+    ours, gltf, dense = folder / "avatar.anim", folder / "avatar.glb", folder / "avatar_dense.anim"
+    add_avatar()
+    write_dense(dense)
+    animate(bpy.context.object)
+    out = [
+        Task("ours", lambda: export_animation(ours), remove(ours), expect_file(ours)),
+        Task("glTF", lambda: peers.export_gltf(gltf, **_GLTF), remove(gltf), expect_file(gltf)),
+    ]
+    exported = in_turns(out, rounds)
+
+    def expect_action() -> None:
+        start, end = bpy.data.actions[0].frame_range
+        assert round(end - start) == SECONDS * RATE, f"{end - start} frames"
+        assert len([thing for thing in bpy.data.objects if thing.type == "ARMATURE"]) == 1, "two armatures"
+
+    into = [
+        Task("ours", lambda: import_ours(dense), add_avatar, expect_action),
+        Task("glTF", lambda: peers.import_gltf(gltf), empty_timeline, expect_action),
+    ]
+    imported = in_turns(into, rounds)
+    size = f"{len(_bones())} bones, {SECONDS} s, {RATE} fps"
+    return [
+        ratio_row(f"import .anim, {size} : glTF", "ours", "glTF", 0.5, imported),
+        ratio_row(f"export .anim, {size}, sampled : glTF", "ours", "glTF", 1.0, exported),
+    ]
+
+
+GROUPS: dict[str, Callable[[int, int, Path], list[Row]]] = {
+    "import": importing,
+    "export": exporting,
+    "animation": animation,
+}
