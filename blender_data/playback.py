@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ..io_formats.core.scene import Clip, OriginalFile, Playback
+from ..io_formats.core.scene import Clip, Playback
 
 LOOP_IN = "Loop In"
 LOOP_OUT = "Loop Out"
@@ -39,8 +39,8 @@ def write(action: bpy.types.Action, clip: Clip, frames_of: Frames) -> None:
         entry.name, entry.priority = name, priority
     if playback.is_looped:
         _show_loop(action, playback, clip.duration, frames_of)
-    if isinstance(clip.pass_through, OriginalFile):
-        kept.original = base64.b64encode(zlib.compress(clip.pass_through.data, 1)).decode("ascii")
+    if clip.original:
+        kept.original = base64.b64encode(zlib.compress(clip.original, 1)).decode("ascii")
 
 
 def _show_loop(action: bpy.types.Action, playback: Playback, duration: float, frames_of: Frames) -> None:
@@ -69,4 +69,4 @@ def read(action: bpy.types.Action, clip: Clip) -> None:
         kept.emote,
     )
     if kept.original:
-        clip.pass_through = OriginalFile(zlib.decompress(base64.b64decode(kept.original)))
+        clip.original = zlib.decompress(base64.b64decode(kept.original))

@@ -237,7 +237,7 @@ class JointSampler:
         if action is not None:
             playback.read(action, clip)
         if source.is_pose:
-            clip.is_pose, clip.duration, clip.pass_through = True, 1 / source.fps, None
+            clip.is_pose, clip.duration, clip.original = True, 1 / source.fps, b""
             if clip.playback is not None:
                 clip.playback = replace(clip.playback, is_looped=True, loop_in=0.0, loop_out=clip.duration)
         clip.transforms = tracks.made(np.ones(len(keyed), bool) if every else keyed)

@@ -36,13 +36,6 @@ class PassThrough:
 
 
 @dataclass(frozen=True)
-class OriginalFile(PassThrough):
-    """The file that a clip was read from, so that what is not changed can be written as it was."""
-
-    data: bytes
-
-
-@dataclass(frozen=True)
 class ImportChoice:
     """The value that an import option had when an object was imported."""
 
@@ -468,7 +461,8 @@ class Clip:
     is_cyclic: bool = False
     """Whether the whole clip repeats, if it has no ``playback``."""
     playback: Playback | None = None
-    pass_through: PassThrough | None = None
+    original: bytes = b""
+    """Content of the file that the clip was read from, so that its format can write unchanged joints as they were."""
 
 
 @dataclass

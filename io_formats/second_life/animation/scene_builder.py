@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.messages import counted, listed
-from ...core.scene import Clip, Keys, KeyTrack, OriginalFile, Playback, Scene
+from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from .. import avatar_space, skeleton_table, skeletons
 from . import curves, writer
 from .document import JointKeys, SecondLifeAnimation, text
@@ -33,7 +33,7 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     clip = Clip(name, 0.0, 0, duration=document.duration, playback=_playback(document, joints))
     clip.time_step = curves.precision(document.duration)
     clip.key_rate = curves.frame_rate(document)
-    clip.pass_through = OriginalFile(writer.write(document))
+    clip.original = writer.write(document)
     for joint, keys in joints.items():
         track = KeyTrack(place[joint], 0, _positions(document, keys), _rotations(document, keys))
         track.is_offset = joint == skeleton_table.ROOT

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...core.errors import ExportError
 from ...core.messages import counted, listed
 from ...core.options import resolve
-from ...core.scene import Clip, Keys, OriginalFile, Playback, Scene, Skeleton
+from ...core.scene import Clip, Keys, Playback, Scene, Skeleton
 from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import values_at, with_frames
 from .. import skeleton_table
@@ -56,7 +56,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
             else f"'{scene.name}' has no animation of an armature; give its armature an action"
         )
     skeleton, clip = parts[0].skeletons[0], parts[0].clips[0]
-    original = reader.read(clip.pass_through.data) if isinstance(clip.pass_through, OriginalFile) else None
+    original = reader.read(clip.original) if clip.original else None
     if clip.keys and original is not None:
         return _as_read(original, chosen)
     if clip.keys:
