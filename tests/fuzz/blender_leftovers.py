@@ -26,7 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from meshfuzz import second_life_seeds, timbermesh_seeds, unigine_seeds
+from meshfuzz import second_life_animation_cases, second_life_seeds, timbermesh_seeds, unigine_seeds
 from meshfuzz.cases import CaseMaker
 from meshfuzz.checkout import ROOT, leave, load_package
 from meshfuzz.tokens import encode
@@ -207,10 +207,33 @@ class SecondLife(Kind):
         }
 
 
+class SecondLifeAnimations(Kind):
+    """Animations of the avatar, also onto the armature that stands there, which has two of its joints."""
+
+    operator = "second_life"
+    exporters = ("second_life_anim",)
+    is_rig_active = True
+    largest = 6_000
+
+    def generated(self) -> dict[str, bytes]:
+        rng = random.Random(1)
+        made = second_life_animation_cases
+        files = {f"animation {number}": made.whole_animation(rng, hostile=False) for number in range(6)}
+        return files | {f"motion {number}": made.whole_bvh(rng) for number in range(6)}
+
+    def options(self, rng: random.Random, library: str) -> dict[str, Any]:
+        return {
+            "armature": rng.choice(("AUTO", "ACTIVE", "ACTIVE", "NEW", "NONE")),
+            "use_file_frame_rate": rng.random() < 0.5,
+            "use_joint_animation": rng.random() < 0.9,
+        }
+
+
 KINDS: dict[str, tuple[type[Kind], tuple[str, ...]]] = {
     "timbermesh": (Timbermesh, ("timbermesh",)),
     "unigine": (Unigine, ("unigine_mesh", "unigine_animation", "unigine_skeleton")),
     "second_life": (SecondLife, ("second_life_mesh", "second_life_bundle")),
+    "second_life_animation": (SecondLifeAnimations, ("second_life_animation", "second_life_bvh")),
 }
 
 

@@ -12,7 +12,11 @@ from meshfuzz import timbermesh_seeds
 
 @pytest.mark.needs_bpy
 @pytest.mark.parametrize(
-    "kind", ["timbermesh", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("unigine", "second_life"))]
+    "kind",
+    [
+        "timbermesh",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("unigine", "second_life", "second_life_animation")),
+    ],
 )
 def test_failed_imports_leave_nothing(tmp_path: Path, kind: str) -> None:
     report = Leftovers(tmp_path, 5, (kind,), use_samples=False).run(70)

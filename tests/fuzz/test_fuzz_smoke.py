@@ -59,6 +59,8 @@ def expect_clean(judge: Judge, case: Case) -> str:
         ("unigine_skeleton", CASES),
         ("second_life_mesh", CASES // 4),  # their scenes are written as four formats
         ("second_life_bundle", CASES // 8),
+        ("second_life_animation", CASES),
+        ("second_life_bvh", CASES),
         ("mesh_serializer", CASES),
     ],
 )

@@ -17,6 +17,8 @@ UNCHANGED = 2e-4
 single-precision matrices are within 5e-5."""
 _WIDE = np.cos(np.radians(45))
 """Cosine between two quaternions that are 90° of rotation apart."""
+_FARTHEST_TIME = 1e6
+"""Seconds from the start beyond which times of version 0.1 are clamped: files may have any number."""
 _LEAST_TIMES = 4
 """Number of different times from which they are evidence of a frame rate."""
 _RATES = (8.0, 10.0, 12.0, 12.5, 15.0, 16.0, 20.0, 24.0, 25.0, 30.0, 40.0, 45.0, 48.0, 50.0, 60.0)
@@ -84,7 +86,10 @@ def position_keys(document: SecondLifeAnimation, joint: JointKeys) -> Keys:
 
 def _sorted(document: SecondLifeAnimation, keys: AnyArray, values: Floats) -> Keys:
     """Sort keys by time; of several at one time the last one counts."""
-    times = codes.times_of(keys[:, 0], document.duration) if document.has_codes else keys[:, 0].astype(np.float64)
+    if document.has_codes:
+        times = codes.times_of(keys[:, 0], document.duration)
+    else:
+        times = np.clip(keys[:, 0].astype(np.float64), -_FARTHEST_TIME, _FARTHEST_TIME)
     order = np.argsort(times, kind="stable")
     kept = order[np.append(np.diff(times[order]) > 0, True)[: len(order)]]
     return Keys(times[kept], values[kept])

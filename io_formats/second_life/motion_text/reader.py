@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +11,9 @@ from .document import Bvh, BvhJoint
 
 _MOST_JOINTS = 1000
 _DEEPEST = 200
+_LEAST_FRAME_TIME = 1e-6
+_MOST_FRAME_TIME = 3600
+"""Seconds; files have six decimals, and the viewer takes 60 s in all."""
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Bvh:
@@ -39,11 +40,12 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bvh:
         raise lines.error("there is no ROOT")
     lines.expect("MOTION")
     count = lines.number("Frames:")
-    if not (count >= 1 and count == int(count)):
+    if not (count >= 1 and count.is_integer()):
         raise lines.error("the number of frames is not a whole number above 0")
     document.frame_time = lines.number("Frame Time:")
-    if not (math.isfinite(document.frame_time) and document.frame_time > 0):
-        raise lines.error("the frame time is not above 0")
+    if not _LEAST_FRAME_TIME <= document.frame_time <= _MOST_FRAME_TIME:
+        lines.place -= 1
+        raise lines.error(f"the frame time is not between {_LEAST_FRAME_TIME:f} and {_MOST_FRAME_TIME:,} seconds")
     document.frames = lines.table(int(count), sum(joint.channel_count for joint in document.joints))
     return document
 

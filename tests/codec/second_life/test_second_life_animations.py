@@ -364,3 +364,15 @@ def test_frame_rate_of_keys(frames: tuple[float, ...], rate: float) -> None:
     rows = [(round(frame / 9 * 65535), made.ZERO, made.ZERO, made.ZERO) for frame in frames]
     data = made.header(duration=0.9) + made.joint(b"mHead", rotation=made.keys(*rows)) + made.ending()
     assert curves.frame_rate(reader.read(data)) == rate
+
+
+def test_times_of_the_old_version_have_a_limit() -> None:
+    rows = made.keys((0, 0, 0, 0), (3e38, 0, 0, 90), kind="4f")
+    document = reader.read(made.header(version=(0, 1)) + made.joint(b"mHead", rotation=rows) + made.ending())
+    assert curves.rotation_keys(document, document.joints[0]).times.tolist() == [0.0, 1e6]
+
+
+@pytest.mark.parametrize("frames", [b"inf", b"nan", b"1e999", b"2.5", b"0", b"-1"])
+def test_frame_counts_that_are_not_whole_numbers(frames: bytes) -> None:
+    with pytest.raises(FormatError, match=r"Line \d+: the number of frames"):
+        SECOND_LIFE_BVH.read(made.BVH.replace(b"Frames: 4", b"Frames: " + frames))

@@ -13,6 +13,7 @@ from pathlib import Path
 from . import (
     mesh_serializer_cases,
     raw,
+    second_life_animation_cases,
     second_life_mutations,
     second_life_seeds,
     timbermesh_mutations,
@@ -62,6 +63,8 @@ _FOLDERS = {
     "unigine_skeleton": "unigine",
     "second_life_mesh": "secondlife",
     "second_life_bundle": "secondlife",
+    "second_life_animation": "secondlife_animation",
+    "second_life_bvh": "secondlife_animation",
     "mesh_serializer": "unity_meshserializer",
 }
 """Where the samples of a format lie, if not in a folder of its name."""
@@ -147,6 +150,14 @@ def make_second_life(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
     return (raw.mutate(data, rng), f"{name}, raw changes") if choice < 0.97 else (data, f"{name}, unchanged")
 
 
+def make_second_life_animation(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+    return second_life_animation_cases.make_animation(corpus.files, rng)
+
+
+def make_second_life_bvh(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
+    return second_life_animation_cases.make_bvh(corpus.files, rng)
+
+
 def make_mesh_serializer(corpus: Corpus, rng: random.Random) -> tuple[bytes, str]:
     return mesh_serializer_cases.make(corpus.files, rng)
 
@@ -166,6 +177,8 @@ _MAKERS: dict[str, tuple[Callable[[dict[str, bytes]], Corpus], Maker]] = {
     "unigine_skeleton": (unigine_corpus(unigine_seeds.skeletons()), make_unigine),
     "second_life_mesh": (second_life_corpus(second_life_seeds.assets()), make_second_life),
     "second_life_bundle": (second_life_corpus(second_life_seeds.bundles()), make_second_life),
+    "second_life_animation": (lambda files: Corpus(files=files), make_second_life_animation),
+    "second_life_bvh": (lambda files: Corpus(files=files), make_second_life_bvh),
     "mesh_serializer": (lambda files: Corpus(files=files), make_mesh_serializer),
 }
 
