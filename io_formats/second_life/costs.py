@@ -103,16 +103,22 @@ def complexity(triangles: float, traits: Iterable[str] = (), *, has_light: bool 
 
 
 def animesh_triangles(sizes: Mapping[str, int]) -> float:
-    """Return the triangle count charged for a rigged part of an animated object (section 11.2).
+    """Return the triangle count charged for a rigged part of an animated object."""
+    return sum(animesh_level_triangles(sizes))
+
+
+def animesh_level_triangles(sizes: Mapping[str, int]) -> tuple[float, float, float, float]:
+    """Return the triangles charged for each level of a rigged part of an animated object (section 11.2).
 
     Coarser levels are free if each has at most half of the triangles of the level before it.
     """
     high, *coarser = level_triangles(sizes)
-    charged = allowed = high
+    charged, allowed = [high], high
     for count in coarser:
         allowed = min(max(allowed / 2, _ANIMESH_ALLOWED), count)
-        charged += count - allowed
-    return charged
+        charged.append(count - allowed)
+    high, medium, low, lowest = charged
+    return high, medium, low, lowest
 
 
 def animesh_triangle_weight(triangles: float) -> float:

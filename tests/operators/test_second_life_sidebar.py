@@ -196,8 +196,12 @@ def test_what_is_worn_costs_complexity(clean_blender):
     assert "Server" in _draw(bpy)
     assert "Complexity (Worn)" not in _draw(bpy)
     tunic.meshferry.usage = "ANIMESH"
-    (impact,) = _after(_draw(bpy), "Land Impact (Animesh)")
+    lines = _draw(bpy)
+    (impact,) = _after(lines, "Land Impact (Animesh)")
     assert int(impact) == round(_weights(bpy).animesh)
+    # Each level has less than half of the bytes of the level before it, so the coarser ones are free.
+    first = lines.index("Share") + 1
+    assert [lines[first + 4 * level + 3] for level in range(4)] == ["100%", "0%", "0%", "0%"]
 
 
 def test_worn_and_rezzed_objects_are_counted_apart(ball, clean_blender):

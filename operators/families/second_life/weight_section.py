@@ -10,7 +10,18 @@ from ....io_formats.second_life.skeleton_table import MOST_JOINTS
 from ...translations import CONTEXT, iface_
 from .exporters import object_counts
 from .objects import subject_of
-from .weights import ANIMESH, REZZED, WORN, cost_of, download_of, entries_by_usage, stamp_of, usage_of, usages_of
+from .weights import (
+    ANIMESH,
+    REZZED,
+    WORN,
+    cost_of,
+    download_of,
+    entries_by_usage,
+    level_shares,
+    stamp_of,
+    usage_of,
+    usages_of,
+)
 
 MOST_MODELS = 20
 """Largest number of objects whose weights are listed one by one."""
@@ -86,7 +97,7 @@ def draw_total(layout: Any, usage: str, entries: Sequence[Any]) -> None:
 def draw_model_weight(layout: Any, entry: Any, usage: str) -> None:
     """Draw what the levels of one object cost, and the weights that count for its use."""
     about = "" if entry.is_exact else iface_("about ")
-    draw_levels(layout, entry)
+    draw_levels(layout, entry, level_shares(entry, usage))
     column = layout.column(align=True)
     if usage == WORN:
         draw_number(column, "Complexity", f"{about}{entry.complexity:,}")
@@ -104,19 +115,19 @@ def draw_model_weight(layout: Any, entry: Any, usage: str) -> None:
         draw_number(column, "Joints", iface_("{} of {}").format(entry.joints, MOST_JOINTS))
 
 
-def draw_levels(layout: Any, entry: Any) -> None:
+def draw_levels(layout: Any, entry: Any, shares: Sequence[float]) -> None:
     """Draw triangles, bytes and share of the cost of each level, and by how many bytes it changed."""
     has_changes = any(level.change for level in entry.levels)
     grid = layout.grid_flow(row_major=True, columns=4, even_columns=True, align=True)
     grid.label(text="")
     for title in ("Triangles", "Bytes", "Change" if has_changes else "Share"):
         draw_right(grid, iface_(title))
-    for label, level in zip(LEVEL_LABELS, entry.levels, strict=True):
+    for label, level, share in zip(LEVEL_LABELS, entry.levels, shares, strict=True):
         grid.label(text=label, text_ctxt=CONTEXT)
         draw_right(grid, f"{level.triangles:,}" if level.size else "–")
         draw_right(grid, f"{level.size:,}" if level.size else "–")
         change = f"{level.change:+,}".replace("-", "−") if level.change else ""
-        draw_right(grid, change if has_changes else f"{level.share:.0%}")
+        draw_right(grid, change if has_changes else f"{share:.0%}")
 
 
 def draw_number(layout: Any, label: str, text: str) -> None:

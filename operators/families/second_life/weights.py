@@ -18,6 +18,7 @@ from ....io_formats.core.errors import MeshferryError
 from ....io_formats.passes import lod_names
 from ....io_formats.registry import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from ....io_formats.second_life import costs, figures
+from ....io_formats.second_life.models import LEVELS
 from ...export_base import read_parts
 from ...option_properties import to_export_options, values_for
 from ...reporting import Messages, conclude
@@ -211,6 +212,18 @@ def usage_of(entry: Any, usages: Mapping[str, str]) -> str:
     if usage == "AUTO":
         return WORN if entry.joints else REZZED
     return usage
+
+
+def level_shares(entry: Any, usage: str) -> list[float]:
+    """Return the part of the cost of an object that each level makes up.
+
+    Animated objects pay for the triangles of their rigged parts, from wherever they are seen.
+    """
+    if usage != ANIMESH or not entry.joints:
+        return [level.share for level in entry.levels]
+    sizes = {name: level.size for name, level in zip(LEVELS, entry.levels, strict=True)}
+    charged = costs.animesh_level_triangles(sizes)
+    return [triangles / sum(charged) for triangles in charged]
 
 
 def entries_by_usage(kept: Any, usages: Mapping[str, str]) -> dict[str, list[Any]]:
