@@ -18,6 +18,9 @@ LOOP_OUT = "Loop Out"
 _SAME_TIME = 1e-4
 """Difference in seconds below which a loop ends with its animation."""
 
+_SAME_FRAME = 0.75
+"""Distance in frames up to which a marker, which is on a whole frame, stands for a time of a file."""
+
 Frames = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 """Function that returns the frames of times in seconds from the start of a clip."""
 
@@ -52,15 +55,48 @@ def _show_loop(action: bpy.types.Action, playback: Playback, duration: float, fr
         action.pose_markers.new(name).frame = round(frame)
 
 
-def read(action: bpy.types.Action, clip: Clip) -> None:
-    """Restore what :func:`write` stored in a clip that is exported."""
+def loop_of(action: bpy.types.Action, start: float, fps: float) -> tuple[float, float] | None:
+    """Return the part that repeats, in seconds: that of the settings, but markers that were moved from it win.
+
+    Return None if there are neither settings nor both markers.
+
+    Parameters
+    ----------
+    start:
+        Frame at which the action starts.
+    fps:
+        Frames per second of the scene.
+    """
     kept = action.meshferry.playback
+    ends = [kept.loop_in, kept.loop_out]
+    marked = [action.pose_markers.get(name) for name in (LOOP_IN, LOOP_OUT)]
+    if not kept.is_known and None in marked:
+        return None
+    longest = max((action.frame_range[1] - start) / fps, 0.0)
+    for number, marker in enumerate(marked):
+        if marker is not None:
+            seconds = (marker.frame - start) / fps
+            stored = min(max(ends[number], 0.0), longest)  # where the import puts the marker
+            if not kept.is_known or abs(seconds - stored) * fps > _SAME_FRAME:
+                ends[number] = max(seconds, 0.0)
+    return ends[0], ends[1]
+
+
+def read(action: bpy.types.Action, clip: Clip, start: float, fps: float, *, is_cyclic: bool = False) -> None:
+    """Restore what :func:`write` stored, and read the loop of an action, in a clip that is exported.
+
+    ``start`` and ``fps`` are those of :func:`loop_of`.
+    """
+    kept = action.meshferry.playback
+    loop = loop_of(action, start, fps)
     if not kept.is_known:
+        clip.loop = loop or ((0.0, clip.duration) if is_cyclic else None)
         return
+    loop_in, loop_out = loop or (kept.loop_in, kept.loop_out)
     clip.playback = Playback(
         kept.use_loop,
-        kept.loop_in,
-        kept.loop_out,
+        loop_in,
+        loop_out,
         kept.ease_in,
         kept.ease_out,
         kept.priority,

@@ -319,6 +319,9 @@ class MeshferryObject(bpy.types.PropertyGroup):
     skeleton_path: StringProperty(
         name="Skeleton File", description="Path of the skeleton file inside the engine's project"
     )
+    bone_palettes: StringProperty(
+        name="Bone Colors", description="Colour sets of bones while they show priorities, as JSON by bone name"
+    )
     rest_is_basis: BoolProperty(
         name="Rest Shape Is the Basis",
         description="The mesh rests in its Basis shape, without its vertex animation, rather than as it stands "

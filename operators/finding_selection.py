@@ -7,6 +7,7 @@ import bpy
 from bpy.props import IntProperty
 
 from ..blender_data import element_selection, level_objects, surfaces
+from ..blender_data.exporting.clip_sources import scene_rate
 from ..blender_data.exporting.model_objects import named_levels
 from ..blender_data.exporting.object_selection import armature_of
 from .finding_fixes import names_of
@@ -68,12 +69,16 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
     def select_elements(self, context: Any, finding: MeshferryFinding, owner: Any) -> set[str]:
         """Show the object with the elements, and select them."""
         leave_edit_mode(context)
+        if finding.kind == "milliseconds":
+            show_time(context, owner, int(members_of(finding.members)[0]))
         if level_objects.show_only(context, [owner], []):
             text = rpt_("'{}' cannot be shown: disabled in viewports, or in an excluded collection")
             self.report({"WARNING"}, text.format(owner.name))
             return {"CANCELLED"}
         select_only(context, [owner])
         members = members_of(finding.members)
+        if finding.kind == "milliseconds":
+            return {"FINISHED"}
         if finding.kind == "bones":
             bpy.ops.object.mode_set(mode="POSE")
             # The names in findings are those in the file, which may differ from those in Blender.
@@ -104,14 +109,24 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
 def owner_of_elements(context: Any, finding: MeshferryFinding) -> Any:
     """Return the object with a finding's elements, hidden or not, or None if it no longer exists."""
     objects = context.view_layer.objects
-    if finding.kind != "bones":
+    if finding.kind not in {"bones", "milliseconds"}:
         named = next((item for item in objects if finding.node in _object_names(item)), None)
         return named or named_levels(objects, with_made=False).get(finding.node)
+    if not finding.node:
+        item = context.object
+        return item if item is None or item.type == "ARMATURE" else armature_of(item)
     armatures = [item for item in objects if item.type == "ARMATURE"]
     named = [item for item in armatures if finding.node in (*_object_names(item), item.data.name)]
     if named:
         return named[0]
     return next((armature for item in objects_about(context, finding.item) if (armature := armature_of(item))), None)
+
+
+def show_time(context: Any, rig: Any, milliseconds: int) -> None:
+    """Go to the frame at a time after the start of the active action of an armature."""
+    data = rig.animation_data
+    start = data.action.frame_range[0] if data is not None and data.action is not None else 0
+    context.scene.frame_set(round(start + milliseconds / 1000 * scene_rate(context.scene)))
 
 
 def name_of_bone(bone: Any) -> str:

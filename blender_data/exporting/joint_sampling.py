@@ -235,7 +235,7 @@ class JointSampler:
             clip.duration = (source.end - source.start) / rate
         action, _slot = pose_curves.action_of(rig.thing, source)
         if action is not None:
-            playback.read(action, clip)
+            playback.read(action, clip, source.start, scene_rate(self.context.scene), is_cyclic=source.is_cyclic)
         if source.is_pose:
             clip.is_pose, clip.duration, clip.original = True, 1 / source.fps, b""
             if clip.playback is not None:
@@ -248,8 +248,6 @@ class JointSampler:
             )
         if not self.to_end:
             drop_repeated_pose(clip, self.options.loop, is_cyclic=source.is_cyclic)
-        elif clip.playback is None:
-            clip.is_cyclic = source.is_cyclic
         return clip
 
 

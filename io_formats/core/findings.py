@@ -30,9 +30,10 @@ class Elements:
     """Parts of a node's mesh or skeleton that a finding is about."""
 
     kind: str
-    """``triangles`` or ``vertices`` (indices of triangles or points in the node's ``Mesh``), or ``bones`` (names)."""
+    """``triangles`` or ``vertices`` (indices of triangles or points in the node's ``Mesh``), ``bones`` (names), or
+    ``milliseconds`` (time of an animation)."""
     node: str
-    """Name of the node; for bones, of the skeleton."""
+    """Name of the node; for bones and times, of the skeleton, or empty if the format does not know it."""
     members: tuple[int, ...] | tuple[str, ...]
 
 

@@ -458,8 +458,8 @@ class Clip:
     """Precision of the times of ``keys`` in seconds. Keys that are nearer to a frame of Blender are put onto it."""
     is_pose: bool = False
     """Whether it is a pose of all joints, in one frame."""
-    is_cyclic: bool = False
-    """Whether the whole clip repeats, if it has no ``playback``."""
+    loop: tuple[float, float] | None = None
+    """Start and end in seconds of the part that repeats, for a clip without ``playback``."""
     playback: Playback | None = None
     original: bytes = b""
     """Content of the file that the clip was read from, so that its format can write unchanged joints as they were."""

@@ -34,6 +34,8 @@ class AvatarMotion:
     """Whether the position of each joint differs from that at rest in a frame."""
     is_other_rig: bool = False
     """Whether the bones had the names of another kind of rig, so that proportions are those of the avatar."""
+    bones: dict[str, str] = field(default_factory=dict)
+    """Name of the bone of each joint that the skeleton has."""
     mapped: list[int] = field(default_factory=list)
     """Indices of the bones that stand for a joint or are between two that do."""
 
@@ -64,6 +66,7 @@ def motion_of(skeleton: Skeleton, clip: Clip, *, fit: bool = True) -> AvatarMoti
     frames = clip.frame_count
     motion = AvatarMotion(wanted, times_of(clip), np.empty((0, frames, 4)), np.empty((0, frames, 3)), [])
     motion.is_other_rig = rig.is_other_rig
+    motion.bones = {name: skeleton.joints[number].name for name, number in rig.bones.items()}
     motion.mapped = sorted({bone for bones in between.values() for bone in bones})
     if wanted:
         worlds = _Worlds(rig, _posed_worlds(skeleton, clip))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ...core.findings import OWN_FORMAT, Finding, error, warning
+from ...core.findings import OWN_FORMAT, Elements, Finding, error, warning
 from ...core.messages import listed
 from .. import skeleton_table
-from . import codes, curves, writer
+from . import codes, curves, looping, writer
 from .document import SecondLifeAnimation, text
 from .document_builder import LONGEST, MOST_BYTES
+from .names import EMOTES
+from .scene_builder import NO_EMOTE
 
 _REFUSED = ("mRoot", "mScreen")
 _HIGHEST_PRIORITY = 6
@@ -36,7 +39,8 @@ def _findings(document: SecondLifeAnimation) -> list[Finding]:
     others = skeleton_table.screen_attachments().union(_REFUSED)
     unknown = [name for name in names if name not in others and skeleton_table.canonical(name) is None]
     if unknown:
-        findings.append(error(item, f"the avatar has no joint {listed(unknown)}, so the upload is refused"))
+        said = f"the avatar has no joint {listed(unknown)}, so the upload is refused"
+        findings.append(error(item, said, bones(unknown)))
     if not any(len(joint.rotation) + len(joint.position) for joint in document.joints):
         findings.append(error(item, "it has no keys"))
     if not 0 <= document.duration <= LONGEST:
@@ -52,7 +56,26 @@ def _findings(document: SecondLifeAnimation) -> list[Finding]:
         findings.append(warning(item, f"{text_of}{_MOST_CONSTRAINTS}"))
     if any(chain > _LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
         findings.append(error(item, f"a constraint bends more than {_LONGEST_CHAIN} joints, which can crash viewers"))
-    return findings + _positions(document, item)
+    emote = text(document.emote)
+    if emote and emote != NO_EMOTE and emote.lower() not in EMOTES:
+        findings.append(warning(item, f"viewers may not know the expression '{emote}'"))
+    return findings + _positions(document, item) + _loop(document, item)
+
+
+def bones(names: Sequence[str]) -> Elements:
+    """Return joints as elements that can be selected; the armature is that of the animation."""
+    return Elements("bones", "", tuple(names))
+
+
+def _loop(document: SecondLifeAnimation, item: str) -> list[Finding]:
+    """Warn about a loop with a jump."""
+    opened = [jump for jump in looping.jumps(document) if not jump.is_closed]
+    if not opened:
+        return []
+    worst = opened[0]
+    said = f"the loop jumps by up to {worst.degrees:.1f}° and {worst.millimetres:.0f} mm from its end to its start"
+    names = [jump.joint for jump in opened]
+    return [warning(item, f"{said}: {listed(names)}", bones(names))]
 
 
 def _priorities(document: SecondLifeAnimation, item: str) -> list[Finding]:
@@ -66,7 +89,7 @@ def _priorities(document: SecondLifeAnimation, item: str) -> list[Finding]:
 
 
 def _positions(document: SecondLifeAnimation, item: str) -> list[Finding]:
-    moved, far = [], []
+    moved, far, times = [], [], []
     for joint in document.joints:
         if not len(joint.position):
             continue
@@ -75,10 +98,14 @@ def _positions(document: SecondLifeAnimation, item: str) -> list[Finding]:
             moved.append(name)
         if abs(curves.position_keys(document, joint).values).max() > codes.FARTHEST * 0.9999:
             far.append(name)
+            places = curves.position_keys(document, joint)
+            beyond = abs(places.values).max(axis=1) > codes.FARTHEST * 0.9999
+            times.append(round(float(places.times[beyond][0]) * 1000))
     findings = []
     if moved:
         said = "positions of joints deform avatars with joint positions of their own, even after it has stopped"
-        findings.append(warning(item, f"{said}: {listed(moved)}"))
+        findings.append(warning(item, f"{said}: {listed(moved)}", bones(moved)))
     if far:
-        findings.append(warning(item, f"positions end at {codes.FARTHEST:.0f} m: {listed(far)}"))
+        said = f"positions end at {codes.FARTHEST:.0f} m, from {min(times) / 1000:.2f} s on: {listed(far)}"
+        findings.append(warning(item, said, Elements("milliseconds", "", (min(times),))))
     return findings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -64,9 +64,17 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
     return _from_samples(clip, skeleton, original, chosen, scene)
 
 
+def _default_playback(clip: Clip, duration: float) -> Playback:
+    """Return the playback of a clip without settings; poses, and what repeats in Blender, loop."""
+    loop_in, loop_out = clip.loop or (0.0, duration)
+    is_looped = clip.is_pose or clip.loop is not None
+    loop_in, loop_out = (min(max(time, 0.0), duration) for time in (loop_in, loop_out))
+    return replace(_DEFAULT, is_looped=is_looped, loop_in=min(loop_in, loop_out), loop_out=loop_out)
+
+
 def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLifeAnimation:
     """Return a document without joints from the playback of a clip."""
-    playback = clip.playback or replace(_DEFAULT, is_looped=clip.is_cyclic or clip.is_pose)
+    playback = clip.playback or _default_playback(clip, duration)
     priority = PRIORITY.text(chosen)
     is_known = clip.playback is not None
     document = SecondLifeAnimation(
@@ -74,7 +82,7 @@ def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLif
         duration=float(np.float32(duration)),
         emote=playback.emote.encode("utf-8"),
         loop_in=playback.loop_in,
-        loop_out=playback.loop_out if is_known else duration,
+        loop_out=playback.loop_out,
         loop=int(playback.is_looped),
         ease_in=playback.ease_in,
         ease_out=playback.ease_out,
@@ -88,7 +96,9 @@ def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLif
 def _as_read(original: SecondLifeAnimation, chosen: Mapping[str, Any]) -> SecondLifeAnimation:
     """Return an animation as it was read, in version 1.0, with the chosen priority."""
     if PRIORITY.text(chosen) != "ACTION":
-        original.base_priority = int(PRIORITY.text(chosen))
+        base = int(PRIORITY.text(chosen))
+        _update_priorities(original.joints, original.base_priority, base, None)
+        original.base_priority = base
     return original if original.has_codes else _with_codes(original)
 
 
@@ -143,6 +153,7 @@ def _from_samples(
         document.constraints, document.trailing = original.constraints, original.trailing
         motion = missing_parents.restored(motion, original, skeleton, clip.fps)
         kept = _kept_joints(original, document, motion, skeleton, clip.fps)
+        _update_priorities(kept, original.base_priority, document.base_priority, clip.playback)
     known = {skeleton_table.canonical(text(joint.name)) for joint in kept if len(joint.rotation) + len(joint.position)}
     changed = [number for number, name in enumerate(motion.names) if name not in known]
     positioned = [
@@ -167,12 +178,26 @@ def _from_samples(
         motion.position[changed],
         [motion.has_position[number] for number in changed],
     )
-    priorities = (clip.playback or _DEFAULT).joint_priorities
+    given = (clip.playback or _DEFAULT).joint_priorities
+    names = {name: (name, bone) for name, bone in motion.bones.items()}
+    priorities = {name: given[key] for name, keys in names.items() for key in keys if key in given}
     made = document_builder.reduced(document, some, positioned, kept, priorities, reduce=REDUCE.flag(chosen))
     said = f"{counted(made.samples, 'key')} reduced to {made.keys:,}"
     said = f"{said} within {made.degrees:g}° and {made.millimetres:g} mm" if made.degrees else said
     scene.notes.append(f"'{clip.name}': {said}, {made.size:,} bytes")
     return made.document
+
+
+def _update_priorities(joints: Sequence[JointKeys], file_base: int, base: int, playback: Playback | None) -> None:
+    """Give joints of a file the priorities of the settings: their own, otherwise that of the animation."""
+    given = playback.joint_priorities if playback is not None else {}
+    seen: set[str] = set()
+    for joint in joints:
+        known = skeleton_table.canonical(text(joint.name))
+        is_shown = playback is not None and known is not None and known not in seen
+        if is_shown or joint.priority == file_base:
+            joint.priority = given.get(known or "", base) if is_shown else base
+        seen.add(known or "")
 
 
 def _kept_joints(

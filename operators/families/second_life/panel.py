@@ -19,10 +19,12 @@ from ....blender_data.exporting.model_objects import ModelObjects
 from ....io_formats.registry import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life.models import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.face_numbers import faces_of_slots
+from ...clip_export import rig_of
 from ...finding_list import draw_findings
 from ...option_properties import draw_options, to_export_options
 from ...sidebar import Sidebar, draw_wrapped
 from ...translations import CONTEXT, iface_
+from .animation import draw_animation
 from .avatar_joints import chosen_avatar, draw_armature, draw_snap
 from .binding import draw_binding
 from .exporters import (
@@ -37,7 +39,9 @@ from .retarget import chosen_rig, draw_retarget
 from .weight_section import draw_right, draw_weight
 
 RIGGING = "Rigging"
-"""Title of the only section that needs an avatar instead of a model."""
+"""Title of the section that needs an avatar instead of a model."""
+ANIMATION = "Animation"
+"""Title of the section that needs any armature."""
 
 SHAPE_LABELS = {choice.key: choice.label for choice in PHYSICS_SHAPE.choices}
 RATIOS = {
@@ -68,7 +72,8 @@ class SECOND_LIFE_PT_sidebar(Sidebar, bpy.types.Panel):
             self.layout.label(text="No mesh is bound; select one", text_ctxt=CONTEXT, icon="INFO")
         has_rig = chosen_avatar(context) is not None or chosen_rig(context) is not None
         for title, draw_section in SECTIONS.items():
-            if not (has_rig if title == RIGGING else models):
+            needed = {RIGGING: has_rig, ANIMATION: rig_of(context.object) is not None}.get(title, bool(models))
+            if not needed:
                 continue
             header, body = self.layout.panel(f"SECOND_LIFE_{title.lower()}", default_closed=False)
             header.label(text=title, text_ctxt=CONTEXT)
@@ -84,6 +89,11 @@ def draw_rigging(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> 
         draw_snap(layout)
     if chosen_rig(context) is not None:
         draw_retarget(layout, context)
+
+
+def draw_motion(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> None:
+    """Draw the settings and the export of the active action."""
+    draw_animation(layout, context)
 
 
 def draw_model(layout: Any, context: Any, models: Sequence[ModelObjects]) -> None:
@@ -149,6 +159,7 @@ def draw_upload(layout: Any, context: Any, _models: Sequence[ModelObjects]) -> N
 SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
     "Object": draw_model,
     RIGGING: draw_rigging,
+    ANIMATION: draw_motion,
     "Weight": draw_weight,
     "Upload": draw_upload,
     "Checks": draw_checks,

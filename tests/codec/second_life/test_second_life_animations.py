@@ -187,7 +187,7 @@ def test_what_cannot_be_read(folder: Path) -> None:
 )
 def test_rules_of_the_uploader(change: Facts, text: str) -> None:
     document = reader.read(made.ARMS)
-    assert not SECOND_LIFE_ANIMATION.check(document)
+    assert not [finding for finding in SECOND_LIFE_ANIMATION.check(document) if finding.severity.value == "error"]
     found = SECOND_LIFE_ANIMATION.check(replace(document, **change))
     assert [finding.severity.value for finding in found if text in finding.message] == ["error"]
 

@@ -1,0 +1,55 @@
+"""Names of the hand poses and face expressions of the classic avatar (animation format page, section 3)."""
+
+from __future__ import annotations
+
+HAND_POSES = (
+    "Spread",
+    "Relaxed",
+    "Point Both",
+    "Fist",
+    "Relaxed Left",
+    "Point Left",
+    "Fist Left",
+    "Relaxed Right",
+    "Point Right",
+    "Fist Right",
+    "Salute Right",
+    "Typing",
+    "Peace Right",
+    "Palm Right",
+)
+"""By number."""
+
+EMOTES = {
+    "": "None",
+    "express_open_mouth": "Aaaaah",
+    "express_afraid_emote": "Afraid",
+    "express_anger_emote": "Angry",
+    "express_toothsmile": "Big Smile",
+    "express_bored_emote": "Bored",
+    "express_cry_emote": "Cry",
+    "express_disdain": "Disdain",
+    "express_embarrassed_emote": "Embarrassed",
+    "express_frown": "Frown",
+    "express_kiss": "Kiss",
+    "express_laugh_emote": "Laugh",
+    "express_tongue_out": "Plllppt",
+    "express_repulsed_emote": "Repulsed",
+    "express_sad_emote": "Sad",
+    "express_shrug_emote": "Shrug",
+    "express_smile": "Smile",
+    "express_surprise_emote": "Surprise",
+    "express_wink_emote": "Wink",
+    "express_worry_emote": "Worry",
+}
+"""Label by name; viewers ignore case."""
+
+
+def emote_label(name: str) -> str:
+    """Return the label of an expression; names that the menu lacks are their own labels."""
+    return EMOTES.get(name.lower(), name)
+
+
+def hand_pose_label(number: int) -> str:
+    """Return the label of a hand pose; numbers that the menu lacks are their own labels."""
+    return HAND_POSES[number] if number < len(HAND_POSES) else str(number)

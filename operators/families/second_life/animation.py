@@ -1,0 +1,313 @@
+"""The section "Animation" of the sidebar: how the viewer plays the active action, and priorities of bones."""
+
+import json
+from typing import Any
+
+import bpy
+from bpy.props import EnumProperty
+
+from ....blender_data import compat, playback
+from ....blender_data.exporting.clip_sources import scene_rate
+from ....io_formats.registry import SECOND_LIFE_ANIMATION
+from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label
+from ...clip_export import rig_of
+from ...finding_list import draw_findings
+from ...sidebar import draw_wrapped
+from ...translations import CONTEXT, classes_factory, iface_
+from .loop_check import draw_loop_check
+
+PALETTES = ("THEME04", "THEME07", "THEME03", "THEME09", "THEME02", "THEME01", "THEME06")
+"""Colour set of a bone for each priority, from blue to red."""
+PRIORITY_ITEMS = (
+    ("ACTION", "As the Animation", "The priority of the whole animation"),
+    *((str(number), str(number), f"Priority {number}") for number in range(7)),
+)
+HAND_ITEMS = tuple((str(number), label, "Shape of both hands") for number, label in enumerate(HAND_POSES))
+EMOTE_ITEMS = tuple((name or "NONE", label, "Face expression") for name, label in EMOTES.items())
+MOST_BONES = 12
+"""Largest number of bones with a priority of their own that are listed."""
+
+
+def active_action(context: Any) -> Any | None:
+    """Return the active action of the chosen armature."""
+    rig = rig_of(context.object)
+    return rig.animation_data.action if rig is not None and rig.animation_data is not None else None
+
+
+class NeedsAction:
+    """Mixin of operators for the active action of an armature."""
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require an action that can be edited."""
+        action = active_action(context)
+        if action is None or not action.is_editable:
+            cls.poll_message_set("Choose an armature with an action of this file")
+            return False
+        return True
+
+
+class ACTION_OT_second_life_playback_add(NeedsAction, bpy.types.Operator):
+    """Store settings for Second Life with the action."""
+
+    bl_idname = "action.second_life_playback_add"
+    bl_label = "Add Settings"
+    bl_description = "Store loop, ease, priority, hand pose and expression with the action"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context: Any) -> set[str]:
+        """Fill the settings with what an export without them would use."""
+        action = active_action(context)
+        start, end = action.frame_range
+        rate = scene_rate(context.scene)
+        loop = playback.loop_of(action, start, rate)
+        kept = action.meshferry.playback
+        kept.is_known = True
+        kept.use_loop = loop is not None or (action.use_frame_range and action.use_cyclic)
+        kept.loop_in, kept.loop_out = loop or (0.0, (end - start) / rate)
+        return {"FINISHED"}
+
+
+class ACTION_OT_second_life_loop_point(NeedsAction, bpy.types.Operator):
+    """Set a point of the loop."""
+
+    bl_idname = "action.second_life_loop_point"
+    bl_label = "Set Loop Point"
+    bl_options = {"REGISTER", "UNDO"}
+
+    point: EnumProperty(
+        name="Point",
+        description="Which end of the loop is set",
+        items=(
+            ("IN", "Loop In", "Repeat from the current frame on"),
+            ("OUT", "Loop Out", "Repeat up to the current frame"),
+            ("ALL", "Whole Action", "Repeat the whole action"),
+        ),
+    )
+
+    @classmethod
+    def description(cls, _context: Any, properties: Any) -> str:
+        """Return the description of the point."""
+        item: str = cls.bl_rna.properties["point"].enum_items[properties.point].description
+        return item
+
+    def execute(self, context: Any) -> set[str]:
+        """Set the point to the current frame, and the marker, if there is one."""
+        action = active_action(context)
+        start, end = action.frame_range
+        frames = {"IN": context.scene.frame_current_final, "OUT": context.scene.frame_current_final}
+        if self.point == "ALL":
+            frames = {"IN": start, "OUT": end}
+        kept = action.meshferry.playback
+        kept.is_known = kept.use_loop = True
+        for point, field, name in (("IN", "loop_in", playback.LOOP_IN), ("OUT", "loop_out", playback.LOOP_OUT)):
+            if self.point in {point, "ALL"}:
+                frame = min(max(frames[point], start), end)
+                setattr(kept, field, (frame - start) / scene_rate(context.scene))
+                marker = action.pose_markers.get(name)
+                if marker is not None:
+                    marker.frame = round(frame)
+        return {"FINISHED"}
+
+
+class ACTION_OT_second_life_hand_pose(NeedsAction, bpy.types.Operator):
+    """Set the hand pose of the animation."""
+
+    bl_idname = "action.second_life_hand_pose"
+    bl_label = "Hand Pose"
+    bl_description = "Shape of the hands of the classic avatar; mesh bodies ignore it"
+    bl_options = {"REGISTER", "UNDO"}
+
+    hand_pose: EnumProperty(name="Hand Pose", description="Shape of the hands", items=HAND_ITEMS, default="1")
+
+    def execute(self, context: Any) -> set[str]:
+        """Store the number."""
+        active_action(context).meshferry.playback.hand_pose = int(self.hand_pose)
+        return {"FINISHED"}
+
+
+class ACTION_OT_second_life_emote(NeedsAction, bpy.types.Operator):
+    """Set the face expression of the animation."""
+
+    bl_idname = "action.second_life_emote"
+    bl_label = "Expression"
+    bl_description = "Face expression of the classic avatar that starts with the animation"
+    bl_options = {"REGISTER", "UNDO"}
+
+    emote: EnumProperty(name="Expression", description="Face expression", items=EMOTE_ITEMS, default="NONE")
+
+    def execute(self, context: Any) -> set[str]:
+        """Store the name."""
+        active_action(context).meshferry.playback.emote = "" if self.emote == "NONE" else self.emote
+        return {"FINISHED"}
+
+
+class POSE_OT_second_life_priority(NeedsAction, bpy.types.Operator):
+    """Set the priority of the selected bones."""
+
+    bl_idname = "pose.second_life_priority"
+    bl_label = "Priority of Selected Bones"
+    bl_description = "Priority of the selected bones in the active action"
+    bl_options = {"REGISTER", "UNDO"}
+
+    priority: EnumProperty(name="Priority", description="Priority of the bones", items=PRIORITY_ITEMS)
+
+    def execute(self, context: Any) -> set[str]:
+        """Store an entry for each selected bone, or remove it."""
+        bones = [bone.name for bone in context.selected_pose_bones or ()]
+        if not bones:
+            self.report({"WARNING"}, "Select bones in pose mode")
+            return {"CANCELLED"}
+        kept = active_action(context).meshferry.playback
+        kept.is_known = True
+        entries = kept.joint_priorities
+        for name in bones:
+            index = entries.find(name)
+            if self.priority == "ACTION":
+                if index >= 0:
+                    entries.remove(index)
+                continue
+            entry = entries[index] if index >= 0 else entries.add()
+            entry.name, entry.priority = name, int(self.priority)
+        rig = rig_of(context.object)
+        if rig.meshferry.bone_palettes:
+            show_priorities(rig)
+        return {"FINISHED"}
+
+
+class POSE_OT_second_life_priority_colors(NeedsAction, bpy.types.Operator):
+    """Show the priorities of bones as their colours, or give the former colours back."""
+
+    bl_idname = "pose.second_life_priority_colors"
+    bl_label = "Priority Colors"
+    bl_description = (
+        "Show the priorities of the animated bones as bone colors, from blue (0) to red (5) and purple (6). Press it "
+        "again to give the bones their own colors back"
+    )
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context: Any) -> set[str]:
+        """Colour the bones, or restore their colours."""
+        rig = rig_of(context.object)
+        if rig.meshferry.bone_palettes:
+            hide_priorities(rig)
+        else:
+            rig.meshferry.bone_palettes = json.dumps({bone.name: bone.color.palette for bone in rig.pose.bones})
+            show_priorities(rig)
+        return {"FINISHED"}
+
+
+def show_priorities(rig: Any) -> None:
+    """Give each animated bone the colour of its priority, and the others their own."""
+    action = rig.animation_data.action
+    kept = action.meshferry.playback
+    own = {entry.name: entry.priority for entry in kept.joint_priorities}
+    paths = {curve.data_path for curve in compat.action_curves(action, None)}
+    keyed = {path.split('"')[1] for path in paths if path.startswith('pose.bones["')}
+    palettes = json.loads(rig.meshferry.bone_palettes)
+    for bone in rig.pose.bones:
+        priority = own.get(bone.name, kept.priority)
+        if bone.name in keyed or bone.name in own:
+            bone.color.palette = PALETTES[min(max(kept.priority if priority < 0 else priority, 0), 6)]
+        else:
+            bone.color.palette = palettes.get(bone.name, "DEFAULT")
+
+
+def hide_priorities(rig: Any) -> None:
+    """Give the bones the colours that they had before."""
+    palettes = json.loads(rig.meshferry.bone_palettes)
+    for bone in rig.pose.bones:
+        bone.color.palette = palettes.get(bone.name, "DEFAULT")
+    rig.meshferry.bone_palettes = ""
+
+
+def draw_animation(layout: Any, context: Any) -> None:
+    """Draw the settings of the active action, the loop check, the checks and the export."""
+    rig, action = rig_of(context.object), active_action(context)
+    if action is None:
+        layout.label(text="The armature has no action", text_ctxt=CONTEXT, icon="INFO")
+    else:
+        layout.label(text=action.name, icon="ACTION", translate=False)
+        kept = action.meshferry.playback
+        if not kept.is_known:
+            layout.operator(ACTION_OT_second_life_playback_add.bl_idname, text="Add Settings", text_ctxt=CONTEXT)
+        else:
+            draw_playback(layout, context, action, kept)
+            draw_priorities(layout, context, rig, kept)
+        draw_loop_check(layout, context, rig)
+        layout.operator("export_scene.second_life_anim_check", text="Check", text_ctxt=CONTEXT, icon="CHECKMARK")
+        draw_findings(layout, context, SECOND_LIFE_ANIMATION, rig.name)
+    row = layout.row(align=True)
+    row.scale_y = 1.5
+    row.enabled = action is not None
+    for text, operator in (("Export .anim", "second_life_anim"), ("Export .bvh", "second_life_bvh")):
+        button = row.operator(f"export_scene.{operator}", text=text, text_ctxt=CONTEXT, icon="EXPORT")
+        button.scope, button.clips = "ACTIVE", "ACTIVE"
+    pose = layout.operator("export_scene.second_life_anim", text="Export Static Pose", text_ctxt=CONTEXT)
+    pose.scope, pose.clips = "ACTIVE", "POSE"
+
+
+def draw_playback(layout: Any, context: Any, action: Any, kept: Any) -> None:
+    """Draw how the viewer plays the action."""
+    column = layout.column()
+    column.use_property_split = True
+    column.use_property_decorate = False
+    column.prop(kept, "use_loop", text_ctxt=CONTEXT)
+    loop = column.column(align=True)
+    loop.active = kept.use_loop
+    for field, point in (("loop_in", "IN"), ("loop_out", "OUT")):
+        row = loop.row(align=True)
+        row.prop(kept, field, text_ctxt=CONTEXT)
+        row.operator(ACTION_OT_second_life_loop_point.bl_idname, text="", icon="TIME").point = point
+    real = playback.loop_of(action, action.frame_range[0], scene_rate(context.scene))
+    if kept.use_loop and real is not None and real != (kept.loop_in, kept.loop_out):
+        text = iface_("The markers of the action apply: {:.2f} s to {:.2f} s").format(*real)
+        draw_wrapped(loop, context, text, "MARKER")
+    ease = column.column(align=True)
+    ease.prop(kept, "ease_in", text_ctxt=CONTEXT)
+    ease.prop(kept, "ease_out", text_ctxt=CONTEXT)
+    column.prop(kept, "priority", text_ctxt=CONTEXT)
+    for label, operator, value, shown in (
+        ("Hand Pose", "second_life_hand_pose", "hand_pose", hand_pose_label(kept.hand_pose)),
+        ("Expression", "second_life_emote", "emote", emote_label(kept.emote)),
+    ):
+        split = column.split(factor=0.4)
+        split.alignment = "RIGHT"
+        split.label(text=label, text_ctxt=CONTEXT)
+        split.operator_menu_enum(f"action.{operator}", value, text=iface_(shown), translate=False)
+
+
+def draw_priorities(layout: Any, context: Any, rig: Any, kept: Any) -> None:
+    """Draw the bones with a priority of their own, and the buttons that set and show priorities."""
+    header, body = layout.panel("SECOND_LIFE_bone_priorities", default_closed=True)
+    header.label(text="Bone Priorities", text_ctxt=CONTEXT)
+    if body is None:
+        return
+    row = body.row(align=True)
+    row.enabled = context.mode == "POSE"
+    row.operator_menu_enum(POSE_OT_second_life_priority.bl_idname, "priority", text="Selected Bones", text_ctxt=CONTEXT)
+    is_on = bool(rig.meshferry.bone_palettes)
+    body.operator(
+        POSE_OT_second_life_priority_colors.bl_idname,
+        text="Show Own Colors" if is_on else "Show as Colors",
+        text_ctxt=CONTEXT,
+        icon="COLOR",
+        depress=is_on,
+    )
+    column = body.column(align=True)
+    for entry in kept.joint_priorities[:MOST_BONES]:
+        column.prop(entry, "priority", text=entry.name, translate=False)
+    if len(kept.joint_priorities) > MOST_BONES:
+        column.label(text=iface_("and {} more").format(len(kept.joint_priorities) - MOST_BONES), translate=False)
+
+
+CLASSES = (
+    ACTION_OT_second_life_playback_add,
+    ACTION_OT_second_life_loop_point,
+    ACTION_OT_second_life_hand_pose,
+    ACTION_OT_second_life_emote,
+    POSE_OT_second_life_priority,
+    POSE_OT_second_life_priority_colors,
+)
+
+register, unregister = classes_factory(CLASSES)

@@ -1,0 +1,280 @@
+"""Loop Check: the jump of each joint from the end of a loop to its start; checks of the animation."""
+
+from dataclasses import replace
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+
+from ....blender_data import element_selection
+from ....blender_data.exporting import exporter
+from ....blender_data.exporting.clip_sources import scene_rate
+from ....blender_data.exporting.export_options import CLIPS
+from ....blender_data.names import file_name as name_of
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.findings import Elements, Finding
+from ....io_formats.registry import SECOND_LIFE_ANIMATION
+from ....io_formats.second_life.animation import looping
+from ....io_formats.second_life.animation.rig_joints import rig_joints
+from ...checks import CheckScene
+from ...clip_export import rig_of
+from ...export_base import parts_of, read_blender_scene
+from ...import_base import leave_edit_mode
+from ...option_properties import export_table, last_values, values_for
+from ...reporting import Messages, conclude
+from ...translations import CONTEXT, classes_factory, iface_, rpt_
+
+EXPORT_OPERATOR = "export_scene.second_life_anim"
+MOST_JOINTS = 10
+"""Largest number of joints that are listed."""
+
+
+class MeshferryLoopJoint(bpy.types.PropertyGroup):
+    """The jump of one joint."""
+
+    name: StringProperty(name="Bone", description="Name of the bone")
+    degrees: FloatProperty(name="Degrees", description="Angle between loop out and loop in")
+    millimetres: FloatProperty(name="Millimetres", description="Distance between loop out and loop in")
+    is_closed: BoolProperty(name="Closed", description="The jump is too small to be seen")
+
+
+class MeshferryLoopCheck(bpy.types.PropertyGroup):
+    """The last loop check."""
+
+    action: StringProperty(name="Action", description="Name of the checked action")
+    frame_in: FloatProperty(name="Loop In", description="Frame of the start of the loop")
+    frame_out: FloatProperty(name="Loop Out", description="Frame of the end of the loop")
+    joints: CollectionProperty(type=MeshferryLoopJoint, name="Joints", description="Joints, the largest jump first")
+
+
+def last_export_values(context: Any) -> dict[str, Any]:
+    """Return the options of the last export, for the active action."""
+    values = last_values(context, EXPORT_OPERATOR, export_table(SECOND_LIFE_ANIMATION))
+    return {**values, CLIPS.name: "ACTIVE"}
+
+
+def bones_of_joints(context: Any, rig: Any) -> dict[str, str]:
+    """Return the bone of an armature for each joint of the avatar that it has."""
+    source = exporter.Source("OBJECTS", objects=(rig,))
+    scene = read_blender_scene(context, source, rig.name, SECOND_LIFE_ANIMATION, last_export_values(context))
+    skeleton = scene.skeletons[0]
+    in_blender = {name_of(bone): bone.name for bone in rig.data.bones}
+    bones = rig_joints(skeleton).bones
+    return {joint: in_blender.get(skeleton.joints[n].name, joint) for joint, n in bones.items()}
+
+
+class NeedsAnimatedRig:
+    """Mixin of operators for an armature with an action."""
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require one."""
+        rig = rig_of(context.object)
+        if rig is None or rig.animation_data is None or rig.animation_data.action is None:
+            cls.poll_message_set("Choose an armature with an action")
+            return False
+        return True
+
+
+class ACTION_OT_second_life_loop_check(NeedsAnimatedRig, bpy.types.Operator):
+    """Measure the jump of a loop."""
+
+    bl_idname = "action.second_life_loop_check"
+    bl_label = "Loop Check"
+    bl_description = "Measure how far each joint jumps from loop out to loop in, as the viewer will play the file"
+
+    def execute(self, context: Any) -> set[str]:
+        """Store the jumps for the sidebar and report the largest."""
+        rig = rig_of(context.object)
+        action = rig.animation_data.action
+        messages = Messages()
+        parts: tuple[str, ...] = ()
+        with messages.outcome("", action.name):
+            document = self.document(context, rig)
+            bones = bones_of_joints(context, rig)
+            found = looping.jumps(document)
+            shown = context.window_manager.meshferry_loop_check
+            start, rate = action.frame_range[0], scene_rate(context.scene)
+            shown.action = action.name
+            shown.frame_in, shown.frame_out = start + document.loop_in * rate, start + document.loop_out * rate
+            shown.joints.clear()
+            for jump in found:
+                entry = shown.joints.add()
+                entry.name, entry.is_closed = bones.get(jump.joint, jump.joint), jump.is_closed
+                entry.degrees, entry.millimetres = jump.degrees, jump.millimetres
+            opened = [jump for jump in found if not jump.is_closed]
+            text = rpt_("closed")
+            if opened:
+                text = rpt_("{} jumps by {:.1f}° and {:.1f} mm").format(
+                    bones.get(opened[0].joint, opened[0].joint), opened[0].degrees, opened[0].millimetres
+                )
+            parts = (text,)
+        return conclude(self, messages, parts, "Checked")
+
+    def document(self, context: Any, rig: Any) -> Any:
+        """Return the animation that an export would write, looped.
+
+        Raises
+        ------
+        MeshferryError
+            The animation cannot be exported.
+        """
+        values = last_export_values(context)
+        source = exporter.Source("OBJECTS", objects=(rig,))
+        whole = read_blender_scene(context, source, rig.name, SECOND_LIFE_ANIMATION, values)
+        parts = parts_of(whole, SECOND_LIFE_ANIMATION, values)
+        if len(parts.scenes) != 1:
+            raise ExportError(rpt_("There is no animation to export; give the armature an action"))
+        options = values_for(SECOND_LIFE_ANIMATION.export_options, values)
+        return replace(SECOND_LIFE_ANIMATION.from_scene(parts.scenes[0], options), loop=1)
+
+
+class ACTION_OT_second_life_loop_preview(NeedsAnimatedRig, bpy.types.Operator):
+    """Play only the loop, or everything again."""
+
+    bl_idname = "action.second_life_loop_preview"
+    bl_label = "Preview Loop"
+    bl_description = (
+        "Set the preview range of the timeline to the checked loop, which Blender then plays again and again"
+    )
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require a loop check of the active action."""
+        rig = rig_of(context.object)
+        checked = context.window_manager.meshferry_loop_check.action
+        return rig is not None and rig.animation_data is not None and is_checked(rig, checked)
+
+    def execute(self, context: Any) -> set[str]:
+        """Switch the preview range on or off."""
+        scene, shown = context.scene, context.window_manager.meshferry_loop_check
+        if is_previewed(scene, shown):
+            scene.use_preview_range = False
+            return {"FINISHED"}
+        scene.use_preview_range = True
+        scene.frame_preview_start, scene.frame_preview_end = round(shown.frame_in), round(shown.frame_out)
+        scene.frame_set(scene.frame_preview_start)
+        return {"FINISHED"}
+
+
+class POSE_OT_second_life_jump_select(NeedsAnimatedRig, bpy.types.Operator):
+    """Select the bone of a jump."""
+
+    bl_idname = "pose.second_life_jump_select"
+    bl_label = "Select Bone"
+    bl_description = "Select the bone of this joint, and go to the end of the loop"
+    bl_options = {"INTERNAL", "UNDO"}
+
+    index: IntProperty(name="Joint", description="Number of the joint in the list", min=0)
+
+    def execute(self, context: Any) -> set[str]:
+        """Select the bone in pose mode."""
+        shown, rig = context.window_manager.meshferry_loop_check, rig_of(context.object)
+        if self.index >= len(shown.joints):
+            return {"CANCELLED"}
+        context.view_layer.objects.active = rig
+        leave_edit_mode(context)
+        bpy.ops.object.mode_set(mode="POSE")
+        element_selection.select_bones(rig, [shown.joints[self.index].name])
+        context.scene.frame_set(round(shown.frame_out))
+        return {"FINISHED"}
+
+
+class Check(NeedsAnimatedRig, CheckScene, bpy.types.Operator):
+    """Check for an upload of the active action."""
+
+    bl_idname = "export_scene.second_life_anim_check"
+    bl_label = "Check Second Life Animation"
+    bl_description = "Check the active action against the rules of the viewer's uploader, without writing a file"
+    format = SECOND_LIFE_ANIMATION
+    export_operator = EXPORT_OPERATOR
+    option_table = export_table(SECOND_LIFE_ANIMATION)
+
+    def subject(self, context: Any) -> str:
+        """Return the name of the armature."""
+        return str(rig_of(context.object).name)
+
+    def source(self, context: Any) -> tuple[Any, str]:
+        """Return the armature."""
+        rig = rig_of(context.object)
+        return exporter.Source("OBJECTS", objects=(rig,)), str(rig.name)
+
+    def last_values(self, context: Any) -> dict[str, Any]:
+        """Return the options of the last export, for the active action."""
+        return last_export_values(context)
+
+    def find(self, context: Any, findings: list[Finding]) -> None:
+        """Apply the rules; findings about joints select the bones of the armature."""
+        super().find(context, findings)
+        rig = rig_of(context.object)
+        bones = bones_of_joints(context, rig)
+        for number, finding in enumerate(findings):
+            about = finding.elements
+            if about is None or about.node:
+                continue
+            members = about.members
+            if about.kind == "bones":
+                members = tuple(bones.get(str(joint), str(joint)) for joint in members)
+            findings[number] = replace(finding, elements=Elements(about.kind, rig.name, members))
+
+
+def is_checked(rig: Any, action: str) -> bool:
+    """Return whether the last loop check was about the active action of an armature."""
+    active = rig.animation_data.action
+    return active is not None and active.name == action
+
+
+def is_previewed(scene: Any, shown: MeshferryLoopCheck) -> bool:
+    """Return whether the preview range is that of the checked loop."""
+    ends = (round(shown.frame_in), round(shown.frame_out))
+    return bool(scene.use_preview_range and (scene.frame_preview_start, scene.frame_preview_end) == ends)
+
+
+def draw_loop_check(layout: Any, context: Any, rig: Any) -> None:
+    """Draw the button of the check and the joints with the largest jumps."""
+    shown = context.window_manager.meshferry_loop_check
+    row = layout.row(align=True)
+    row.operator(ACTION_OT_second_life_loop_check.bl_idname, text="Loop Check", text_ctxt=CONTEXT, icon="FILE_REFRESH")
+    if not is_checked(rig, shown.action):
+        return
+    is_on = is_previewed(context.scene, shown)
+    row.operator(ACTION_OT_second_life_loop_preview.bl_idname, text="", icon="PREVIEW_RANGE", depress=is_on)
+    opened = [number for number, joint in enumerate(shown.joints) if not joint.is_closed]
+    if not opened:
+        layout.label(text="The loop closes", text_ctxt=CONTEXT, icon="CHECKMARK")
+        return
+    column = layout.box().column(align=True)
+    for number in opened[:MOST_JOINTS]:
+        joint = shown.joints[number]
+        split = column.split(factor=0.55)
+        split.operator(
+            POSE_OT_second_life_jump_select.bl_idname, text=joint.name, icon="BONE_DATA", translate=False
+        ).index = number
+        split.label(text=f"{joint.degrees:.1f}°  {joint.millimetres:.1f} mm", translate=False)
+    if len(opened) > MOST_JOINTS:
+        column.label(text=iface_("and {} more").format(len(opened) - MOST_JOINTS), translate=False)
+
+
+CLASSES = (
+    MeshferryLoopJoint,
+    MeshferryLoopCheck,
+    ACTION_OT_second_life_loop_check,
+    ACTION_OT_second_life_loop_preview,
+    POSE_OT_second_life_jump_select,
+    Check,
+)
+
+register_classes, unregister_classes = classes_factory(CLASSES)
+
+
+def register() -> None:
+    """Register the operators and the last check."""
+    register_classes()
+    bpy.types.WindowManager.meshferry_loop_check = PointerProperty(type=MeshferryLoopCheck, options={"SKIP_SAVE"})
+
+
+def unregister() -> None:
+    """Unregister them in reverse order."""
+    del bpy.types.WindowManager.meshferry_loop_check
+    unregister_classes()
