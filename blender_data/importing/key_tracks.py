@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...io_formats.core.scene import Keys, KeyTrack, Skeleton
-from ...io_formats.geometry.quaternions import continuous, product
+from ...io_formats.geometry.quaternions import product
 from .. import joint_poses
 from ..joint_poses import Array
 from .armatures import BoneMap, bind_matrices, parents_of
@@ -92,8 +92,7 @@ class KeyMapping:
         values = keys.values
         if (x, y, z) != (0.0, 0.0, 0.0):
             values = product(values, np.array([[w, -x, -y, -z]]))
-        turned = np.concatenate((values[:, :1], values[:, 1:] @ axes), axis=1)
-        return continuous(turned)
+        return np.concatenate((values[:, :1], values[:, 1:] @ axes), axis=1)
 
 
 def similarity(ours: Array, theirs: Array) -> tuple[Array, float]:

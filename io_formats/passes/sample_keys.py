@@ -67,7 +67,7 @@ def values_at(keys: Keys, times: Floats) -> Floats:
     width = keys.times[high] - keys.times[low]
     share = np.where(width > 0, (times - keys.times[low]) / np.where(width > 0, width, 1), 0.0)
     a, b = keys.values[low], keys.values[high]
-    mixed: Floats = a + np.clip(share, 0, 1)[:, None] * (b - a)
+    mixed: Floats = a + share[:, None] * (b - a)
     if mixed.shape[1] == 4:
         length = np.linalg.norm(mixed, axis=1, keepdims=True)
         mixed = mixed / np.where(length > 0, length, 1.0)

@@ -1,0 +1,94 @@
+"""Keys of Second Life animations: codes at their limits, order of keys, and what the reduction of keys promises."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from meshferry.io_formats.second_life.animation import codes, curves, document_builder
+from meshferry.io_formats.second_life.animation.avatar_motion import AvatarMotion
+from meshferry.io_formats.second_life.animation.document import JointKeys, SecondLifeAnimation
+
+Array = Any
+
+DIVISORS = {"mPelvis": 0.33 * 13, "mTorso": 0.33 * 10, "mWristLeft": 1.0}
+"""The bones of the longest chains below these joints: 13, 10 and 3."""
+
+
+def test_times_of_an_animation_without_duration() -> None:
+    assert codes.time_codes_of(np.array([0.0, 0.5]), 0.0).tolist() == [0, 0]
+
+
+def test_angles_of_the_old_version() -> None:
+    """Rx Ry Rz for column vectors: z is applied first. Each turn here maps one axis onto another."""
+    w, x, y, z = codes.euler_rotations(np.array([(90.0, 0.0, 90.0), (0.0, 90.0, 90.0), (90.0, 90.0, 0.0)])).T
+    first_axis = np.column_stack((1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)))
+    last_axis = np.column_stack((2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)))
+    assert np.allclose(first_axis, ((0, 0, 1), (0, 1, 0), (0, 1, 0)), atol=1e-12)
+    assert np.allclose(last_axis, ((0, -1, 0), (1, 0, 0), (1, 0, 0)), atol=1e-12)
+
+
+def test_keys_are_sorted_and_the_last_of_one_time_counts() -> None:
+    middle = 32768
+    rows = [(60000, 65535, middle, middle), (0, 0, middle, middle), (60000, middle, middle, 0)]
+    joint = JointKeys(b"mPelvis", 3, position=np.array(rows, np.uint16))
+    keys = curves.position_keys(SecondLifeAnimation(duration=2.0), joint)
+    assert np.allclose(keys.times, (0, 2 * 60000 / 65535))
+    assert keys.values.tolist() == [[-5, 0, 0], [0, 0, -5]]
+
+
+def motion(times: Array, degrees: float) -> AvatarMotion:
+    """Return joints that swing by the same angles about Z, and a pelvis that moves along Y."""
+    angle = np.radians(degrees) / 2 * np.sin(3 * times)
+    rotation = np.column_stack((np.cos(angle), 0 * angle, 0 * angle, np.sin(angle)))
+    position = np.column_stack((0 * times, 0.2 * np.sin(2 * times), 0 * times))
+    joints = len(DIVISORS)
+    return AvatarMotion(
+        list(DIVISORS), times, np.tile(rotation, (joints, 1, 1)), np.tile(position, (joints, 1, 1)), [True] * joints
+    )
+
+
+def reduced(given: AvatarMotion, duration: float, **options: Any) -> SecondLifeAnimation:
+    document = SecondLifeAnimation(base_priority=3, duration=duration)
+    return document_builder.reduced(document, given, [True, False, False], [], {"mTorso": 5}, **options).document
+
+
+def angles_between(keys: Array, times: Array, wanted: Array) -> Array:
+    """Return the angles in degrees by which the decoded keys, as a viewer plays them, are off."""
+    values = codes.rotations_of(keys[:, 1:])
+    shown = np.stack([np.interp(times, codes.times_of(keys[:, 0], 4.0), column) for column in values.T], axis=1)
+    shown /= np.linalg.norm(shown, axis=1, keepdims=True)
+    half = np.linalg.norm(np.cross(shown[:, 1:], wanted[:, 1:]) + shown[:, :1] * wanted[:, 1:]
+                          - wanted[:, :1] * shown[:, 1:], axis=1)  # fmt: skip
+    return np.degrees(2 * np.arcsin(np.minimum(half, 1)))
+
+
+def test_joints_stay_within_their_share_of_the_tolerance() -> None:
+    """Errors add up along a chain, so joints with long chains below them get more keys."""
+    times = np.arange(121) / 30
+    given = motion(times, 60)
+    document = reduced(given, 4.0)
+    for joint, exact, (name, divisor) in zip(document.joints, given.rotation, DIVISORS.items(), strict=True):
+        assert joint.name.decode() == name
+        assert joint.priority == (5 if name == "mTorso" else 3)
+        assert joint.rotation[[0, -1], 0].tolist() == [0, 65535]
+        off = angles_between(joint.rotation, times, exact).max()
+        # Codes are 0.0035 degrees apart and times 0.06 ms, in which the joints turn by up to 0.01 degrees.
+        assert 0.3 * 0.1 / divisor < off < 0.1 / divisor + 0.015, name
+    pelvis = document.joints[0]
+    assert not any(len(joint.position) for joint in document.joints[1:])
+    shown = np.interp(times, codes.times_of(pelvis.position[:, 0], 4.0), codes.values_of(pelvis.position[:, 2], 5.0))
+    off = np.abs(shown - given.position[0, :, 1]).max()
+    assert 0.0002 * 0.3 < off < 0.001 / DIVISORS["mPelvis"] + 0.0002
+    assert len(pelvis.position) < 121
+
+
+@pytest.mark.parametrize("reduce", [True, False])
+def test_samples_of_one_time_code_become_one_key(reduce: bool) -> None:
+    """Blender can sample more often than the 65,536 times of a file."""
+    times = np.array([0.0, 1e-6, 0.5, 0.5 + 1e-6, 1.0])
+    for joint in reduced(motion(times, 40), 1.0, reduce=reduce).joints:
+        assert joint.rotation[:, 0].tolist() == [0, 32768, 65535], joint.name
+    assert math.isclose(float(codes.times_of(np.array([32768]), 1.0)[0]), 0.5, abs_tol=1e-5)
