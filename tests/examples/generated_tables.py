@@ -20,7 +20,9 @@ from meshferry.io_formats.core.options import Option
 from meshferry.io_formats.registry import (
     FORMATS,
     MESH_SERIALIZER,
+    SECOND_LIFE_ANIMATION,
     SECOND_LIFE_BUNDLE,
+    SECOND_LIFE_BVH,
     SECOND_LIFE_MESH,
     SECOND_LIFE_UPLOAD,
     TIMBERMESH,
@@ -131,7 +133,9 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/unigine.md", "import options"): lambda: import_table(UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON),
     ("docs/unigine.md", "mesh export options"): lambda: export_table(UNIGINE_MESH),
     ("docs/unigine.md", "animation export options"): lambda: export_table(UNIGINE_ANIMATION),
-    ("docs/second_life.md", "import options"): lambda: import_table(SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE),
+    ("docs/second_life.md", "import options"): lambda: import_table(
+        SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+    ),
     ("docs/second_life.md", "export options"): lambda: export_table(SECOND_LIFE_UPLOAD),
     ("docs/mesh_serializer.md", "import options"): lambda: import_table(MESH_SERIALIZER),
     ("docs/mesh_serializer.md", "export options"): lambda: export_table(MESH_SERIALIZER),
