@@ -10,6 +10,7 @@ from typing import Any
 import bpy
 
 from .. import compat
+from .object_selection import enabled_objects
 
 Played = Mapping[bpy.types.ID, Iterable[bpy.types.Action]]
 """Actions that an export temporarily assigns to data blocks."""
@@ -255,3 +256,23 @@ def stand_ins(
             bpy.data.objects.remove(copy)
         if copies:
             context.view_layer.update()
+
+
+def update_worlds(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> None:
+    """Update the world matrices of objects, including those that Blender does not evaluate (see :func:`stand_ins`)."""
+    enabled = set(enabled_objects(context.view_layer.layer_collection))
+    unseen = [thing for thing in dict.fromkeys(objects) if thing not in enabled]
+    home = context.scene.collection.objects
+    linked = [thing for thing in unseen if home.get(thing.name) != thing]
+    disabled = [thing for thing in unseen if thing.hide_viewport]
+    try:
+        for thing in linked:
+            home.link(thing)
+        for thing in disabled:
+            thing.hide_viewport = False
+        context.view_layer.update()
+    finally:
+        for thing in disabled:
+            thing.hide_viewport = True
+        for thing in linked:
+            home.unlink(thing)

@@ -226,14 +226,28 @@ def test_fitted_meshes_do_not_draw_weights_of_others_to_volumes(clean_blender, a
     assert avatar.data.bones["BELLY"].use_deform
 
 
-def test_levels_of_detail_are_bound_with_their_model(clean_blender, avatar, shirt):
+@pytest.mark.parametrize("state", ["shown", "excluded", "disabled"])
+def test_levels_of_detail_are_bound_with_their_model(clean_blender, avatar, shirt, state):
+    """Blender does not evaluate the level in the last two states, so its world matrix is not that of its transform."""
+    from mathutils import Matrix
+
     bpy = clean_blender
     level = shirt.copy()
     level.data, level.name = shirt.data.copy(), "shirt_LOD2"
-    bpy.context.scene.collection.objects.link(level)
+    level.data.transform(Matrix.Scale(0.1, 4))
+    level.scale = (10, 10, 10)
+    home = bpy.data.collections.new("Low")
+    bpy.context.scene.collection.children.link(home)
+    bpy.context.view_layer.layer_collection.children["Low"].exclude = state == "excluded"
+    level.hide_viewport = state == "disabled"
+    home.objects.link(level)
+    _select(bpy, shirt)
     assert bpy.ops.object.second_life_bind() == {"FINISHED"}
-    assert level.parent == avatar
-    assert weights_of(level)[::50] == [pytest.approx(entries) for entries in weights_of(shirt)[::50]]
+    assert (level.parent, level.users_collection, level.hide_viewport) == (avatar, (home,), state == "disabled")
+    assert weights_of(level)[::50] == [pytest.approx(entries, abs=1e-5) for entries in weights_of(shirt)[::50]]
+    bpy.context.view_layer.layer_collection.children["Low"].exclude = level.hide_viewport = False
+    bpy.context.view_layer.update()
+    np.testing.assert_allclose(level.matrix_world.to_scale(), (10, 10, 10), rtol=1e-6)
 
 
 @pytest.mark.parametrize("cause", ["shared", "linked", "no bones", "NaN", "exception"])

@@ -9,6 +9,7 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ....blender_data import bone_heads, deform_bones
 from ....blender_data.exporting.object_selection import MESHABLE, armature_of
+from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.names import file_name
 from ....io_formats.core.messages import counted
 from ....io_formats.core.scene import Joint, Skeleton
@@ -132,6 +133,7 @@ class OBJECT_OT_second_life_snap_joints(NeedsAvatar, bpy.types.Operator):
         armature = chosen_avatar(context)
         if armature is None:
             return {"CANCELLED"}
+        update_worlds(context, [armature])
         space = np.array(armature.matrix_world, np.float64)
         space[:3, 3] = 0.0
         if abs(np.linalg.det(space)) < _LEAST_VOLUME:

@@ -11,6 +11,7 @@ from bpy.props import BoolProperty, FloatProperty, StringProperty
 from ....blender_data import binding, deform_bones, joint_weights, volume_weights
 from ....blender_data.exporting.model_objects import ModelIndex
 from ....blender_data.exporting.object_selection import armature_of
+from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.weighted_surfaces import WeightedSurface, mirrored, surface_of
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted, listed
@@ -59,6 +60,7 @@ class NeedsMeshes:
         try:
             if avatar is None or not models:
                 raise MeshferryError("Select a mesh object that is neither a level of detail nor physics")
+            update_worlds(context, [avatar, *(item for model in models for item in model)])
             text = self.change(context, models, avatar)
         except MeshferryError as problem:
             self.report({"ERROR"}, rpt_(str(problem)))
@@ -157,6 +159,7 @@ class OBJECT_OT_second_life_transfer_weights(NeedsMeshes, bpy.types.Operator):
             raise MeshferryError("Select the meshes that get the weights, besides the source")
         if self.vertex_group and self.vertex_group in known_bones(avatar):
             raise MeshferryError(f"'{self.vertex_group}' has the weights of a bone; choose another vertex group")
+        update_worlds(context, [source])
         surface = self.surface(source, avatar)
         items = [item for model in models for item in model]
         return self.bind(models, avatar, lambda: self.found(items, surface, avatar))

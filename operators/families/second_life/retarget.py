@@ -11,6 +11,7 @@ from mathutils import Matrix
 
 from ....blender_data import deform_bones, rig_copies
 from ....blender_data.exporting.object_selection import MESHABLE, armature_of
+from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.importing import armatures
 from ....io_formats.api import read_bytes
 from ....io_formats.core.errors import MeshferryError
@@ -196,6 +197,7 @@ class OBJECT_OT_second_life_retarget(NeedsRig, bpy.types.Operator):
             if not meshes:
                 raise MeshferryError(rpt_("It deforms no mesh"))
             job = Retargeting(context, rig, table, meshes, keeps=self.proportions == "KEEP")
+            update_worlds(context, meshes)
             messages.warn(rig.name, job.run())
             parts = (counted(len(meshes), "mesh", "meshes"), counted(len(job.heads), "joint"))
         return conclude(self, messages, parts, "Retargeted")
