@@ -32,7 +32,7 @@ def test_angles_of_the_old_version() -> None:
 
 def test_keys_are_sorted_and_the_last_of_one_time_counts() -> None:
     middle = 32768
-    rows = [(60000, 65535, middle, middle), (0, 0, middle, middle), (60000, middle, middle, 0)]
+    rows = [(60000, 65535, middle, middle), (60000, middle, middle, 0), (0, 0, middle, middle)]
     joint = JointKeys(b"mPelvis", 3, position=np.array(rows, np.uint16))
     keys = curves.position_keys(SecondLifeAnimation(duration=2.0), joint)
     assert np.allclose(keys.times, (0, 2 * 60000 / 65535))
