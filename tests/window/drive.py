@@ -2,7 +2,7 @@
 
 Started by scripts/run_window_test as ``blender --python drive.py -- FOLDER``. FOLDER holds ``one/`` with a file to
 drop, ``many/`` with a crowd of which one is broken, ``rig/`` with a mesh and its animation, ``worn/`` with a garment,
-``kept/`` with a mesh as Unity projects keep it, and takes ``result.txt``.
+``kept/`` with a mesh as Unity projects keep it, ``dance/`` with an animation of the avatar, and takes ``result.txt``.
 A picture is asked for by a file ``NAME.request``, which the script outside answers by removing it: the picture is taken
 of the X screen, because Blender's own screenshot is black under software rendering.
 
@@ -19,6 +19,7 @@ import bpy
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import animation_steps
 import mesh_serializer_steps
 import second_life_steps
 import timbermesh_steps
@@ -57,6 +58,7 @@ def steps() -> Steps:
         yield from second_life_steps.avatar()
         yield from second_life_steps.garment()
         yield from second_life_steps.other_name()
+        yield from animation_steps.dance()
         yield from mesh_serializer_steps.menus()
         yield from mesh_serializer_steps.dialogs()
         yield from mesh_serializer_steps.model()
