@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import second_life_animation_bytes as made
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -129,3 +130,21 @@ def test_an_edited_bone_alone_changes(folder: Path) -> None:
     ]
     assert changed == [b"mElbowLeft"]
     assert after.base_priority == before.base_priority
+
+
+@pytest.mark.parametrize("share", [1.0, 0.0])
+def test_rotations_of_collision_volumes_replace_their_own(tmp_path: Path, share: float) -> None:
+    """A hand volume has a rotation at rest of -3° about X, then -10° about Z; a key of this is the rest pose."""
+    import bpy
+    from mathutils import Euler
+
+    rest = Euler((math.radians(-3), 0, math.radians(-10)), "XYZ").to_quaternion()
+    codes = [round((share * value + 1) / 2 * 65535) for value in rest[1:]]
+    keys = made.joint(b"L_HAND", rotation=made.keys((0, *codes)))
+    path = tmp_path / "hand.anim"
+    path.write_bytes(made.header() + keys + made.ending())
+    armature = imported(path)
+    bpy.context.view_layer.update()
+    turned = armature.pose.bones["L_HAND"].matrix_basis.to_quaternion()
+    assert math.degrees(turned.angle) == pytest.approx(0 if share else math.degrees(rest.angle), abs=0.02)
+    assert exported(armature) == path.read_bytes()

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats.second_life.animation import codes, curves, document_builder
+import second_life_animation_bytes as made
+from meshferry.io_formats.passes import sample_keys
+from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION
+from meshferry.io_formats.second_life.animation import codes, curves, document_builder, reader
 from meshferry.io_formats.second_life.animation.avatar_motion import AvatarMotion
 from meshferry.io_formats.second_life.animation.document import JointKeys, SecondLifeAnimation
 
@@ -92,3 +95,24 @@ def test_samples_of_one_time_code_become_one_key(reduce: bool) -> None:
     for joint in reduced(motion(times, 40), 1.0, reduce=reduce).joints:
         assert joint.rotation[:, 0].tolist() == [0, 32768, 65535], joint.name
     assert math.isclose(float(codes.times_of(np.array([32768]), 1.0)[0]), 0.5, abs_tol=1e-5)
+
+
+@pytest.mark.parametrize("has_positions", [True, False])
+def test_a_joint_that_was_only_moved_is_changed(has_positions: bool) -> None:
+    """Its rotations are as imported, and the file has no positions of it."""
+    before = reader.read(made.ARMS)
+    scene = SECOND_LIFE_ANIMATION.to_scene(before, "arms")
+    names = [joint.name for joint in scene.skeletons[0].joints]
+    scene.clips[0] = clip = sample_keys.sampled(scene.clips[0], scene, 30)
+    elbow = next(track for track in clip.transforms if names[track.target] == "mElbowLeft")
+    elbow.translation[:, 2] += 0.02
+    after = SECOND_LIFE_ANIMATION.from_scene(scene, {"use_positions": has_positions})
+    assert [joint.name for joint in after.joints] == [joint.name for joint in before.joints]
+    moved = {joint.name: joint.position for joint in after.joints}
+    assert np.array_equal(moved[b"mPelvis"], before.joints[0].position)
+    assert len(moved[b"mElbowLeft"]) == has_positions
+    if has_positions:
+        # the place of the elbow in the avatar's table is 0, 0.248, 0
+        assert np.allclose(codes.values_of(moved[b"mElbowLeft"][0, 1:], 5.0), (0, 0.248, 0.02), atol=1e-4)
+    else:
+        assert any("mElbowLeft" in text and "Positions" in text for text in scene.warnings)
