@@ -124,3 +124,38 @@ def test_bvh(clean_blender, avatar, tmp_path, capfd):
     document = SECOND_LIFE_BVH.read(path.read_bytes())
     assert len(document.frames) == 26
     assert capfd.readouterr().out.count("BVH holds no priorities") == 1
+
+
+def test_positions_of_a_larger_avatar_come_back(clean_blender, samples, tmp_path):
+    bpy = clean_blender
+    from mathutils import Matrix
+
+    bpy.ops.object.second_life_avatar_add()
+    bpy.context.object.data.transform(Matrix.Scale(2, 4))
+    source = samples / "secondlife_animation" / "opensim_1a2bd58e.anim"
+    bpy.ops.import_scene.second_life(filepath=str(source))
+    path = tmp_path / "back.anim"
+    bpy.ops.export_scene.second_life_anim(filepath=str(path))
+    assert path.read_bytes() == source.read_bytes()
+
+
+def test_what_is_lost_or_repaired(clean_blender, avatar, tmp_path, capfd):
+    bpy = clean_blender
+    kept = avatar.animation_data.action.meshferry.playback
+    kept.is_known, kept.use_loop, kept.ease_in, kept.ease_out = True, False, 1.5, 0.5
+    kept.loop_in, kept.loop_out = 4.0, 0.5
+    bpy.ops.object.mode_set(mode="EDIT")
+    bone = avatar.data.edit_bones.new("mShoulderleft")
+    bone.tail = (0, 0, 1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    for name, channel in (("mShoulderleft", "location"), ("mElbowLeft", "scale")):
+        avatar.pose.bones[name].location = avatar.pose.bones[name].scale = (2, 2, 2)
+        avatar.pose.bones[name].keyframe_insert(channel, frame=1)
+    path = tmp_path / "wave.anim"
+    bpy.ops.export_scene.second_life_anim(filepath=str(path))
+    document = written(path)
+    assert (document.loop_in, document.loop_out) == (0.5, 1.0)
+    assert (document.ease_in, document.ease_out) == (0.75, 0.25)
+    said = capfd.readouterr().out
+    assert "'mShoulderleft' has almost the name of the joint 'mShoulderLeft'" in said
+    assert "1 bone is scaled, which an animation cannot hold: 'mElbowLeft'" in said

@@ -54,7 +54,7 @@ def motion_of(skeleton: Skeleton, clip: Clip, *, fit: bool = True) -> AvatarMoti
     Parameters
     ----------
     fit:
-        Whether the movement of the root of another rig is scaled by the length of the legs.
+        Whether positions are scaled to the size of the avatar, those of another rig by the length of the legs.
     """
     rig = rig_joints(skeleton, fit=fit)
     of_joints = set(rig.bones.values())
@@ -151,7 +151,7 @@ class _Worlds:
             offset = offset - np.sum([table[joint].position for joint in lacking], axis=0)
             still, is_known = np.array(table[name].position), True
         else:
-            still = rig.turn @ (rest_head - rig.rest[rig.bones[parent], :3, 3])
+            still = rig.turn @ (rest_head - rig.rest[rig.bones[parent], :3, 3]) * rig.size
         return offset, is_known and bool((np.abs(offset - still) > _MOVED).any())
 
     def _parent(self, name: str) -> str | None:

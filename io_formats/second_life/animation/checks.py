@@ -56,6 +56,11 @@ def _findings(document: SecondLifeAnimation) -> list[Finding]:
         findings.append(warning(item, f"{text_of}{_MOST_CONSTRAINTS}"))
     if any(chain > _LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
         findings.append(error(item, f"a constraint bends more than {_LONGEST_CHAIN} joints, which can crash viewers"))
+    if not 0 <= document.loop_in <= document.loop_out <= document.duration and document.loop:
+        said = f"its loop from {document.loop_in:.2f} to {document.loop_out:.2f} s is not within its length"
+        findings.append(warning(item, f"{said} of {document.duration:.2f} s"))
+    if not document.loop and document.ease_in + document.ease_out > document.duration:
+        findings.append(warning(item, "ease in and ease out together are longer than the animation"))
     emote = text(document.emote)
     if emote and emote != NO_EMOTE and emote.lower() not in EMOTES:
         findings.append(warning(item, f"viewers may not know the expression '{emote}'"))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.scene import Skeleton
+from ...geometry.similarity import similarity
 from ...geometry.transforms import matrix_of_transform
 from .. import avatar_fit, avatar_space, bone_tables, skeleton_table
 from ..rigging import facing, world_matrices
@@ -31,7 +32,7 @@ class RigJoints:
     is_other_rig: bool = False
     """Whether its bones have the names of another kind of rig, such as Rigify or Mixamo."""
     size: float = 1.0
-    """Length of the avatar's legs relative to those of another rig."""
+    """Size of the avatar relative to the rig; for another rig, length of the legs."""
     rest_turns: dict[str, Floats] = field(default_factory=dict)
     """(3, 3) rotation of each joint, in avatar axes, from the avatar's rest pose to that of another rig."""
     aims: dict[str, str] = field(default_factory=dict)
@@ -62,7 +63,8 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
     if skeleton_table.ROOT not in own:
         table = bone_tables.best_table(joint.name for joint in skeleton.joints)
     if table is None:
-        return RigJoints(_in_order(own), facing(skeleton)[:3, :3], rest, local)
+        found_size = _size(own, rest) if fit else 1.0
+        return RigJoints(_in_order(own), facing(skeleton)[:3, :3], rest, local, size=found_size)
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
     parents = {
         joint.name: skeleton.joints[joint.parent].name if joint.parent >= 0 else None for joint in skeleton.joints
@@ -84,6 +86,16 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
         {joint: to_avatar @ turn @ to_avatar.T for joint, turn in avatar_fit.rest_turns(heads).items()},
         avatar_fit.aims(heads),
     )
+
+
+def _size(bones: dict[str, int], rest: Floats) -> float:
+    """Return the size of the avatar relative to a rig with its names, as the import scales positions."""
+    wanted = avatar_fit.standard_heads()
+    names = [name for name in bones if skeleton_table.table()[name].is_bone]
+    if len(names) < 3:
+        return 1.0
+    heads = rest[[bones[name] for name in names], :3, 3]
+    return 1 / similarity(np.array([wanted[name] for name in names]), heads)[1]
 
 
 def _in_order(bones: dict[str, int]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,10 @@ from .scene_builder import scene_of
 
 Floats = npt.NDArray[np.float64]
 
+_LIKE = 0.85
+"""Similarity of names from which one is taken for a misspelt other."""
+_SCALED = 1e-3
+"""Change of a scale that is reported."""
 _DEFAULT = Playback(priority=3, ease_in=0.3, ease_out=0.3, hand_pose=1)
 
 
@@ -76,8 +81,7 @@ def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLif
     """Return a document without joints from the playback of a clip."""
     playback = clip.playback or _default_playback(clip, duration)
     priority = PRIORITY.text(chosen)
-    is_known = clip.playback is not None
-    document = SecondLifeAnimation(
+    return SecondLifeAnimation(
         base_priority=playback.priority if priority == "ACTION" else int(priority),
         duration=float(np.float32(duration)),
         emote=playback.emote.encode("utf-8"),
@@ -88,9 +92,6 @@ def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLif
         ease_out=playback.ease_out,
         hand_pose=playback.hand_pose,
     )
-    if not is_known and playback.ease_in + playback.ease_out > duration:
-        document.ease_in = document.ease_out = duration / 2
-    return document
 
 
 def _as_read(original: SecondLifeAnimation, chosen: Mapping[str, Any]) -> SecondLifeAnimation:
@@ -100,6 +101,16 @@ def _as_read(original: SecondLifeAnimation, chosen: Mapping[str, Any]) -> Second
         _update_priorities(original.joints, original.base_priority, base, None)
         original.base_priority = base
     return original if original.has_codes else _with_codes(original)
+
+
+def _repair_times(document: SecondLifeAnimation) -> None:
+    """Put loop and ease into the length of the animation; those of an imported file stay while its length does."""
+    ends = sorted(min(max(time, 0.0), document.duration) for time in (document.loop_in, document.loop_out))
+    document.loop_in, document.loop_out = ends
+    total = document.ease_in + document.ease_out
+    if not document.loop and total > document.duration:
+        document.ease_in *= document.duration / total
+        document.ease_out *= document.duration / total
 
 
 def _coded(curve: Keys, duration: float) -> npt.NDArray[np.uint16]:
@@ -137,6 +148,7 @@ def _from_samples(
     left_out -= {skeleton.joints[number].name for number in motion.mapped}
     if not clip.is_pose:
         _say_unknown([joint.name for joint in joints if joint.name in left_out], scene)
+    _say_scaled(clip, skeleton, motion, scene)
     if not motion.names:
         raise ExportError(f"'{clip.name}' animates no joint of the avatar")
     duration = clip.duration or (float(motion.times[-1]) if len(motion.times) else 0.0)
@@ -146,6 +158,8 @@ def _from_samples(
             "shorten it, or export a part of it"
         )
     document = _header(clip, duration, chosen)
+    if original is None or abs(original.duration - duration) > curves.precision(original.duration):
+        _repair_times(document)
     kept: list[JointKeys] = []
     if original is not None:
         if not original.has_codes:
@@ -248,3 +262,21 @@ def _say_unknown(names: list[str], scene: Scene) -> None:
     if names:
         number = counted(len(names), "animated bone is", "animated bones are")
         scene.warnings.append(f"{number} no joint of the avatar and left out: {listed(names)}")
+        for name in names:
+            near = difflib.get_close_matches(name, skeleton_table.table(), n=1, cutoff=_LIKE)
+            if near:
+                scene.warnings.append(f"bone '{name}' has almost the name of the joint '{near[0]}'")
+
+
+def _say_scaled(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: Scene) -> None:
+    """Warn about scaled bones, whose scale is lost."""
+    scaled = [
+        skeleton.joints[track.target].name
+        for track in clip.transforms
+        if track.target in motion.mapped
+        and len(track.scale)
+        and np.abs(track.scale - skeleton.joints[track.target].scale).max() > _SCALED
+    ]
+    if scaled and not motion.is_other_rig:
+        number = counted(len(scaled), "bone is", "bones are")
+        scene.warnings.append(f"{number} scaled, which an animation cannot hold: {listed(scaled)}")
