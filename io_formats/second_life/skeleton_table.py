@@ -146,6 +146,11 @@ def screen_attachments() -> frozenset[str]:
     return frozenset([*names, *(name.replace(" ", "_") for name in names)])
 
 
+def is_animatable(name: str) -> bool:
+    """Return whether viewers accept an animation of a joint: one of the table, or an attachment point on the screen."""
+    return canonical(name) is not None or name in screen_attachments()
+
+
 @functools.cache
 def rest_matrices() -> dict[str, Matrix]:
     """Return each joint's rest matrix in avatar space, (4, 4); for bones a translation."""

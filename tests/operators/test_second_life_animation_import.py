@@ -199,3 +199,24 @@ def test_frame_rate_of_the_keys(
     assert keys == pytest.approx([1 + frame / 15 * fps for frame in (0, 1, 7, 16, 29, 30)], abs=1e-3 * fps)
     if use_file_frame_rate:
         assert keys == [1, 2, 8, 17, 30, 31]
+
+
+def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: Any, tmp_path: Path) -> None:
+    """Because of them viewers refuse an upload, and they are not in Blender, where they could be removed."""
+    from meshferry.blender_data import compat
+    from meshferry.io_formats.second_life.animation import reader
+
+    bpy = clean_blender
+    path = bent(tmp_path / "old.anim", b"lFoot_End", b"mHead", b"mNeck")
+    bpy.ops.import_scene.second_life(filepath=str(path))
+    rig = bpy.context.object
+    target = tmp_path / "again.anim"
+    assert bpy.ops.export_scene.second_life_anim(filepath=str(target)) == {"FINISHED"}
+    assert target.read_bytes() == path.read_bytes()  # unchanged files are written as they were, with a warning
+    for curve in compat.action_curves(active_action(rig), None):
+        if "mHead" in curve.data_path and curve.array_index == 3:
+            curve.keyframe_points[-1].co.y = 0.5
+    assert bpy.ops.export_scene.second_life_anim(filepath=str(target)) == {"FINISHED"}
+    before, after = (reader.read(file.read_bytes()) for file in (path, target))
+    assert [joint.name for joint in after.joints] == [b"mHead", b"mNeck"]
+    assert np.array_equal(after.joints[1].rotation, before.joints[2].rotation)

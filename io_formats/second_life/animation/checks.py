@@ -36,8 +36,7 @@ def _findings(document: SecondLifeAnimation) -> list[Finding]:
     refused = [name for name in names if name in _REFUSED]
     if refused:
         findings.append(error(item, f"viewers refuse animations of these joints: {listed(refused)}"))
-    others = skeleton_table.screen_attachments().union(_REFUSED)
-    unknown = [name for name in names if name not in others and skeleton_table.canonical(name) is None]
+    unknown = [name for name in names if name not in _REFUSED and not skeleton_table.is_animatable(name)]
     if unknown:
         said = f"the avatar has no joint {listed(unknown)}, so the upload is refused"
         findings.append(error(item, said, bones(unknown)))

@@ -8,6 +8,8 @@ import numpy as np
 
 from ...core.scene import AnyArray
 
+FORMAT = "second_life_animation"
+"""Name of the format in the registry."""
 MOST_JOINTS = 216
 """Largest number of joints that a file may list."""
 

@@ -17,9 +17,9 @@ from ...core.scene import Clip, Keys, Playback, Scene, Skeleton
 from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import values_at, with_frames
 from .. import skeleton_table
-from . import codes, curves, document_builder, missing_parents, reader, reduction
+from . import codes, curves, document_builder, missing_parents, reader, reduction, writer
 from .avatar_motion import AvatarMotion, motion_of
-from .document import JointKeys, SecondLifeAnimation, text
+from .document import FORMAT, JointKeys, SecondLifeAnimation, text
 from .options import EXPORT_OPTIONS, FIT, POSITIONS, PRIORITY, REDUCE
 from .scene_builder import scene_of
 
@@ -66,7 +66,21 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
         return _as_read(original, chosen)
     if clip.keys:
         clip = with_frames(parts[0]).clips[0]
-    return _from_samples(clip, skeleton, original, chosen, scene)
+    document = _from_samples(clip, skeleton, original, chosen, scene)
+    if clip.original and writer.write(document) == clip.original:
+        scene.format = FORMAT  # so that rules that the file breaks do not prevent writing it again
+    elif original is not None:
+        _drop_unknown_joints(document, scene)
+    return document
+
+
+def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
+    """Remove joints of the imported file that the avatar does not have; because of them an upload would be refused."""
+    names = [name for joint in document.joints if not skeleton_table.is_animatable(name := text(joint.name))]
+    if names:
+        document.joints = [joint for joint in document.joints if text(joint.name) not in names]
+        number = counted(len(names), "joint of the imported file is", "joints of the imported file are")
+        scene.warnings.append(f"{number} not in the avatar and left out: {listed(names)}")
 
 
 def _default_playback(clip: Clip, duration: float) -> Playback:
