@@ -207,7 +207,7 @@ def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: 
     from meshferry.io_formats.second_life.animation import reader
 
     bpy = clean_blender
-    path = bent(tmp_path / "old.anim", b"lFoot_End", b"mHead", b"mNeck")
+    path = bent(tmp_path / "old.anim", b"lFoot_End", b"mHead", b"mNeck", loop=(0.0, 2.0, 2))
     bpy.ops.import_scene.second_life(filepath=str(path))
     rig = bpy.context.object
     target = tmp_path / "again.anim"
@@ -219,4 +219,5 @@ def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: 
     assert bpy.ops.export_scene.second_life_anim(filepath=str(target)) == {"FINISHED"}
     before, after = (reader.read(file.read_bytes()) for file in (path, target))
     assert [joint.name for joint in after.joints] == [b"mHead", b"mNeck"]
+    assert (before.loop, after.loop) == (2, 2)  # any number but 0 means the same
     assert np.array_equal(after.joints[1].rotation, before.joints[2].rotation)

@@ -179,6 +179,7 @@ def _from_samples(
         if not original.has_codes:
             original = _with_codes(original)
         document.constraints, document.trailing = original.constraints, original.trailing
+        document.loop = original.loop if original.loop and document.loop else document.loop
         motion = missing_parents.restored(motion, original, skeleton, clip.fps)
         kept = _kept_joints(original, document, motion, skeleton, clip.fps)
         _update_priorities(kept, original.base_priority, document.base_priority, clip.playback)
@@ -255,6 +256,8 @@ def _kept_joints(
         if known in place:
             same = is_same_length and _is_unchanged(original, joint, motion, place[known], fps)
             kept.append(joint if same else JointKeys(joint.name, joint.priority))
+        elif not len(joint.rotation) + len(joint.position):
+            kept.append(joint)
     return kept
 
 
