@@ -123,9 +123,10 @@ def test_an_edited_bone_alone_changes(folder: Path) -> None:
             for key in curve.keyframe_points:
                 key.co.y += 0.2
     before, after = reader.read(path.read_bytes()), reader.read(exported(armature))
+    known = [joint for joint in before.joints if joint.name != b"lPinky1"]  # which no avatar has
     changed = [
         one.name
-        for one, other in zip(before.joints, after.joints, strict=True)
+        for one, other in zip(known, after.joints, strict=True)
         if not (np.array_equal(one.rotation, other.rotation) and np.array_equal(one.position, other.position))
     ]
     assert changed == [b"mElbowLeft"]
