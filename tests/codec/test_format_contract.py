@@ -79,7 +79,9 @@ FILES: dict[str, dict[str, bytes]] = {
 for example in sorted(EXAMPLES.iterdir()):
     found = registry.by_extension(example.suffix)
     if found is not None:
-        FILES[found.name][example.name] = example.read_bytes()
+        content = example.read_bytes()
+        found = registry.by_content(content, len(content)) or found  # several formats have the extension .anim
+        FILES[found.name][example.name] = content
 
 ONLY_READ = {("unigine_mesh", "sk10"), ("unigine_animation", "an12")}
 """Versions that are not written."""
