@@ -194,7 +194,7 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
     picked.alert = getattr(finest.meshferry, PICKERS[key]) is not None
     makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
     if makes and options is not None:
-        split = picked.split(factor=0.72, align=True)
+        split = picked.split(factor=0.66, align=True)
         split.prop(finest.meshferry, PICKERS[key], text="", placeholder=iface_("Generated"))
         split.prop(options, RATIOS[key], text="")
     else:
