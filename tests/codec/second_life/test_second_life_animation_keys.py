@@ -10,7 +10,7 @@ import pytest
 import second_life_animation_bytes as made
 from meshferry.io_formats.passes import sample_keys
 from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION
-from meshferry.io_formats.second_life.animation import codes, curves, document_builder, reader
+from meshferry.io_formats.second_life.animation import codes, curves, document_builder, reader, writer
 from meshferry.io_formats.second_life.animation.avatar_motion import AvatarMotion
 from meshferry.io_formats.second_life.animation.document import JointKeys, SecondLifeAnimation
 
@@ -116,3 +116,33 @@ def test_a_joint_that_was_only_moved_is_changed(has_positions: bool) -> None:
         assert np.allclose(codes.values_of(moved[b"mElbowLeft"][0, 1:], 5.0), (0, 0.248, 0.02), atol=1e-4)
     else:
         assert any("mElbowLeft" in text and "Positions" in text for text in scene.warnings)
+
+
+@pytest.mark.parametrize(
+    ("joint", "amount", "is_changed"),
+    [
+        ("mShoulderLeft", 0.002, True),
+        ("mPelvis", 0.001, True),
+        ("mShoulderLeft", 0.00002, False),
+        ("mPelvis", 0.00005, False),
+    ],
+)
+def test_edits_of_one_frame_are_found(joint: str, amount: float, is_changed: bool) -> None:
+    """A tenth of a degree and a millimetre count; the rounding of Blender's matrices does not."""
+    data = made.ARMS + b"bytes after the end"
+    before = reader.read(data)
+    scene = SECOND_LIFE_ANIMATION.to_scene(before, "arms")
+    names = [known.name for known in scene.skeletons[0].joints]
+    scene.clips[0] = clip = sample_keys.sampled(scene.clips[0], scene, 30)
+    track = next(track for track in clip.transforms if names[track.target] == joint)
+    if joint == "mPelvis":
+        track.translation[20, 0] += amount
+    else:
+        rotation = track.rotation[20] + np.array((0, 0, 0, amount / 2), np.float32)
+        track.rotation[20] = rotation / np.linalg.norm(rotation)
+    written = writer.write(SECOND_LIFE_ANIMATION.from_scene(scene))
+    assert (written != data) == is_changed
+    for one, other in zip(before.joints, reader.read(written).joints, strict=True):
+        same = np.array_equal(one.rotation, other.rotation) and np.array_equal(one.position, other.position)
+        assert same == (one.name.decode() != joint or not is_changed), one.name
+    assert written.endswith(b"bytes after the end")
