@@ -33,6 +33,7 @@ _NAMES = {
     "timbermesh": "Model.timbermesh",
     "unigine_mesh": "Model.mesh",
     "unigine_animation": "Model.anim",
+    "second_life_animation": "Model.anim",
     "second_life_mesh": "Model.llmesh",
     "second_life_upload": "Model.dae",
     "second_life_request": "Model.llsd",
@@ -145,7 +146,7 @@ def _child(folder: Path, exports: int, name: str, *, codec: bool) -> None:
     elif name in ("timbermesh", *_SECOND_LIFE):
         export = _blender_exporter(path, name)
     else:
-        export = _unigine_exporter(path, name)
+        export = _exporter_of_active(path, name)
     turn = 0
     while not exports or turn < exports:
         said = export(turn % 2)
@@ -177,7 +178,7 @@ def _codec_exporter(path: Path, name: str) -> Callable[[int], object]:
     """Return a function that writes one of two scenes, as the command line does."""
     load_package()
     from meshferry.io_formats import api, registry
-    from meshfuzz import timbermesh_seeds, unigine_seeds
+    from meshfuzz import second_life_animation_cases, timbermesh_seeds, unigine_seeds
     from meshfuzz.timbermesh_wrappings import zlib
     from meshfuzz.tokens import encode
 
@@ -192,6 +193,8 @@ def _codec_exporter(path: Path, name: str) -> Callable[[int], object]:
         elif name in _SECOND_LIFE:
             scenes.append(_body(count // 10 if target.is_set else count))  # of a set, the renaming is to be met
             continue
+        elif name == "second_life_animation":
+            data = second_life_animation_cases.of_one_joint(count)
         else:
             data = encode(unigine_seeds.flagged("an11", unigine_seeds.BONES, count // 4))
         scenes.append(target.to_scene(target.read(data), "Model"))
@@ -247,7 +250,7 @@ def _blender_exporter(path: Path, name: str) -> Callable[[int], object]:
     return export
 
 
-def _unigine_exporter(path: Path, name: str) -> Callable[[int], object]:
+def _exporter_of_active(path: Path, name: str) -> Callable[[int], object]:
     """Return a function that exports one of two grids, or one of two animations of an armature, as the active one."""
     import bpy
 
@@ -260,20 +263,20 @@ def _unigine_exporter(path: Path, name: str) -> Callable[[int], object]:
             things.append(bpy.context.object)
         else:
             bpy.ops.object.armature_add()
+            bpy.context.object.data.bones[0].name = "mPelvis"
             bone = bpy.context.object.pose.bones[0]
-            for frame in (1, 40 * size):
-                bone.location.x = frame
+            for frame in (1, 40 * size if name == "unigine_animation" else 7 * size):  # viewers take 60 s
+                bone.location.x = frame / 2000
                 bone.keyframe_insert("location", frame=frame)
             things.append(bpy.context.object)
-    operator = getattr(
-        bpy.ops.export_scene, {"unigine_mesh": "unigine_mesh", "unigine_animation": "unigine_anim"}[name]
-    )
+    operator = getattr(bpy.ops.export_scene, name.replace("animation", "anim"))
+    options = {"use_key_reduction": False} if name == "second_life_animation" else {"use_replace": True}
 
     def export(which: int) -> None:
         bpy.ops.object.select_all(action="DESELECT")
         things[which].select_set(True)
         bpy.context.view_layer.objects.active = things[which]
-        operator(filepath=str(path), use_replace=True)
+        operator(filepath=str(path), **options)
 
     return export
 

@@ -12,7 +12,11 @@ pytest.importorskip("google.protobuf")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["timbermesh", "unigine_mesh", "unigine_animation", "second_life_mesh", "second_life_upload"]
+    "name",
+    [
+        *("timbermesh", "unigine_mesh", "unigine_animation"),
+        *("second_life_mesh", "second_life_upload", "second_life_animation"),
+    ],
 )
 @pytest.mark.parametrize("codec", [True, False], ids=["codec", "operator"])
 def test_killed_export_leaves_a_whole_file(tmp_path: Path, name: str, codec: bool) -> None:

@@ -80,6 +80,13 @@ def whole_animation(rng: random.Random, *, hostile: bool) -> bytes:
     return data + (rng.randbytes(rng.choice((0, 0, 1, 9))) if hostile else b"")
 
 
+def of_one_joint(keys: int) -> bytes:
+    """Return an animation of one joint with so many rotation keys."""
+    data = struct.pack("<HHifxffiffII", 1, 0, 3, 60.0, 0.0, 60.0, 1, 0.3, 0.3, 1, 1) + b"mHead\0"
+    rows = b"".join(struct.pack("<4H", number * 65535 // keys, 30000, 32768, 32768) for number in range(keys))
+    return data + struct.pack("<ii", 3, keys) + rows + struct.pack("<ii", 0, 0)
+
+
 def _keys(rng: random.Random, *, is_old: bool, hostile: bool) -> bytes:
     count = rng.choice((0, 1, 2, 3, 7, 40))
     stated = rng.choice((-1, 2**31 - 1, count + 1)) if hostile and rng.random() < 0.03 else count
