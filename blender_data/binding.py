@@ -94,11 +94,12 @@ def attach(item: bpy.types.Object, armature: bpy.types.Object) -> bool:
     if item.parent_type == "ARMATURE":  # this kind of parent deforms without a modifier
         return False
     modifiers = armature_modifiers(item) or [one for one in item.modifiers if one.type == "ARMATURE"]
-    if any(modifier.object == armature for modifier in modifiers):
-        return False
-    modifier = modifiers[0] if modifiers else item.modifiers.new(armature.name, "ARMATURE")
-    was_other = modifier.object is not None
+    modifier = next((one for one in modifiers if one.object == armature), modifiers[0] if modifiers else None)
+    if modifier is None:
+        modifier = item.modifiers.new(armature.name, "ARMATURE")
+    was_other = modifier.object not in {armature, None}
     modifier.object = armature
+    modifier.show_viewport = modifier.use_vertex_groups = True  # otherwise the weights have no effect
     return was_other
 
 

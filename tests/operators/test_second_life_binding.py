@@ -190,6 +190,15 @@ def test_a_shirt_of_another_armature_changes_to_the_avatar(clean_blender, avatar
     assert weights_of(shirt) == [pytest.approx(entries, abs=1e-5) for entries in before]
 
 
+def test_a_modifier_without_effect_gets_one(clean_blender, avatar, shirt):
+    modifier = shirt.modifiers.new("Armature", "ARMATURE")
+    modifier.object = avatar
+    modifier.show_viewport = modifier.use_vertex_groups = False
+    assert clean_blender.ops.object.second_life_bind() == {"FINISHED"}
+    assert [one.name for one in shirt.modifiers] == ["Armature"]
+    assert modifier.show_viewport and modifier.use_vertex_groups
+
+
 def test_the_other_half_of_a_mirrored_shirt_follows_the_other_arm(clean_blender, avatar):
     bpy = clean_blender
     shirt = make_shirt(cloth="single")
