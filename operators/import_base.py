@@ -21,7 +21,7 @@ from ..io_formats.core.import_choices import differs_from_choices
 from ..io_formats.core.messages import counted
 from ..io_formats.core.options import Option
 from ..io_formats.registry import Format
-from .option_properties import draw_options, option_values, values_for
+from .option_properties import draw_options, import_table, option_values, values_for
 from .progress import LongWork
 from .reporting import Messages, conclude
 
@@ -42,6 +42,8 @@ class ImportFiles(LongWork, ImportHelper):
     """Text of the entry in File > Import."""
     other_importers: Mapping[str, tuple[Format, ...]] = {}
     """Formats of other families, by importer, that share an extension with this operator's file handlers."""
+    shown_options: tuple[Option, ...] = ()
+    """Those of ``option_table`` that concern the dropped files; empty for all."""
     closed_sections: tuple[str, ...] = ()
     """Sections of the dialog that are folded at first, so that it fits small screens."""
 
@@ -82,6 +84,7 @@ class ImportFiles(LongWork, ImportHelper):
                 folder, files = str(Path(paths[0]).parent), [{"name": Path(path).name} for path in paths]
                 getattr(bpy.ops.import_scene, name)("INVOKE_DEFAULT", filepath=paths[0], directory=folder, files=files)
                 return {"CANCELLED"}
+        self.shown_options = options_of(paths, self.option_table)
         return self.invoke_popup(context)
 
     def draw(self, context: Any) -> None:
@@ -91,7 +94,8 @@ class ImportFiles(LongWork, ImportHelper):
             column = self.layout.column()
             column.use_property_split = True
             column.prop(self, "use_side_by_side")
-        draw_options(self.layout, self, self.option_table, f"{self.panel_prefix}_import", closed=self.closed_sections)
+        table = self.option_table if is_browser else self.shown_options or self.option_table
+        draw_options(self.layout, self, table, f"{self.panel_prefix}_import", closed=self.closed_sections)
 
     def steps(self, context: Any) -> Steps[set[str]]:
         """Import every chosen file into a collection of its own."""
@@ -159,6 +163,16 @@ class ImportAnyName(ImportFiles):
             column.use_property_split = True
             column.prop(self, "use_all_files")
         super().draw(context)
+
+
+def options_of(paths: Iterable[str], table: tuple[Option, ...]) -> tuple[Option, ...]:
+    """Return the options of a table that concern the formats of files; all if there is a file of unknown format."""
+    found = [format_of(path) for path in paths]
+    known = {kind.name: kind for kind in found if kind is not None}
+    if not known or None in found:
+        return table
+    names = {option.name for option in import_table(*known.values())}
+    return tuple(option for option in table if option.name in names)
 
 
 def are_all_of(paths: Iterable[str], formats: Container[Format | None]) -> bool:

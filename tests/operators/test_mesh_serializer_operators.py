@@ -116,6 +116,7 @@ def test_options_are_asked_for_where_there_is_a_model(clean_blender: Any, tmp_pa
             invoke_popup=lambda _context: "asked",
             execute=lambda _context: "executed",
             other_importers=operator.other_importers,
+            option_table=operator.option_table,
         )
         answer: str = operator.invoke(asked, clean_blender.context, None)
         return answer

@@ -221,3 +221,14 @@ def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: 
     assert [joint.name for joint in after.joints] == [b"mHead", b"mNeck"]
     assert (before.loop, after.loop) == (2, 2)  # any number but 0 means the same
     assert np.array_equal(after.joints[1].rotation, before.joints[2].rotation)
+
+
+def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any, tmp_path: Path) -> None:
+    from bpy.types import IMPORT_SCENE_OT_second_life as operator
+    from meshferry.operators.import_base import options_of
+
+    (tmp_path / "unknown").write_bytes(b"?")
+    path = bent(tmp_path / "wave.anim", b"mHead")
+    shown = [option.name for option in options_of([str(path)], operator.option_table)]
+    assert shown == ["armature", "use_joint_animation", "frame_start", "use_file_frame_rate"]
+    assert options_of([str(path), str(tmp_path / "unknown")], operator.option_table) == operator.option_table
