@@ -206,7 +206,13 @@ class JointSampler:
                     else read.rest[parent] @ joint_poses.inverse(poses[:, parent]) @ poses[:, joint]
                 )
             tracks.add(chunk, _to_local(space, chunk, basis))
-        return self._finished(rig, source, tracks, keyed)
+        if self.to_end:
+            tracks.sheared.clear()
+        clip = self._finished(rig, source, tracks, keyed)
+        if self.to_end:  # stretched bones shear those below, which their local transforms cannot hold
+            bind = joint_poses.world_matrices(read.local, read.parents)
+            clip.worlds = rig.space.matrix @ poses @ (joint_poses.inverse(read.rest) @ bind)
+        return clip
 
     def _pose_matrices(self, rig: _Rig, frames: Array) -> Steps[Array]:
         """Return the pose matrices of all joints at each frame, (F, J, 4, 4), in the space of the armature."""

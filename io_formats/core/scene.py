@@ -456,6 +456,8 @@ class Clip:
     """Lowest common frame rate on whose frames all ``keys`` lie; 0 if there is none."""
     time_step: float = 0.0
     """Precision of the times of ``keys`` in seconds. Keys that are nearer to a frame of Blender are put onto it."""
+    worlds: npt.NDArray[np.float64] | None = None
+    """(F, J, 4, 4) matrices of all joints of the only skeleton in its space, with any shear, if they were sampled."""
     is_pose: bool = False
     """Whether it is a pose of all joints, in one frame."""
     loop: tuple[float, float] | None = None

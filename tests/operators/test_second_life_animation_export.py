@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -159,3 +160,50 @@ def test_what_is_lost_or_repaired(clean_blender, avatar, tmp_path, capfd):
     said = capfd.readouterr().out
     assert "'mShoulderleft' has almost the name of the joint 'mShoulderLeft'" in said
     assert "1 bone is scaled, which an animation cannot hold: 'mElbowLeft'" in said
+
+
+@pytest.mark.slow
+def test_limbs_of_a_rigify_rig(clean_blender, tmp_path):
+    """Rigify's generated rig, out of reach of its hands so that it stretches, and the avatar with the export of it."""
+    bpy = clean_blender
+    from mathutils import Vector
+
+    bpy.ops.preferences.addon_enable(module="rigify")
+    try:
+        bpy.ops.object.armature_human_metarig_add()
+        bpy.ops.pose.rigify_generate()
+    finally:
+        bpy.ops.preferences.addon_disable(module="rigify")
+    rig = bpy.context.object
+    rig.rotation_euler = (0, 0, 0.7)
+    rig.animation_data_create()
+    rig.animation_data.action = bpy.data.actions.new("reach")
+    moved = {"hand_ik.L": (0.1, -0.3, 0.35), "hand_ik.R": (-0.2, -0.2, -0.3), "foot_ik.L": (0.1, -0.3, 0.25)}
+    for frame, share in ((1, 0), (9, 1)):
+        for name, offset in moved.items():
+            bone = rig.pose.bones[name]
+            bone.location = bone.bone.matrix_local.to_3x3().transposed() @ Vector(offset) * share
+            bone.keyframe_insert("location", frame=frame)
+    path = tmp_path / "reach.anim"
+    assert bpy.ops.export_scene.second_life_anim(filepath=str(path)) == {"FINISHED"}
+    bpy.ops.object.second_life_avatar_add()
+    avatar = bpy.context.object
+    bpy.ops.import_scene.second_life(filepath=str(path))
+    chains = (
+        (("upper_arm", "Shoulder"), ("forearm", "Elbow"), ("hand", "Wrist")),
+        (
+            ("thigh", "Hip"),
+            ("shin", "Knee"),
+            ("foot", "Ankle"),
+        ),
+    )
+    for frame in (1, 5, 9):
+        bpy.context.scene.frame_set(frame)
+        graph = bpy.context.evaluated_depsgraph_get()
+        theirs, ours = (item.evaluated_get(graph).pose.bones for item in (rig, avatar))
+        for chain in chains:
+            for (bone, joint), (next_bone, next_joint) in itertools.pairwise(chain):
+                for end, side in (("L", "Left"), ("R", "Right")):
+                    wanted = theirs[f"DEF-{next_bone}.{end}"].head - theirs[f"DEF-{bone}.{end}"].head
+                    found = ours[f"m{next_joint}{side}"].head - ours[f"m{joint}{side}"].head
+                    assert math.degrees(wanted.angle(found)) < 0.3, (frame, joint, side)

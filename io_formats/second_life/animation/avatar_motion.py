@@ -69,7 +69,7 @@ def motion_of(skeleton: Skeleton, clip: Clip, *, fit: bool = True) -> AvatarMoti
     motion.bones = {name: skeleton.joints[number].name for name, number in rig.bones.items()}
     motion.mapped = sorted({bone for bones in between.values() for bone in bones})
     if wanted:
-        worlds = _Worlds(rig, _posed_worlds(skeleton, clip))
+        worlds = _Worlds(rig, _posed_worlds(skeleton, clip) if clip.worlds is None else clip.worlds)
         rotations = np.array([worlds.local_rotation(name) for name in wanted])
         motion.rotation = np.moveaxis(continuous_components(np.moveaxis(rotations, -1, 0)), 0, -1)
         found = [worlds.local_position(name) for name in wanted]
