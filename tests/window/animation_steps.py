@@ -10,6 +10,7 @@ EDITED = "mElbowLeft"
 
 def dance() -> Steps:
     """The example of the guide, from the drop to a second avatar that dances the same."""
+    collections = set(bpy.data.collections)
     yield from drop(FOLDER / "dance", "second-life-dance")
     avatar = bpy.context.object
     check(avatar is not None and avatar.type == "ARMATURE", "an avatar dances")
@@ -22,7 +23,8 @@ def dance() -> Steps:
     yield from loop_check(action)
     yield from export_and_compare(avatar)
     with in_view3d():
-        bpy.data.batch_remove([*bpy.data.objects, *bpy.data.armatures, *bpy.data.actions])
+        made = set(bpy.data.collections) - collections
+        bpy.data.batch_remove([*bpy.data.objects, *bpy.data.armatures, *bpy.data.actions, *made])
         bpy.ops.ed.undo_push(message="Remove the dancers")
     yield DRAW
 

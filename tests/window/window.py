@@ -95,7 +95,8 @@ def menu_entries(menu: Any) -> dict[str, str]:
 
     for draw in menu.draw._draw_funcs:
         if draw.__module__.startswith("meshferry"):
-            draw(SimpleNamespace(layout=SimpleNamespace(operator=operator)), bpy.context)
+            layout = SimpleNamespace(operator=operator, separator=lambda **_: None)
+            draw(SimpleNamespace(layout=layout), bpy.context)
     return entries
 
 

@@ -38,7 +38,7 @@ class Reduced:
     degrees: float
     """Tolerance of rotations; 0 if every sample became a key."""
     samples: int
-    """Number of keys before the reduction."""
+    """Number of keys before the reduction, with those of joints that are written as they are."""
     size: int
     """Bytes of the file."""
 
@@ -50,7 +50,7 @@ class Reduced:
     @property
     def keys(self) -> int:
         """Number of keys in the document."""
-        return sum(len(joint.rotation) + len(joint.position) for joint in self.document.joints)
+        return _key_count(self.document.joints)
 
 
 def reduced(
@@ -82,7 +82,7 @@ def reduced(
         The file would be too large at the largest tolerance.
     """
     sampled = _Sampled.of(motion, positioned, document.duration, TOLERANCES[0] if reduce else None)
-    samples = motion.rotation.shape[1] * (len(motion.names) + sum(positioned))
+    samples = motion.rotation.shape[1] * (len(motion.names) + sum(positioned)) + _key_count(kept)
     for degrees in TOLERANCES if reduce else (0.0,):
         document.joints = _merged(kept, sampled.joints(motion.names, degrees, document.base_priority, priorities))
         size = len(writer.write(document))
@@ -92,6 +92,10 @@ def reduced(
         f"The animation has {size:,} bytes, more than the {MOST_BYTES:,} that an upload may "
         "have; shorten it, animate fewer joints, or lower its frame rate"
     )
+
+
+def _key_count(joints: Sequence[JointKeys]) -> int:
+    return sum(len(joint.rotation) + len(joint.position) for joint in joints)
 
 
 def _merged(kept: Sequence[JointKeys], made: Sequence[JointKeys]) -> list[JointKeys]:

@@ -146,3 +146,6 @@ def test_edits_of_one_frame_are_found(joint: str, amount: float, is_changed: boo
         same = np.array_equal(one.rotation, other.rotation) and np.array_equal(one.position, other.position)
         assert same == (one.name.decode() != joint or not is_changed), one.name
     assert written.endswith(b"bytes after the end")
+    if joint == "mShoulderLeft" and is_changed:
+        # 61 samples of the shoulder, and the 4 keys of the other joints
+        assert any("65 keys reduced to" in note for note in scene.notes), scene.notes
