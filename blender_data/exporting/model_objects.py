@@ -190,6 +190,16 @@ def named_levels(objects: Iterable[bpy.types.Object], *, with_made: bool) -> dic
     return found
 
 
+def linked_duplicates(finest: bpy.types.Object, part: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return the objects with the data of a finest object that point at the same part, including itself."""
+    pointers = [name for name, _place in _POINTERS]
+    return [
+        thing
+        for thing in bpy.data.objects
+        if thing.data == finest.data and any(getattr(thing.meshferry, name) == part for name in pointers)
+    ]
+
+
 def _reference(thing: bpy.types.Object) -> bpy.types.Object | None:
     """Return the object that an object refers to as its finest one."""
     kept = thing.meshferry

@@ -21,7 +21,7 @@ from .gltf_materials import gltf_materials
 from .material_reading import materials_by_name, read_materials
 from .mesh_reading import transformed
 from .missing_parts import MissingParts, PlacedModel
-from .model_objects import ModelIndex, ModelObjects, find_models
+from .model_objects import ModelIndex, ModelObjects, find_models, linked_duplicates
 from .object_selection import MESHABLE, armature_of
 from .object_spaces import ObjectSpaces, matrix_of, snapped
 from .placed_meshes import PlacedMeshes
@@ -68,6 +68,8 @@ class PlacedExport(SceneExport):
         )
         self.objects = PlacedMeshes(self.spaces, self.options.tolerance)
         self.equal_meshes = EqualMeshes()
+        self._duplicates: dict[tuple[bpy.types.ID | None, bpy.types.Object], list[bpy.types.Object]] = {}
+        """By data of finest objects and part: the objects that share both."""
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps.
@@ -171,7 +173,7 @@ class PlacedExport(SceneExport):
             )
         model = PlacedModel(finest, node, mesh)
         for level, thing in sorted(objects.levels.items()):
-            coarser = self._read_beside(thing, read, into, armature)
+            coarser = self._read_beside(thing, finest, read, into, armature)
             if coarser is not None:
                 name = lod_names.of_level(node.name, level)
                 model.levels[level] = replace(node, name=name, mesh=coarser, lod=level, skin=None, to_object=None)
@@ -196,7 +198,7 @@ class PlacedExport(SceneExport):
     ) -> None:
         """Read the physics shape and the hulls of a model; nothing deforms them."""
         if objects.physics is not None:
-            mesh = self._read_beside(objects.physics, finest, into, armature, is_shape=True)
+            mesh = self._read_beside(objects.physics, objects.finest, finest, into, armature, is_shape=True)
             if mesh is not None:
                 mesh = replace(mesh, joint_indices=None, joint_weights=None)
                 model.physics = _shape_node(model, objects.physics, Role.PHYSICS, mesh)
@@ -214,21 +216,35 @@ class PlacedExport(SceneExport):
     def _read_beside(
         self,
         thing: bpy.types.Object,
+        owner: bpy.types.Object,
         finest: _Part,
         into: Matrix4,
         armature: bpy.types.Object | None,
         *,
         is_shape: bool = False,
     ) -> Mesh | None:
-        """Read a coarser level or a physics shape into the space of the finest object's node."""
+        """Read a coarser level or a physics shape into the space of the node of its finest object, ``owner``."""
         own = armature_of(thing)
         part = self._read_part(thing, own or armature if finest.is_bound and not is_shape else None, bones=armature)
         if part is None:
             return None
         if finest.is_bound and not part.is_bound:
             part.place = self.spaces.place(thing, armature)
+        if not finest.is_bound and not part.is_bound and self._is_of_duplicate(thing, owner, part, finest):
+            part.place = finest.place
         place = _location_beside(part, finest, keeps_place=part.is_bound and own is not None)
         return level_slots.aligned(_placed(part, into, place), finest.mesh, is_shape=is_shape)
+
+    def _is_of_duplicate(self, thing: bpy.types.Object, owner: bpy.types.Object, part: _Part, finest: _Part) -> bool:
+        """Return whether a part was modelled for a linked duplicate of its owner, which has its rotation and scale.
+
+        Duplicating an object also duplicates its pointers to levels and physics, but not these.
+        """
+        if _same_axes(part.place, finest.place):
+            return False
+        if (owner.data, thing) not in self._duplicates:
+            self._duplicates[owner.data, thing] = linked_duplicates(owner, thing)
+        return any(_same_axes(self.spaces.world(other), part.place) for other in self._duplicates[owner.data, thing])
 
     def _read_part(
         self, thing: bpy.types.Object, armature: bpy.types.Object | None, bones: bpy.types.Object | None = None
@@ -341,3 +357,8 @@ def _without_object_names(mesh: Mesh) -> Mesh:
         for surface, material in zip(mesh.surfaces, materials, strict=False)
     ]
     return replace(mesh, surfaces=[*named, *mesh.surfaces[len(named) :]])
+
+
+def _same_axes(a: Matrix4, b: Matrix4) -> bool:
+    """Return whether two transforms have the same rotation and scale."""
+    return bool(np.allclose(a[:3, :3], b[:3, :3], rtol=0, atol=1e-5 * max(np.abs(b[:3, :3]).max(), 1e-12)))

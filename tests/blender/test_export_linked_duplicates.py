@@ -113,6 +113,23 @@ def test_duplicates_without_materials_are_instances(slots: list[str | None]) -> 
     assert all(geometries(document) == ["post"] * 3 for document in found.values())
 
 
+def test_levels_of_turned_duplicates_turn_with_them() -> None:
+    things = posts(3)
+    low = grid("low", 2)
+    materials(low, "Wood")
+    for thing in things:
+        thing.meshferry.low_level = low
+    things[0].rotation_euler.z = low.rotation_euler.z = 0.5
+    bpy.context.view_layer.update()
+    found = documents(placed(missing_levels="COPY"))
+    assert geometries(found["set_LOD1.dae"]) == ["post"] * 3
+    finest, coarser = (found[name].instances[0].geometry.positions for name in ("set.dae", "set_LOD1.dae"))
+    assert len(coarser) < len(finest)
+    low.rotation_euler.z = 0.1  # not that of any of them: its own rotation counts
+    bpy.context.view_layer.update()
+    assert len(set(geometries(documents(placed(missing_levels="COPY"))["set_LOD1.dae"]))) == 3
+
+
 def test_separate_data_with_the_same_content_is_shared_too() -> None:
     things = posts(2)
     things[1].data = things[1].data.copy()
