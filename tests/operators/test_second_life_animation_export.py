@@ -191,11 +191,8 @@ def test_limbs_of_a_rigify_rig(clean_blender, tmp_path):
     bpy.ops.import_scene.second_life(filepath=str(path))
     chains = (
         (("upper_arm", "Shoulder"), ("forearm", "Elbow"), ("hand", "Wrist")),
-        (
-            ("thigh", "Hip"),
-            ("shin", "Knee"),
-            ("foot", "Ankle"),
-        ),
+        (("thigh", "Hip"), ("shin", "Knee"), ("foot", "Ankle")),
+        (("f_index.01", "HandIndex1"), ("f_index.02", "HandIndex2")),
     )
     for frame in (1, 5, 9):
         bpy.context.scene.frame_set(frame)
