@@ -137,6 +137,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
         SECOND_LIFE_MESH, SECOND_LIFE_BUNDLE, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
     ),
     ("docs/second_life.md", "export options"): lambda: export_table(SECOND_LIFE_UPLOAD),
+    ("docs/second_life_animation.md", "export options"): lambda: export_table(SECOND_LIFE_ANIMATION),
     ("docs/mesh_serializer.md", "import options"): lambda: import_table(MESH_SERIALIZER),
     ("docs/mesh_serializer.md", "export options"): lambda: export_table(MESH_SERIALIZER),
 }
