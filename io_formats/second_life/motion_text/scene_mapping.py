@@ -20,6 +20,7 @@ from ..animation.avatar_motion import AvatarMotion, motion_of
 from ..animation.document_builder import LONGEST
 from . import motion
 from .document import Bvh, BvhJoint
+from .sniffing import ADVICE
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,10 +83,9 @@ def _to_blender(values: Floats) -> Floats:
 
 def _refuse_others(document: Bvh) -> None:
     """Raise an error for a file that the viewer's uploader refuses, which is one of another program."""
-    advice = "import it with File > Import > Motion Capture (.bvh)"
     root = document.joints[0].name
     if skeleton_table.canonical(root) != skeleton_table.ROOT:
-        raise UnsupportedFormatError(f"Not an animation of Second Life: its root is '{root}', not 'hip'; {advice}")
+        raise UnsupportedFormatError(f"Not an animation of Second Life: its root is '{root}', not 'hip'; {ADVICE}")
     unknown = [
         joint.name
         for number, joint in enumerate(document.joints)
@@ -94,7 +94,7 @@ def _refuse_others(document: Bvh) -> None:
     if unknown:
         number = counted(len(unknown), "moving joint is", "moving joints are")
         raise UnsupportedFormatError(
-            f"Not an animation of Second Life: {number} not in the avatar: {listed(unknown)}; {advice}"
+            f"Not an animation of Second Life: {number} not in the avatar: {listed(unknown)}; {ADVICE}"
         )
 
 

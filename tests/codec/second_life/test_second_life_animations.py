@@ -321,6 +321,17 @@ def test_bvh_of_other_programs_is_refused() -> None:
             SECOND_LIFE_BVH.to_scene(document, "other")
 
 
+def test_bvh_of_other_figures_is_not_recognised() -> None:
+    from meshferry.io_formats.second_life import skeleton_table
+    from meshferry.io_formats.second_life.motion_text import sniffing
+
+    assert set(sniffing.ROOTS) == {skeleton_table.ROOT, *skeleton_table.table()[skeleton_table.ROOT].aliases}
+    assert registry.by_content(made.BVH, len(made.BVH)) is SECOND_LIFE_BVH
+    data = made.BVH.replace(b"ROOT hip", b"ROOT Hips")
+    with pytest.raises(FormatError, match=r"its root is 'Hips', not 'hip'; .*Motion Capture"):
+        registry.by_content(data, len(data))
+
+
 def turned(degrees: float, axis: tuple[float, float, float]) -> Array:
     half = math.radians(degrees) / 2
     return np.array((math.cos(half), *(math.sin(half) * np.array(axis))))
