@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ...core.errors import ExportError
 from ...core.scene import Clip, Skeleton, TransformTrack
 from ...geometry.quaternions import continuous_components, matrices_to_quaternions, rotation_matrices
 from ...geometry.transforms import matrix_of_transform
@@ -55,6 +56,11 @@ def motion_of(skeleton: Skeleton, clip: Clip, *, fit: bool = True) -> AvatarMoti
     ----------
     fit:
         Whether positions are scaled to the size of the avatar, those of another rig by the length of the legs.
+
+    Raises
+    ------
+    ExportError
+        A joint has NaN or infinite values.
     """
     rig = rig_joints(skeleton, fit=fit)
     of_joints = set(rig.bones.values())
@@ -75,7 +81,18 @@ def motion_of(skeleton: Skeleton, clip: Clip, *, fit: bool = True) -> AvatarMoti
         found = [worlds.local_position(name) for name in wanted]
         motion.position = np.array([position for position, _moves in found])
         motion.has_position = [moves for _position, moves in found]
+        _require_finite(motion, clip)
     return motion
+
+
+def _require_finite(motion: AvatarMotion, clip: Clip) -> None:
+    is_finite = np.isfinite(motion.rotation).all(axis=2) & np.isfinite(motion.position).all(axis=2)
+    if not is_finite.all():
+        joint, frame = np.argwhere(~is_finite)[0]
+        raise ExportError(
+            f"'{clip.name}': '{motion.bones[motion.names[joint]]}' has NaN or infinite values at "
+            f"{motion.times[frame]:.2f} s; check its keys, constraints and drivers"
+        )
 
 
 def _posed_names(names: Sequence[str], clip: Clip, rig: RigJoints) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import second_life_animation_bytes as made
+from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.passes import sample_keys
 from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION
 from meshferry.io_formats.second_life.animation import codes, curves, document_builder, reader, writer
@@ -149,3 +150,12 @@ def test_edits_of_one_frame_are_found(joint: str, amount: float, is_changed: boo
     if joint == "mShoulderLeft" and is_changed:
         # 61 samples of the shoulder, and the 4 keys of the other joints
         assert any("65 keys reduced to" in note for note in scene.notes), scene.notes
+
+
+@pytest.mark.parametrize("channel", ["rotation", "translation"])
+def test_values_that_are_not_finite_are_refused(channel: str) -> None:
+    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
+    scene.clips[0] = clip = sample_keys.sampled(scene.clips[0], scene, 30)
+    getattr(clip.transforms[0], channel)[15, 0] = np.nan
+    with pytest.raises(ExportError, match=r"'arms': 'mPelvis' has NaN or infinite values at 0\.50 s"):
+        SECOND_LIFE_ANIMATION.from_scene(scene)
