@@ -21,7 +21,7 @@ from .gltf_materials import gltf_materials
 from .material_reading import materials_by_name, read_materials
 from .mesh_reading import transformed
 from .missing_parts import MissingParts, PlacedModel
-from .model_objects import ModelIndex, ModelObjects, find_models, linked_duplicates
+from .model_objects import ModelIndex, ModelObjects, find_models
 from .object_selection import MESHABLE, armature_of
 from .object_spaces import ObjectSpaces, matrix_of, snapped
 from .placed_meshes import PlacedMeshes
@@ -29,6 +29,7 @@ from .placed_skeletons import placed_skeleton
 from .real_instances import common_armature, left_out_notice, parts_shown, real_instances
 from .rest_meshes import RestMeshes
 from .scene_export import SceneExport
+from .shared_parts import SharedParts
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -68,8 +69,7 @@ class PlacedExport(SceneExport):
         )
         self.objects = PlacedMeshes(self.spaces, self.options.tolerance)
         self.equal_meshes = EqualMeshes()
-        self._duplicates: dict[tuple[bpy.types.ID | None, bpy.types.Object], list[bpy.types.Object]] = {}
-        """By data of finest objects and part: the objects that share both."""
+        self.duplicates = SharedParts(self.spaces)
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps.
@@ -133,7 +133,7 @@ class PlacedExport(SceneExport):
             yield Step("Reading meshes", number / len(found), objects.finest.name)
             model = self._read_model(objects)
             if model is not None:
-                self._share_meshes(model)
+                _share_meshes(model, self.equal_meshes)
                 models.append(model)
         return models
 
@@ -156,18 +156,12 @@ class PlacedExport(SceneExport):
         into = joint_poses.inverse(matrix_of(transform))
         rig = armature if read.is_bound else None
         mesh = _placed(read, into)
-        node = Node(
-            lod_names.without_suffix(names.file_name(finest)),
-            translation=transform.translation,
-            rotation=transform.rotation,
-            scale=transform.scale,
-            mesh=mesh,
-            skeleton=list(self.skeletons).index(rig) if rig is not None else None,
-        )
+        node = _node_of(finest, transform, mesh)
         inside = snapped(into @ read.place)
         if not np.array_equal(inside, np.identity(4)):
             node.to_object = joint_poses.inverse(inside)
         if rig is not None:
+            node.skeleton = list(self.skeletons).index(rig)
             node.skin = skin_reading.read_skin(
                 finest, self.spaces.relative(finest, rig), self.spaces.of_armature(rig).space
             )
@@ -179,14 +173,6 @@ class PlacedExport(SceneExport):
                 model.levels[level] = replace(node, name=name, mesh=coarser, lod=level, skin=None, to_object=None)
         self._read_shapes(model, objects, read, into, armature)
         return model
-
-    def _share_meshes(self, model: PlacedModel) -> None:
-        """Replace the meshes of a model by equal ones of earlier models, as of linked duplicates."""
-        for node in model.nodes(0):
-            if node.mesh is not None:
-                node.mesh = self.equal_meshes.first(_without_object_names(node.mesh))
-        if model.finest.mesh is not None:
-            model.mesh = model.finest.mesh
 
     def _read_shapes(
         self,
@@ -230,21 +216,11 @@ class PlacedExport(SceneExport):
             return None
         if finest.is_bound and not part.is_bound:
             part.place = self.spaces.place(thing, armature)
-        if not finest.is_bound and not part.is_bound and self._is_of_duplicate(thing, owner, part, finest):
+        is_static = not finest.is_bound and not part.is_bound
+        if is_static and self.duplicates.is_of_another(thing, owner, part.place, finest.place):
             part.place = finest.place
         place = _location_beside(part, finest, keeps_place=part.is_bound and own is not None)
         return level_slots.aligned(_placed(part, into, place), finest.mesh, is_shape=is_shape)
-
-    def _is_of_duplicate(self, thing: bpy.types.Object, owner: bpy.types.Object, part: _Part, finest: _Part) -> bool:
-        """Return whether a part was modelled for a linked duplicate of its owner, which has its rotation and scale.
-
-        Duplicating an object also duplicates its pointers to levels and physics, but not these.
-        """
-        if _same_axes(part.place, finest.place):
-            return False
-        if (owner.data, thing) not in self._duplicates:
-            self._duplicates[owner.data, thing] = linked_duplicates(owner, thing)
-        return any(_same_axes(self.spaces.world(other), part.place) for other in self._duplicates[owner.data, thing])
 
     def _read_part(
         self, thing: bpy.types.Object, armature: bpy.types.Object | None, bones: bpy.types.Object | None = None
@@ -279,6 +255,26 @@ class PlacedExport(SceneExport):
                 placed_skeleton(self.skeletons[armature], self.spaces.of_armature(armature).space)
             )
         return self.skeletons[armature]
+
+
+def _node_of(finest: bpy.types.Object, transform: transforms.Transform, mesh: Mesh) -> Node:
+    """Return the node of a model's finest object, without a skeleton."""
+    return Node(
+        lod_names.without_suffix(names.file_name(finest)),
+        translation=transform.translation,
+        rotation=transform.rotation,
+        scale=transform.scale,
+        mesh=mesh,
+    )
+
+
+def _share_meshes(model: PlacedModel, known: EqualMeshes) -> None:
+    """Replace the meshes of a model by equal ones of earlier models, as of linked duplicates."""
+    for node in model.nodes(0):
+        if node.mesh is not None:
+            node.mesh = known.first(_without_object_names(node.mesh))
+    if model.finest.mesh is not None:
+        model.mesh = model.finest.mesh
 
 
 def _shape_node(model: PlacedModel, thing: bpy.types.Object, role: Role, mesh: Mesh) -> Node:
@@ -357,8 +353,3 @@ def _without_object_names(mesh: Mesh) -> Mesh:
         for surface, material in zip(mesh.surfaces, materials, strict=False)
     ]
     return replace(mesh, surfaces=[*named, *mesh.surfaces[len(named) :]])
-
-
-def _same_axes(a: Matrix4, b: Matrix4) -> bool:
-    """Return whether two transforms have the same rotation and scale."""
-    return bool(np.allclose(a[:3, :3], b[:3, :3], rtol=0, atol=1e-5 * max(np.abs(b[:3, :3]).max(), 1e-12)))

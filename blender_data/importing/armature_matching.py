@@ -258,9 +258,8 @@ def match(
         lambda: _space(there, skeleton, found, hang),
         extent(there.rest),
     )
-    matched.differs = keyed is None and _differs(
-        there, skeleton, [-1 if joint in hang else number for joint, number in enumerate(found)]
-    )
+    same_parent = [-1 if joint in hang else number for joint, number in enumerate(found)]
+    matched.differs = keyed is None and _differs(there, skeleton, same_parent)
     if matched.differs:
         warn(
             f"The bind pose of '{skeleton.name}' is not that of '{armature.name}'; its bones go where the "

@@ -171,10 +171,7 @@ def rig_of(
     """
     heads = (turn @ world_matrices(skeleton))[:, :3, 3]
     known = [skeleton_table.canonical(joint.name) for joint in skeleton.joints]
-    place_of: dict[str, Matrix] = {}
-    for name, head in zip(known, heads, strict=True):
-        if name is not None:
-            place_of.setdefault(name, head)
+    place_of = {name: head for name, head in zip(reversed(known), reversed(heads), strict=True) if name is not None}
     chosen = list(used) or [next((number for number, name in enumerate(known) if name is not None), 0)]
     places = JointPositions(place_of, skin, turn)
     choice = JOINT_POSITIONS.text(options)

@@ -165,12 +165,7 @@ def _from_samples(
     _say_scaled(clip, skeleton, motion, scene)
     if not motion.names:
         raise ExportError(f"'{clip.name}' animates no joint of the avatar")
-    duration = clip.duration or (float(motion.times[-1]) if len(motion.times) else 0.0)
-    if duration > document_builder.LONGEST:
-        raise ExportError(
-            f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {document_builder.LONGEST:.0f} s; "
-            "shorten it, or export a part of it"
-        )
+    duration = _duration(clip, motion)
     document = _header(clip, duration, chosen)
     if original is None or abs(original.duration - duration) > curves.precision(original.duration):
         _repair_times(document)
@@ -189,14 +184,8 @@ def _from_samples(
         motion.has_position[number] and (motion.names[number] == skeleton_table.ROOT or POSITIONS.flag(chosen))
         for number in changed
     ]
-    moved = [
-        motion.names[number]
-        for number in changed
-        if motion.has_position[number] and motion.names[number] != skeleton_table.ROOT
-    ]
-    if moved and not POSITIONS.flag(chosen) and not motion.is_other_rig:
-        number = counted(len(moved), "joint moves", "joints move")
-        scene.warnings.append(f"{number} from its place, which is left out (option Positions): {listed(moved)}")
+    if not POSITIONS.flag(chosen) and not motion.is_other_rig:
+        _say_moved([motion.names[number] for number in changed if motion.has_position[number]], scene)
     if not changed:
         document.joints = kept
         return document
@@ -215,6 +204,24 @@ def _from_samples(
     said = f"{said} within {made.degrees:g}° and {made.millimetres:g} mm" if made.degrees else said
     scene.notes.append(f"'{clip.name}': {said}, {made.size:,} bytes")
     return made.document
+
+
+def _duration(clip: Clip, motion: AvatarMotion) -> float:
+    """Return the length of a clip in seconds, or raise an error if viewers refuse it."""
+    duration = clip.duration or (float(motion.times[-1]) if len(motion.times) else 0.0)
+    if duration > document_builder.LONGEST:
+        raise ExportError(
+            f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {document_builder.LONGEST:.0f} s; "
+            "shorten it, or export a part of it"
+        )
+    return duration
+
+
+def _say_moved(joints: Sequence[str], scene: Scene) -> None:
+    moved = [joint for joint in joints if joint != skeleton_table.ROOT]
+    if moved:
+        number = counted(len(moved), "joint moves", "joints move")
+        scene.warnings.append(f"{number} from its place, which is left out (option Positions): {listed(moved)}")
 
 
 def _update_priorities(joints: Sequence[JointKeys], file_base: int, base: int, playback: Playback | None) -> None:
