@@ -25,6 +25,7 @@ CONTENTS = """
 docs/unigine
 docs/timbermesh
 docs/second_life
+docs/second_life_animation
 docs/second_life_rfp
 docs/mesh_serializer
 docs/conversion
@@ -41,6 +42,7 @@ docs/adding_a_format
 docs/formats/unigine
 docs/formats/timbermesh
 docs/formats/second_life
+docs/formats/second_life_animation
 docs/formats/mesh_serializer
 api/index
 CHANGELOG

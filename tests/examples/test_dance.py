@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,14 @@ def test_the_file_is_what_the_script_makes(tmp_path: Path) -> None:
     sys.modules["make_dance"] = maker
     spec.loader.exec_module(maker)
     maker.main(tmp_path)
-    assert (tmp_path / DANCE.name).read_bytes() == DANCE.read_bytes()
+    made, bundled = (api.load(path).document for path in (tmp_path / DANCE.name, DANCE))
+    # NumPy's sine differs in the last bit between processors, so a code may be the next one.
+    for one, other in zip(made.joints, bundled.joints, strict=True):
+        assert (one.name, one.priority) == (other.name, other.priority)
+        for codes, known in ((one.rotation, other.rotation), (one.position, other.position)):
+            assert np.abs(codes.astype(int) - known.astype(int)).max(initial=0) <= 1
+    header, known = (SECOND_LIFE_ANIMATION.write(replace(document, joints=[])) for document in (made, bundled))
+    assert header == known
 
 
 def test_the_uploader_has_nothing_against_it(document: SecondLifeAnimation) -> None:
