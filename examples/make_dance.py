@@ -6,7 +6,7 @@ A step touch of eight beats that repeats without a jump: the avatar steps to the
 and raises them in between. The knees follow from the feet, which stand on the ground.
 
 Everything is computed in the avatar's space (metres, X forward, Y to the left, origin on the ground between the feet).
-Values are rounded, so that every run on every machine makes the same file.
+Values are rounded, so that runs on different machines agree but for single keys.
 """
 
 from __future__ import annotations
