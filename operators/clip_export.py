@@ -105,3 +105,9 @@ class ExportClips(ExportFiles):
 def rig_of(item: Any) -> Any | None:
     """Return an armature itself, or the one that deforms an object."""
     return item if item is None or item.type == "ARMATURE" else armature_of(item)
+
+
+def active_action(context: Any) -> Any | None:
+    """Return the active action of the armature of the active object."""
+    rig = rig_of(context.object)
+    return rig.animation_data.action if rig is not None and rig.animation_data is not None else None

@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ...io_formats.geometry.quaternions import axis_rotations
 from .. import compat
 from .animated_blocks import Dependencies
 from .clip_sources import ClipSource
@@ -226,7 +227,7 @@ def rotations(mode: str, values: Array) -> Array:
         return _of_quaternions(np.column_stack((np.cos(angle), np.sin(angle)[:, None] * axis)))
     made = np.broadcast_to(np.eye(3), (len(values), 3, 3))
     for axis_name in mode:  # X is applied first in XYZ
-        made = _about("XYZ".index(axis_name), values[:, "XYZ".index(axis_name)]) @ made
+        made = axis_rotations("XYZ".index(axis_name), values[:, "XYZ".index(axis_name)]) @ made
     return made
 
 
@@ -239,17 +240,6 @@ def _of_quaternions(values: Array) -> Array:
         (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
     )
     return np.array(rows).transpose(2, 0, 1)
-
-
-def _about(axis: int, angle: Array) -> Array:
-    """Return rotations about X, Y or Z, (F, 3, 3)."""
-    made = np.zeros((len(angle), 3, 3))
-    one, other = (axis + 1) % 3, (axis + 2) % 3
-    made[:, axis, axis] = 1.0
-    made[:, one, one] = made[:, other, other] = np.cos(angle)
-    made[:, other, one] = np.sin(angle)
-    made[:, one, other] = -np.sin(angle)
-    return made
 
 
 def evaluated(curve: bpy.types.FCurve, frames: Array) -> Array:

@@ -113,3 +113,14 @@ def rotation_matrices(rotations: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     """Return the matrices (…, 3, 3) of unit quaternions (…, 4)."""
     columns = [rotated(rotations, np.broadcast_to(axis, (*rotations.shape[:-1], 3))) for axis in np.identity(3)]
     return np.stack(columns, axis=-1)
+
+
+def axis_rotations(axis: int, angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the matrices (n, 3, 3) of rotations about X, Y or Z (0, 1 or 2) by angles (n,) in radians."""
+    made = np.zeros((len(angles), 3, 3))
+    one, other = (axis + 1) % 3, (axis + 2) % 3
+    made[:, axis, axis] = 1.0
+    made[:, one, one] = made[:, other, other] = np.cos(angles)
+    made[:, other, one] = np.sin(angles)
+    made[:, one, other] = -np.sin(angles)
+    return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
@@ -208,10 +208,3 @@ def left_of(heads: Mapping[str, Matrix]) -> Matrix | None:
         return None
     mean: Matrix = np.mean(pairs, axis=0)
     return mean if np.linalg.norm(mean) > 1e-6 else None
-
-
-def symmetric_names() -> Iterator[tuple[str, str]]:
-    """Yield the pairs of joints, the left one first."""
-    for name in table():
-        if is_left(name):
-            yield name, other_side(name) or ""

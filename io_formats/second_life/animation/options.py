@@ -53,4 +53,3 @@ REDUCE = Option(
 )
 
 EXPORT_OPTIONS: tuple[Option, ...] = (PRIORITY, POSITIONS, FIT, REDUCE)
-IMPORT_OPTIONS: tuple[Option, ...] = ()

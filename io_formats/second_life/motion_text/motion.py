@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...geometry import quaternions
-from ...geometry.quaternions import inverse, matrices_to_quaternions, product, rotated
+from ...geometry.quaternions import axis_rotations, inverse, matrices_to_quaternions, product, rotated
 from .document import Bvh
 
 Floats = npt.NDArray[np.float64]
@@ -21,17 +21,7 @@ def rotation_matrices(degrees: Floats, order: str) -> Floats:
     """Return rotations (F, 3, 3) in the axes of the file from angles (F, 3), in the order of the channels."""
     made = np.broadcast_to(np.eye(3), (len(degrees), 3, 3))
     for axis, angle in zip(order, np.radians(degrees).T, strict=True):
-        made = made @ _about("XYZ".index(axis), angle)
-    return made
-
-
-def _about(axis: int, angle: Floats) -> Floats:
-    made = np.zeros((len(angle), 3, 3))
-    one, other = (axis + 1) % 3, (axis + 2) % 3
-    made[:, axis, axis] = 1
-    made[:, one, one] = made[:, other, other] = np.cos(angle)
-    made[:, other, one] = np.sin(angle)
-    made[:, one, other] = -np.sin(angle)
+        made = made @ axis_rotations("XYZ".index(axis), angle)
     return made
 
 

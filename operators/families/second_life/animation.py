@@ -10,7 +10,7 @@ from ....blender_data import compat, playback
 from ....blender_data.exporting.clip_sources import scene_rate
 from ....io_formats.registry import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label
-from ...clip_export import rig_of
+from ...clip_export import active_action, rig_of
 from ...finding_list import draw_findings
 from ...sidebar import draw_wrapped
 from ...translations import CONTEXT, classes_factory, iface_
@@ -26,12 +26,6 @@ HAND_ITEMS = tuple((str(number), label, "Shape of both hands") for number, label
 EMOTE_ITEMS = tuple((name or "NONE", label, "Face expression") for name, label in EMOTES.items())
 MOST_BONES = 12
 """Largest number of bones with a priority of their own that are listed."""
-
-
-def active_action(context: Any) -> Any | None:
-    """Return the active action of the chosen armature."""
-    rig = rig_of(context.object)
-    return rig.animation_data.action if rig is not None and rig.animation_data is not None else None
 
 
 class NeedsAction:

@@ -17,7 +17,7 @@ from ....io_formats.registry import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.animation import looping
 from ....io_formats.second_life.animation.rig_joints import rig_joints
 from ...checks import CheckScene
-from ...clip_export import rig_of
+from ...clip_export import active_action, rig_of
 from ...export_base import parts_of, read_blender_scene
 from ...import_base import leave_edit_mode
 from ...option_properties import export_table, last_values, values_for
@@ -69,8 +69,7 @@ class NeedsAnimatedRig:
     @classmethod
     def poll(cls, context: Any) -> bool:
         """Require one."""
-        rig = rig_of(context.object)
-        if rig is None or rig.animation_data is None or rig.animation_data.action is None:
+        if active_action(context) is None:
             cls.poll_message_set("Choose an armature with an action")
             return False
         return True
