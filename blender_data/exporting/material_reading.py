@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.binary.quantization import linear_to_srgb, to_unorm
-from ...io_formats.core.scene import Material, Texture
+from ...io_formats.core.scene import Material
+from ...io_formats.core.shading import Texture
 from .. import compat, names
 
 _WHITE = (1.0, 1.0, 1.0, 1.0)

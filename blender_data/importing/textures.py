@@ -8,7 +8,7 @@ from typing import Any
 
 import bpy
 
-from ...io_formats.core.scene import Texture
+from ...io_formats.core.shading import Texture
 from .. import names
 
 

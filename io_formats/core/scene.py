@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from .findings import Finding
 from .gltf_materials import GltfMaterial
+from .placement import Placement
+from .shading import Shading, Texture
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -247,19 +249,6 @@ class Skin:
 
 
 @dataclass
-class Texture:
-    """An image file on a material."""
-
-    name: str
-    path: str = ""
-    """Path of the file; empty if it is packed or was never saved."""
-    data: bytes | None = None
-    """The file's content if it is packed."""
-    width: int = 0
-    height: int = 0
-
-
-@dataclass
 class Material:
     """Known properties of a material."""
 
@@ -273,6 +262,12 @@ class Material:
     texture: Texture | None = None
     gltf: GltfMaterial | None = None
     """The material as glTF describes it, if the export writes it to a file of its own."""
+    shading: Shading | None = None
+    """The whole material, if it is known; its other fields are then not used."""
+    identity: str = ""
+    """Identifier in the target program's project, which tells materials of the same name apart."""
+    properties: dict[str, str] = field(default_factory=dict)
+    """Where the material came from, and its values without a counterpart in Blender, shown to the user."""
 
 
 @dataclass
@@ -477,6 +472,8 @@ class Scene:
     clips: list[Clip] = field(default_factory=list)
     materials: list[Material] = field(default_factory=list)
     """Known properties of materials used by meshes; materials without known properties are not included."""
+    placement: Placement | None = None
+    """Where models of other files stand, for a file that has no nodes of its own."""
     warnings: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     """The findings among ``warnings`` with objects to select or a fix; only for scenes read from Blender."""

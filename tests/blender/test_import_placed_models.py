@@ -476,7 +476,8 @@ def test_new_materials_look_as_the_file_says() -> None:
 
 def test_materials_that_are_there_stay_as_they_are() -> None:
     import bpy
-    from meshferry.io_formats.core.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material
+    from meshferry.io_formats.core.shading import Texture
 
     there = bpy.data.materials.new("Skin")
     there.diffuse_color = (0.1, 0.2, 0.3, 1.0)
@@ -492,7 +493,8 @@ def test_materials_that_are_there_stay_as_they_are() -> None:
 @pytest.mark.parametrize("alpha", [False, True])
 def test_textures_come_from_their_file_or_from_packed_data(tmp_path: Path, given: str, alpha: bool) -> None:
     import bpy
-    from meshferry.io_formats.core.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material
+    from meshferry.io_formats.core.shading import Texture
 
     (tmp_path / "maps").mkdir()
     name = "wool.png"
@@ -533,7 +535,8 @@ def test_textures_come_from_their_file_or_from_packed_data(tmp_path: Path, given
     "path", ["/nowhere/a.png", "//server/share/a.png", "\\\\server\\share\\a.png", "x" * 5000, "a\0b"]
 )
 def test_missing_textures_are_named_and_their_path_is_kept(tmp_path: Path, path: str) -> None:
-    from meshferry.io_formats.core.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material
+    from meshferry.io_formats.core.shading import Texture
 
     made = run(with_material(Material("Skin", texture=Texture("a.png", path))), str(tmp_path / "body.file"))
     (said,) = made.warnings
@@ -545,7 +548,8 @@ def test_missing_textures_are_named_and_their_path_is_kept(tmp_path: Path, path:
 
 
 def test_textures_of_the_network_are_not_asked_for(tmp_path: Path) -> None:
-    from meshferry.io_formats.core.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material
+    from meshferry.io_formats.core.shading import Texture
 
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "a.png").write_bytes(png(alpha=False))
@@ -558,7 +562,8 @@ def test_textures_of_the_network_are_not_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["PACKED", "BROKEN", "REFUSED"])
 def test_a_broken_texture_is_named(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from meshferry.blender_data.importing import textures
-    from meshferry.io_formats.core.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material
+    from meshferry.io_formats.core.shading import Texture
 
     (tmp_path / "a.png").write_bytes(b"no picture")
     texture = Texture("a.png", str(tmp_path / "a.png"), b"no picture" if how == "PACKED" else None)
@@ -571,7 +576,8 @@ def test_a_broken_texture_is_named(tmp_path: Path, how: str, monkeypatch: pytest
 
 def test_a_picture_that_is_there_is_used_again(tmp_path: Path) -> None:
     import bpy
-    from meshferry.io_formats.core.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material
+    from meshferry.io_formats.core.shading import Texture
 
     (tmp_path / "a.png").write_bytes(png(alpha=False))
     there = bpy.data.images.load(str(tmp_path / "a.png"))
@@ -601,7 +607,8 @@ def test_an_import_that_fails_on_the_way_leaves_nothing(
     import importlib
 
     import bpy
-    from meshferry.io_formats.core.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material
+    from meshferry.io_formats.core.shading import Texture
 
     def fail(*_arguments: Any, **_options: Any) -> None:
         raise RuntimeError("broken off")
@@ -648,7 +655,8 @@ def test_an_avatar_of_the_table_can_be_worn() -> None:
 def test_names_that_are_no_letters_come_in_with_question_marks(tmp_path: Path) -> None:
     """Names in files may be invalid UTF-8, which Python decodes to lone surrogates."""
     import bpy
-    from meshferry.io_formats.core.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material
+    from meshferry.io_formats.core.shading import Texture
 
     odd = b"caf\xe9".decode("utf-8", "surrogateescape")
     scene = model(rigged=True, name=odd)

@@ -24,7 +24,8 @@ def import_scene(session, scene, path, **options):
 
 def everything():
     """Return a scene with all kinds of data blocks, also a texture, at a rate and with a range of its own."""
-    from meshferry.io_formats.core.scene import Material, Texture
+    from meshferry.io_formats.core.scene import Material
+    from meshferry.io_formats.core.shading import Texture
 
     scene = models.make_everything()
     scene.clips[0].fps = 59.94

@@ -11,7 +11,8 @@ from ...api import read_bytes
 from ...binary.quantization import linear_to_srgb
 from ...core.errors import FormatError
 from ...core.messages import listed
-from ...core.scene import Material, Scene, Texture
+from ...core.scene import Material, Scene
+from ...core.shading import Texture
 from ...geometry.quaternions import matrices_to_quaternions
 from ..mesh.asset_builder import BuiltAsset
 from ..mesh.document import Asset

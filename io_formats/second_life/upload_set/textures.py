@@ -12,7 +12,8 @@ import numpy as np
 
 from ...binary.quantization import linear_to_srgb
 from ...core.scene import Material as SceneMaterial
-from ...core.scene import Scene, Texture
+from ...core.scene import Scene
+from ...core.shading import Texture
 from . import names
 from .document import Image, Material
 

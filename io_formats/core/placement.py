@@ -1,0 +1,130 @@
+"""Placement: which models of other files stand where.
+
+A file that places models has nodes that refer to model files, to further files of the same kind, to lights and cameras.
+Its scene has no nodes of its own but a :class:`Placement`, whose matrices are in Blender's space (metres, Z up). One
+model may stand at thousands of nodes, and is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .scene import Material, Scene
+
+
+@dataclass(frozen=True)
+class ModelUse:
+    """A model at a node, with the settings of this place."""
+
+    model: int
+    """Index in ``Placement.models``."""
+    materials: tuple[str | None, ...] = ()
+    """Name of the material, among ``Placement.materials``, of each material slot of the model; None or too few: as in
+    the model's own file."""
+    hidden_slots: frozenset[int] = frozenset()
+    """Material slots whose triangles are not shown here."""
+
+
+@dataclass(frozen=True)
+class PartUse:
+    """The content of another file at a node."""
+
+    part: int
+    """Index in ``Placement.parts``."""
+
+
+class LightKind(Enum):
+    """Shape of a light."""
+
+    POINT = "point"
+    SPOT = "spot"
+    SUN = "sun"
+
+
+@dataclass(frozen=True)
+class Light:
+    """A light, which shines along -Z of its node."""
+
+    kind: LightKind
+    color: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    intensity: float = 1.0
+    """In the unit of its program, which is not known to be any of Blender's."""
+    radius: float = 0.0
+    """Metres."""
+    cone: float = 0.0
+    """Whole angle of a spot in radians."""
+    softness: float = 0.0
+    """Part of the cone in which a spot fades out, 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A camera, which looks along -Z of its node, with +Y up."""
+
+    field_of_view: float
+    """Vertical angle in radians; 0 for a parallel projection."""
+    height: float = 0.0
+    """Visible height in metres of a parallel projection."""
+    near: float = 0.1
+    far: float = 1000.0
+    is_main: bool = False
+
+
+Content: TypeAlias = ModelUse | PartUse | Light | Camera
+
+
+def _identity() -> npt.NDArray[np.float64]:
+    return np.identity(4)
+
+
+@dataclass
+class PlacedNode:
+    """A node: its place relative to ``parent`` (index in the part, -1 = root), and what stands there."""
+
+    name: str
+    parent: int = -1
+    matrix: npt.NDArray[np.float64] = field(default_factory=_identity)
+    """(4, 4) for column vectors."""
+    content: Content | None = None
+    is_hidden: bool = False
+    """Whether the node and all below it are hidden."""
+    kind: str = ""
+    """Type of the node in its program."""
+    properties: dict[str, str] = field(default_factory=dict)
+    """Values without a counterpart in Blender, shown to the user."""
+
+
+@dataclass
+class PlacedModel:
+    """A model that nodes refer to."""
+
+    name: str
+    read: Callable[[], Scene]
+    """Return the model's scene; called once. It raises ``FormatError``."""
+    path: str = ""
+    """Its file, if it has one of its own."""
+
+
+@dataclass
+class PlacementPart:
+    """The nodes of one file; parents come before their children."""
+
+    name: str
+    nodes: list[PlacedNode] = field(default_factory=list)
+    path: str = ""
+
+
+@dataclass
+class Placement:
+    """The content of a file that places models; the first part is the file's own."""
+
+    parts: list[PlacementPart]
+    models: list[PlacedModel] = field(default_factory=list)
+    materials: list[Material] = field(default_factory=list)

@@ -1,0 +1,149 @@
+"""How a material looks: the inputs of a physically based shader, independent of any program.
+
+Values are linear, directions follow Blender: texture v up, normal maps with green up. Everything has the value at which
+it changes nothing, so that a format sets only what its materials have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+Color = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Texture:
+    """An image file on a material."""
+
+    name: str
+    path: str = ""
+    """Path of the file; empty if it is packed or was never saved."""
+    data: bytes | None = None
+    """The file's content if it is packed."""
+    width: int = 0
+    height: int = 0
+    read: Callable[[], bytes] | None = field(default=None, compare=False)
+    """Return the content of an image file that is not on disk as such. It is called once and raises ``FormatError``."""
+
+
+class Channel(Enum):
+    """One channel of an image."""
+
+    RED = "R"
+    GREEN = "G"
+    BLUE = "B"
+    ALPHA = "A"
+
+
+class Projection(Enum):
+    """How an image comes onto a surface."""
+
+    UV = "uv"
+    BOX_OBJECT = "box_object"
+    """From six sides, in the space of the object."""
+    BOX_WORLD = "box_world"
+    TOP_OBJECT = "top_object"
+    """From above, along Z, in the space of the object."""
+    TOP_WORLD = "top_world"
+
+
+class Extension(Enum):
+    """What is outside an image."""
+
+    REPEAT = "repeat"
+    EXTEND = "extend"
+    """Its border pixels."""
+    CLIP = "clip"
+    """Nothing."""
+
+
+class Opacity(Enum):
+    """How a material uses its alpha."""
+
+    OPAQUE = "opaque"
+    CLIP = "clip"
+    """Opaque where alpha is at least ``Shading.alpha_threshold``, otherwise invisible."""
+    BLEND = "blend"
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """Where an image lies on a surface: u' = u * scale + offset, and v alike, with v up."""
+
+    projection: Projection = Projection.UV
+    uv_layer: int = 0
+    """Index in ``Mesh.uvs``."""
+    scale: tuple[float, float] = (1.0, 1.0)
+    offset: tuple[float, float] = (0.0, 0.0)
+    blend: float = 0.0
+    """Width of the transition between the sides of a box projection, 0 to 1."""
+
+
+@dataclass(frozen=True)
+class ImageMap:
+    """An image on a surface."""
+
+    texture: Texture
+    is_color: bool = False
+    """Whether its values are sRGB-encoded colours; otherwise they are plain numbers."""
+    mapping: Mapping = Mapping()
+    extension: Extension = Extension.REPEAT
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A number, times a channel of an image if there is one."""
+
+    value: float = 1.0
+    image: ImageMap | None = None
+    channel: Channel = Channel.RED
+    is_inverted: bool = False
+    """Whether the product is subtracted from 1."""
+
+
+@dataclass(frozen=True)
+class Tint:
+    """A linear colour, times the colours of an image if there is one."""
+
+    value: Color = (1.0, 1.0, 1.0)
+    image: ImageMap | None = None
+    uses_vertex_color: bool = False
+    """Whether the mesh's first colour layer is multiplied, too."""
+
+
+@dataclass(frozen=True)
+class NormalMap:
+    """Normals in an image."""
+
+    image: ImageMap
+    strength: float = 1.0
+    is_green_down: bool = False
+    """Whether green points down in the image (the convention of DirectX)."""
+    has_blue: bool = True
+    """Whether the image has the third component; otherwise it is computed, since normals are of unit length."""
+    is_object_space: bool = False
+
+
+@dataclass(frozen=True)
+class Shading:
+    """The inputs of a physically based shader."""
+
+    base_color: Tint = Tint((0.8, 0.8, 0.8))
+    metallic: Factor = Factor(0.0)
+    roughness: Factor = Factor(0.5)
+    specular: Factor = Factor(0.5)
+    """0.5 is the reflectance of 4 % that most substances have."""
+    specular_tint: Tint = Tint()
+    normal: NormalMap | None = None
+    occlusion: Factor | None = None
+    """Ambient occlusion, which path tracers compute themselves."""
+    emission: Tint | None = None
+    emission_strength: float = 0.0
+    opacity: Opacity = Opacity.OPAQUE
+    alpha: Factor = Factor(1.0)
+    alpha_power: float = 1.0
+    """Exponent of the alpha."""
+    alpha_threshold: float = 0.5
+    is_two_sided: bool = True
