@@ -70,7 +70,7 @@ class Opacity(Enum):
 
 @dataclass(frozen=True)
 class Mapping:
-    """Where an image lies on a surface: u' = u * scale + offset, and v alike, with v up."""
+    """Position of an image on a surface: u' = u * scale + offset, and v alike, with v up."""
 
     projection: Projection = Projection.UV
     uv_layer: int = 0
