@@ -91,6 +91,10 @@ class MeshferryBone(bpy.types.PropertyGroup):
         description="Place in the file's bone table of the joint that this one hung on; -1: none",
         default=-1,
     )
+    target_joint: StringProperty(
+        name="Joint",
+        description="Joint of the target skeleton that replaces the bone. If empty, the joint of its nearest parent",
+    )
 
 
 class MeshferrySurfaceShape(bpy.types.PropertyGroup):
@@ -319,6 +323,12 @@ class MeshferryObject(bpy.types.PropertyGroup):
     skeleton_path: StringProperty(
         name="Skeleton File", description="Path of the skeleton file inside the engine's project"
     )
+    use_bone_table: BoolProperty(
+        name="Own Bone Table",
+        description="Use the joints that were chosen for the bones of this armature, not those of the bundled tables",
+        default=False,
+    )
+    active_bone: IntProperty(name="Bone", description="Selected bone of the bone table", default=0, min=0)
     bone_palettes: StringProperty(
         name="Bone Colors", description="Colour sets of bones while they show priorities, as JSON by bone name"
     )

@@ -83,6 +83,7 @@ def read_skeleton(
         )
     for bone, joint in zip(bones, joints, strict=True):
         joint.deforms = bone.use_deform
+        joint.target_joint = bone.meshferry.target_joint if thing.meshferry.use_bone_table else ""
     stored = stored_fields(thing.meshferry, Skeleton)
     skeleton = Skeleton(names.file_name(thing), joints, choices=import_choices.read(thing), **stored)
     return ReadSkeleton(thing, skeleton, [bone.name for bone in bones], _local_matrices(joints), rest, parents)

@@ -335,6 +335,8 @@ class Joint:
     """Whether it takes part in automatic weights even without weights of its own; None if the file does not say."""
     aliases: tuple[str, ...] = ()
     """Other names that bones for this joint may have."""
+    target_joint: str = ""
+    """Name of the joint of the target skeleton that the user chose for the bone, if any."""
 
 
 @dataclass

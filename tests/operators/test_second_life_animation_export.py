@@ -162,6 +162,43 @@ def test_what_is_lost_or_repaired(clean_blender, avatar, tmp_path, capfd):
     assert "1 bone is scaled, which an animation cannot hold: 'mElbowLeft'" in said
 
 
+ODD_NAMES = {
+    "mPelvis": "Becken",
+    "mTorso": "Bauch",
+    "mChest": "Brust",
+    "mHead": "Kopf",
+    "mShoulderLeft": "Oberarm.L",
+    "mElbowLeft": "Unterarm.L",
+    "mWristLeft": "Hand.L",
+    "mShoulderRight": "Oberarm.R",
+    "mElbowRight": "Unterarm.R",
+    "mWristRight": "Hand.R",
+}
+
+
+def test_a_rig_with_odd_names_and_a_table_of_its_own(clean_blender, avatar, tmp_path):
+    """The table of Retarget Names is used, also after the file was saved and opened again."""
+    bpy = clean_blender
+    bpy.ops.export_scene.second_life_anim(filepath=str(tmp_path / "wave.anim"))
+    for number, bone in enumerate(avatar.data.bones):
+        bone.use_deform = bone.name in ODD_NAMES
+        bone.name = ODD_NAMES.get(bone.name, f"Knochen {number}")
+    with pytest.raises(RuntimeError, match="animates no joint of the avatar"):
+        bpy.ops.export_scene.second_life_anim(filepath=str(tmp_path / "none.anim"))
+    bpy.ops.object.second_life_bone_table_fill()
+    for joint, bone in ODD_NAMES.items():
+        bpy.ops.object.second_life_bone_joint(bone=bone, joint=joint)
+    blend = str(tmp_path / "odd.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=blend)
+    bpy.ops.wm.open_mainfile(filepath=blend)
+    path = tmp_path / "odd.anim"
+    assert bpy.ops.export_scene.second_life_anim(filepath=str(path)) == {"FINISHED"}
+    (wanted,), (joint,) = written(tmp_path / "wave.anim").joints, written(path).joints
+    assert joint.name == wanted.name
+    last, wanted_last = (codes.rotations_of(keys.rotation[-1:, 1:])[0] for keys in (joint, wanted))
+    assert 2 * math.degrees(math.acos(min(1.0, abs(float(last @ wanted_last))))) < 0.3
+
+
 @pytest.mark.slow
 def test_limbs_of_a_rigify_rig(clean_blender, tmp_path):
     """Rigify's generated rig, out of reach of its hands so that it stretches, and the avatar with the export of it."""

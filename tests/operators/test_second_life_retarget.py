@@ -326,17 +326,16 @@ def test_a_failure_leaves_everything_as_it_was(clean_blender, monkeypatch, propo
 
 def test_the_table_is_listed_edited_saved_and_loaded(clean_blender, tmp_path):
     bpy = clean_blender
-    _rig, body = mixamo_body(bpy)
-    kept = bpy.context.window_manager.meshferry_bone_table
+    rig, body = mixamo_body(bpy)
+    kept = {bone.name: bone.meshferry for bone in rig.data.bones}
     assert bpy.ops.object.second_life_bone_table_fill() == {"FINISHED"}
-    rows = {row.name: row for row in kept.bones}
-    assert rows["mixamorig:Spine"].joint == "mTorso" and rows["mixamorig:HeadTop_End"].joint == ""
-    rows["mixamorig:Spine"].joint = "mPelvis"
+    assert kept["mixamorig:Spine"].target_joint == "mTorso" and kept["mixamorig:HeadTop_End"].target_joint == ""
+    assert bpy.ops.object.second_life_bone_joint(bone="mixamorig:Spine", joint="mPelvis") == {"FINISHED"}
     path = tmp_path / "mine.csv"
     assert bpy.ops.object.second_life_bone_table_save(filepath=str(path)) == {"FINISHED"}
     assert "mixamorig:Spine,mPelvis\n" in path.read_text()
     bpy.ops.object.second_life_bone_table_fill()
-    assert {row.name: row.joint for row in kept.bones}["mixamorig:Spine"] == "mTorso"
+    assert kept["mixamorig:Spine"].target_joint == "mTorso"
     (tmp_path / "bad.csv").write_text("bone,joint\nmixamorig:Spine,mBelly\n")
     with pytest.raises(RuntimeError, match=r"bad\.csv: line 2: 'mBelly'"):
         bpy.ops.object.second_life_bone_table_load(filepath=str(tmp_path / "bad.csv"))
@@ -345,12 +344,12 @@ def test_the_table_is_listed_edited_saved_and_loaded(clean_blender, tmp_path):
     names = {copy.vertex_groups[entry.group].name for entry in copy.data.vertices[2 * SIDES].groups}
     assert names == {"mPelvis"}  # the tube of Spine
     bpy.context.view_layer.objects.active = body
-    for row in kept.bones:
-        row.joint = ""
+    for row in kept.values():
+        row.target_joint = ""
     with pytest.raises(RuntimeError, match="No bone has a joint"):
         bpy.ops.object.second_life_bone_table_save(filepath=str(tmp_path / "none.csv"))
     assert not (tmp_path / "none.csv").exists()
-    kept.bones["mixamorig:Head"].joint = "mHat"
+    kept["mixamorig:Head"].target_joint = "mHat"
     with pytest.raises(RuntimeError, match="'mHat' is not a joint"):
         bpy.ops.object.second_life_retarget()
 

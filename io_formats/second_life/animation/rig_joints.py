@@ -12,6 +12,7 @@ from ...core.scene import Skeleton
 from ...geometry.similarity import similarity
 from ...geometry.transforms import matrix_of_transform
 from .. import avatar_fit, avatar_space, bone_tables, skeleton_table
+from ..bone_tables import BoneTable
 from ..rigging import facing, world_matrices
 
 Floats = npt.NDArray[np.float64]
@@ -40,7 +41,7 @@ class RigJoints:
 
 
 def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
-    """Find the joints of the avatar among the bones of a skeleton, by their names or by the best bundled table.
+    """Find the joints of the avatar among the bones of a skeleton, by the user's table, their names or a bundled table.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
     Raises
     ------
     MeshferryError
-        The bones of another rig do not show where its front is.
+        The bones of another rig do not show where its front is, or the user's table has an unknown joint.
     """
     own: dict[str, int] = {}
     for number, joint in enumerate(skeleton.joints):
@@ -59,8 +60,8 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
             own.setdefault(known, number)
     rest = world_matrices(skeleton)
     local = [matrix_of_transform(joint.translation, joint.rotation, joint.scale) for joint in skeleton.joints]
-    table = None
-    if skeleton_table.ROOT not in own:
+    table = _users_table(skeleton)
+    if table is None and skeleton_table.ROOT not in own:
         table = bone_tables.best_table(joint.name for joint in skeleton.joints)
     if table is None:
         found_size = _size(own, rest) if fit else 1.0
@@ -86,6 +87,13 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
         {joint: to_avatar @ turn @ to_avatar.T for joint, turn in avatar_fit.rest_turns(heads).items()},
         avatar_fit.aims(heads),
     )
+
+
+def _users_table(skeleton: Skeleton) -> BoneTable | None:
+    """Return the table of the joints that the user chose, or None if there are only those with the bones' own names."""
+    table = bone_tables.checked({joint.name: joint.target_joint for joint in skeleton.joints if joint.target_joint}, "")
+    is_own = all(skeleton_table.canonical(bone) == joint for bone, joint in table.joints.items())
+    return None if is_own else table
 
 
 def _size(bones: dict[str, int], rest: Floats) -> float:

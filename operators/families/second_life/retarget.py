@@ -5,7 +5,7 @@ from typing import Any
 
 import bpy
 import numpy as np
-from bpy.props import CollectionProperty, EnumProperty, IntProperty, PointerProperty, StringProperty
+from bpy.props import EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 from mathutils import Matrix
 
@@ -32,27 +32,8 @@ PROPORTIONS = (
 )
 
 
-class MeshferryBone(bpy.types.PropertyGroup):
-    """A bone, and the joint of the avatar that replaces it."""
-
-    name: StringProperty(name="Bone", description="Bone of the armature")
-    joint: StringProperty(
-        name="Joint",
-        description="Joint of the avatar that gets the weights of the bone. If empty, the joint of its nearest parent",
-        search=lambda _self, _context, _text: list(skeleton_table.table()),
-    )
-
-
-class MeshferryBoneTable(bpy.types.PropertyGroup):
-    """The bone table in the sidebar."""
-
-    armature: StringProperty(name="Armature", description="Armature of the listed bones")
-    bones: CollectionProperty(type=MeshferryBone)
-    active: IntProperty(name="Bone", description="Selected bone of the list")
-
-
 class SECOND_LIFE_UL_bones(bpy.types.UIList):
-    """List of bones, each with its joint."""
+    """List of the deforming bones of an armature, each with its joint."""
 
     def draw_item(
         self, context: Any, layout: Any, data: Any, item: Any, icon: int, active_data: Any, active_property: str
@@ -60,7 +41,19 @@ class SECOND_LIFE_UL_bones(bpy.types.UIList):
         """Draw one bone."""
         split = layout.split(factor=0.45)
         split.label(text=item.name, translate=False)
-        split.prop(item, "joint", text="")
+        row = split.row(align=True)
+        row.prop(item.meshferry, "target_joint", text="")
+        button = row.operator(OBJECT_OT_second_life_bone_joint.bl_idname, text="", icon="VIEWZOOM")
+        button.bone = item.name
+
+    def filter_items(self, context: Any, data: Any, property_name: str) -> tuple[list[int], list[int]]:
+        """Show the deforming bones whose names contain the text of the search field."""
+        bones = getattr(data, property_name)
+        helper = bpy.types.UI_UL_list
+        flags = helper.filter_items_by_name(self.filter_name, self.bitflag_filter_item, bones)
+        flags = flags or [self.bitflag_filter_item] * len(bones)
+        shown = [flag if bone.use_deform else 0 for flag, bone in zip(flags, bones, strict=True)]
+        return shown, helper.sort_items_by_name(bones) if self.use_filter_sort_alpha else []
 
 
 def chosen_rig(context: Any) -> Any | None:
@@ -77,23 +70,21 @@ def deforming(rig: Any) -> list[str]:
     return [bone.name for bone in rig.data.bones if bone.use_deform]
 
 
-def table_of(context: Any, rig: Any) -> BoneTable | None:
-    """Return the table of the list if it is about this armature, or else the best of the bundled ones."""
-    listed_table = context.window_manager.meshferry_bone_table
-    if listed_table.armature == rig.name and len(listed_table.bones):
-        return bone_tables.checked({row.name: row.joint for row in listed_table.bones if row.joint}, rig.name)
+def table_of(rig: Any) -> BoneTable | None:
+    """Return the table that the user made for an armature, or else the best of the bundled ones."""
+    if rig.meshferry.use_bone_table:
+        chosen = {bone.name: bone.meshferry.target_joint for bone in rig.data.bones}
+        return bone_tables.checked({bone: joint for bone, joint in chosen.items() if joint}, rig.name)
     return bone_tables.best_table(deforming(rig))
 
 
-def fill(context: Any, rig: Any, table: BoneTable | None) -> int:
-    """List the deforming bones of an armature with their joints; return the number of bones with a joint."""
-    kept = context.window_manager.meshferry_bone_table
-    kept.bones.clear()
-    kept.armature, kept.active = rig.name, 0
-    for name in deforming(rig):
-        row = kept.bones.add()
-        row.name, row.joint = name, (table and table.joint_of(name)) or skeleton_table.canonical(name) or ""
-    return sum(bool(row.joint) for row in kept.bones)
+def fill(rig: Any, table: BoneTable | None) -> int:
+    """Store the joints of the deforming bones of an armature; return the number of bones with a joint."""
+    rig.meshferry.use_bone_table, rig.meshferry.active_bone = True, 0
+    for bone in rig.data.bones:
+        joint = (table and table.joint_of(bone.name)) or skeleton_table.canonical(bone.name)
+        bone.meshferry.target_joint = (joint or "") if bone.use_deform else ""
+    return sum(bool(bone.meshferry.target_joint) for bone in rig.data.bones)
 
 
 class NeedsRig:
@@ -108,18 +99,34 @@ class NeedsRig:
         return True
 
 
-class OBJECT_OT_second_life_bone_table_fill(NeedsRig, bpy.types.Operator):
+class NeedsEditableRig(NeedsRig):
+    """Mixin of operators that store a bone table."""
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require an armature of this file."""
+        if not super().poll(context):
+            return False
+        rig = chosen_rig(context)
+        if not (rig.is_editable and rig.data.is_editable):
+            cls.poll_message_set("The armature is linked from another file; make it local to store a bone table")
+            return False
+        return True
+
+
+class OBJECT_OT_second_life_bone_table_fill(NeedsEditableRig, bpy.types.Operator):
     """List the bones of the armature."""
 
     bl_idname = "object.second_life_bone_table_fill"
     bl_label = "List Bones"
     bl_description = "List the deforming bones of the armature, with the joints that the best bundled table gives them"
+    bl_options = {"REGISTER", "UNDO"}
 
     def execute(self, context: Any) -> set[str]:
         """Fill the list."""
         rig = chosen_rig(context)
         found = bone_tables.best_table(deforming(rig))
-        number = fill(context, rig, found)
+        number = fill(rig, found)
         if found is None:
             text = rpt_("'{}' is neither a Rigify nor a Mixamo rig; choose the joints in the list")
             self.report({"WARNING"}, text.format(rig.name))
@@ -128,12 +135,44 @@ class OBJECT_OT_second_life_bone_table_fill(NeedsRig, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class OBJECT_OT_second_life_bone_table_load(NeedsRig, bpy.types.Operator, ImportHelper):
+class OBJECT_OT_second_life_bone_joint(NeedsEditableRig, bpy.types.Operator):
+    """Choose the joint of a bone from the names of all joints."""
+
+    bl_idname = "object.second_life_bone_joint"
+    bl_label = "Choose Joint"
+    bl_description = "Search the joints of the avatar for the one of this bone"
+    bl_options = {"INTERNAL", "UNDO"}
+    bl_property = "joint"
+
+    bone: StringProperty(name="Bone", description="Bone of the armature", options={"SKIP_SAVE"})
+    joint: EnumProperty(
+        name="Joint",
+        description="Joint of the avatar",
+        items=[(name, name, "Joint of the avatar") for name in skeleton_table.table()],
+        options={"SKIP_SAVE"},
+    )
+
+    def invoke(self, context: Any, event: Any) -> set[str]:
+        """Open the search."""
+        context.window_manager.invoke_search_popup(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context: Any) -> set[str]:
+        """Store the joint."""
+        bone = chosen_rig(context).data.bones.get(self.bone)
+        if bone is None:
+            return {"CANCELLED"}
+        bone.meshferry.target_joint = self.joint
+        return {"FINISHED"}
+
+
+class OBJECT_OT_second_life_bone_table_load(NeedsEditableRig, bpy.types.Operator, ImportHelper):
     """Fill the list from a bone table."""
 
     bl_idname = "object.second_life_bone_table_load"
     bl_label = "Load Bone Table"
     bl_description = "Give the bones of the armature the joints of a bone table (.csv with the columns bone and joint)"
+    bl_options = {"REGISTER", "UNDO"}
 
     filename_ext = ".csv"
     filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
@@ -143,7 +182,7 @@ class OBJECT_OT_second_life_bone_table_load(NeedsRig, bpy.types.Operator, Import
         messages, path, number = Messages(), Path(self.filepath), 0
         rig = chosen_rig(context)
         with messages.outcome(self.filepath):
-            number = fill(context, rig, bone_tables.parse(read_bytes(path), path.name))
+            number = fill(rig, bone_tables.parse(read_bytes(path), path.name))
         parts = (rpt_("{} of {} bones found").format(number, len(deforming(rig))),)
         return conclude(self, messages, parts, "Imported")
 
@@ -162,7 +201,7 @@ class OBJECT_OT_second_life_bone_table_save(NeedsRig, bpy.types.Operator, Export
         """Write the file."""
         messages, table = Messages(), None
         with messages.outcome(self.filepath):
-            table = table_of(context, chosen_rig(context))
+            table = table_of(chosen_rig(context))
             if table is None or not table.joints:
                 raise MeshferryError(rpt_("No bone has a joint"))
             replace_file(Path(self.filepath), bone_tables.text_of(table.joints).encode("utf-8"))
@@ -189,7 +228,7 @@ class OBJECT_OT_second_life_retarget(NeedsRig, bpy.types.Operator):
         messages = Messages()
         parts: tuple[str, ...] = ()
         with messages.outcome("", rig.name):
-            table = table_of(context, rig)
+            table = table_of(rig)
             if table is None:
                 text = rpt_("It is neither a Rigify nor a Mixamo rig: list its bones and choose their joints")
                 raise MeshferryError(text)
@@ -283,38 +322,25 @@ class Retargeting:
 def draw_retarget(layout: Any, context: Any) -> None:
     """Draw the bone table and the buttons."""
     rig = chosen_rig(context)
-    kept = context.window_manager.meshferry_bone_table
     row = layout.row(align=True)
     row.operator(OBJECT_OT_second_life_bone_table_fill.bl_idname, text="List Bones", text_ctxt=CONTEXT)
     row.operator(OBJECT_OT_second_life_bone_table_load.bl_idname, text="", icon="IMPORT")
     row.operator(OBJECT_OT_second_life_bone_table_save.bl_idname, text="", icon="EXPORT")
-    if rig is not None and kept.armature == rig.name:
-        layout.template_list("SECOND_LIFE_UL_bones", "", kept, "bones", kept, "active", rows=6)
+    layout.prop(rig.meshferry, "use_bone_table", text_ctxt=CONTEXT)
+    if rig.meshferry.use_bone_table:
+        layout.template_list("SECOND_LIFE_UL_bones", "", rig.data, "bones", rig.meshferry, "active_bone", rows=6)
     layout.operator_menu_enum(
         OBJECT_OT_second_life_retarget.bl_idname, "proportions", text="Retarget Names", text_ctxt=CONTEXT
     )
 
 
 CLASSES = (
-    MeshferryBone,
-    MeshferryBoneTable,
     SECOND_LIFE_UL_bones,
     OBJECT_OT_second_life_bone_table_fill,
+    OBJECT_OT_second_life_bone_joint,
     OBJECT_OT_second_life_bone_table_load,
     OBJECT_OT_second_life_bone_table_save,
     OBJECT_OT_second_life_retarget,
 )
 
-register_classes, unregister_classes = classes_factory(CLASSES)
-
-
-def register() -> None:
-    """Register the operators and the bone table."""
-    register_classes()
-    bpy.types.WindowManager.meshferry_bone_table = PointerProperty(type=MeshferryBoneTable, options={"SKIP_SAVE"})
-
-
-def unregister() -> None:
-    """Unregister them in reverse order."""
-    del bpy.types.WindowManager.meshferry_bone_table
-    unregister_classes()
+register, unregister = classes_factory(CLASSES)
