@@ -51,7 +51,8 @@ class KeyMapping:
         worlds = joint_poses.world_matrices(self.bind, self.parents)
         ours = np.array([worlds[number, :3, 3] for number, _ in pairs])
         theirs = np.array([self.rest[name][:3, 3] for _, name in pairs])
-        return similarity(ours, theirs)
+        index = {name: at for at, (_, name) in enumerate(pairs)}
+        return similarity(ours, theirs, [index.get(self._parent_bone(number) or "", -1) for number, _ in pairs])
 
     def keys_of(self, track: KeyTrack) -> list[BoneKeys]:
         """Return the keys of a joint's bone; empty if the armature lacks it."""

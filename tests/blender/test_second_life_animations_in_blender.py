@@ -110,6 +110,49 @@ def test_onto_an_armature_of_other_size_facing_and_rolls(folder: Path, expected:
     assert exported(armature) == (folder / name).read_bytes()
 
 
+def lower_arms(bones: Any) -> None:
+    """Turn the rest of the arms down by 45° and move the wings: neither changes the size of the body."""
+    from mathutils import Matrix, Vector
+
+    for bone in bones:
+        bone.use_connect = False
+    for side, degrees in (("Left", 45), ("Right", -45)):
+        shoulder = bones[f"mShoulder{side}"]
+        start = Matrix.Translation(shoulder.head)
+        turn = start @ Matrix.Rotation(math.radians(degrees), 4, "Y") @ start.inverted()
+        for bone in (shoulder, *shoulder.children_recursive):
+            bone.head, bone.tail = turn @ bone.head, turn @ bone.tail
+    for bone in bones["mWingsRoot"].children_recursive:
+        bone.head, bone.tail = bone.head + Vector((0, 0.5, 0.5)), bone.tail + Vector((0, 0.5, 0.5))
+
+
+@pytest.mark.parametrize("rig", ["Y up", "arms lowered"])
+def test_onto_armatures_of_other_programs(folder: Path, expected: dict[str, Any], rig: str) -> None:
+    """Blender's FBX importer leaves armatures with Y up, and rigs of bodies rest in other poses."""
+    import bpy
+    from mathutils import Matrix
+
+    bpy.ops.object.second_life_avatar_add()
+    armature = bpy.context.object
+    to_blender = np.identity(3)
+    if rig == "Y up":
+        turn = Matrix.Rotation(math.radians(-90), 4, "X")
+        armature.data.transform(turn)
+        to_blender = np.array(turn.inverted())[:3, :3]
+    else:
+        bpy.ops.object.mode_set(mode="EDIT")
+        lower_arms(armature.data.edit_bones)
+        bpy.ops.object.mode_set(mode="OBJECT")
+    name = "opensim_1a2bd58e.anim"
+    imported(folder / name, onto=armature)
+    for share, joints in expected[name]["pose"].items():
+        heads_at(armature, float(share), expected[name]["duration"])
+        for joint in joints.keys() - ({"mWristLeft", "mWristRight", "mHandMiddle3Left"} if rig != "Y up" else set()):
+            x, y, z = to_blender @ np.array(armature.pose.bones[joint].head)
+            assert np.allclose((-y, x, z), joints[joint], atol=2e-4), (share, joint)
+    assert exported(armature) == (folder / name).read_bytes()
+
+
 def test_an_edited_bone_alone_changes(folder: Path) -> None:
     from meshferry.io_formats.second_life.animation import reader
 

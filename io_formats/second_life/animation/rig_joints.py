@@ -64,8 +64,8 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
     if table is None and skeleton_table.ROOT not in own:
         table = bone_tables.best_table(joint.name for joint in skeleton.joints)
     if table is None:
-        found_size = _size(own, rest) if fit else 1.0
-        return RigJoints(_in_order(own), facing(skeleton)[:3, :3], rest, local, size=found_size)
+        turn, size = _placement(skeleton, own, rest)
+        return RigJoints(_in_order(own), turn, rest, local, size=size if fit else 1.0)
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
     parents = {
         joint.name: skeleton.joints[joint.parent].name if joint.parent >= 0 else None for joint in skeleton.joints
@@ -96,14 +96,23 @@ def _users_table(skeleton: Skeleton) -> BoneTable | None:
     return None if is_own else table
 
 
-def _size(bones: dict[str, int], rest: Floats) -> float:
-    """Return the size of the avatar relative to a rig with its names, as the import scales positions."""
+def _placement(skeleton: Skeleton, bones: dict[str, int], rest: Floats) -> tuple[Floats, float]:
+    """Return the rotation (3, 3) from a rig with the avatar's names to the avatar, and the avatar's relative size.
+
+    Both are those by which the import rotates and scales keys.
+    """
     wanted = avatar_fit.standard_heads()
     names = [name for name in bones if skeleton_table.table()[name].is_bone]
     if len(names) < 3:
-        return 1.0
-    heads = rest[[bones[name] for name in names], :3, 3]
-    return 1 / similarity(np.array([wanted[name] for name in names]), heads)[1]
+        return facing(skeleton)[:3, :3], 1.0
+    parents = [next((above for above in skeleton_table.ancestors(name)[1:] if above in bones), "") for name in names]
+    index = {name: number for number, name in enumerate(names)}
+    turn, scale = similarity(
+        np.array([wanted[name] for name in names]),
+        rest[[bones[name] for name in names], :3, 3],
+        [index.get(parent, -1) for parent in parents],
+    )
+    return avatar_space.TO_AVATAR[:3, :3] @ turn.T, 1 / scale
 
 
 def _in_order(bones: dict[str, int]) -> dict[str, int]:
