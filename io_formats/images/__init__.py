@@ -1,0 +1,1 @@
+"""Image files: neutral readers and writers of containers that hold pixels."""

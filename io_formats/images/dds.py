@@ -1,0 +1,161 @@
+"""DDS files: read the largest picture of any, and write one picture as the plainest DDS file.
+
+A DDS file is a header of 128 bytes, 20 more if its pixel format is named ``DX10``, then the pixels: for each array
+element, for each face of a cube, each mipmap from the largest. The first picture is therefore right after the header.
+
+Files of others are not handed to Blender as they are: a volume (3D) texture crashed Blender 4.5, and it trusts sizes in
+the header.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from ..core.errors import FormatError, UnsupportedFormatError
+from .picture import Layout, Picture, check_size
+
+MAGIC = b"DDS "
+_HEADER = struct.Struct("<4s 7I 44x 2I 4s 5I 2I 12x")
+_EXTENSION = struct.Struct("<5I")
+_HEADER_SIZE, _PIXEL_FORMAT_SIZE = 124, 32
+_HAS_CAPS_SIZE_AND_FORMAT, _HAS_PITCH, _HAS_BYTE_SIZE = 0x1007, 0x8, 0x80000
+_HAS_ALPHA, _ALPHA_ONLY, _HAS_FOURCC, _IS_RGB, _IS_LUMINANCE = 0x1, 0x2, 0x4, 0x40, 0x20000
+_IS_TEXTURE, _IS_VOLUME = 0x1000, 0x200000
+_DX10, _DIMENSION_2D, _DIMENSION_3D = b"DX10", 3, 4
+
+_FOURCC = {
+    b"DXT1": Layout.BC1,
+    b"DXT2": Layout.BC2,
+    b"DXT3": Layout.BC2,
+    b"DXT4": Layout.BC3,
+    b"DXT5": Layout.BC3,
+    b"ATI1": Layout.BC4,
+    b"BC4U": Layout.BC4,
+    b"ATI2": Layout.BC5,
+    b"BC5U": Layout.BC5,
+}
+_WRITTEN_FOURCC = {
+    Layout.BC1: b"DXT1",
+    Layout.BC2: b"DXT3",
+    Layout.BC3: b"DXT5",
+    Layout.BC4: b"ATI1",
+    Layout.BC5: b"ATI2",
+}
+_DXGI = {
+    28: Layout.RGBA8, 29: Layout.RGBA8, 49: Layout.RG8, 61: Layout.R8, 71: Layout.BC1, 72: Layout.BC1, 74: Layout.BC2,
+    75: Layout.BC2, 77: Layout.BC3, 78: Layout.BC3, 80: Layout.BC4, 83: Layout.BC5, 87: Layout.BGRA8, 88: Layout.BGRX8,
+    91: Layout.BGRA8, 93: Layout.BGRX8, 95: Layout.BC6H_UNSIGNED, 96: Layout.BC6H_SIGNED, 98: Layout.BC7,
+    99: Layout.BC7,
+}  # fmt: skip
+"""Codes of the DX10 extension; the sRGB ones store the same bytes."""
+_WRITTEN_DXGI = {Layout.BC6H_UNSIGNED: 95, Layout.BC6H_SIGNED: 96, Layout.BC7: 98}
+_MASKS = {
+    Layout.R8: (0xFF, 0, 0, 0),
+    Layout.RG8: (0xFF, 0xFF00, 0, 0),
+    Layout.RGB8: (0xFF, 0xFF00, 0xFF0000, 0),
+    Layout.BGR8: (0xFF0000, 0xFF00, 0xFF, 0),
+    Layout.RGBA8: (0xFF, 0xFF00, 0xFF0000, 0xFF000000),
+    Layout.BGRA8: (0xFF0000, 0xFF00, 0xFF, 0xFF000000),
+    Layout.BGRX8: (0xFF0000, 0xFF00, 0xFF, 0),
+}
+"""Bits of red, green, blue and alpha in a pixel."""
+
+
+def read(data: bytes) -> Picture:
+    """Return the largest mipmap of the first face and array element of a DDS file.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        A volume texture, or a pixel format without an entry in ``Layout``.
+    FormatError
+        Not a DDS file, or a damaged one.
+    """
+    if len(data) < _HEADER.size or data[:4] != MAGIC:
+        raise FormatError("This is not a DDS file, or it is cut off")
+    fields = _HEADER.unpack_from(data)
+    header_size, _flags, height, width = fields[1:5]
+    format_flags, fourcc, bits = fields[9:12]
+    masks, caps2 = fields[12:16], fields[17]
+    if header_size != _HEADER_SIZE or fields[8] != _PIXEL_FORMAT_SIZE:
+        raise FormatError("The header of the DDS file is damaged", offset=4)
+    start = _HEADER.size
+    is_volume = bool(caps2 & _IS_VOLUME)
+    if format_flags & _HAS_FOURCC and fourcc == _DX10:
+        if len(data) < start + _EXTENSION.size:
+            raise FormatError("The DDS file is cut off", offset=len(data))
+        code, dimension = _EXTENSION.unpack_from(data, start)[:2]
+        start += _EXTENSION.size
+        layout, name = _DXGI.get(code), f"DXGI {code}"
+        is_volume |= dimension == _DIMENSION_3D
+    elif format_flags & _HAS_FOURCC:
+        layout, name = _FOURCC.get(fourcc), _shown(fourcc)
+    else:
+        layout, name = _plain_layout(format_flags, bits, masks), f"{bits} bits with other masks"
+    if is_volume:
+        raise UnsupportedFormatError("It is a volume texture, which has no counterpart in Blender")
+    if layout is None:
+        raise UnsupportedFormatError(f"Its pixel format ({name}) is not supported")
+    check_size(width, height)
+    size = layout.size(width, height)
+    if size > len(data) - start:
+        raise FormatError(
+            f"The file is cut off: {size:,} bytes expected for {width:,} x {height:,} pixels, "
+            f"{len(data) - start:,} left",
+            offset=start,
+        )
+    return Picture(layout, width, height, memoryview(data)[start : start + size])
+
+
+def _plain_layout(flags: int, bits: int, masks: tuple[int, ...]) -> Layout | None:
+    """Return the layout of uncompressed pixels, or None if it is not supported."""
+    alpha = masks[3] if flags & _HAS_ALPHA else 0
+    if flags & _IS_LUMINANCE:
+        return Layout.R8 if bits == 8 and masks[0] == 0xFF else None
+    if flags & _ALPHA_ONLY:
+        return Layout.R8 if bits == 8 else None
+    if not flags & _IS_RGB:
+        return None
+    if bits == 32 and masks[:3] == _MASKS[Layout.RGBA8][:3] and not alpha:
+        return None  # bytes R, G, B and an unused one: not seen in real files
+    wanted = (*masks[:3], alpha)
+    return next((kind for kind, has in _MASKS.items() if has == wanted and 8 * kind.unit_size == bits), None)
+
+
+def _shown(fourcc: bytes) -> str:
+    number = int.from_bytes(fourcc, "little")
+    return fourcc.decode("ascii") if fourcc.isalnum() else f"code {number}"
+
+
+def write(picture: Picture) -> bytes:
+    """Return a 2D DDS file of one picture without mipmaps, in the form that Blender 4.2 to 5.2 reads."""
+    layout = picture.layout
+    flags, masks, extension, fourcc = _HAS_FOURCC, (0, 0, 0, 0), b"", b"\0\0\0\0"
+    if layout in _WRITTEN_DXGI:
+        fourcc = _DX10
+        extension = _EXTENSION.pack(_WRITTEN_DXGI[layout], _DIMENSION_2D, 0, 1, 0)
+    elif layout.is_compressed:
+        fourcc = _WRITTEN_FOURCC[layout]
+    else:
+        masks = _MASKS[layout]
+        flags = _IS_RGB | (_HAS_ALPHA if masks[3] else 0)
+    size = len(picture.pixels)
+    pitch = size if layout.is_compressed else picture.width * layout.unit_size
+    header = _HEADER.pack(
+        MAGIC,
+        _HEADER_SIZE,
+        _HAS_CAPS_SIZE_AND_FORMAT | (_HAS_BYTE_SIZE if layout.is_compressed else _HAS_PITCH),
+        picture.height,
+        picture.width,
+        pitch,
+        0,
+        0,
+        _PIXEL_FORMAT_SIZE,
+        flags,
+        fourcc,
+        0 if layout.is_compressed else 8 * layout.unit_size,
+        *masks,
+        _IS_TEXTURE,
+        0,
+    )
+    return b"".join((header, extension, picture.pixels))

@@ -1,0 +1,1 @@
+"""Textures as the editor of UNIGINE stores them for its engine (.texture)."""
