@@ -8,7 +8,9 @@ from typing import Any
 from ..io_formats import api
 from ..io_formats.core.findings import Finding, Severity, errors_of, warnings_of
 from ..io_formats.core.messages import counted
+from ..io_formats.registry import FORMATS, by_name
 from . import inputs, interruption
+from .option_arguments import OptionTable, add_arguments, format_table, given_values, probe_paths
 from .reporting import Reporter, one_line, printable
 
 
@@ -23,11 +25,22 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         "a warning that it surprises. Exit status 1 if there is any error.",
     )
     parser.add_argument("paths", nargs="+", metavar="FILE", help="a file, a folder (searched to the bottom), a pattern")
+    add_arguments(parser, list(_tables().values()))
     parser.set_defaults(run=run)
+
+
+def _tables() -> dict[str, OptionTable]:
+    """Return the options of each format that its checks use, by name of the format."""
+    found = {known.name: tuple(option for option in known.export_options if option.preference) for known in FORMATS}
+    return {name: format_table("checking", name, by_name(name).label, options) for name, options in found.items()}
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the findings for every file; return 1 if any is an error."""
+    tables = _tables()
+    values = {name: given_values(arguments, table, list(tables.values())) for name, table in tables.items()}
+    for name, table in tables.items():
+        probe_paths(table.options, values[name])
     found = inputs.expand(arguments.paths, inputs.known_extensions(), warn=reporter.warn)
     wrong = reporter.fail_inputs("file", found.problems)
     count = len(found.files) + len(found.problems)
@@ -37,7 +50,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         try:
             with interruption.raising():
                 loaded = api.load(file.path)
-            findings = loaded.format.check(loaded.document)
+            findings = loaded.format.check(loaded.document, values[loaded.format.name], loaded.path)
         except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest)
             wrong += 1
             entry["error"] = reporter.fail(file.path, problem)

@@ -16,6 +16,7 @@ from .conversions.conversion import Conversion
 from .conversions.conversion_arguments import (
     add_conversion_arguments,
     require_known_options,
+    require_usable_paths,
     settings_of,
     useless_options,
 )
@@ -82,6 +83,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Convert every file; return 1 if any failed."""
     settings = settings_of(arguments)
+    require_usable_paths(arguments)
     library = settings.import_options.get(MATERIAL_LIBRARY.name)
     plan = plan_conversions(
         arguments.paths,

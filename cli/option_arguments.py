@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,13 @@ def given_values(arguments: argparse.Namespace, table: OptionTable, tables: Sequ
         for option, flag in _flags(table, tables)
         if hasattr(arguments, _destination(flag))
     }
+
+
+def probe_paths(options: Iterable[Option], values: Mapping[str, Any]) -> None:
+    """Raise a MeshferryError for a path among these values that its option cannot use."""
+    for option in options:
+        if option.probe is not None and values.get(option.name):
+            option.probe(values[option.name])
 
 
 def given_flags(arguments: argparse.Namespace, table: OptionTable, tables: Sequence[OptionTable]) -> dict[str, Option]:

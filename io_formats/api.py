@@ -196,7 +196,7 @@ def encode_part(
     target: Format,
     options: Mapping[str, Any] | None = None,
     *,
-    stem: str = "",
+    path: str | Path | None = None,
     ignore_errors: bool = False,
 ) -> EncodedFile:
     """Encode one of the scenes of :func:`files_of`; warnings of the whole scene are not repeated.
@@ -206,9 +206,8 @@ def encode_part(
     options:
         Values of the format's ``export_options``. The default is the value with which the scene's objects were
         imported, or else that of the option.
-    stem:
-        Name of the file without extension, from which the names of a set of files are derived; default: the scene's
-        name.
+    path:
+        Path of the file, from which the names of a set of files are derived; default: the scene's name.
 
     Raises
     ------
@@ -223,12 +222,13 @@ def encode_part(
     scene = replace(scene, notes=[])
     document = target.from_scene(scene, options)
     is_same_format = scene.format == target.name
-    findings += with_allowed(target.check(document), options or {}, is_same_format=is_same_format)
+    place = Path(path) if path is not None else None
+    findings += with_allowed(target.check(document, options, place), options, is_same_format=is_same_format)
     _refuse_errors(findings, ignore_errors=ignore_errors)
     broken = errors_of(findings)
     lost = list(dict.fromkeys(scene.warnings))
     said = lost + [str(finding) for finding in warnings_of(findings)] + [str(finding) for finding in broken]
-    outputs = target.write_files(document, stem or file_name(scene.name))
+    outputs = target.write_files(document, scene_name(place) if place is not None else file_name(scene.name))
     notes = [*scene.notes, *(output.note for output in outputs if output.note)]
     return EncodedFile(scene, outputs, list(dict.fromkeys(said)), lost, notes)
 
@@ -266,6 +266,6 @@ def encode_scene(
 def write_scene(scene: Scene, path: str | Path, target: Format, options: Mapping[str, Any] | None = None) -> list[str]:
     """Encode a scene and replace ``path`` completely or not at all; return the texts for the user."""
     lost = losses(scene, target.capabilities)
-    encoded = encode_part(scene, target, options, stem=scene_name(Path(path)))
+    encoded = encode_part(scene, target, options, path=path)
     said = write_outputs(path, encoded.outputs)
     return list(dict.fromkeys(lost + encoded.warnings + said))

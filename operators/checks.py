@@ -1,7 +1,11 @@
 """Check against the rules of the target program without writing a file."""
 
+from pathlib import Path
 from typing import Any
 
+import bpy
+
+from ..blender_data import file_records
 from ..blender_data.exporting import exporter
 from ..io_formats.core.findings import Finding, Severity, error, warning, with_allowed
 from ..io_formats.core.import_choices import with_import_choices
@@ -81,7 +85,7 @@ class CheckScene:
         for scene in parts.scenes:
             table = self.format.export_options
             options = with_import_choices(scene, table, values_for(table, values), ())
-            checked = self.format.check(self.format.from_scene(scene, options))
+            checked = self.format.check(self.format.from_scene(scene, options), options, _file_of(source))
             found = {str(finding): finding for finding in with_allowed(checked, options, is_same_format=False)}
             findings += [finding for text, finding in found.items() if text not in known]
             known |= set(found)
@@ -91,6 +95,16 @@ class CheckScene:
     def last_values(self, context: Any) -> dict[str, Any]:
         """Return the options of the last export, or the defaults of the export dialog."""
         return without_needless_clips(last_values(context, self.export_operator, self.option_table))
+
+
+def _file_of(source: exporter.Source) -> Path | None:
+    """Return the file that objects or a collection came from or were exported to; without one, the .blend file."""
+    owners = [source.collection] if source.collection is not None else source.objects
+    owners = owners or [bpy.context.scene.collection]
+    records = (file_records.read(owner) for owner in owners)
+    paths = [record.path for record in records if record is not None]
+    paths += [Path(bpy.data.filepath)] if bpy.data.filepath else []
+    return paths[0] if paths else None
 
 
 class CheckObject(CheckScene):

@@ -16,7 +16,7 @@ from ..blender_data.exporting.object_selection import candidates_of
 from ..blender_data.file_records import FileRecord, digest_of
 from ..blender_data.names import file_name as name_of
 from ..blender_data.steps import Steps, finish, scaled, without_bpy
-from ..io_formats.api import EncodedFile, encode_part, file_names, files_of, scene_name, write_outputs
+from ..io_formats.api import EncodedFile, encode_part, file_names, files_of, write_outputs
 from ..io_formats.core.capabilities import losses
 from ..io_formats.core.errors import ExportError
 from ..io_formats.core.findings import Finding, warning
@@ -262,7 +262,7 @@ def encode_steps(
         The format cannot hold the scene, or files would be replaced without permission.
     """
     options = with_import_choices(scene, target.export_options, values_for(target.export_options, values), given)
-    encoded = yield from without_bpy("Encoding", encode_part, scene, target, options, stem=scene_name(path))
+    encoded = yield from without_bpy("Encoding", encode_part, scene, target, options, path=path)
     if not use_replace and not os.path.exists(path):
         refuse_others(path, encoded.outputs)
     return encoded

@@ -15,13 +15,13 @@ from ..blender_data.names import file_name
 from ..blender_data.node_marks import MARK, set_own_node
 from ..io_formats.core.findings import Fix
 from ..io_formats.registry import Format, by_name
-from ..io_formats.timbermesh.checks import without_suffix
 from .import_base import leave_edit_mode
 from .reporting import report
 from .translations import classes_factory, rpt_
 
 DESCRIPTIONS = {
     Fix.STRIP_SUFFIX: "Remove the number suffix of the material name, or use the existing material of that name",
+    Fix.RENAME_MATERIAL: "Give the material the suggested name, or use the existing material of that name",
     Fix.LIMIT_WEIGHTS: "Keep only the strongest weights of each vertex, as many as a file can hold",
     Fix.ADD_UV_MAP: "Add a UV map in which each face fills the texture; unwrap it afterwards if needed",
     Fix.MARK_NODE: "Put # before the names of the objects",
@@ -87,7 +87,7 @@ def can_fix(context: Any, fix: Fix, names: Collection[str]) -> bool:
 
 def blocks_of(context: Any, fix: Fix, names: Collection[str]) -> list[Any]:
     """Return the objects or materials with these names in the file."""
-    if fix is Fix.STRIP_SUFFIX:
+    if fix in _OF_MATERIALS:
         return [material for material in context.blend_data.materials if file_name(material) in names]
     items = context.view_layer.objects
     found = [item for item in items if file_name(item) in names or item.name in names]
@@ -104,7 +104,11 @@ def fix_finding(context: Any, target: Format, finding: Any) -> tuple[list[str], 
     refused: list[str] = []
     for block in blocks_of(context, fix, set(names_of(finding))):
         name = block.name
-        problem = refusal(fix, block) or _FIXES[fix](target, block)
+        problem = refusal(fix, block)
+        if not problem and fix in _OF_MATERIALS:
+            rename_material(block, finding.new_name)
+        elif not problem:
+            problem = _FIXES[fix](target, block)
         if problem:
             refused.append(f"'{name}': {problem}")
         else:
@@ -135,15 +139,13 @@ def _scale_refusal(item: Any) -> str:
     return ""
 
 
-def _strip_suffix(_target: Format, material: Any) -> str:
+def rename_material(material: Any, name: str) -> None:
     """Rename a material, or replace it by an existing material with the new name."""
-    plain = without_suffix(file_name(material))
-    taken = bpy.data.materials.get(plain)
+    taken = bpy.data.materials.get(name)
     if taken is not None and taken is not material:
         material.user_remap(taken)
     else:
-        material.name = plain
-    return ""
+        material.name = name
 
 
 def _limit_weights(target: Format, item: Any) -> str:
@@ -192,12 +194,12 @@ def _first_normal(data: Any) -> Any:
 
 
 _FIXES: Mapping[Fix, Callable[[Format, Any], str]] = {
-    Fix.STRIP_SUFFIX: _strip_suffix,
     Fix.LIMIT_WEIGHTS: _limit_weights,
     Fix.ADD_UV_MAP: _add_uv_map,
     Fix.MARK_NODE: _mark_node,
     Fix.APPLY_SCALE: _apply_scale,
 }
+_OF_MATERIALS = {Fix.STRIP_SUFFIX, Fix.RENAME_MATERIAL}
 _OF_MESHES = {Fix.LIMIT_WEIGHTS, Fix.ADD_UV_MAP, Fix.APPLY_SCALE}
 
 CLASSES = (OBJECT_OT_meshferry_finding_fix,)

@@ -32,6 +32,7 @@ class MeshferryFinding(bpy.types.PropertyGroup):
     members: StringProperty(name="Elements", description="Indices as ranges, or names, at most 10,000")
     member_count: IntProperty(name="Number of Elements", description="Number of elements")
     fix: StringProperty(name="Fix", description="Identifier of the fix, or empty")
+    new_name: StringProperty(name="New Name", description="Name that the fix gives the material")
     names: StringProperty(name="Names", description="Names of the objects or materials concerned, as JSON")
 
 
@@ -55,7 +56,7 @@ def keep_findings(context: Any, target: Format, subject: str, findings: Iterable
         entry.is_error = finding.severity is Severity.ERROR
         if finding.fix is not None and can_fix(context, finding.fix, finding.names):
             entry.fix = finding.fix.value
-        entry.names = json.dumps(finding.names)
+        entry.names, entry.new_name = json.dumps(finding.names), finding.new_name
         if finding.elements is not None:
             entry.kind, entry.node = finding.elements.kind, finding.elements.node
             entry.members = members_text(finding.elements.members)

@@ -19,6 +19,7 @@ from ..blender_data.importing import import_options
 from ..io_formats.core.options import Option, resolve
 from ..io_formats.core.shared_options import IMPORT_CHOICES
 from ..io_formats.registry import Format
+from .preferences import preferred_path
 from .translations import CONTEXT, iface_
 
 Values = Mapping[str, Any]
@@ -40,18 +41,22 @@ def import_table(*formats: Format) -> tuple[Option, ...]:
 
 
 def export_table(target: Format) -> tuple[Option, ...]:
-    """Return the options of an export to a format: the applicable general ones and those of the format."""
-    return (*export_options.export_options_for(target.capabilities), *target.export_options)
+    """Return the options of an export dialog of a format: the applicable general ones and those of the format."""
+    own = (option for option in target.export_options if not option.preference)
+    return (*export_options.export_options_for(target.capabilities), *own)
 
 
 def values_for(table: Iterable[Option], given: Values) -> dict[str, Any]:
     """Return the value of every option of ``table``: the given value, or else the default of the command line.
 
-    These defaults, which are also used for options that a dialog does not show, preserve most of the data.
+    These defaults, which are also used for options that a dialog does not show, preserve most of the data. Options of
+    the preferences have the value set there.
     """
     table = tuple(table)
     names = {option.name for option in table}
-    return resolve(table, {name: value for name, value in given.items() if name in names}, headless=True)
+    stored = {option.name: preferred_path(option) for option in table if option.preference}
+    given = {name: value for name, value in given.items() if name in names}
+    return resolve(table, {**given, **stored}, headless=True)
 
 
 def to_export_options(given: Values) -> export_options.ExportOptions:

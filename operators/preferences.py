@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty
+from bpy.props import BoolProperty, StringProperty
 
 from ..io_formats import registry
-from .translations import CONTEXT, classes_factory
+from ..io_formats.core.errors import MeshferryError
+from ..io_formats.core.options import Option
+from .translations import CONTEXT, classes_factory, iface_
 
 PACKAGE = __package__.rpartition(".")[0]
 """Name of the package by which Blender knows the add-on; its folder's name if it is not an extension."""
@@ -24,6 +26,10 @@ Draw = Callable[[Any, Any], None]
 
 
 FAMILIES = {family.name: family for family in registry.FAMILIES}
+PATHS = tuple(
+    option for known in registry.FORMATS for option in known.export_options if option.preference and option.is_path
+)
+"""Options of formats that the preferences hold."""
 OTHER_GUIDES = {"Convert Files": "conversion.md", "Convert Many Files": "batch.md"}
 
 _IN_USE = "Show panels and menu entries of this format. Scripts, drag and drop and the command line always work"
@@ -35,8 +41,16 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
     bl_idname = PACKAGE
 
     __annotations__ = {
-        f"use_{family.name}": BoolProperty(name=family.label, description=_IN_USE, default=True)
-        for family in registry.FAMILIES
+        **{
+            f"use_{family.name}": BoolProperty(name=family.label, description=_IN_USE, default=True)
+            for family in registry.FAMILIES
+        },
+        **{
+            option.preference: StringProperty(
+                name=option.label, description=option.description, subtype="DIR_PATH", default=str(option.default)
+            )
+            for option in PATHS
+        },
     }
 
     def draw(self, context: Any) -> None:
@@ -48,11 +62,26 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
             row.prop(self, f"use_{key}")
             draw_guide(row, "Guide", family.guide)
         column = self.layout.column(align=True)
+        column.label(text="Folders", text_ctxt=CONTEXT)
+        for option in PATHS:
+            column.prop(self, option.preference)
+            _draw_problem(column, option)
+        column = self.layout.column(align=True)
         column.label(text="Command Line", text_ctxt=CONTEXT)
         for text, name in OTHER_GUIDES.items():
             row = column.split(factor=0.6)
             row.label(text=text, text_ctxt=CONTEXT)
             draw_guide(row, "Guide", name)
+
+
+def _draw_problem(layout: Any, option: Option) -> None:
+    """Draw why the path of an option cannot be used, if it is given and cannot."""
+    path = preferred_path(option)
+    if path and option.probe is not None:
+        try:
+            option.probe(path)
+        except MeshferryError as problem:
+            layout.label(text=iface_(str(problem)), icon="ERROR", translate=False)
 
 
 def draw_guide(layout: Any, text: str, name: str) -> None:
@@ -66,6 +95,12 @@ def preferences() -> Any | None:
     """Return the preferences, or None if the add-on was registered by hand, as in the ``bpy`` module."""
     addon = bpy.context.preferences.addons.get(PACKAGE)
     return addon.preferences if addon is not None else None
+
+
+def preferred_path(option: Option) -> str:
+    """Return the path that the preferences hold for an option, or an empty text."""
+    path = str(getattr(preferences(), option.preference, ""))
+    return bpy.path.abspath(path) if path else ""
 
 
 def is_used(family: str) -> bool:

@@ -23,7 +23,13 @@ from ...io_formats.core.messages import counted
 from ...io_formats.disk.file_names import CAUTIOUS
 from ...io_formats.registry import FORMATS
 from .. import environment, interruption
-from ..conversions.conversion_arguments import given_conversion, require_known_options, settings_of, useless_between
+from ..conversions.conversion_arguments import (
+    given_conversion,
+    require_known_options,
+    require_usable_paths,
+    settings_of,
+    useless_between,
+)
 from ..conversions.convert_plan import known_kind, searched
 from ..inputs import BLEND
 from ..reporting import Reporter, cause, printable
@@ -251,6 +257,7 @@ def make_plan(arguments: argparse.Namespace, output: Path, progress: Progress, f
     extension, kind = known_kind(arguments.to)
     # Options without effect are errors on the command line only: an options file may serve several formats.
     require_known_options(getattr(arguments, "typed", arguments), kind)
+    require_usable_paths(arguments)
     head = PlanHead(given_conversion(arguments), arguments.to, extension, environment.version())
     found = find(
         arguments.paths,

@@ -18,7 +18,15 @@ from ...io_formats.core.messages import listed
 from ...io_formats.core.options import Option
 from ...io_formats.registry import FORMATS, Format
 from .. import inputs
-from ..option_arguments import OptionTable, add_arguments, format_table, given_arguments, given_flags, given_values
+from ..option_arguments import (
+    OptionTable,
+    add_arguments,
+    format_table,
+    given_arguments,
+    given_flags,
+    given_values,
+    probe_paths,
+)
 from . import blender_formats
 from .blend_files import BLEND_OPTIONS
 from .blender_formats import BlenderFormat
@@ -114,6 +122,19 @@ def require_known_options(arguments: argparse.Namespace, target: Format | Blende
     if useless:
         have, them = ("has", "it") if len(useless) == 1 else ("have", "them")
         raise MeshferryError(f"{listed(useless)} {have} no effect when writing {target.label} files; leave {them} out")
+
+
+def require_usable_paths(arguments: argparse.Namespace) -> None:
+    """Raise an error for a given path that its option cannot use.
+
+    Raises
+    ------
+    MeshferryError
+        The message names the path.
+    """
+    tables = [table for table, _ in _tables()]
+    for table in tables:
+        probe_paths(table.options, given_values(arguments, table, tables))
 
 
 def useless_options(arguments: argparse.Namespace, plan: ConversionPlan) -> list[str]:

@@ -81,7 +81,7 @@ class SceneWriter:
                     part,
                     target,
                     given,
-                    stem=api.scene_name(written.target),
+                    path=written.target,
                     ignore_errors=scene.as_imported,
                 )
                 made = scene.notes

@@ -19,6 +19,7 @@ class Fix(Enum):
     """A change in Blender that fixes the cause of a finding and that Undo reverts."""
 
     STRIP_SUFFIX = "strip_suffix"
+    RENAME_MATERIAL = "rename_material"
     LIMIT_WEIGHTS = "limit_weights"
     ADD_UV_MAP = "add_uv_map"
     MARK_NODE = "mark_node"
@@ -54,6 +55,8 @@ class Finding:
     fix: Fix | None = None
     names: tuple[str, ...] = ()
     """Names in the file of the objects or materials that ``fix`` changes."""
+    new_name: str = ""
+    """Name that ``fix`` gives a material."""
     allowed_by: str = ""
     """Name of the export option that turns this error into a warning, or ``OWN_FORMAT``."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from .capabilities import Capabilities
@@ -94,6 +95,12 @@ class Checks(Protocol[WrittenT_contra]):
     def check(self, document: WrittenT_contra, /) -> list[Finding]: ...
 
 
+class ContextChecks(Protocol[WrittenT_contra]):
+    """Function of a module with rules that depend on options or on other files."""
+
+    def check_in_context(self, document: WrittenT_contra, options: Values, path: Path | None, /) -> list[Finding]: ...
+
+
 class SceneChecks(Protocol):
     """Function of the module ``checks`` of a format with rules about scenes."""
 
@@ -118,6 +125,7 @@ class Writing(Generic[DocumentT]):
     checks: Checks[DocumentT]
     scene_checks: SceneChecks | None = None
     set_writer: SetWriter[DocumentT] | None = None
+    context_checks: ContextChecks[DocumentT] | None = None
 
 
 @dataclass(frozen=True)
@@ -228,9 +236,19 @@ class FileFormat(Generic[DocumentT]):
         """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``."""
         return self._writing.scene_mapping.from_scene(scene, options)
 
-    def check(self, document: DocumentT) -> list[Finding]:
-        """Apply the rules of the program that will load the file."""
-        return self._writing.checks.check(document)
+    def check(self, document: DocumentT, options: Values | None = None, path: Path | None = None) -> list[Finding]:
+        """Apply the rules of the program that will load the file.
+
+        Parameters
+        ----------
+        options:
+            Values of ``export_options``.
+        path:
+            Path of the file, for rules about the files around it.
+        """
+        findings = self._writing.checks.check(document)
+        context_checks = self._writing.context_checks
+        return findings + (context_checks.check_in_context(document, options or {}, path) if context_checks else [])
 
     def check_scene(self, scene: Scene) -> list[Finding]:
         """Apply the rules about scenes, whose findings can be shown in Blender.

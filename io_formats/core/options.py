@@ -38,6 +38,10 @@ class Option:
     minimum: float | None = None
     maximum: float | None = None
     is_path: bool = False
+    preference: str = ""
+    """Name of the property of the add-on's preferences that holds the value; dialogs do not show such an option."""
+    probe: Callable[[str], object] | None = None
+    """Function that raises a ``MeshferryError`` for an unusable path. The command line calls it once, at the start."""
     section: str = ""
     """Heading under which the options dialog shows it."""
     headless_default: Value | None = None

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 import numpy as np
 
-from ..core.findings import Finding, Fix, Severity, error, warning
+from ..core.findings import Finding, error, warning
 from . import document as doc
-from .known_names import SLOT_KEYWORDS, near_material
-from .options import BLENDER_NAMES
+from .known_names import SLOT_KEYWORDS
 from .space import GAME_DIMENSIONS, MOST_ANIMATED
 
-_SUFFIX = re.compile(r"\.\d{3,}$")
-_DEFAULT_NAME = "Material"
-"""Name of the material in Blender's start-up scene."""
 _SLOT = "#Slot#"
-
-
-def without_suffix(name: str) -> str:
-    """Return a name without the number suffix that Blender adds to make a name unique."""
-    return _SUFFIX.sub("", name)
 
 
 def check(model: doc.Model) -> list[Finding]:
@@ -42,7 +32,6 @@ def check(model: doc.Model) -> list[Finding]:
         findings += _check_mesh(item, node)
         findings += _check_animations(item, node)
     findings += _check_names(model)
-    findings += _check_materials(model)
     return findings
 
 
@@ -184,31 +173,4 @@ def _check_names(model: doc.Model) -> list[Finding]:
             findings.append(
                 warning(f"Node '{name}'", f"the game expects the prefix '{_SLOT}' in exactly this spelling")
             )
-    return findings
-
-
-def _check_materials(model: doc.Model) -> list[Finding]:
-    findings: list[Finding] = []
-    meshes = [mesh for node in model.nodes for mesh in node.meshes]
-    shown = {mesh.material for mesh in meshes if len(mesh.indices)}
-    for name in dict.fromkeys(mesh.material for mesh in meshes):
-        item = f"Material '{name}'"
-        # A model of a published mod has such a name on a mesh without triangles, and the game loads it.
-        severity = Severity.ERROR if name in shown else Severity.WARNING
-        plain = without_suffix(name)
-        if plain == _DEFAULT_NAME:
-            message = "Blender's default name makes the game fail; give it the name of one of the game's materials"
-            findings.append(Finding(severity, item, message, allowed_by=BLENDER_NAMES.name))
-            continue
-        if plain != name:
-            message = f"Blender's number suffix makes the game fail; rename it to '{plain}', or turn on Strip .001"
-            allowed = BLENDER_NAMES.name
-            findings.append(Finding(severity, item, message, fix=Fix.STRIP_SUFFIX, names=(name,), allowed_by=allowed))
-            continue
-        near = near_material(name)
-        if near is not None:
-            message = (
-                f"unknown material, perhaps '{near}' is meant; the game does not load a model with unknown materials"
-            )
-            findings.append(warning(item, message))
     return findings

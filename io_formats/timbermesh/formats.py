@@ -25,9 +25,9 @@ def _reading() -> Reading[Model]:
 
 
 def _writing() -> Writing[Model]:
-    from . import checks, scene_mapping, writer
+    from . import checks, material_checks, scene_mapping, writer
 
-    return Writing(writer, scene_mapping, checks)
+    return Writing(writer, scene_mapping, checks, context_checks=material_checks)
 
 
 TIMBERMESH = FileFormat(

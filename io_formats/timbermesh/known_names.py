@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 SLOT_KEYWORDS = ("Entrance", "Bot", "Seat")
 """Keywords after ``#Slot#``, matched by prefix."""
 
@@ -36,29 +39,39 @@ _BASES = (
 WITHOUT_FACTION = ("Dirt", "Water", "BeaverCarryingModels", "BeaverAdult")
 
 
-def known_materials() -> list[str]:
-    """Return the stock material names whose spelling is certain."""
-    colored = [f"{base}_{color}" for base, colors in _COLORS.items() for color in colors]
-    return [f"{name}.{faction}" for name in (*colored, *_BASES) for faction in FACTIONS] + list(WITHOUT_FACTION)
+OTHERS = "Others"
+"""Name of the group of materials without a faction."""
+
+_SUFFIX = re.compile(r"\.\d{3,}$")
 
 
-def near_material(name: str) -> str | None:
+def without_suffix(name: str) -> str:
+    """Return a name without the number suffix that Blender adds to make a name unique."""
+    return _SUFFIX.sub("", name)
+
+
+def known_collections() -> dict[str, tuple[str, ...]]:
+    """Return the stock material names whose spelling is certain, by faction."""
+    bases = (*(f"{base}_{color}" for base, colors in _COLORS.items() for color in colors), *_BASES)
+    factions = {faction: tuple(f"{base}.{faction}" for base in bases) for faction in FACTIONS}
+    return {**factions, OTHERS: WITHOUT_FACTION}
+
+
+def misspelt_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that a misspelt name probably means, or None.
 
     A name is taken for misspelt if it differs from a known one by one edit or only in case, dots, underscores and
     spaces. Other names may belong to a mod.
     """
-    known = known_materials()
-    if not name.strip() or name in known:
-        return None
-    plain = _plain(name)
+    plain = plain_name(name)
     for candidate in known:
-        if _plain(candidate) == plain or (abs(len(candidate) - len(name)) <= 1 and _one_edit(name, candidate)):
+        if plain_name(candidate) == plain or (abs(len(candidate) - len(name)) <= 1 and _one_edit(name, candidate)):
             return candidate
     return None
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a name in lower case, with underscores for dots and spaces."""
     return name.replace(".", "_").replace(" ", "_").lower()
 
 

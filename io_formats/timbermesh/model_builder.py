@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..geometry.quaternions import matrices_to_quaternions
 from ..geometry.tangents import any_perpendicular, vertex_tangents
 from ..geometry.vertices import Split, layer_keys, points_first, split
 from . import document as doc
+from .known_names import without_suffix
 from .options import COMPRESSION, EXPORT_OPTIONS, STRIP_SUFFIXES
 from .space import BLENDER_TO_FILE, UV_NAMES
 
@@ -25,7 +25,6 @@ FloatArray = npt.NDArray[np.float32]
 
 _SAME_COLOR = 1e-5
 """Relative difference of linear colours that rounding in different implementations of the conversion can cause."""
-_SUFFIX = re.compile(r"\.\d{3,}$")
 
 
 class ModelBuilder:
@@ -169,7 +168,7 @@ class ModelBuilder:
         return found
 
     def material_name(self, name: str) -> str:
-        return _SUFFIX.sub("", name) if STRIP_SUFFIXES.flag(self.options) else name
+        return without_suffix(name) if STRIP_SUFFIXES.flag(self.options) else name
 
     # -- animations -----------------------------------------------------------------------------
 

@@ -32,5 +32,23 @@ BLENDER_NAMES = Option(
     section="File",
 )
 
+
+def _probe_game(folder: str) -> None:
+    from .material_collections import game_collections
+
+    game_collections(folder)
+
+
+GAME = Option(
+    name="game",
+    default="",
+    label="Timberborn",
+    description="Folder of the game, in which Check looks up the names of materials",
+    section="Preferences",
+    is_path=True,
+    preference="timberborn_folder",
+    probe=_probe_game,
+)
+
 IMPORT_OPTIONS: tuple[Option, ...] = ()
-EXPORT_OPTIONS: tuple[Option, ...] = (COMPRESSION, STRIP_SUFFIXES, BLENDER_NAMES)
+EXPORT_OPTIONS: tuple[Option, ...] = (COMPRESSION, STRIP_SUFFIXES, BLENDER_NAMES, GAME)

@@ -126,7 +126,7 @@ def exported(**options: Any) -> tuple[dict[str, bytes], list[str], list[str]]:
     capabilities = SECOND_LIFE_UPLOAD.capabilities
     request = exporter.ExportRequest(bpy.context, exporter.Source("SCENE"), given, "tunic", capabilities)
     scene = exporter.export_scene(request)
-    encoded = api.encode_part(scene, SECOND_LIFE_UPLOAD, stem="tunic")
+    encoded = api.encode_part(scene, SECOND_LIFE_UPLOAD, path="tunic.dae")
     files = {output.name: output.data for output in encoded.outputs if output.name.endswith(".glb")}
     return files, encoded.notes, scene.warnings
 

@@ -1,6 +1,7 @@
 """``meshferry check``: the findings of a format, by severity."""
 
 import pytest
+from game_folders import WINDOWS, make_game
 
 
 @pytest.fixture
@@ -58,3 +59,33 @@ def test_warnings_alone_are_no_failure(meshferry, windmill):
     done = meshferry("check", windmill)
     assert done.status == 0
     assert "warning" in done.out
+
+
+def test_names_of_materials_from_the_game(meshferry, windmill, tmp_path):
+    game = make_game(tmp_path / "game", {"Folktails": ["Materials/Paper.Folktail"]})
+    done = meshferry("check", "--json", "--game", game, windmill)
+    (entry,) = done.entries
+    texts = {one["item"]: one["message"] for one in entry["warnings"]}
+    assert "unknown material; nearest: 'Paper.Folktail'" in texts["Material 'Paper.Folktails'"]
+    for number, more in enumerate(((), ("--game", game))):
+        done = meshferry("convert", windmill, tmp_path / f"{number}.timbermesh", *more)
+        assert ("nearest: 'Paper.Folktail'" in done.err) is bool(more)
+        output = tmp_path / f"out{number}"
+        meshferry("batch", windmill, "--to", "timbermesh", "-o", output, *more)
+        journal = (output / "meshferry-batch" / "journal.jsonl").read_text("utf-8")
+        assert ("nearest: 'Paper.Folktail'" in journal) is bool(more)
+
+
+@pytest.mark.parametrize("content", [None, b"PK"])
+def test_a_folder_without_the_game_is_refused_at_once(meshferry, windmill, tmp_path, content):
+    if content is not None:
+        archive = make_game(tmp_path) / WINDOWS / "Blueprints.zip"
+        archive.write_bytes(content)
+    reason = "no Blueprints.zip" if content is None else "The zip file is damaged"
+    commands = [("check", windmill), ("convert", windmill, tmp_path / "a.timbermesh")]
+    commands.append(("batch", windmill, "--to", "timbermesh", "-o", tmp_path / "out"))
+    for command in commands:
+        done = meshferry(*command, "--game", tmp_path)
+        assert (done.status, done.out) == (2, "")
+        assert len(done.err.splitlines()) == 1 and reason in done.err
+    assert not (tmp_path / "a.timbermesh").exists()

@@ -36,7 +36,7 @@ def make_library(folder: Path, count: int, kinds: tuple[str, ...] = ALL) -> list
         path = folder / f"set_{number // PER_FOLDER:04d}" / f"thing_{number:06d}{target.extensions[0]}"
         path.parent.mkdir(parents=True, exist_ok=True)
         (part,) = api.files_of(_SCENES[target.name](number, path.stem), target, None)
-        path.write_bytes(api.encode_part(part, target, stem=path.stem).outputs[-1].data)
+        path.write_bytes(api.encode_part(part, target, path=path).outputs[-1].data)
         made.append(path)
     return made
 

@@ -589,7 +589,7 @@ def test_notes_of_pbr_materials_name_faces_as_the_viewer_numbers_them() -> None:
     wall = join([wall, upload_scenes.box((0.5, 0.5, 0.5), [*materials[6:], *materials[:3]])])
     scene = sc.Scene("hut", [sc.Node("wall", mesh=wall), sc.Node("roof", mesh=roof)])
     scene.materials = [sc.Material(name, gltf=GltfMaterial(name, {"name": name})) for name in ("A", "b", "i")]
-    encoded = api.encode_part(scene, SECOND_LIFE_UPLOAD, stem="hut")
+    encoded = api.encode_part(scene, SECOND_LIFE_UPLOAD, path="hut.dae")
     assert encoded.notes == [
         "'b' on face 1 of 'wall' → hut_b.glb",
         "'A' on face 0 of 'wall', face 0 of 'roof' → hut_A.glb",

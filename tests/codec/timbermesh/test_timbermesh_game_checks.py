@@ -10,7 +10,7 @@ import pytest
 from meshferry.io_formats.core.findings import Finding, Severity, errors_of, warnings_of
 from meshferry.io_formats.registry import TIMBERMESH
 from meshferry.io_formats.timbermesh import document as doc
-from meshferry.io_formats.timbermesh import known_names
+from meshferry.io_formats.timbermesh.material_names import material_names
 from models import mesh_node, model, node, node_animation, replaced, vertex_animation, with_values
 
 NAN = float("nan")
@@ -260,14 +260,15 @@ def test_names_that_are_no_misspelling(name: str) -> None:
 
 
 def test_every_stock_material_is_known() -> None:
-    known = known_names.known_materials()
+    names = material_names()
+    known = names.names
     assert len(known) == len(set(known)) == (9 + 9 + 3 + 8) * 2 + 4
     for name in known:
-        assert known_names.near_material(name) is None
+        assert names.is_known(name)
         if len(name) > 6:
-            assert known_names.near_material(name[:-1]) is not None
-            assert known_names.near_material(name + "x") is not None
-            assert known_names.near_material(name.lower()) == name
+            assert names.nearest(name[:-1]) is not None
+            assert names.nearest(name + "x") is not None
+            assert names.nearest(name.lower()) == name
 
 
 def test_leaf_rules() -> None:
