@@ -118,6 +118,8 @@ class ImportFiles(LongWork, ImportHelper):
         select_only(context, sorted(objects, key=lambda item: item.type == "ARMATURE"))
         if results:
             make_active(context, results[0].collection)
+        if before.mode == "POSE" and context.view_layer.objects.active == before.active:
+            bpy.ops.object.mode_set(mode="POSE")
         return conclude(self, messages, summary_parts(results), "Imported")
 
     def paths(self) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -183,7 +183,7 @@ def edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[N
     before = Selection(context)
     # Link it to the scene's own collection, which cannot be hidden or excluded.
     home = context.scene.collection
-    is_there = thing.name in home.objects
+    is_there = home in thing.users_collection  # objects of libraries may have the same name
     if not is_there:
         home.objects.link(thing)
     try:
@@ -198,14 +198,21 @@ def edit_mode(context: bpy.types.Context, thing: bpy.types.Object) -> Iterator[N
         before.restore()
 
 
-def disconnect(context: bpy.types.Context, thing: bpy.types.Object, bones: Collection[str]) -> list[str]:
-    """Disconnect bones from their parents, as connected ones ignore locations; return those that were connected."""
-    connected = [name for name in bones if thing.data.bones[name].use_connect]
-    if connected:
-        with edit_mode(context, thing):
-            for name in connected:
-                thing.data.edit_bones[name].use_connect = False
-    return connected
+def connected(thing: bpy.types.Object, bones: Iterable[str]) -> list[str]:
+    """Return those of the named bones that are connected to their parents, and so ignore locations."""
+    return [name for name in bones if thing.data.bones[name].use_connect]
+
+
+def has_editable_bones(thing: bpy.types.Object) -> bool:
+    """Return whether the bones of an armature can be edited; those of a library cannot, even if overridden."""
+    return thing.data.library is None and thing.data.override_library is None
+
+
+def connect(context: bpy.types.Context, thing: bpy.types.Object, bones: Collection[str], *, is_connected: bool) -> None:
+    """Connect bones to their parents, or disconnect them."""
+    with edit_mode(context, thing):
+        for name in bones:
+            thing.data.edit_bones[name].use_connect = is_connected
 
 
 def _edit_bones(

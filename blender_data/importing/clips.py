@@ -10,7 +10,7 @@ import bpy
 from ...io_formats import api
 from ...io_formats.binary import point_cache
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, VertexTrack
+from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, VertexTrack
 from ...io_formats.passes import missing_joints
 from .. import names
 from ..exporting.clip_sources import scene_rate
@@ -75,27 +75,43 @@ class ClipBuilder:
         """Key the bones that a clip moves."""
         for number, bones in enumerate(self.job.bones):
             keys = [track for track in clip.keys if track.skeleton == number]
-            if bones is not None and keys:
-                self._add_keys(bones, self.job.scene.skeletons[number], keys, actions)
             tracks = [track for track in clip.transforms if track.skeleton == number]
-            if bones is None or not tracks:
+            if bones is None or not (keys or tracks):
                 continue
-            if not clip.frame_count:
-                self.job.warn_once(f"Animation '{clip.name}' has no frames")
-            self.job.played.note(bones, tracks)
-            sheared = actions.add_joints(bones, tracks)
-            helper_bones.hide_scaled(bones.armature, actions.first_scales)
-            silenced = self.job.played.bones_with_unused_keys()
-            if silenced:
-                self.job.warn_once(
-                    f"'{bones.armature.name}': quaternions turn {armature_matching.named(silenced)} now; Euler angles "
-                    "or axes in its other actions have no effect until Rotation Mode is set back"
-                )
-            if sheared:
-                self.job.warnings.append(
-                    f"Animation '{clip.name}' shears {armature_matching.named(sheared)} by unequal scales of the "
-                    "bones above, which Blender's bones cannot show; they take the nearest pose"
-                )
+            if keys:
+                self._add_keys(bones, self.job.scene.skeletons[number], keys, actions)
+            if tracks:
+                self._add_samples(bones, tracks, clip, actions)
+            self._warn_about_bones(bones, [*keys, *tracks])
+
+    def _add_samples(self, bones: BoneMap, tracks: Sequence[TransformTrack], clip: Clip, actions: ClipActions) -> None:
+        if not clip.frame_count:
+            self.job.warn_once(f"Animation '{clip.name}' has no frames")
+        self.job.played.note(bones, tracks)
+        sheared = actions.add_joints(bones, tracks)
+        helper_bones.hide_scaled(bones.armature, actions.first_scales)
+        if sheared:
+            self.job.warnings.append(
+                f"Animation '{clip.name}' shears {armature_matching.named(sheared)} by unequal scales of the "
+                "bones above, which Blender's bones cannot show; they take the nearest pose"
+            )
+
+    def _warn_about_bones(self, bones: BoneMap, tracks: Sequence[TransformTrack | KeyTrack]) -> None:
+        """Warn about keys of an existing armature that have no effect now: older ones, or those of the clip."""
+        silenced = self.job.played.bones_with_unused_keys()
+        if silenced:
+            self.job.warn_once(
+                f"'{bones.armature.name}': quaternions turn {armature_matching.named(silenced)} now; Euler angles "
+                "or axes in its other actions have no effect until Rotation Mode is set back"
+            )
+        posed = bones.armature.pose.bones
+        names_of = [name for track in tracks if (name := bones.bones[track.target]) is not None]
+        held = [name for name in names_of if any(not found.mute for found in posed[name].constraints)]
+        if held:
+            self.job.warn_once(
+                f"'{bones.armature.name}': constraints of {armature_matching.named(held)} may override the animation; "
+                "disable them to see it as in the file"
+            )
 
     def _add_keys(self, bones: BoneMap, skeleton: Skeleton, keys: list[KeyTrack], actions: ClipActions) -> None:
         """Key bones at the times of the tracks, for bones that the armature lacks those below them."""
@@ -110,12 +126,22 @@ class ClipBuilder:
 
     def _disconnect(self, bones: BoneMap, tracks: Sequence[KeyTrack]) -> None:
         """Disconnect bones with location keys from their parents."""
+        armature = bones.armature
         located = [bones.bones[track.target] for track in tracks if track.translation is not None]
-        names = [name for name in located if name is not None]
-        found = armatures.disconnect(self.job.request.context, bones.armature, names)
-        if found and bones.armature not in self.job.armatures:
+        found = armatures.connected(armature, [name for name in located if name is not None])
+        if not found:
+            return
+        if not armatures.has_editable_bones(armature):
             self.job.warn_once(
-                f"'{bones.armature.name}': disconnected from their parents, as the animation moves them: "
+                f"'{armature.name}': its bones are linked from another file and connected to their parents, so these "
+                f"only rotate: {armature_matching.named(found)}"
+            )
+            return
+        armatures.connect(self.job.request.context, armature, found, is_connected=False)
+        if armature not in self.job.armatures:
+            self.job.disconnected.append((armature, found))
+            self.job.warn_once(
+                f"'{armature.name}': disconnected from their parents, as the animation moves them: "
                 f"{armature_matching.named(found)}"
             )
 

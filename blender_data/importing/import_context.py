@@ -13,6 +13,7 @@ from ...io_formats import api, registry
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import FloatArray, VertexTrack
 from ..time_line import TimeLine
+from . import armatures
 from .actions import PlayedBefore
 from .armatures import BoneMap
 from .import_request import ImportRequest
@@ -38,6 +39,8 @@ class ImportContext:
         """The armatures that this import created."""
         self.bones: list[BoneMap | None] = []
         """The bones of each skeleton; None if they are left out."""
+        self.disconnected: list[tuple[bpy.types.Object, list[str]]] = []
+        """Bones of existing armatures that were disconnected from their parents."""
         self.selection = Selection(request.context)
         self.played = PlayedBefore(request.armature)
         self.materials = MaterialFinder(
@@ -75,10 +78,12 @@ class ImportContext:
         return block
 
     def undo(self) -> None:
-        """Remove all that this import made; restore frame rate, range, selection and mode."""
+        """Remove all that this import made; restore frame rate, range, selection, mode and connections."""
         self.selection.restore()
         self.frames_before.restore(self.request.context.scene)
         self.played.restore()
+        for armature, bones in self.disconnected:
+            armatures.connect(self.request.context, armature, bones, is_connected=True)
         blocks = [*self.made, *self.materials.made]
         for made in self.objects:
             keys = getattr(made.data, "shape_keys", None)

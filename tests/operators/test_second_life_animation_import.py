@@ -223,6 +223,105 @@ def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: 
     assert np.array_equal(after.joints[1].rotation, before.joints[2].rotation)
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"emote": b"Closed_Mouth"},
+        {"emote": b"caf\xe9"},
+        {"duration": 90.0, "loop": (0.0, 90.0, 1)},
+        {"priority": -1},
+        {"loop": (1.5, -0.5, 3)},
+        {"ease": (3.0, 3.0), "loop": (0.5, 1.5, 0)},
+    ],
+)
+def test_odd_headers_come_back(clean_blender: Any, tmp_path: Path, header: dict[str, Any]) -> None:
+    path = bent(tmp_path / "odd.anim", b"mHead", **header)
+    clean_blender.ops.import_scene.second_life(filepath=str(path))
+    assert exported(clean_blender, armatures(clean_blender)[0], tmp_path / "again.anim") == path.read_bytes()
+
+
+def moved(path: Path) -> Path:
+    """Write an animation that moves a joint whose bone is connected to its parent."""
+    shift = made.keys((0, 40000, made.ZERO, made.ZERO), (65535, 30000, made.ZERO, made.ZERO))
+    path.write_bytes(made.header() + made.joint(b"mTorso", position=shift) + made.ending())
+    return path
+
+
+def test_what_overrides_an_animation_is_reported(clean_blender: Any, tmp_path: Path, capfd: Any) -> None:
+    bpy = clean_blender
+    rig = avatar(bpy)
+    head, neck = rig.pose.bones["mHead"], rig.pose.bones["mNeck"]
+    head.rotation_mode = "XYZ"
+    head.keyframe_insert("rotation_euler", frame=1)
+    neck.constraints.new("COPY_ROTATION").target = rig
+    bpy.ops.import_scene.second_life(filepath=str(bent(tmp_path / "turn.anim", b"mHead", b"mNeck", b"mTorso")))
+    said = capfd.readouterr().out
+    assert "quaternions turn bone 'mHead' now" in said
+    assert "constraints of bone 'mNeck' may override the animation" in said
+
+
+def test_files_without_keys_say_so(clean_blender: Any, tmp_path: Path, capfd: Any) -> None:
+    path = bent(tmp_path / "foreign.anim", b"bow_and_arrow")
+    clean_blender.ops.import_scene.second_life(filepath=str(path))
+    assert not clean_blender.data.actions
+    assert "It has no keys of joints of the avatar, so there is no action" in capfd.readouterr().out
+
+
+def linked(bpy: Any, folder: Path, kind: str) -> Any:
+    """Return an active armature of which the bones are in another file: the object itself, its data or an override."""
+    names = {"objects": [avatar(bpy).name], "armatures": [bpy.context.object.data.name]}
+    library = str(folder / "library.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=library)
+    bpy.ops.wm.read_homefile(use_empty=True)
+    part = "armatures" if kind == "data" else "objects"
+    with bpy.data.libraries.load(library, link=True) as (_there, wanted):
+        setattr(wanted, part, names[part])
+    item = bpy.data.objects.new("Local", bpy.data.armatures[0]) if kind == "data" else bpy.data.objects[0]
+    bpy.context.scene.collection.objects.link(item)
+    if kind == "override":
+        item = item.override_create(remap_local_usages=True)
+    bpy.context.view_layer.objects.active = item
+    return item
+
+
+@pytest.mark.parametrize("kind", ["object", "data", "override"])
+def test_linked_armatures(clean_blender: Any, tmp_path: Path, capfd: Any, kind: str) -> None:
+    """Bones of other files cannot be disconnected; objects of other files get no action, but their name is taken."""
+    bpy = clean_blender
+    rig = linked(bpy, tmp_path, kind)
+    assert bpy.ops.import_scene.second_life(filepath=str(moved(tmp_path / "shift.anim"))) == {"FINISHED"}
+    owner = next(item for item in armatures(bpy) if item.animation_data and active_action(item))
+    said = capfd.readouterr().out
+    assert (owner == rig) == (kind != "object")
+    expected = "made a new armature" if kind == "object" else "so these only rotate: bone 'mTorso'"
+    assert expected in said
+
+
+def test_a_failed_import_connects_the_bones_again(clean_blender: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    from meshferry.blender_data.importing import actions, importer
+    from meshferry.io_formats.api import read_scene
+
+    rig = avatar(clean_blender)
+    path = str(moved(tmp_path / "shift.anim"))
+    request = importer.ImportRequest(
+        clean_blender.context, read_scene(path, {}), importer.ImportOptions.of({}), path, rig
+    )
+    seen = []
+    monkeypatch.setattr(
+        actions.ClipActions, "attach", lambda *_: (seen.append(rig.data.bones["mTorso"].use_connect), 1 / 0)
+    )
+    with pytest.raises(ZeroDivisionError):
+        importer.import_scene(request)
+    assert (seen, rig.data.bones["mTorso"].use_connect) == ([False], True)
+
+
+def test_pose_mode_stays(clean_blender: Any, tmp_path: Path) -> None:
+    avatar(clean_blender)
+    clean_blender.ops.object.mode_set(mode="POSE")
+    clean_blender.ops.import_scene.second_life(filepath=str(moved(tmp_path / "shift.anim")))
+    assert clean_blender.context.mode == "POSE"
+
+
 def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any, tmp_path: Path) -> None:
     from bpy.types import IMPORT_SCENE_OT_second_life as operator
     from meshferry.operators.import_base import options_of

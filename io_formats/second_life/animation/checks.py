@@ -11,8 +11,7 @@ from .. import skeleton_table
 from . import codes, curves, looping, writer
 from .document import SecondLifeAnimation, text
 from .document_builder import LONGEST, MOST_BYTES
-from .names import EMOTES
-from .scene_builder import NO_EMOTE
+from .names import is_emote
 
 _REFUSED = ("mRoot", "mScreen")
 _HIGHEST_PRIORITY = 6
@@ -61,7 +60,7 @@ def _findings(document: SecondLifeAnimation) -> list[Finding]:
     if not document.loop and document.ease_in + document.ease_out > document.duration:
         findings.append(warning(item, "ease in and ease out together are longer than the animation"))
     emote = text(document.emote)
-    if emote and emote != NO_EMOTE and emote.lower() not in EMOTES:
+    if not is_emote(emote):
         findings.append(warning(item, f"viewers may not know the expression '{emote}'"))
     return findings + _positions(document, item) + _loop(document, item)
 

@@ -43,11 +43,18 @@ EMOTES = {
     "express_worry_emote": "Worry",
 }
 """Label by name; viewers ignore case."""
+NO_EMOTE = "closed_mouth"
+"""Another name of no expression."""
 
 
 def emote_label(name: str) -> str:
     """Return the label of an expression; names that the menu lacks are their own labels."""
-    return EMOTES.get(name.lower(), name)
+    return EMOTES.get("" if name.lower() == NO_EMOTE else name.lower(), name)
+
+
+def is_emote(name: str) -> bool:
+    """Return whether viewers know an expression."""
+    return name.lower() in {*EMOTES, NO_EMOTE}
 
 
 def hand_pose_label(number: int) -> str:

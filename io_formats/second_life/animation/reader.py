@@ -12,6 +12,7 @@ from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
 from ...core.messages import counted, listed
 from ...core.scene import AnyArray
+from .. import skeleton_table
 from . import writer
 from .document import CONSTRAINT, MOST_JOINTS, JointKeys, SecondLifeAnimation, text
 
@@ -131,7 +132,7 @@ def _constraints(stream: ByteStream) -> AnyArray:
 def oddities(document: SecondLifeAnimation) -> list[str]:
     """Return warnings about what a viewer reads in another way than it is written."""
     found = []
-    names = Counter(text(joint.name) for joint in document.joints)
+    names = Counter(skeleton_table.canonical(name) or name for name in (text(joint.name) for joint in document.joints))
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         number = counted(len(twice), "joint is", "joints are")

@@ -8,9 +8,6 @@ from .. import avatar_space, skeleton_table, skeletons
 from . import curves, writer
 from .document import JointKeys, SecondLifeAnimation, text
 
-NO_EMOTE = "Closed_Mouth"
-"""Name of an emote that viewers treat as none."""
-
 
 def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     """Map an animation to Blender's space: the standard avatar, and a clip with keys for each joint that has some."""
@@ -40,6 +37,8 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
         if track.translation is not None or track.rotation is not None:
             clip.keys.append(track)
     scene.clips.append(clip)
+    if not clip.keys:
+        scene.warnings.append("It has no keys of joints of the avatar, so there is no action")
     if len(document.constraints):
         number = counted(len(document.constraints), "constraint is", "constraints are")
         scene.warnings.append(f"{number} kept for the export, but not shown")
@@ -77,7 +76,6 @@ def _positions(document: SecondLifeAnimation, keys: JointKeys) -> Keys | None:
 
 
 def _playback(document: SecondLifeAnimation, joints: dict[str, JointKeys]) -> Playback:
-    emote = text(document.emote)
     return Playback(
         bool(document.loop),
         document.loop_in,
@@ -87,5 +85,5 @@ def _playback(document: SecondLifeAnimation, joints: dict[str, JointKeys]) -> Pl
         document.base_priority,
         {name: keys.priority for name, keys in joints.items() if keys.priority != document.base_priority},
         document.hand_pose,
-        "" if emote == NO_EMOTE else emote,
+        text(document.emote),
     )

@@ -165,7 +165,7 @@ def _from_samples(
     _say_scaled(clip, skeleton, motion, scene)
     if not motion.names:
         raise ExportError(f"'{clip.name}' animates no joint of the avatar")
-    duration = _duration(clip, motion)
+    duration = _duration(clip, motion, original)
     document = _header(clip, duration, chosen)
     if original is None or abs(original.duration - duration) > curves.precision(original.duration):
         _repair_times(document)
@@ -174,6 +174,8 @@ def _from_samples(
         if not original.has_codes:
             original = _with_codes(original)
         document.constraints, document.trailing = original.constraints, original.trailing
+        if text(original.emote).encode("utf-8") == document.emote:
+            document.emote = original.emote
         document.loop = original.loop if original.loop and document.loop else document.loop
         motion = missing_parents.restored(motion, original, skeleton, clip.fps)
         kept = _kept_joints(original, document, motion, skeleton, clip.fps)
@@ -206,9 +208,11 @@ def _from_samples(
     return made.document
 
 
-def _duration(clip: Clip, motion: AvatarMotion) -> float:
-    """Return the length of a clip in seconds, or raise an error if viewers refuse it."""
+def _duration(clip: Clip, motion: AvatarMotion, original: SecondLifeAnimation | None) -> float:
+    """Return the length of a clip in seconds, or raise an error if viewers refuse it, unless a file had it."""
     duration = clip.duration or (float(motion.times[-1]) if len(motion.times) else 0.0)
+    if original is not None and abs(duration - original.duration) <= curves.precision(original.duration):
+        return original.duration
     if duration > document_builder.LONGEST:
         raise ExportError(
             f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {document_builder.LONGEST:.0f} s; "

@@ -17,6 +17,7 @@ from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import values_at, with_frames
 from .. import avatar_space, skeleton_table, skeletons
 from ..animation.avatar_motion import AvatarMotion, motion_of
+from ..animation.codes import FARTHEST
 from ..animation.document_builder import LONGEST
 from . import motion
 from .document import Bvh, BvhJoint
@@ -46,7 +47,9 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
     """
     _refuse_others(document)
     scene = Scene(name)
-    skeleton = skeletons.avatar_skeleton(with_collision_volumes=False)
+    played_joints = _played_joints(document, scene)
+    has_attachments = any(not skeleton_table.table()[name].is_bone for name in played_joints.values())
+    skeleton = skeletons.avatar_skeleton(with_collision_volumes=False, with_attachments=has_attachments)
     scene.skeletons.append(skeleton)
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
     count = len(document.frames)
@@ -58,20 +61,44 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
         False, 0.0, duration, min(_EASE, duration / 2), min(_EASE, duration / 2), _PRIORITY, hand_pose=_HAND
     )
     clip.keys = []
-    for number, joint in enumerate(document.joints):
-        known = skeleton_table.canonical(joint.name)
-        if known not in place or not _moves(document, number):
-            continue
+    far = []
+    for number, known in played_joints.items():
         rotation, position = motion.joint_motion(document, number)
-        if joint.parent < 0:
+        is_root = document.joints[number].parent < 0
+        if is_root:
             rotation, position = motion.relative_to_first(rotation, position)
-        track = KeyTrack(place[known], 0, is_offset=joint.parent < 0)
+        track = KeyTrack(place[known], 0, is_offset=is_root)
         track.rotation = Keys(times, _to_blender(continuous(rotation[played])))
         if position is not None:
-            track.translation = Keys(times, _to_blender(position[played]))
+            if np.abs(position[played]).max() > FARTHEST:
+                far.append(known)
+            track.translation = Keys(times, _to_blender(np.clip(position[played], -FARTHEST, FARTHEST)))
         clip.keys.append(track)
     scene.clips.append(clip)
+    if far:
+        scene.warnings.append(f"Positions end at {FARTHEST:.0f} m, as in the viewer: {listed(far)}")
     return scene
+
+
+def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
+    """Return the joints of the avatar that move, by index; warn about those that the uploader reads wrongly.
+
+    It turns the axes of a joint only if its table has the name: bones, and attachment points with ``_`` for spaces.
+    """
+    found: dict[int, str] = {}
+    wrong = []
+    for number, joint in enumerate(document.joints):
+        known = skeleton_table.canonical(joint.name)
+        if known is None or not _moves(document, number):
+            continue
+        if skeleton_table.table()[known].is_bone or " " in known:
+            found[number] = known
+        else:
+            wrong.append(joint.name)
+    if wrong:
+        number_of = counted(len(wrong), "joint is", "joints are")
+        scene.warnings.append(f"{number_of} left out, since the viewer's upload window misreads them: {listed(wrong)}")
+    return found
 
 
 def _to_blender(values: Floats) -> Floats:

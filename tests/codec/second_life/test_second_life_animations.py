@@ -321,6 +321,27 @@ def test_bvh_of_other_programs_is_refused() -> None:
             SECOND_LIFE_BVH.to_scene(document, "other")
 
 
+def test_bvh_joints_beside_the_bones() -> None:
+    """The uploader knows attachment points with ``_`` for spaces; of other names it does not turn the axes."""
+    found = {}
+    for name in (b"Left_Hand", b"LEFT_PEC", b"Chest"):
+        scene = SECOND_LIFE_BVH.to_scene(SECOND_LIFE_BVH.read(made.BVH.replace(b"abdomen", name)), "motion")
+        joints = scene.skeletons[0].joints
+        found[name] = [joints[track.target].name for track in scene.clips[0].keys], scene.warnings
+    assert found[b"Left_Hand"] == (["mPelvis", "Left Hand"], [])
+    for name in ("LEFT_PEC", "Chest"):
+        keyed, (warning,) = found[name.encode()]
+        assert keyed == ["mPelvis"]
+        assert name in warning
+
+
+def test_bvh_positions_end_where_those_of_the_viewer_do() -> None:
+    scene = SECOND_LIFE_BVH.to_scene(SECOND_LIFE_BVH.read(made.BVH.replace(b"0.0 2.5", b"0.0 250")), "motion")
+    (pelvis,) = (track.translation for track in scene.clips[0].keys if track.translation is not None)
+    assert pelvis.values.max() == 5
+    assert "mPelvis" in scene.warnings[0]
+
+
 def test_bvh_of_other_figures_is_not_recognised() -> None:
     from meshferry.io_formats.second_life import skeleton_table
     from meshferry.io_formats.second_life.motion_text import sniffing
@@ -387,3 +408,10 @@ def test_times_of_the_old_version_have_a_limit() -> None:
 def test_frame_counts_that_are_not_whole_numbers(frames: bytes) -> None:
     with pytest.raises(FormatError, match=r"Line \d+: the number of frames"):
         SECOND_LIFE_BVH.read(made.BVH.replace(b"Frames: 4", b"Frames: " + frames))
+
+
+@pytest.mark.parametrize("names", [(b"mHead", b"mHead"), (b"head", b"mHead")])
+def test_joints_listed_twice_are_reported(names: tuple[bytes, bytes]) -> None:
+    turn = made.keys((0, 1000, 40000, made.ZERO))
+    data = made.header(joints=2) + b"".join(made.joint(name, rotation=turn) for name in names) + made.ending()
+    assert ["mHead" in warning for warning in SECOND_LIFE_ANIMATION.read(data).warnings] == [True]
