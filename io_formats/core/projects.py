@@ -1,0 +1,66 @@
+"""Projects of target programs: folders whose files complete each other.
+
+A session of Blender or a batch keeps one :class:`Projects`, so that the files of each project are listed once. What a
+project is, the formats know.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+ProjectT = TypeVar("ProjectT", bound="OpenProject")
+_CHECK_INTERVAL = 2.0
+"""Seconds for which an open project counts as unchanged."""
+
+
+class OpenProject(Protocol):
+    """A project whose files are listed."""
+
+    def is_current(self) -> bool:
+        """Return whether the same files are still there."""
+        ...
+
+
+class Projects:
+    """The projects that are open, and the user's choice of one.
+
+    Parameters
+    ----------
+    folder:
+        Folder of the project for files that are not in one, or None.
+    is_fixed:
+        Whether projects stay as they were when they were opened. Otherwise, changed ones are opened again.
+    """
+
+    def __init__(self, folder: Path | None = None, *, is_fixed: bool = False) -> None:
+        self.folder = folder
+        self.check: Callable[[], object] = lambda: None
+        """Called now and then while a project is opened; it raises an exception to cancel."""
+        self._is_fixed = is_fixed
+        self._open: dict[Path, tuple[Any, float]] = {}
+        self._roots: dict[Path, tuple[Path | None, float]] = {}
+
+    def open(self, root: Path, make: Callable[[], ProjectT]) -> ProjectT:
+        """Return the project of a folder, which ``make`` opens if it is not open or has changed."""
+        project, checked = self._open.get(root, (None, 0.0))
+        now = time.monotonic()
+        if project is not None and not self._is_fixed and now - checked > _CHECK_INTERVAL:
+            project = project if project.is_current() else None
+        if project is None:
+            project = make()
+        elif now - checked <= _CHECK_INTERVAL:
+            now = checked
+        self._open[root] = (project, now)
+        return cast(ProjectT, project)
+
+    def root_of(self, folder: Path, find: Callable[[], Path | None]) -> Path | None:
+        """Return the project's folder for files in a folder, which ``find`` looks for if it is not known."""
+        root, found = self._roots.get(folder, (None, float("-inf")))
+        now = time.monotonic()
+        if folder not in self._roots or (not self._is_fixed and now - found > _CHECK_INTERVAL):
+            root = find()
+            self._roots[folder] = (root, now)
+        return root

@@ -1,0 +1,273 @@
+"""The files below one folder: listed once, found under any spelling, and never read outside of the folder.
+
+Names are compared without case and in Unicode's form NFC, because projects are made on systems that ignore both.
+Symbolic links count only if they lead to something inside the folder. Only listed regular files are opened.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..core.errors import FormatError, MeshferryError
+from .atomic_write import refusal
+
+MOST_FILES = 2_000_000
+"""Limit of the number of files in the folder."""
+MOST_FOLDERS_DEEP = 200
+READ_LIMIT = 512 * 2**20
+"""Limit of the size of a file that is read whole."""
+LFS_POINTER = b"version https://git-lfs"
+_JUNCTION = 0xA0000003
+"""Reparse tag of junctions, which Python reports as folders."""
+_CHECK_EVERY = 64
+"""Folders that are listed between two calls of ``check``."""
+
+
+class LfsPointerError(FormatError):
+    """A file whose content Git LFS has not downloaded."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__("The file is only a Git LFS pointer: run git lfs pull", file=file)
+
+
+class TooManyFilesError(MeshferryError):
+    """A folder with more files than the limit."""
+
+
+def path_key(path: str) -> str:
+    """Return a key that is equal for all spellings of a path, with slashes or backslashes between its parts."""
+    key = path.replace("\\", "/")
+    return key.lower() if key.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFC", key).casefold())
+
+
+def plain_path(path: str) -> str:
+    """Return a relative path without ``.``, ``..`` and empty parts; leading ``..`` remain."""
+    parts: list[str] = []
+    for part in path.replace("\\", "/").split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def has_lfs_pointer(data: bytes) -> bool:
+    """Return whether a file's content is only a pointer of Git LFS."""
+    return data.startswith(LFS_POINTER)
+
+
+@dataclass
+class _Listing:
+    """What a search of the folder has found so far."""
+
+    paths: dict[str, str] = field(default_factory=dict)
+    stamps: dict[str, int] = field(default_factory=dict)
+    links: list[tuple[str, str]] = field(default_factory=list)
+    """Path and full path of each symbolic link."""
+
+
+class RootedFiles:
+    """The files below one folder; paths are relative to it, with ``/`` between their parts.
+
+    Parameters
+    ----------
+    root:
+        The folder.
+    most:
+        Limit of the number of files.
+    is_partial:
+        Whether a folder with more files is listed down to the level where the limit is reached. Otherwise it is
+        refused.
+    check:
+        Called now and then while the folder is listed; it raises an exception to cancel.
+
+    Raises
+    ------
+    TooManyFilesError
+        The folder has more files than the limit.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        most: int = MOST_FILES,
+        is_partial: bool = False,
+        check: Callable[[], object] | None = None,
+    ) -> None:
+        self.root = Path(os.path.realpath(root))
+        self._most = most
+        self._is_partial = is_partial
+        self._check = check or (lambda: None)
+        self._mounts: list[tuple[str, str]] = []
+        self.paths: dict[str, str] = {}
+        """Path of each file by its key."""
+        self._stamps: dict[str, int] = {}
+        """Modification time of each listed folder by its full path."""
+        self._add(str(self.root), "")
+
+    def _add(self, folder: str, prefix: str) -> None:
+        """List a folder whose files get paths that start with ``prefix``."""
+        found = _Listing()
+        waiting = [(folder, prefix, 0)]
+        while waiting:
+            below: list[tuple[str, str, int]] = []
+            for number, (full, relative, depth) in enumerate(waiting):
+                if number % _CHECK_EVERY == 0:
+                    self._check()
+                below += _list_folder(full, relative, depth, found)
+                if len(self.paths) + len(found.paths) > self._most:
+                    if not self._is_partial:
+                        raise TooManyFilesError(f"The project {self.root} has more than {self._most:,} files")
+                    below = []
+                    break
+            waiting = below
+        for path, full in found.links:
+            self._add_link(path, full, os.path.realpath(folder), prefix, found)
+        self.paths = {**found.paths, **self.paths} if self.paths else found.paths
+        self._stamps |= found.stamps
+
+    def _add_link(self, path: str, full: str, folder: str, prefix: str, found: _Listing) -> None:
+        """Add a symbolic link to a file of the folder, or the files of a folder that it leads to."""
+        target = os.path.realpath(full)
+        if not is_inside(target, folder) or is_inside(full, target):
+            return
+        if os.path.isfile(target):
+            found.paths.setdefault(path_key(path), path)
+        elif os.path.isdir(target):
+            start = prefix + os.path.relpath(target, folder).replace(os.sep, "/") + "/"
+            for known in [known for known in found.paths.values() if known.startswith(start)]:
+                alias = f"{path}/{known[len(start) :]}"
+                found.paths.setdefault(path_key(alias), alias)
+            if len(found.paths) > self._most:
+                raise TooManyFilesError(f"The project {self.root} has more than {self._most:,} files")
+
+    def mount(self, name: str, folder: Path) -> None:
+        """Add the files of another folder under a path of this one."""
+        real = os.path.realpath(folder)
+        self._mounts.append((name + "/", real))
+        self._add(real, name + "/")
+
+    def find(self, path: str) -> str | None:
+        """Return the path of a file under any of its spellings, or None if there is no such file."""
+        return self.paths.get(path_key(plain_path(path)))
+
+    def find_above(self, path: str) -> str | None:
+        """Return a path that starts with ``../`` if it is a file in the folder above, or None."""
+        parts = plain_path(path).split("/")
+        if parts.count("..") != 1 or parts[0] != "..":
+            return None
+        folder = str(self.root.parent)
+        names = []
+        for part in parts[1:]:
+            name = _name_in(folder, part)
+            if name is None:
+                return None
+            names.append(name)
+            folder = os.path.join(folder, name)
+        is_file = os.path.isfile(folder) and is_inside(os.path.realpath(folder), str(self.root.parent))
+        return "/".join(["..", *names]) if is_file else None
+
+    def location(self, path: str) -> Path:
+        """Return the full path of a file that :meth:`find` or :meth:`find_above` returned."""
+        for prefix, folder in self._mounts:
+            if path.startswith(prefix):
+                return Path(folder, path[len(prefix) :])
+        return self.root / path
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        """Return the content of a file that :meth:`find` or :meth:`find_above` returned.
+
+        Raises
+        ------
+        LfsPointerError
+            The content was not downloaded by Git LFS.
+        FormatError
+            There is no such file, it is larger than the limit, or it cannot be read.
+        """
+        known = self.find_above(path) if path.startswith("../") else self.paths.get(path_key(path))
+        if known is None:
+            raise FormatError("The project has no such file", file=path)
+        full = self.location(known)
+        try:
+            with open(full, "rb", opener=_open_regular) as stream:
+                size = os.fstat(stream.fileno()).st_size
+                data = stream.read(limit + 1) if size <= limit else b""
+        except (OSError, ValueError) as problem:
+            raise FormatError(f"The file cannot be read: {refusal(problem)}", file=str(full)) from None
+        if size > limit or len(data) > limit:
+            raise FormatError(f"The file has more than {limit:,} bytes", file=str(full))
+        if has_lfs_pointer(data):
+            raise LfsPointerError(str(full))
+        return data
+
+    def is_current(self) -> bool:
+        """Return whether no listed folder has changed, so that the same files are there."""
+        return all(_stamp(folder) == stamp for folder, stamp in self._stamps.items())
+
+
+def _list_folder(full: str, relative: str, depth: int, found: _Listing) -> list[tuple[str, str, int]]:
+    """List one folder; return its subfolders. Folders that cannot be read are left out."""
+    below = []
+    paths = found.paths
+    found.stamps[full] = _stamp(full)
+    try:
+        with os.scandir(full) as entries:
+            for entry in entries:
+                name = entry.name
+                path = relative + name
+                if entry.is_symlink():
+                    found.links.append((path, entry.path))
+                elif entry.is_dir(follow_symlinks=False):
+                    if depth < MOST_FOLDERS_DEEP and not _is_junction(entry):
+                        below.append((entry.path, path + "/", depth + 1))
+                else:
+                    paths[path.lower() if path.isascii() else path_key(path)] = path
+    except OSError:
+        pass
+    return below
+
+
+def _is_junction(entry: os.DirEntry[str]) -> bool:
+    if sys.platform != "win32":
+        return False
+    return getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
+
+
+def _stamp(folder: str) -> int:
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _name_in(folder: str, name: str) -> str | None:
+    """Return how a folder spells a name, or None if it has no such entry."""
+    if os.path.lexists(os.path.join(folder, name)):
+        return name
+    key = path_key(name)
+    try:
+        with os.scandir(folder) as entries:
+            return next((entry.name for entry in entries if path_key(entry.name) == key), None)
+    except (OSError, ValueError):
+        return None
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Return whether a real path is in a real folder or is the folder itself."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Open a regular file; a FIFO would block."""
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError("not a regular file")
+    return handle

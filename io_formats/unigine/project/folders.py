@@ -1,0 +1,97 @@
+"""Where the project of a file is (section 1)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ...core.projects import Projects
+from ...disk.rooted_files import RootedFiles
+from .project import Project
+
+_MARKS = (".runtimes", "guids.db", "root_mount.umount")
+_USUAL_NAME = "data"
+_MOST_LONE_FILES = 20_000
+"""Limit of the number of files that are looked at around a scene outside of any project."""
+_MOST_FOLDERS_LOOKED_AT = 64
+_CONTENT = (".world", ".node", ".umount", ".mat")
+
+
+def open_project(path: Path, projects: Projects, *, is_scene: bool = False) -> Project | None:
+    """Return the project that a file belongs to, or None outside of any project.
+
+    Parameters
+    ----------
+    path:
+        A file.
+    projects:
+        The projects that are open, and the folder that the user chose for files outside of any project.
+    is_scene:
+        Whether the file itself shows that its folder is part of a project, as ``.node`` and ``.world`` do.
+
+    Raises
+    ------
+    TooManyFilesError
+        The project has more files than the limit.
+    """
+    folder = Path(os.path.realpath(path.parent))
+    root = projects.root_of(folder, lambda: project_folder(folder))
+    if root is None and (folder / (path.name + ".meta")).is_file():
+        root = data_folder(folder) or folder
+    if root is None and projects.folder is not None:
+        root = chosen_folder(projects.folder)
+    if root is not None:
+        return projects.open(root, lambda: Project(RootedFiles(root, check=projects.check), projects.check))
+    if is_scene:
+        root = data_folder(folder) or folder
+        return projects.open(root, lambda: _lone_project(root, projects))
+    return None
+
+
+def _lone_project(root: Path, projects: Projects) -> Project:
+    return Project(RootedFiles(root, most=_MOST_LONE_FILES, is_partial=True, check=projects.check), projects.check)
+
+
+def project_folder(folder: Path) -> Path | None:
+    """Return the nearest folder above, or the folder itself, that is a project, or None."""
+    for candidate in (folder, *folder.parents):
+        if any(os.path.exists(os.path.join(candidate, mark)) for mark in _MARKS):
+            return candidate
+    data = data_folder(folder)
+    return data if data is not None and _has_project_files(data) else None
+
+
+def data_folder(folder: Path) -> Path | None:
+    """Return the nearest folder above, or the folder itself, that has the usual name of projects' folders, or None."""
+    return next((found for found in (folder, *folder.parents) if found.name.lower() == _USUAL_NAME), None)
+
+
+def chosen_folder(folder: Path) -> Path | None:
+    """Return the data folder of the project that the user chose, or None if there is no such folder."""
+    for candidate in (folder, folder / _USUAL_NAME):
+        if any((candidate / mark).exists() for mark in _MARKS):
+            return candidate
+    usual = folder / _USUAL_NAME
+    return usual if usual.is_dir() else folder if folder.is_dir() else None
+
+
+def _has_project_files(folder: Path) -> bool:
+    """Return whether there are scenes or materials in a folder or directly below it, as in projects of SDK 2.0."""
+    folders = [str(folder)]
+    looked_at = 0
+    while folders and looked_at < _MOST_FOLDERS_LOOKED_AT:
+        looked_at += 1
+        current = folders.pop(0)
+        try:
+            with os.scandir(current) as entries:
+                for entry in entries:
+                    if entry.name.lower().endswith(_CONTENT):
+                        return True
+                    if current == str(folder) and entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+        except OSError:
+            continue
+    return False
+
+
+__all__ = ["chosen_folder", "open_project", "project_folder"]

@@ -1,0 +1,278 @@
+"""Materials of a project: ``.mat`` files and libraries merged along their parents, and graphs (section 4)."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from pathlib import PurePosixPath
+from xml.etree.ElementTree import Element
+
+from ...core.errors import FormatError
+from ...disk.rooted_files import RootedFiles
+from ...xml_files import parse_xml
+from .engine import base_name, name_hash
+from .graphs import parse_basemat, texture_inputs
+from .guid_index import GuidIndex
+from .references import plain_reference
+
+MOST_PARENTS = 32
+MATERIAL_LIMIT = 64 * 2**20
+"""Largest size of a material file that is read."""
+_ROOT = re.compile(rb"<(material|materials)\b([^>]*)>")
+_ATTRIBUTE = re.compile(rb"""\b(name|guid)\s*=\s*["']([^"'&]*)["']""")
+_VECTOR = re.compile(r"\s*(?:vec[234]\s*\(([-+\d.eEf,\s]+)\)|([-+\d.eE]+)f?)\s*\Z")
+
+
+class MaterialRule(Enum):
+    """Where a material came from."""
+
+    USER = "user"
+    """A material of the project, merged with all its parents."""
+    USER_WITHOUT_PARENT = "user, parent missing"
+    GRAPH = "graph"
+    BUILT_IN = "built in"
+    """One of the engine's own, of which only the name is known."""
+
+
+@dataclass(frozen=True)
+class TextureUse:
+    """A texture in a slot of a material."""
+
+    reference: str
+    wrap: str = ""
+    """``repeat``, ``clamp``, ``border`` or empty."""
+
+
+@dataclass
+class ProjectMaterial:
+    """A material with everything that it takes from its parents; values are the texts of the files."""
+
+    name: str
+    guid: str = ""
+    file: str | None = None
+    """Path of its file below the project's folder."""
+    base: str | None = None
+    """Name of its built-in base such as ``mesh_base``, ``graph``, or the unresolved reference."""
+    rule: MaterialRule = MaterialRule.USER
+    textures: dict[str, TextureUse] = field(default_factory=dict)
+    """By slot."""
+    parameters: dict[str, str] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Labels of the inputs of a graph's material that the texture of each slot feeds, if the graph is known."""
+    graph_parent: str = ""
+    """Base of a material graph, such as ``mesh_transparent``."""
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A material in a file."""
+
+    path: str
+    name: str
+    guid: str
+    in_library: bool = False
+
+
+class MaterialLibrary:
+    """All materials of a project by GUID and name."""
+
+    def __init__(self, files: RootedFiles, guids: GuidIndex, check: Callable[[], object]) -> None:
+        self._files = files
+        self._guids = guids
+        self._check = check
+        self._made: dict[str, ProjectMaterial | None] = {}
+        self._libraries: dict[str, Element] = {}
+        self._added: list[_Entry] = []
+
+    @cached_property
+    def _entries(self) -> tuple[dict[str, _Entry], dict[str, _Entry]]:
+        """All materials by GUID and by name, the first of each in the order of paths."""
+        by_guid: dict[str, _Entry] = {}
+        by_name: dict[str, _Entry] = {}
+        paths = sorted(key for key in self._files.paths if key.endswith(".mat"))
+        for number, key in enumerate(paths):
+            if number % 100 == 0:
+                self._check()
+            path = self._files.paths[key]
+            try:
+                self._list(path, by_guid, by_name)
+            except FormatError as problem:
+                self._guids.unreadable[path] = str(problem)
+        return by_guid, by_name
+
+    def _list(self, path: str, by_guid: dict[str, _Entry], by_name: dict[str, _Entry]) -> None:
+        """Add the materials of a file to the tables."""
+        for entry in self._materials_in(path, self._files.read(path, MATERIAL_LIMIT)):
+            for guid in (entry.guid, name_hash(entry.name)):
+                if guid:
+                    by_guid.setdefault(guid, entry)
+            by_name.setdefault(entry.name, entry)
+
+    def _materials_in(self, path: str, data: bytes) -> Iterator[_Entry]:
+        """Yield the materials in a file. Only libraries and names with entities are parsed."""
+        root = _ROOT.search(data)
+        if root is None:
+            raise FormatError("There is no material in the file", file=path)
+        stem = PurePosixPath(path).stem
+        if root[1] == b"material" and b"&" not in root[2]:
+            found = {name: value.decode("utf-8", "replace") for name, value in _ATTRIBUTE.findall(root[2])}
+            yield _Entry(path, found.get(b"name") or stem, found.get(b"guid", ""))
+            return
+        try:
+            library = parse_xml(data)
+        except FormatError as problem:
+            raise problem.in_file(path) from None
+        self._libraries[path] = library
+        for element in library.iter("material"):  # which yields the root, too
+            yield _Entry(path, element.get("name") or stem, element.get("guid", ""), in_library=True)
+
+    def add_library(self, path: str) -> None:
+        """Add a library of SDK 2.0 that is not below the project's folder.
+
+        Raises
+        ------
+        FormatError
+            The file cannot be read.
+        """
+        if path not in self._libraries:
+            self._list(path, *self._entries)
+            self._made.clear()
+
+    def find(self, reference: str) -> ProjectMaterial | None:
+        """Return the material that a reference means, or None if it is missing. The caller must not change it."""
+        plain = plain_reference(reference)
+        if plain not in self._made:
+            self._made[plain] = self._merge(plain, ())
+        return self._made[plain]
+
+    def by_name(self, name: str) -> str | None:
+        """Return the reference of the only material whose name, without case, is the given one, or None."""
+        return self._by_name.get(name.casefold())
+
+    @cached_property
+    def _by_name(self) -> dict[str, str | None]:
+        found: dict[str, set[str]] = {}
+        by_guid, by_name = self._entries
+        for entry in {*by_guid.values(), *by_name.values()}:
+            found.setdefault(entry.name.casefold(), set()).add(entry.guid or entry.name)
+        return {name: references.pop() if len(references) == 1 else None for name, references in found.items()}
+
+    def _merge(self, reference: str, below: tuple[str, ...]) -> ProjectMaterial | None:
+        """Return a material with its parents; ``below`` are the references that led to it."""
+        if not reference or reference in below or len(below) > MOST_PARENTS:
+            return None
+        by_guid, by_name = self._entries
+        entry = by_guid.get(reference) or by_name.get(reference)
+        runtime = self._guids.runtimes.get(reference, "")
+        if entry is None and runtime.lower().endswith(".basemat"):
+            return self._graph(reference, runtime)
+        if entry is not None:
+            try:
+                element = self._element(entry)
+            except FormatError as problem:
+                self._guids.unreadable[entry.path] = str(problem)
+                return None
+            return self._user_material(entry, element, (*below, reference))
+        name = base_name(reference)
+        return ProjectMaterial(name, base=name, rule=MaterialRule.BUILT_IN) if name else None
+
+    def _element(self, entry: _Entry) -> Element:
+        """Return the XML element of a material."""
+        if not entry.in_library:
+            try:
+                root = parse_xml(self._files.read(entry.path, MATERIAL_LIMIT))
+            except FormatError as problem:
+                raise problem.in_file(entry.path) from None
+            return root
+        stem = PurePosixPath(entry.path).stem
+        materials = self._libraries[entry.path].iter("material")
+        return next(element for element in materials if (element.get("name") or stem) == entry.name)
+
+    def _user_material(self, entry: _Entry, element: Element, below: tuple[str, ...]) -> ProjectMaterial:
+        """Return a material of a file, over the first of its parents that is there."""
+        stated = [plain_reference(element.get(key)) for key in ("parent", "parent_name", "base_material")]
+        parents = [reference for reference in stated if reference]
+        found = None
+        missing = []
+        for reference in parents:
+            found = self._merge(reference, below)
+            if found is not None:
+                break
+            missing.append(reference)
+        base = stated[2]
+        material = copy.deepcopy(found) if found else ProjectMaterial("", base=base_name(base) or base or None)
+        material.name, material.guid, material.file = entry.name, entry.guid, entry.path
+        material.rule = MaterialRule.USER if found else MaterialRule.USER_WITHOUT_PARENT
+        material.problems += [f"material '{entry.name}': its parent {reference} is missing" for reference in missing]
+        _apply(element, material)
+        return material
+
+    def _graph(self, reference: str, runtime: str) -> ProjectMaterial | None:
+        """Return the material of a graph's runtime."""
+        try:
+            graph = parse_basemat(self._files.read(runtime, MATERIAL_LIMIT))
+        except FormatError as problem:
+            self._guids.unreadable[runtime] = str(problem)
+            return None
+        source = self._guids.source_of(reference)
+        named = source or self._guids.alias_of(reference) or runtime
+        material = ProjectMaterial(
+            PurePosixPath(named).stem,
+            guid=reference,
+            file=source or runtime,
+            base="graph",
+            rule=MaterialRule.GRAPH,
+            textures={slot: TextureUse(text, wrap) for slot, (text, wrap) in graph.textures.items()},
+            parameters=graph.parameters,
+            states=graph.states,
+            options=graph.options,
+            graph_parent=graph.parent,
+        )
+        if source is not None and source.lower().endswith(".mgraph"):
+            try:
+                inputs = texture_inputs(self._files.read(source, MATERIAL_LIMIT))
+            except FormatError as problem:
+                self._guids.unreadable[source] = str(problem)
+            else:
+                material.inputs = {
+                    slot: inputs.get(plain_reference(use.reference), ()) for slot, use in material.textures.items()
+                }
+        return material
+
+
+def _apply(element: Element, material: ProjectMaterial) -> None:
+    """Overwrite what a material states itself."""
+    for child in element:
+        name = child.get("name", "")
+        text = (child.text or "").strip()
+        if child.tag == "options":
+            material.options.update(child.attrib)
+        elif child.tag == "blend":
+            material.options.update({f"blend_{key}": value for key, value in child.attrib.items()})
+        elif child.tag == "texture" and not len(child):
+            material.textures[name] = TextureUse(text, child.get("wrap", ""))
+            material.inputs.pop(name, None)
+        elif child.tag == "state":
+            material.states[name] = text
+        elif child.tag == "parameter":
+            if "1" in {child.get("expression"), child.get("use_expression")}:
+                _apply_expression(name, text, material)
+            else:
+                material.parameters[name] = text
+
+
+def _apply_expression(name: str, text: str, material: ProjectMaterial) -> None:
+    """Set a parameter to the numbers of a constant expression; report any other expression."""
+    constant = _VECTOR.match(text)
+    if constant is None:
+        material.problems.append(f"material '{material.name}': parameter '{name}' is an expression; not used")
+        return
+    numbers = (constant[1] or constant[2]).replace("f", "").replace(",", " ")
+    material.parameters[name] = " ".join(numbers.split())

@@ -1,0 +1,51 @@
+"""Which materials the nodes of a project give to the surfaces of its meshes (section 4.6)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from xml.etree.ElementTree import Element
+
+from ...core.errors import FormatError
+from ...disk.rooted_files import RootedFiles, path_key, plain_path
+from ...xml_files import parse_xml
+from .references import is_guid, path_in_project, plain_reference
+
+SCENE_EXTENSIONS = (".node", ".world")
+SurfaceUses = dict[str, "Counter[str]"]
+
+
+def mesh_key(reference: str | None) -> str:
+    """Return a key for references to a mesh: its GUID, or its path in the project."""
+    plain = plain_reference(reference)
+    return plain if is_guid(plain) or not plain else path_key(plain_path(path_in_project(plain)))
+
+
+def uses_of_meshes(
+    files: RootedFiles, check: Callable[[], object], unreadable: dict[str, str]
+) -> dict[str, SurfaceUses]:
+    """Return how often each material is on each surface of each mesh, from all scene files of the project.
+
+    Meshes are given by :func:`mesh_key`. Files that cannot be read are added to ``unreadable``.
+    """
+    found: dict[str, SurfaceUses] = defaultdict(lambda: defaultdict(Counter))
+    for key in sorted(key for key in files.paths if key.endswith(SCENE_EXTENSIONS)):
+        check()
+        path = files.paths[key]
+        try:
+            root = parse_xml(files.read(path))
+        except FormatError as problem:
+            unreadable[path] = str(problem)
+            continue
+        for node in root.iter("node"):
+            _add_uses(node, found)
+    return {mesh: dict(surfaces) for mesh, surfaces in found.items()}
+
+
+def _add_uses(node: Element, found: dict[str, SurfaceUses]) -> None:
+    mesh = mesh_key(node.findtext("mesh_name"))
+    if mesh:
+        for surface in node.iterfind("surface"):
+            material = plain_reference(surface.get("material"))
+            if material:
+                found[mesh].setdefault(surface.get("name", ""), Counter())[material] += 1

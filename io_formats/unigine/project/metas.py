@@ -1,0 +1,126 @@
+"""Files that describe assets: ``.meta`` of assets (XML), ``.meta`` of runtimes and ``guids.db`` (JSON) (section 2)."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+from ...core.errors import FormatError
+from ...xml_files import parse_xml
+
+GUID = re.compile(r"[0-9a-f]{40}\Z")
+GUID_IN_BYTES = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+_PRIMARY = "1"
+_ITSELF = "0"
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A file that the editor made from an asset."""
+
+    guid: str
+    name: str
+    is_primary: bool
+
+
+@dataclass(frozen=True)
+class AssetMeta:
+    """The ``.meta`` file of an asset."""
+
+    guid: str
+    """GUID of the asset: of the runtime that is the asset itself, else the element ``guid``."""
+    stated_guid: str
+    """Element ``guid``, which is that of the runtime in some files of SDK 2.12 to 2.21."""
+    kind: str = ""
+    runtimes: tuple[Runtime, ...] = ()
+    is_green_inverted: bool = False
+    """Whether the import inverted the green channel, so that the source image has green up."""
+    materials: dict[str, str] = field(default_factory=dict)
+    """GUIDs of the materials of a container's surfaces by name."""
+
+    @property
+    def primary(self) -> Runtime | None:
+        """The runtime that a path to the asset means, if there is one."""
+        return next((runtime for runtime in self.runtimes if runtime.is_primary), None)
+
+
+@dataclass(frozen=True)
+class RuntimeMeta:
+    """The ``.meta`` file of a runtime."""
+
+    asset: str
+    """GUID of the asset that it was made from."""
+    alias: str
+    """Name of the runtime inside the asset."""
+
+
+def parse_asset_meta(data: bytes) -> AssetMeta:
+    """Parse the ``.meta`` file of an asset.
+
+    Raises
+    ------
+    FormatError
+        The content is not such a file.
+    """
+    root = parse_xml(data)
+    if root.tag != "asset":
+        raise FormatError(f"The root element is '{root.tag}', not 'asset'")
+    stated = (root.findtext("guid") or "").strip()
+    listed = [runtime.attrib for runtime in root.iterfind("runtimes/runtime")]
+    own = next((runtime.get("id", "") for runtime in listed if runtime.get("link") == _ITSELF), "")
+    values = {found.get("name", ""): found.text or "" for found in root.iterfind("parameters/parameter")}
+    pairs = (pair.rpartition(",") for pair in values.get("material_guids", "").split(";"))
+    return AssetMeta(
+        guid=own or stated,
+        stated_guid=stated,
+        kind=(root.findtext("type") or "").strip(),
+        runtimes=tuple(
+            Runtime(runtime.get("id", ""), runtime.get("name", ""), runtime.get("link") == _PRIMARY)
+            for runtime in listed
+            if runtime.get("link") != _ITSELF
+        ),
+        is_green_inverted=values.get("invert_g", "").strip() == "1",
+        materials={name: guid.strip() for name, comma, guid in pairs if comma},
+    )
+
+
+def parse_runtime_meta(data: bytes) -> RuntimeMeta:
+    """Parse the ``.meta`` file of a runtime.
+
+    Raises
+    ------
+    FormatError
+        The content is not such a file.
+    """
+    found = parse_json(data)
+    asset, alias = found.get("asset"), found.get("alias")
+    return RuntimeMeta(asset if isinstance(asset, str) else "", alias if isinstance(alias, str) else "")
+
+
+def parse_guid_table(data: bytes) -> dict[str, str]:
+    """Parse ``guids.db``: paths of assets by GUID.
+
+    Raises
+    ------
+    FormatError
+        The content is not such a file.
+    """
+    return {guid: path for guid, path in parse_json(data).items() if isinstance(path, str)}
+
+
+def parse_json(data: bytes) -> dict[str, object]:
+    """Parse a JSON file that holds one object.
+
+    Raises
+    ------
+    FormatError
+        The content is not such a file.
+    """
+    try:
+        found = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as problem:
+        raise FormatError(f"The JSON is not well-formed: {problem}") from None
+    if not isinstance(found, dict):
+        raise FormatError("The JSON does not hold an object")
+    return found

@@ -1,0 +1,56 @@
+"""Folders that a project mounts by ``.umount`` files (section 2)."""
+
+from __future__ import annotations
+
+import ntpath
+import os
+from pathlib import Path
+
+from ...core.errors import FormatError
+from ...disk.rooted_files import RootedFiles, is_inside
+from .metas import parse_json
+
+EXTENSION = ".umount"
+MOST_MOUNTS = 100
+UMOUNT_LIMIT = 2**20
+"""Largest size of a ``.umount`` file that is read."""
+
+
+def add_mounts(files: RootedFiles, unreadable: dict[str, str]) -> None:
+    """Add the files of mounted folders.
+
+    Network paths are not opened: a project from elsewhere could make Windows log in to any server. Mounted folders
+    inside the project or around it are left out, because their files would be there twice.
+    """
+    paths = sorted(path for key, path in files.paths.items() if key.endswith(EXTENSION))
+    for path in paths[:MOST_MOUNTS]:
+        try:
+            folder = _mounted_folder(files, path)
+        except FormatError as problem:
+            unreadable[path] = str(problem)
+            continue
+        if folder is not None:
+            files.mount(path[: -len(EXTENSION)], folder)
+
+
+def _mounted_folder(files: RootedFiles, path: str) -> Path | None:
+    """Return the folder that a ``.umount`` file mounts, or None if it mounts none.
+
+    Raises
+    ------
+    FormatError
+        The file cannot be read, or the folder must not or cannot be mounted.
+    """
+    stated = parse_json(files.read(path, UMOUNT_LIMIT)).get("data_path")
+    if not isinstance(stated, str) or not stated.strip():
+        return None
+    text = stated.strip()
+    if text.startswith(("//", "\\\\")) or ntpath.splitdrive(text)[0].startswith(("//", "\\\\")):
+        raise FormatError(f"The mounted folder is a network path, which is not opened: {text}", file=path)
+    folder = os.path.realpath(os.path.join(files.location(path).parent, text.replace("\\", "/")))
+    root = str(files.root)
+    if is_inside(folder, root) or is_inside(root, folder):
+        raise FormatError(f"The mounted folder and the project contain each other: {text}", file=path)
+    if not os.path.isdir(folder):
+        raise FormatError(f"The mounted folder does not exist: {text}", file=path)
+    return Path(folder)

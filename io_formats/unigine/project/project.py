@@ -1,0 +1,235 @@
+"""A UNIGINE project: its files by reference, its materials and textures, and the materials of its meshes."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from ...core.errors import FormatError
+from ...disk.rooted_files import READ_LIMIT, RootedFiles, path_key
+from ...passes.lod import without_level
+from .engine import engine_path
+from .guid_index import RUNTIMES, GuidIndex
+from .materials import MaterialLibrary, ProjectMaterial
+from .mesh_uses import SurfaceUses, uses_of_meshes
+from .mounts import add_mounts
+from .references import ASSET_PREFIX, Found, FoundTexture, Rule, is_guid, path_in_project, plain_reference
+
+IMAGES = (".png", ".tga", ".jpg", ".jpeg", ".tif", ".tiff", ".psd", ".dds", ".exr", ".hdr", ".bmp")
+"""Extensions of source images."""
+_CONTAINERS = (".fbx", ".glb", ".gltf", ".obj", ".dae", ".stl")
+"""Extensions of assets of several runtimes, which have names inside the asset."""
+_GUID_LENGTH = 40
+
+
+class Project:
+    """A UNIGINE project. Only the list of its files is made at once, all else when it is needed first.
+
+    Parameters
+    ----------
+    files:
+        The files of the project's folder, usually named ``data``.
+    check:
+        Called now and then during long work; it raises an exception to cancel.
+    """
+
+    def __init__(self, files: RootedFiles, check: Callable[[], object] = lambda: None) -> None:
+        self.files = files
+        self.root = files.root
+        self._check = check
+        problems: dict[str, str] = {}
+        add_mounts(files, problems)
+        self._guids = GuidIndex(files, check)
+        self._guids.unreadable.update(problems)
+        self._materials = MaterialLibrary(files, self._guids, check)
+
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """Why files could not be read so far, by path."""
+        return self._guids.unreadable
+
+    def is_current(self) -> bool:
+        """Return whether the same files are still there."""
+        return self.files.is_current()
+
+    def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        """Return the content of a file; ``path`` is as in :class:`Found`.
+
+        Raises
+        ------
+        FormatError
+            The file does not exist, is too large, cannot be read, or is only a pointer of Git LFS.
+        """
+        return self.files.read(path, limit)
+
+    def location(self, path: str) -> Path:
+        """Return the full path of a file; ``path`` is as in :class:`Found`."""
+        return self.files.location(path)
+
+    def relative(self, path: Path) -> str | None:
+        """Return the path of a file below the project's folder as listed, or None if it is not listed."""
+        full = os.path.join(os.path.realpath(path.parent), path.name)
+        try:
+            return self.files.find(os.path.relpath(full, self.root))
+        except ValueError:  # on another drive
+            return None
+
+    def find(self, reference: str) -> Found:
+        """Return the file that a reference means."""
+        plain = plain_reference(reference)
+        if not plain:
+            return Found(None, Rule.EMPTY)
+        return self._find_guid(plain) if is_guid(plain) else self._find_path(plain)
+
+    def _find_guid(self, guid: str) -> Found:
+        index = self._guids
+        if guid in index.runtimes:
+            return Found(index.runtimes[guid], Rule.RUNTIME)
+        if asset := index.asset(guid):
+            return Found(asset, Rule.ASSET)
+        if source := index.source_of(guid):
+            return Found(source, Rule.SOURCE_OF_MISSING_RUNTIME)
+        if listed := index.listed(guid):
+            return Found(listed, Rule.ASSET)
+        own = engine_path(guid)
+        return _engine_file(own) if own else Found(None, Rule.MISSING)
+
+    def _find_path(self, reference: str) -> Found:
+        path = path_in_project(reference)
+        found = self.files.find(path)
+        if found is not None:
+            runtime = None
+            if not reference.startswith(ASSET_PREFIX) and found.lower().endswith((*IMAGES, *_CONTAINERS)):
+                runtime = self._guids.runtime_of(found)
+            return Found(runtime or found, Rule.PATH)
+        if (inside := self._in_container(path)) is not None:
+            return Found(inside, Rule.PATH)
+        if (above := self.files.find_above(path)) is not None:
+            return Found(above, Rule.OUTSIDE)
+        if path_key(path).startswith("core/"):
+            return _engine_file(path)
+        named = self._by_name.get(path_key(path).rsplit("/", 1)[-1])
+        return Found(named, Rule.FILE_NAME) if named else Found(None, Rule.MISSING)
+
+    def _in_container(self, path: str) -> str | None:
+        """Return the runtime that a path such as ``x.fbx/y.mesh`` means, or None."""
+        asset, _, alias = path.replace("\\", "/").rpartition("/")
+        found = self.files.find(asset) if asset else None
+        return self._guids.runtime_of(found, alias) if found is not None else None
+
+    @cached_property
+    def _by_name(self) -> dict[str, str | None]:
+        """Path of each file by its name in lower case; None if several files have the name."""
+        found: dict[str, str | None] = {}
+        for key, path in self.files.paths.items():
+            name = key.rsplit("/", 1)[-1]
+            found[name] = None if name in found else path
+        return found
+
+    def texture(self, reference: str) -> FoundTexture:
+        """Return the source image and the runtime of the texture that a reference means."""
+        plain = plain_reference(reference)
+        found = self.find(plain)
+        source = runtime = None
+        if found.path is not None:
+            guid = self._guid_in_name(found.path)
+            source = self._guids.source_of(guid) if guid else self._source_of_path(plain)
+            source = source if source and source.lower().endswith(IMAGES) else None
+            runtime = None if found.rule is Rule.SOURCE_OF_MISSING_RUNTIME else found.path
+            runtime = runtime if runtime != source else None
+        file = source or found.path
+        meta = self._guids.meta_of(file) if file else None
+        alias = self._guids.alias_of(self._guid_in_name(file)) if file and not source else ""
+        return FoundTexture(
+            reference=reference.strip(),
+            file=file,
+            runtime=runtime or (file if file and not source else None),
+            rule=found.rule,
+            is_green_up=meta is not None and meta.is_green_inverted,
+            name=alias or (PurePosixPath(file).name if file else ""),
+            engine_name=found.engine_name,
+        )
+
+    def _source_of_path(self, reference: str) -> str | None:
+        """Return the source image that a path states, whose runtime :meth:`find` returns."""
+        return None if is_guid(reference) else self.files.find(path_in_project(reference))
+
+    def _guid_in_name(self, path: str) -> str:
+        """Return the GUID of a runtime, or an empty string for any other file."""
+        name = path.rsplit("/", 1)[-1][:_GUID_LENGTH].lower()
+        return name if RUNTIMES in path.lower() and is_guid(name) else ""
+
+    def material(self, reference: str) -> ProjectMaterial | None:
+        """Return a material with everything that it takes from its parents, or None if it is missing.
+
+        It is made once; the caller must not change it.
+        """
+        return self._materials.find(reference)
+
+    def add_library(self, reference: str) -> str:
+        """Add a library of materials that a world of SDK 2.0 names; return a problem, or an empty string."""
+        found = self.find(reference)
+        if found.path is None:
+            return f"library of materials '{reference.strip()}' is missing"
+        try:
+            self._materials.add_library(found.path)
+        except FormatError as problem:
+            return str(problem)
+        return ""
+
+    def materials_of_mesh(self, path: Path, surfaces: Sequence[str]) -> dict[str, str]:
+        """Return the reference of the material of each surface of a mesh file, by the surface's name (section 4.6).
+
+        Surfaces without a material are left out.
+        """
+        relative = self.relative(path)
+        guids = self._guids_of_mesh(path, relative)
+        aliases = [self._guids.alias_of(guid) for guid in guids]
+        source = next((found for guid in guids if (found := self._guids.source_of(guid))), None)
+        keys = [*guids, *([path_key(relative)] if relative else [])]
+        keys += [path_key(f"{source}/{alias}") for alias in aliases if alias and source]
+        used = _joined([self._uses[key] for key in keys if key in self._uses])
+        metas = [meta for guid in guids if (meta := self._guids.container_meta(guid)) is not None]
+        stated = metas[0].materials if metas else {}
+        found: dict[str, str] = {}
+        for surface in surfaces:
+            plain = without_level(surface)
+            reference = (
+                (used[surface].most_common(1)[0][0] if surface in used else None)
+                or stated.get(surface)
+                or stated.get(plain)
+                or self._materials.by_name(surface)
+                or self._materials.by_name(plain)
+            )
+            if reference:
+                found[surface] = reference
+        return found
+
+    def _guids_of_mesh(self, path: Path, relative: str | None) -> list[str]:
+        """Return the GUIDs of a mesh: its name if it is a runtime, else those in its meta."""
+        name = path.name[:_GUID_LENGTH].lower()
+        if is_guid(name):
+            return [name]
+        meta = self._guids.meta_of(relative) if relative else None
+        return [guid for guid in dict.fromkeys([meta.guid, meta.stated_guid]) if guid] if meta else []
+
+    @cached_property
+    def _uses(self) -> dict[str, SurfaceUses]:
+        """How often each material is on each surface of each mesh, by :func:`.mesh_uses.mesh_key`."""
+        return uses_of_meshes(self.files, self._check, self.unreadable)
+
+
+def _joined(uses: Iterable[SurfaceUses]) -> SurfaceUses:
+    """Return the sum of the uses of one mesh under several references."""
+    total: SurfaceUses = {}
+    for surfaces in uses:
+        for name, counts in surfaces.items():
+            total.setdefault(name, Counter()).update(counts)
+    return total
+
+
+def _engine_file(path: str) -> Found:
+    return Found(None, Rule.ENGINE, PurePosixPath(path.replace("\\", "/")).stem)

@@ -1,0 +1,78 @@
+"""What a reference in a file of a project means (section 3)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from .metas import GUID
+
+GUID_PREFIX = "guid://"
+ASSET_PREFIX = "asset://"
+_ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?/.*?/data/", re.IGNORECASE)
+
+
+class Rule(Enum):
+    """How a reference was resolved."""
+
+    RUNTIME = "runtime"
+    """A file in ``.runtimes``, named by its GUID."""
+    ASSET = "asset"
+    """An asset by its GUID."""
+    SOURCE_OF_MISSING_RUNTIME = "source of missing runtime"
+    """The asset that a missing runtime was made from."""
+    PATH = "path"
+    OUTSIDE = "path outside data"
+    """A path to the folder above the project's."""
+    FILE_NAME = "file name"
+    """The only file of that name."""
+    ENGINE = "engine"
+    """A file of the engine, which is not in the project."""
+    EMPTY = "empty"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The file that a reference means."""
+
+    path: str | None
+    """Path below the project's folder, or None."""
+    rule: Rule
+    engine_name: str = ""
+    """Name of a file of the engine, without folders and extension."""
+
+
+@dataclass(frozen=True)
+class FoundTexture:
+    """The files of a texture."""
+
+    reference: str
+    file: str | None
+    """The source image, else the runtime, else None."""
+    runtime: str | None
+    """The file that the engine loads, if there is one."""
+    rule: Rule
+    is_green_up: bool = False
+    """Whether green points up in ``file`` if it is a normal map; otherwise down, as DirectX has it."""
+    name: str = ""
+    """Name of the image for the user: that of the source, or the one that the asset gives to the runtime."""
+    engine_name: str = ""
+    """Name of a texture of the engine, such as ``white``."""
+
+
+def plain_reference(reference: str | None) -> str:
+    """Return a reference without blanks and without the prefix of GUIDs."""
+    return (reference or "").strip().removeprefix(GUID_PREFIX)
+
+
+def is_guid(reference: str) -> bool:
+    """Return whether a plain reference is a GUID."""
+    return GUID.match(reference) is not None
+
+
+def path_in_project(reference: str) -> str:
+    """Return the path that a plain reference states, relative to the project's folder if it is absolute."""
+    path = reference.removeprefix(ASSET_PREFIX).replace("\\", "/")
+    return _ABSOLUTE.sub("", path, count=1) if _ABSOLUTE.match(path) else path

@@ -1,0 +1,71 @@
+"""XML files read by the parser of the standard library, with document types refused and sizes bounded."""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element, ParseError, fromstring
+from xml.parsers import expat
+
+from .core.errors import FormatError
+
+SIZE_LIMIT = 512 * 2**20
+MOST_TAGS = 20_000_000
+"""Limit of the number of ``<`` in a file, which bounds the memory of its elements."""
+DEPTH_LIMIT = 1_000
+
+__all__ = ["Element", "depth_of", "parse_xml"]
+
+
+class _ReachedRoot(Exception):
+    """The prolog has been parsed."""
+
+
+def parse_xml(data: bytes, *, depth_limit: int = DEPTH_LIMIT) -> Element:
+    """Return the root element of an XML file.
+
+    Raises
+    ------
+    FormatError
+        The file is not well-formed, is too large, is nested too deeply, or has a document type.
+    """
+    if len(data) > SIZE_LIMIT or data.count(b"<") > MOST_TAGS:
+        raise FormatError("The XML file is too large")
+    _check_prolog(data)
+    try:
+        root = fromstring(data)  # noqa: S314  # document types, and with them entities, are refused above
+    except (ParseError, LookupError, ValueError) as problem:
+        raise FormatError(f"The XML is not well-formed: {problem}") from None
+    if depth_of(root, depth_limit) > depth_limit:
+        raise FormatError(f"The XML is nested more than {depth_limit:,} levels deep")
+    return root
+
+
+def _check_prolog(data: bytes) -> None:
+    """Parse up to the root element; raise FormatError for a document type, in which entities would be declared."""
+
+    def refuse_document_type(*_given: object) -> None:
+        raise FormatError("The XML file has a document type, which is refused")
+
+    def stop(*_given: object) -> None:
+        raise _ReachedRoot
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse_document_type
+    parser.StartElementHandler = stop
+    try:
+        parser.Parse(data, True)
+    except _ReachedRoot:
+        pass
+    except (expat.ExpatError, LookupError, ValueError) as problem:
+        if isinstance(problem, FormatError):
+            raise
+        raise FormatError(f"The XML is not well-formed: {problem}") from None
+
+
+def depth_of(root: Element, limit: int = DEPTH_LIMIT) -> int:
+    """Return the number of levels of elements, counted at most one beyond the limit."""
+    depth = 0
+    level = [root]
+    while level and depth <= limit:
+        depth += 1
+        level = [child for element in level for child in element]
+    return depth
