@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ...core.projects import Projects
-from ...disk.rooted_files import RootedFiles
+from ...disk.rooted_files import MOST_FILES, RootedFiles
 from .project import Project
 
 _MARKS = (".runtimes", "guids.db", "root_mount.umount")
@@ -40,16 +40,18 @@ def open_project(path: Path, projects: Projects, *, is_scene: bool = False) -> P
         root = data_folder(folder) or folder
     if root is None and projects.folder is not None:
         root = chosen_folder(projects.folder)
-    if root is not None:
-        return projects.open(root, lambda: Project(RootedFiles(root, check=projects.check), projects.check))
-    if is_scene:
-        root = data_folder(folder) or folder
-        return projects.open(root, lambda: _lone_project(root, projects))
-    return None
-
-
-def _lone_project(root: Path, projects: Projects) -> Project:
-    return Project(RootedFiles(root, most=_MOST_LONE_FILES, is_partial=True, check=projects.check), projects.check)
+    if root is None and not is_scene:
+        return None
+    is_partial = root is None
+    place = root or data_folder(folder) or folder
+    most = _MOST_LONE_FILES if is_partial else MOST_FILES
+    return projects.open(
+        place,
+        lambda: Project(
+            RootedFiles(place, most=most, is_partial=is_partial, check=projects.check),
+            projects.check,
+        ),
+    )
 
 
 def project_folder(folder: Path) -> Path | None:

@@ -188,7 +188,7 @@ class Project:
         relative = self.relative(path)
         guids = self._guids_of_mesh(path, relative)
         aliases = [self._guids.alias_of(guid) for guid in guids]
-        source = next((found for guid in guids if (found := self._guids.source_of(guid))), None)
+        source = next((asset for guid in guids if (asset := self._guids.source_of(guid))), None)
         keys = [*guids, *([path_key(relative)] if relative else [])]
         keys += [path_key(f"{source}/{alias}") for alias in aliases if alias and source]
         used = _joined([self._uses[key] for key in keys if key in self._uses])
