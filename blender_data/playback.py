@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import bpy
 import numpy as np
@@ -55,19 +56,13 @@ def _show_loop(action: bpy.types.Action, playback: Playback, duration: float, fr
         action.pose_markers.new(name).frame = round(frame)
 
 
-def loop_of(action: bpy.types.Action, start: float, fps: float) -> tuple[float, float] | None:
-    """Return the part that repeats, in seconds: that of the settings, but markers that were moved from it win.
+def loop_of(action: bpy.types.Action, fps: float) -> tuple[float, float] | None:
+    """Return the part that repeats, in seconds from the start of the action.
 
-    Return None if there are neither settings nor both markers.
-
-    Parameters
-    ----------
-    start:
-        Frame at which the action starts.
-    fps:
-        Frames per second of the scene.
+    It is that of the settings, but markers that were moved from it win. Return None if there are neither settings nor
+    both markers. ``fps`` are the frames per second of the scene.
     """
-    kept = action.meshferry.playback
+    kept, start = action.meshferry.playback, action.frame_range[0]
     ends = [kept.loop_in, kept.loop_out]
     marked = [action.pose_markers.get(name) for name in (LOOP_IN, LOOP_OUT)]
     if not kept.is_known and None in marked:
@@ -82,13 +77,40 @@ def loop_of(action: bpy.types.Action, start: float, fps: float) -> tuple[float, 
     return ends[0], ends[1]
 
 
-def read(action: bpy.types.Action, clip: Clip, start: float, fps: float, *, is_cyclic: bool = False) -> None:
+@dataclass(frozen=True)
+class ActionTime:
+    """The time at which a clip shows an action, whose times are seconds from its start."""
+
+    start: float = 0.0
+    """Second of the clip at which the action starts."""
+    scale: float = 1.0
+    """Length of a second of the action in the clip; negative if it is reversed."""
+
+    @classmethod
+    def of_strip(cls, strip: bpy.types.NlaStrip, start: float, fps: float) -> ActionTime:
+        """Return the time of the first repetition of an NLA strip in a clip that starts at a frame."""
+        scale = -strip.scale if strip.use_reverse else strip.scale
+        first = strip.action_frame_end if strip.use_reverse else strip.action_frame_start
+        frames = strip.frame_start - start + (strip.action.frame_range[0] - first) * scale
+        return cls(frames / fps, scale)
+
+    def in_clip(self, loop: tuple[float, float]) -> tuple[float, float]:
+        """Convert both ends of a part of the action to seconds of the clip."""
+        first, last = (self.start + self.scale * end for end in loop)
+        return (last, first) if self.scale < 0 else (first, last)
+
+
+def read(
+    action: bpy.types.Action, clip: Clip, fps: float, time: ActionTime = ActionTime(), *, is_cyclic: bool = False
+) -> None:
     """Restore what :func:`write` stored, and read the loop of an action, in a clip that is exported.
 
-    ``start`` and ``fps`` are those of :func:`loop_of`.
+    ``fps`` are the frames per second of the scene.
     """
     kept = action.meshferry.playback
-    loop = loop_of(action, start, fps)
+    loop = loop_of(action, fps)
+    if loop is not None:
+        loop = time.in_clip(loop)
     if not kept.is_known:
         clip.loop = loop or ((0.0, clip.duration) if is_cyclic else None)
         return

@@ -85,7 +85,8 @@ class CheckScene:
         for scene in parts.scenes:
             table = self.format.export_options
             options = with_import_choices(scene, table, values_for(table, values), ())
-            checked = self.format.check(self.format.from_scene(scene, options), options, _file_of(source))
+            document = self.format.from_scene(scene, options)
+            checked = [*self.format.check(document, options, _file_of(source)), *scene.findings]
             found = {str(finding): finding for finding in with_allowed(checked, options, is_same_format=False)}
             findings += [finding for text, finding in found.items() if text not in known]
             known |= set(found)

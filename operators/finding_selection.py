@@ -12,7 +12,7 @@ from ..blender_data.exporting.model_objects import named_levels
 from ..blender_data.exporting.object_selection import armature_of
 from .finding_fixes import names_of
 from .finding_list import MeshferryFinding, members_of
-from .import_base import leave_edit_mode, select_only
+from .import_base import enter_pose_mode, leave_edit_mode, select_only
 from .translations import classes_factory, rpt_
 
 
@@ -80,7 +80,7 @@ class OBJECT_OT_meshferry_finding_select(bpy.types.Operator):
         if finding.kind == "milliseconds":
             return {"FINISHED"}
         if finding.kind == "bones":
-            bpy.ops.object.mode_set(mode="POSE")
+            enter_pose_mode()
             # The names in findings are those in the file, which may differ from those in Blender.
             names = {name_of_bone(bone): bone.name for bone in owner.data.bones}
             found = element_selection.select_bones(owner, [names.get(str(name), str(name)) for name in members])

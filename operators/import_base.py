@@ -261,6 +261,12 @@ def leave_edit_mode(context: Any) -> None:
         bpy.ops.object.mode_set(mode="OBJECT")
 
 
+def enter_pose_mode() -> None:
+    """Switch the active armature to pose mode, unless it is linked from another file and cannot be posed."""
+    if bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
+        bpy.ops.object.mode_set(mode="POSE")
+
+
 def select_only(context: Any, objects: Iterable[Any]) -> None:
     """Select only these objects and make the first of them active; if none is visible, keep the selection."""
     layer = context.view_layer

@@ -138,9 +138,10 @@ class JointSampler:
                 for source in sampled:
                     # Channels that this clip does not animate keep their original value, not that of the previous clip.
                     source.play(blocks)
-                    for channel in rest:
-                        channel.restore()
-                    pose_curves.rest_channels(rig.thing, reset_channels)
+                    if not source.is_pose:
+                        for channel in rest:
+                            channel.restore()
+                        pose_curves.rest_channels(rig.thing, reset_channels)
                     start, end = (done / len(sources) for done in (len(clips), len(clips) + 1))
                     clips[sources.index(source)] = yield from scaled(self._sample(rig, source), start, end)
         return [clips[place] for place in sorted(clips)]
@@ -189,7 +190,7 @@ class JointSampler:
     def _sample(self, rig: _Rig, source: ClipSource) -> Steps[Clip]:
         """Make a clip by setting each of its frames."""
         frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
-        poses = yield from self._pose_matrices(rig, frames)
+        poses = yield from self._pose_matrices(rig, frames, as_shown=source.is_pose)
         read = rig.read
         curves = pose_curves.curves_of(rig.thing, source)
         driven = pose_curves.bones_moved_otherwise(rig.thing)
@@ -214,15 +215,19 @@ class JointSampler:
             clip.worlds = rig.space.matrix @ poses @ (joint_poses.inverse(read.rest) @ bind)
         return clip
 
-    def _pose_matrices(self, rig: _Rig, frames: Array) -> Steps[Array]:
-        """Return the pose matrices of all joints at each frame, (F, J, 4, 4), in the space of the armature."""
+    def _pose_matrices(self, rig: _Rig, frames: Array, *, as_shown: bool) -> Steps[Array]:
+        """Return the pose matrices of all joints at each frame, (F, J, 4, 4), in the space of the armature.
+
+        ``as_shown`` leaves the frame as it is, since setting it discards changes of the pose that have no keys.
+        """
         bones = rig.thing.pose.bones
         order = np.array([bones.find(name) for name in rig.read.bones], np.intp)
         poses = np.empty((len(frames), len(order), 4, 4), np.float32)
         flat = np.empty(len(bones) * 16, np.float32)
         for place, frame in enumerate(frames):
             yield Step("Sampling animation", place / len(frames))
-            set_frame(self.context.scene, float(frame))
+            if not as_shown:
+                set_frame(self.context.scene, float(frame))
             depsgraph = self.context.evaluated_depsgraph_get()
             rig.thing.evaluated_get(depsgraph).pose.bones.foreach_get("matrix", flat)
             # Blender stores matrices column by column.
@@ -241,7 +246,12 @@ class JointSampler:
             clip.duration = (source.end - source.start) / rate
         action, _slot = pose_curves.action_of(rig.thing, source)
         if action is not None:
-            playback.read(action, clip, source.start, scene_rate(self.context.scene), is_cyclic=source.is_cyclic)
+            rate = scene_rate(self.context.scene)
+            strip = next(pose_curves.strips_of(rig.thing, source), None)
+            time = playback.ActionTime((action.frame_range[0] - source.start) / rate)
+            if strip is not None:
+                time = playback.ActionTime.of_strip(strip, source.start, rate)
+            playback.read(action, clip, rate, time, is_cyclic=source.is_cyclic)
         if source.is_pose:
             clip.is_pose, clip.duration, clip.original = True, 1 / source.fps, b""
             if clip.playback is not None:
@@ -278,6 +288,9 @@ class _Tracks:
         self.moving: set[int] = set()
         self.sheared: list[str] = []
         self.bind = rig.space.moved(rig.read).joints
+        # Sampled matrices are as inexact as the largest coordinate, also for joints at the head of their parent.
+        extent = float(np.abs(rig.read.rest[:, :3, 3]).max(initial=0.0)) * self.size
+        self.least_size = extent if tolerance == _STILL_AS_SAMPLED else 1e-6
 
     def add(self, joints: npt.NDArray[np.intp], local: Array) -> None:
         """Add the tracks of joints from their local transforms in the armature's space, (n, F, 4, 4)."""
@@ -311,7 +324,7 @@ class _Tracks:
         if float(np.dot(rotation[0], turn)) < 0:
             rotation = -rotation
         rotation = continuous(rotation.astype(np.float32))
-        size = max(float(np.abs(translation).max()), float(np.abs(place).max()), 1e-6)
+        size = max(float(np.abs(translation).max()), float(np.abs(place).max()), self.least_size)
         stands = np.abs(translation - place).max() <= self.tolerance * size
         holds = np.abs(rotation - turn).max() <= self.tolerance
         keeps = np.abs(scale - extent).max() <= self.tolerance * max(1e-6, float(np.abs(extent).max()))

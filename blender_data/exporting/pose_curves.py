@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import bpy
@@ -40,13 +40,29 @@ _NEAR = 1e-4
 
 
 def action_of(thing: bpy.types.Object, source: ClipSource) -> tuple[bpy.types.Action | None, Any]:
-    """Return the action, and its slot, that an object plays in a clip."""
+    """Return the action, and its slot, that an object plays in a clip; for strips, that of the first one."""
     if source.actions is not None:
         return source.actions.get(thing, (None, None))
+    if source.strips:
+        strip = next(strips_of(thing, source), None)
+        return (strip.action, _slot_of(strip)) if strip is not None else (None, None)
     data = thing.animation_data
     if data is None or data.action is None:
         return None, None
-    return data.action, data.action_slot if compat.HAS_SLOTS else None
+    return data.action, _slot_of(data)
+
+
+def _slot_of(player: bpy.types.AnimData | bpy.types.NlaStrip) -> Any:
+    return player.action_slot if compat.HAS_SLOTS else None
+
+
+def strips_of(thing: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.NlaStrip]:
+    """Yield the NLA strips of an object that a clip plays and that have an action, in their order in time."""
+    data = thing.animation_data
+    strips = [strip for track in (data.nla_tracks if data is not None else ()) for strip in track.strips]
+    for strip in sorted(strips, key=lambda strip: strip.frame_start):
+        if strip.name in source.strips and strip.action is not None:
+            yield strip
 
 
 def own_actions(thing: bpy.types.Object) -> set[bpy.types.Action]:
@@ -58,15 +74,18 @@ def own_actions(thing: bpy.types.Object) -> set[bpy.types.Action]:
     return {action for action in (data.action, *strips) if action is not None}
 
 
-def _playing_curves(thing: bpy.types.Object, source: ClipSource) -> list[bpy.types.FCurve]:
-    action, slot = action_of(thing, source)
-    if action is None or (compat.HAS_SLOTS and slot is None):
-        return []
-    return [
-        curve
-        for curve in compat.action_curves(action, slot)
-        if not curve.mute and not (curve.group is not None and curve.group.mute)
-    ]
+def _playing_curves(thing: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
+    """Yield the f-curves that a clip plays on an object, without muted ones."""
+    if source.strips:
+        players = [(strip.action, _slot_of(strip)) for strip in strips_of(thing, source)]
+    else:
+        players = [action_of(thing, source)]
+    for action, slot in players:
+        if action is None or (compat.HAS_SLOTS and slot is None):
+            continue
+        for curve in compat.action_curves(action, slot):
+            if not curve.mute and not (curve.group is not None and curve.group.mute):
+                yield curve
 
 
 def _bone_and_channel(path: str) -> tuple[str, str]:
@@ -87,27 +106,18 @@ def keyed_channels(action: bpy.types.Action, slot: Any) -> set[tuple[str, str]]:
 
 def curves_of(thing: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple[str, int], bpy.types.FCurve]]:
     """Return the f-curves of a clip that move bones, by bone name; for an empty clip, the f-curves without keys."""
-    strips = _strip_curves(thing, source) if source.strips else ()
     found: dict[str, dict[tuple[str, int], bpy.types.FCurve]] = {}
-    for curve in (*strips, *(() if source.strips else _playing_curves(thing, source))):
+    for curve in _playing_curves(thing, source):
         bone, channel = _bone_and_channel(curve.data_path)
         if channel in _CHANNELS and curve.array_index < _CHANNELS[channel] and curve.is_empty == source.is_empty:
             found.setdefault(bone, {}).setdefault((channel, curve.array_index), curve)
     return found
 
 
-def _strip_curves(thing: bpy.types.Object, source: ClipSource) -> Iterable[bpy.types.FCurve]:
-    data = thing.animation_data
-    for track in data.nla_tracks if data is not None else ():
-        for strip in track.strips:
-            if strip.name in source.strips and strip.action is not None:
-                yield from compat.action_curves(strip.action, strip.action_slot if compat.HAS_SLOTS else None)
-
-
 def keys_suffice(thing: bpy.types.Object, found: Dependencies, source: ClipSource) -> bool:
     """Return whether only the f-curves of the clip's action move the bones of an armature."""
     data = thing.animation_data
-    if source.strips or found.moves_by_itself:
+    if source.strips or source.is_pose or found.moves_by_itself:  # the pose shown may differ from the keys
         return False
     mixed = data is not None and source.actions is None and _is_mixed(data)
     if mixed or (data is not None and (data.use_tweak_mode or len(data.drivers))):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+import second_life_player as player
 from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
 from meshferry.io_formats.second_life.animation import codes
 
@@ -155,11 +157,189 @@ def test_what_is_lost_or_repaired(clean_blender, avatar, tmp_path, capfd):
     path = tmp_path / "wave.anim"
     bpy.ops.export_scene.second_life_anim(filepath=str(path))
     document = written(path)
-    assert (document.loop_in, document.loop_out) == (0.5, 1.0)
+    assert (document.loop_in, document.loop_out) == (0.0, 1.0)
     assert (document.ease_in, document.ease_out) == (0.75, 0.25)
     said = capfd.readouterr().out
     assert "'mShoulderleft' has almost the name of the joint 'mShoulderLeft'" in said
     assert "1 bone is scaled, which an animation cannot hold: 'mElbowLeft'" in said
+
+
+def strip_of(rig, action, start, **settings):
+    strip = rig.animation_data.nla_tracks.new().strips.new(action.name, start, action)
+    for name, value in settings.items():
+        setattr(strip, name, value)
+    return strip
+
+
+@pytest.mark.parametrize(
+    ("settings", "duration", "loop"),
+    [({}, 1.0, (0.25, 0.5)), ({"scale": 2.0}, 2.0, (0.5, 1.0)), ({"use_reverse": True}, 1.0, (0.5, 0.75))],
+)
+def test_strips_have_the_settings_of_their_actions(clean_blender, avatar, tmp_path, settings, duration, loop):
+    bpy = clean_blender
+    wave = avatar.animation_data.action
+    kept = wave.meshferry.playback
+    kept.is_known, kept.use_loop, kept.loop_in, kept.loop_out, kept.priority = True, True, 0.25, 0.5, 5
+    avatar.pose.bones["mHead"].keyframe_insert("rotation_quaternion", frame=1)
+    for curve in curves_of(wave):
+        curve.mute = "mHead" in curve.data_path
+    bend(avatar, "nod", "mHead", 10)
+    strip_of(avatar, wave, 10, **settings)
+    path = tmp_path / "wave.anim"
+    bpy.ops.export_scene.second_life_anim(filepath=str(path), clips="NLA")
+    document = written(path)
+    assert [joint.name for joint in document.joints] == [b"mElbowLeft"]  # the curves of the head are muted
+    assert (document.base_priority, document.loop, document.duration) == (5, 1, duration)
+    assert (document.loop_in, document.loop_out) == pytest.approx(loop)
+
+
+def test_the_loop_of_the_scene_range_is_that_of_the_action(clean_blender, avatar, tmp_path):
+    bpy = clean_blender
+    kept = avatar.animation_data.action.meshferry.playback
+    kept.is_known, kept.use_loop, kept.loop_in, kept.loop_out = True, True, 0.25, 0.75
+    for curve in curves_of(avatar.animation_data.action):
+        for key in curve.keyframe_points:
+            key.co_ui.x += 24
+    bpy.context.scene.frame_end = 73
+    path = tmp_path / "wave.anim"
+    bpy.ops.export_scene.second_life_anim(filepath=str(path), clips="SCENE")
+    document = written(path)
+    assert (document.loop_in, document.loop_out, document.duration) == (1.25, 1.75, 3.0)
+
+
+def test_one_key_is_a_pose(clean_blender, avatar, tmp_path):
+    avatar.animation_data.action = clean_blender.data.actions.new("one")
+    avatar.pose.bones["mHead"].keyframe_insert("rotation_quaternion", frame=-7.5)
+    path = tmp_path / "one.anim"
+    clean_blender.ops.export_scene.second_life_anim(filepath=str(path))
+    document = written(path)
+    assert document.loop == 1
+    assert document.duration == document.loop_out == pytest.approx(1 / 24)
+
+
+def test_only_moved_joints_are_sampled(clean_blender, avatar, tmp_path):
+    """A constraint makes Blender evaluate the pose in single precision; joints at the head of their parent stay out."""
+    limit = avatar.pose.bones["mWristLeft"].constraints.new("LIMIT_ROTATION")
+    limit.influence = 0.0
+    bend(avatar, "nod", "mHead", 10)
+    path = tmp_path / "nod.anim"
+    clean_blender.ops.export_scene.second_life_anim(filepath=str(path))
+    assert {joint.name for joint in written(path).joints} == {b"mHead", b"mElbowLeft", b"mWristLeft"}
+
+
+def test_an_unkeyed_pose_is_exported_and_kept(clean_blender, avatar, tmp_path):
+    bpy = clean_blender
+    bpy.context.scene.frame_set(25)
+    posed = avatar.pose.bones["mElbowLeft"]
+    posed.rotation_quaternion = (0.8, 0.6, 0, 0)
+    bpy.context.view_layer.update()
+    path = tmp_path / "pose.anim"
+    bpy.ops.export_scene.second_life_anim(filepath=str(path), clips="POSE")
+    (codes_of,) = (joint.rotation for joint in written(path).joints if joint.name == b"mElbowLeft")
+    assert np.allclose(codes.rotations_of(codes_of[:, 1:])[0, 0], 0.8, atol=1e-4)
+    assert tuple(posed.rotation_quaternion) == pytest.approx((0.8, 0.6, 0, 0))
+
+
+def test_a_linked_armature(clean_blender, avatar, tmp_path):
+    bpy = clean_blender
+    strip_of(avatar, avatar.animation_data.action, 1)
+    library = tmp_path / "library.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(library))
+    bpy.ops.wm.read_homefile(use_empty=True)
+    with bpy.data.libraries.load(str(library), link=True) as (_there, linked):
+        linked.objects = ["Avatar"]
+    bpy.context.scene.collection.objects.link(linked.objects[0])
+    bpy.context.view_layer.objects.active = linked.objects[0]
+    for clips in ("ACTIVE", "NLA", "POSE", "ACTIONS"):
+        path = tmp_path / f"{clips}.anim"
+        assert bpy.ops.export_scene.second_life_anim(filepath=str(path), clips=clips) == {"FINISHED"}
+        assert path.exists()
+    bpy.ops.action.second_life_loop_check()
+    assert bpy.ops.pose.second_life_jump_select(index=0) == {"FINISHED"}
+    assert not bpy.ops.pose.second_life_priority_colors.poll()
+
+
+def spun(rig, frames):
+    """Key all joints in each frame: turns of up to 200 degrees about axes of their own, at many speeds."""
+    import bpy
+
+    rng = np.random.default_rng(7)
+    rig.animation_data_create()
+    rig.animation_data.action = bpy.data.actions.new("spin")
+    for number, bone in enumerate(joints_of(rig)):
+        bone.rotation_mode = "QUATERNION"
+        axis = rng.normal(size=3)
+        axis /= np.linalg.norm(axis)
+        half = np.radians(rng.uniform(20, 200)) / 2 * np.sin(np.arange(frames) * rng.uniform(0.02, 0.5))
+        values = np.column_stack((np.cos(half), np.sin(half)[:, None] * axis))
+        bone.keyframe_insert("rotation_quaternion", frame=1)
+        for curve in curves_of(rig.animation_data.action)[4 * number : 4 * number + 4]:
+            curve.keyframe_points.add(frames - 1)
+            points = np.column_stack((np.arange(1, frames + 1), values[:, curve.array_index])).astype(np.float32)
+            curve.keyframe_points.foreach_set("co", points.ravel())
+            curve.update()
+
+
+def joints_of(rig):
+    """Return the bones that are not collision volumes, which have rotations at rest."""
+    return [bone for bone in rig.pose.bones if bone.name.startswith("m")]
+
+
+def curves_of(action):
+    return list(action.fcurves if hasattr(action, "fcurves") else action.layers[0].strips[0].channelbags[0].fcurves)
+
+
+@pytest.mark.slow
+def test_joints_stay_within_the_reported_tolerance(clean_blender, tmp_path, capfd):
+    """Forward check of an export that is too large at first: the file as the viewer plays it, and Blender's pose."""
+    bpy = clean_blender
+    bpy.ops.object.second_life_avatar_add()
+    rig = bpy.context.object
+    spun(rig, 300)
+    bpy.context.scene.render.fps = 30
+    path = tmp_path / "spin.anim"
+    assert bpy.ops.export_scene.second_life_anim(filepath=str(path)) == {"FINISHED"}
+    tolerance = float(re.search(r"within ([\d.]+)° and", capfd.readouterr().out)[1])
+    assert tolerance > 0.1
+    duration, joints = player.curves_of(path.read_bytes())
+    assert len(joints) == len(joints_of(rig)) == 133
+    curves = {
+        name: (codes[:, 0] / 65535 * duration, player.rotations_of(codes[:, 1:])) for name, (codes, _) in joints.items()
+    }
+    wanted = {frame: local_rotations(bpy, rig, 1 + frame) for frame in range(300)}
+    rounding = {
+        name: max(
+            player.degrees_between(value, wanted[round(time * 30)][name]) for time, value in zip(*keys, strict=True)
+        )
+        for name, keys in curves.items()
+    }
+    assert max(rounding.values()) < 0.4
+    for frame, rotations in wanted.items():
+        time = round(frame / 30 / duration * 65535) / 65535 * duration  # times are rounded, too
+        for name, keys in curves.items():
+            shown = player.played(*keys, time, player.nlerp_or_slerp)
+            off = player.degrees_between(shown, rotations[name])
+            assert off < tolerance + rounding[name] + 0.01, (name, frame)
+
+
+def local_rotations(bpy, rig, frame):
+    """Return the rotation of each joint relative to its parent in the axes of the avatar, (w, x, y, z)."""
+    from mathutils import Matrix
+
+    bpy.context.scene.frame_set(frame)
+    axes = Matrix(((0, 1, 0), (-1, 0, 0), (0, 0, 1)))
+    worlds = {
+        bone.name: axes.transposed() @ bone.matrix.to_3x3() @ bone.bone.matrix_local.to_3x3().transposed() @ axes
+        for bone in joints_of(rig)
+    }
+    return {
+        bone.name: np.array(
+            (worlds[bone.parent.name].transposed() @ worlds[bone.name] if bone.parent else worlds[bone.name])
+            .to_quaternion()
+            .normalized()
+        )
+        for bone in joints_of(rig)
+    }
 
 
 ODD_NAMES = {

@@ -83,6 +83,7 @@ def test_priorities_of_bones(clean_blender, avatar, tmp_path):
     assert bones["mHead"].color.palette == "THEME03"
     bpy.ops.pose.second_life_priority_colors()
     assert (bones["mHead"].color.palette, bones["mPelvis"].color.palette) == ("THEME11", "DEFAULT")
+    assert avatar.meshferry.bone_palettes == ""
     bpy.ops.pose.second_life_priority(priority="ACTION")
     assert not avatar.animation_data.action.meshferry.playback.joint_priorities
 
@@ -107,6 +108,22 @@ def test_loop_check_and_preview(clean_blender, avatar):
     assert scene.frame_current == 25
 
 
+def test_colors_of_odd_bones_come_back_without_an_action(clean_blender, avatar):
+    bpy = clean_blender
+    bpy.ops.object.mode_set(mode="EDIT")
+    avatar.data.edit_bones.new('odd"name').tail = (0, 0, 1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bone = avatar.pose.bones['odd"name']
+    bone.keyframe_insert("location", frame=1)
+    bone.color.palette = "THEME11"
+    assert bpy.ops.pose.second_life_priority_colors() == {"FINISHED"}
+    assert bone.color.palette == "THEME09"
+    avatar.animation_data.action = None
+    assert bpy.ops.pose.second_life_priority_colors() == {"FINISHED"}
+    assert (bone.color.palette, avatar.meshferry.bone_palettes) == ("THEME11", "")
+    assert not bpy.ops.pose.second_life_priority_colors.poll()
+
+
 def test_a_closed_loop(clean_blender, avatar):
     bpy = clean_blender
     bpy.ops.action.second_life_playback_add()
@@ -117,19 +134,63 @@ def test_a_closed_loop(clean_blender, avatar):
     assert {joint.name for joint in shown.joints if joint.is_closed} == {"mHead"}
 
 
+def selected_findings(bpy, rig):
+    """Run the check and select each finding; return the selected bones, or the frame gone to, by its text."""
+    assert bpy.ops.export_scene.second_life_anim_check() == {"FINISHED"}
+    found = {}
+    for number, finding in enumerate(bpy.context.window_manager.meshferry_check.findings):
+        bpy.context.scene.frame_set(-100)
+        assert bpy.ops.object.meshferry_finding_select(index=number) == {"FINISHED"}, finding.message
+        frame = bpy.context.scene.frame_current
+        found[finding.message] = frame if frame > -100 else {bone.name for bone in bpy.context.selected_pose_bones}
+    return found
+
+
+def of_text(found, text):
+    (value,) = [value for message, value in found.items() if text in message]
+    return value
+
+
 def test_checks_select_bones_and_frames(clean_blender, avatar):
     bpy = clean_blender
     action = avatar.animation_data.action
-    action.use_frame_range = action.use_cyclic = True
-    action.frame_start, action.frame_end = 1, 25
+    bpy.ops.action.second_life_playback_add()
+    kept = action.meshferry.playback
+    kept.use_loop, kept.loop_out, kept.priority = True, 0.75, 5
+    bpy.ops.object.mode_set(mode="EDIT")
+    avatar.data.edit_bones["mElbowLeft"].head.z += 0.05
+    avatar.data.edit_bones.new("mWristleft").tail = (0, 0, 1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    posed = avatar.pose.bones
+    for name in ("mHandIndex1Left", "mElbowRight"):
+        posed[name].rotation_mode = "XYZ"
+    for frame, angle in ((1, 0), (24, 0), (25, math.radians(100))):
+        posed["mHandIndex1Left"].rotation_euler = (angle, 0, 0)
+        posed["mHandIndex1Left"].keyframe_insert("rotation_euler", frame=frame)
+    posed["mWristleft"].keyframe_insert("location", frame=1)
+    posed["mElbowRight"].scale = (2, 2, 2)
+    posed["mElbowRight"].location = (0.1, 0, 0)
+    for channel in ("scale", "location"):
+        posed["mElbowRight"].keyframe_insert(channel, frame=1)
+    found = selected_findings(bpy, avatar)
+    assert of_text(found, "the loop jumps") == {"mHead", "mPelvis"}
+    assert of_text(found, "elsewhere than those of the standard avatar") >= {"mElbowLeft"}
+    assert of_text(found, "stays posed") == {"mHandIndex1Left"}
+    assert of_text(found, "turns by 100° within a frame") == 24
+    assert of_text(found, "the loop ends at 0.75 s") == 19
+    assert of_text(found, "is 5, above") == {"mHead", "mPelvis", "mHandIndex1Left", "mElbowRight"}
+    assert of_text(found, "no joint of the avatar") == of_text(found, "almost the name") == {"mWristleft"}
+    assert of_text(found, "is scaled") == of_text(found, "moves from its place") == {"mElbowRight"}
+
+
+def test_refusals_select_bones_and_frames(clean_blender, avatar):
+    bpy = clean_blender
     bpy.context.scene.frame_set(1)
     avatar.pose.bones["mPelvis"].location = (9, 0, 0)
     avatar.pose.bones["mPelvis"].keyframe_insert("location", frame=19)
-    assert bpy.ops.export_scene.second_life_anim_check() == {"FINISHED"}
-    findings = bpy.context.window_manager.meshferry_check.findings
-    kinds = {finding.kind: number for number, finding in enumerate(findings)}
-    assert {"bones", "milliseconds"} <= set(kinds)
-    bpy.ops.object.meshferry_finding_select(index=kinds["bones"])
-    assert {bone.name for bone in bpy.context.selected_pose_bones} == {"mHead", "mPelvis"}
-    bpy.ops.object.meshferry_finding_select(index=kinds["milliseconds"])
-    assert 13 < bpy.context.scene.frame_current <= 19
+    ((text, frame),) = selected_findings(bpy, avatar).items()
+    assert "'mPelvis' is more than 5 m from its place at" in text and 13 < frame <= 19
+    action = avatar.animation_data.action
+    action.use_frame_range, action.frame_start, action.frame_end = True, 1, 24 * 70
+    ((text, frame),) = selected_findings(bpy, avatar).items()
+    assert "is 70.0 s long" in text and frame == 1 + 24 * 60

@@ -39,6 +39,8 @@ class AvatarMotion:
     """Name of the bone of each joint that the skeleton has."""
     mapped: list[int] = field(default_factory=list)
     """Indices of the bones that stand for a joint or are between two that do."""
+    replaced: list[str] = field(default_factory=list)
+    """Names of the joints that rest elsewhere than those of the standard avatar, for a rig with the avatar's names."""
 
 
 _MOVED = 1e-4
@@ -71,7 +73,7 @@ def motion_of(skeleton: Skeleton, clip: Clip, *, fit: bool = True) -> AvatarMoti
         wanted = _posed_names(wanted, clip, rig)
     frames = clip.frame_count
     motion = AvatarMotion(wanted, times_of(clip), np.empty((0, frames, 4)), np.empty((0, frames, 3)), [])
-    motion.is_other_rig = rig.is_other_rig
+    motion.is_other_rig, motion.replaced = rig.is_other_rig, rig.replaced
     motion.bones = {name: skeleton.joints[number].name for name, number in rig.bones.items()}
     motion.mapped = sorted({bone for bones in between.values() for bone in bones})
     if wanted:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from ...core.findings import OWN_FORMAT, Elements, Finding, error, warning
+from ...core.findings import OWN_FORMAT, Finding, error, warning
 from ...core.messages import listed
 from .. import skeleton_table
 from . import codes, curves, looping, writer
-from .document import SecondLifeAnimation, text
+from .document import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, text
 from .document_builder import LONGEST, MOST_BYTES
+from .export_findings import bones, largest_joints, moment
 from .names import is_emote
 
 _REFUSED = ("mRoot", "mScreen")
 _HIGHEST_PRIORITY = 6
 _LAST_HAND = 13
-_MOST_CONSTRAINTS = 10
-_LONGEST_CHAIN = 3
 
 
 def check(document: SecondLifeAnimation) -> list[Finding]:
@@ -34,40 +32,40 @@ def _findings(document: SecondLifeAnimation) -> list[Finding]:
     names = [text(joint.name) for joint in document.joints]
     refused = [name for name in names if name in _REFUSED]
     if refused:
-        findings.append(error(item, f"viewers refuse animations of these joints: {listed(refused)}"))
+        findings.append(error(item, f"viewers refuse animations of these joints: {listed(refused)}", bones(refused)))
     unknown = [name for name in names if name not in _REFUSED and not skeleton_table.is_animatable(name)]
     if unknown:
         said = f"the avatar has no joint {listed(unknown)}, so the upload is refused"
         findings.append(error(item, said, bones(unknown)))
     if not any(len(joint.rotation) + len(joint.position) for joint in document.joints):
-        findings.append(error(item, "it has no keys"))
+        findings.append(error(item, "it has no keys", bones(names) if names else None))
     if not 0 <= document.duration <= LONGEST:
-        findings.append(error(item, f"it is {document.duration:.1f} s long; viewers take 0 to {LONGEST:.0f} s"))
+        findings.append(
+            error(item, f"it is {document.duration:.1f} s long; viewers take 0 to {LONGEST:.0f} s", moment(LONGEST))
+        )
     size = len(writer.write(document))
     if size > MOST_BYTES:
-        findings.append(error(item, f"it has {size:,} bytes; an upload may have {MOST_BYTES:,}"))
+        said = f"it has {size:,} bytes; an upload may have {MOST_BYTES:,}"
+        findings.append(error(item, said, largest_joints(document.joints)))
     findings += _priorities(document, item)
     if document.hand_pose > _LAST_HAND:
         findings.append(error(item, f"hand pose {document.hand_pose} does not exist; the highest is {_LAST_HAND}"))
-    if len(document.constraints) > _MOST_CONSTRAINTS:
+    if len(document.constraints) > MOST_CONSTRAINTS:
         text_of = f"it has {len(document.constraints)} constraints; viewers ignore all if there are over "
-        findings.append(warning(item, f"{text_of}{_MOST_CONSTRAINTS}"))
-    if any(chain > _LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
-        findings.append(error(item, f"a constraint bends more than {_LONGEST_CHAIN} joints, which can crash viewers"))
+        findings.append(warning(item, f"{text_of}{MOST_CONSTRAINTS}"))
+    if any(chain > LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
+        findings.append(error(item, f"a constraint bends more than {LONGEST_CHAIN} joints, which can crash viewers"))
     if not 0 <= document.loop_in <= document.loop_out <= document.duration and document.loop:
         said = f"its loop from {document.loop_in:.2f} to {document.loop_out:.2f} s is not within its length"
-        findings.append(warning(item, f"{said} of {document.duration:.2f} s"))
+        time = moment(min(max(document.loop_out, 0.0), document.duration))
+        findings.append(warning(item, f"{said} of {document.duration:.2f} s", time))
     if not document.loop and document.ease_in + document.ease_out > document.duration:
-        findings.append(warning(item, "ease in and ease out together are longer than the animation"))
+        said = "ease in and ease out together are longer than the animation"
+        findings.append(warning(item, said, moment(max(document.duration - document.ease_out, 0.0))))
     emote = text(document.emote)
     if not is_emote(emote):
         findings.append(warning(item, f"viewers may not know the expression '{emote}'"))
     return findings + _positions(document, item) + _loop(document, item)
-
-
-def bones(names: Sequence[str]) -> Elements:
-    """Return joints as elements that can be selected; the armature is that of the animation."""
-    return Elements("bones", "", tuple(names))
 
 
 def _loop(document: SecondLifeAnimation, item: str) -> list[Finding]:
@@ -87,7 +85,7 @@ def _priorities(document: SecondLifeAnimation, item: str) -> list[Finding]:
     if not 0 <= document.base_priority <= _HIGHEST_PRIORITY:
         findings.append(error(item, f"its priority is {document.base_priority}, but must be 0 to {_HIGHEST_PRIORITY}"))
     if high:
-        findings.append(error(item, f"the priority must be -1 to {_HIGHEST_PRIORITY}: {listed(high)}"))
+        findings.append(error(item, f"the priority must be -1 to {_HIGHEST_PRIORITY}: {listed(high)}", bones(high)))
     return findings
 
 
@@ -110,5 +108,5 @@ def _positions(document: SecondLifeAnimation, item: str) -> list[Finding]:
         findings.append(warning(item, f"{said}: {listed(moved)}", bones(moved)))
     if far:
         said = f"positions end at {codes.FARTHEST:.0f} m, from {min(times) / 1000:.2f} s on: {listed(far)}"
-        findings.append(warning(item, said, Elements("milliseconds", "", (min(times),))))
+        findings.append(warning(item, said, moment(min(times) / 1000)))
     return findings

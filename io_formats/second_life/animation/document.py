@@ -12,6 +12,10 @@ FORMAT = "second_life_animation"
 """Name of the format in the registry."""
 MOST_JOINTS = 216
 """Largest number of joints that a file may list."""
+MOST_CONSTRAINTS = 10
+"""Number of constraints above which viewers ignore all of them."""
+LONGEST_CHAIN = 3
+"""Number of joints above which the chain of a constraint can crash viewers."""
 
 CONSTRAINT = np.dtype(
     [

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...core.errors import ExportError
-from ...geometry.quaternions import continuous_components
 from .. import skeleton_table
 from . import codes, reduction, writer
 from .avatar_motion import AvatarMotion
 from .document import JointKeys, SecondLifeAnimation, text
+from .export_findings import largest_joints, refusal
 
 Floats = npt.NDArray[np.float64]
 
@@ -88,9 +87,10 @@ def reduced(
         size = len(writer.write(document))
         if size <= MOST_BYTES:
             return Reduced(document, degrees, samples, size)
-    raise ExportError(
+    raise refusal(
         f"The animation has {size:,} bytes, more than the {MOST_BYTES:,} that an upload may "
-        "have; shorten it, animate fewer joints, or lower its frame rate"
+        "have; shorten it, animate fewer joints, or lower its frame rate",
+        largest_joints(document.joints),
     )
 
 
@@ -137,9 +137,8 @@ class _Sampled:
             times = codes.times_of(time_codes, duration)
             divisors = np.array([_divisor(name) for name in motion.names])
             decoded = codes.rotations_of(rotation_codes.reshape(-1, 3)).reshape(rotation.shape)
-            smooth = np.moveaxis(continuous_components(np.moveaxis(decoded, -1, 0)), 0, -1)
             per_degree = np.radians(1) / divisors
-            found = reduction.significances(rotation, smooth, times, finest * per_degree, reduction.angles)
+            found = reduction.significances(rotation, decoded, times, finest * per_degree, reduction.angles)
             rotation_need = found / per_degree[:, None]
             stored = codes.values_of(position_codes, codes.FARTHEST).astype(np.float64)
             per_degree = _METRES_PER_DEGREE / divisors[rows]

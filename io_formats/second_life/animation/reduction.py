@@ -44,7 +44,7 @@ def significances(exact: Floats, stored: Floats, times: Floats, finest: Floats, 
     exact:
         (J, F, k) samples of J curves: unit quaternions, each nearest to the one before it, or points.
     stored:
-        (J, F, k) the samples as a reader decodes them.
+        (J, F, k) the samples as a reader decodes them; quaternions with w >= 0, since their signs matter to viewers.
     times:
         (F,) times of the samples as a reader decodes them, rising.
     finest:
@@ -120,10 +120,17 @@ class _Samples:
 
 
 def interpolated(a: Floats, b: Floats, share: Floats) -> Floats:
-    """Return values between keys as a viewer computes them: linear; quaternions are normalised."""
-    if a.shape[-1] == 4:
-        b = np.where((a * b).sum(axis=-1, keepdims=True) < 0, -b, b)
+    """Return values (n, k) between keys as a viewer computes them; ``share`` is (n, 1).
+
+    They are linear, and quaternions are normalised. Quaternions of opposite sign turn the short way at a constant speed.
+    """
     mixed = a + share * (b - a)
     if a.shape[-1] == 4:
+        cosine = (a * b).sum(axis=-1)
+        turned = np.flatnonzero(cosine < 0)
+        if len(turned):
+            angle = np.arccos(np.clip(-cosine[turned], 0, 1))[:, None]
+            weights = np.sin((1 - share[turned]) * angle), -np.sin(share[turned] * angle)
+            mixed[turned] = np.where(angle > 1e-4, weights[0] * a[turned] + weights[1] * b[turned], a[turned])
         mixed /= np.linalg.norm(mixed, axis=-1, keepdims=True)
     return mixed

@@ -38,6 +38,12 @@ class RigJoints:
     """(3, 3) rotation of each joint, in avatar axes, from the avatar's rest pose to that of another rig."""
     aims: dict[str, str] = field(default_factory=dict)
     """The joint that each joint of the body points to, for another rig."""
+    replaced: list[str] = field(default_factory=list)
+    """Joints that rest elsewhere than those of the standard avatar, for a rig with its names."""
+
+
+_REPLACED = 0.005
+"""Distance in metres from its place in the standard avatar from which a joint counts as moved at rest."""
 
 
 def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
@@ -65,7 +71,9 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
         table = bone_tables.best_table(joint.name for joint in skeleton.joints)
     if table is None:
         turn, size = _placement(skeleton, own, rest)
-        return RigJoints(_in_order(own), turn, rest, local, size=size if fit else 1.0)
+        own = _in_order(own)
+        replaced = _replaced(own, turn, rest, size)
+        return RigJoints(own, turn, rest, local, size=size if fit else 1.0, replaced=replaced)
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
     parents = {
         joint.name: skeleton.joints[joint.parent].name if joint.parent >= 0 else None for joint in skeleton.joints
@@ -113,6 +121,19 @@ def _placement(skeleton: Skeleton, bones: dict[str, int], rest: Floats) -> tuple
         [index.get(parent, -1) for parent in parents],
     )
     return avatar_space.TO_AVATAR[:3, :3] @ turn.T, 1 / scale
+
+
+def _replaced(bones: dict[str, int], turn: Floats, rest: Floats, size: float) -> list[str]:
+    """Return the joints of a rig with the avatar's names that rest elsewhere than those of the standard avatar."""
+    table = skeleton_table.table()
+    found = []
+    for name in bones:
+        parent = table[name].parent
+        if table[name].is_bone and parent in bones:
+            offset = turn @ (rest[bones[name], :3, 3] - rest[bones[parent], :3, 3]) * size
+            if np.linalg.norm(offset - table[name].position) > _REPLACED:
+                found.append(name)
+    return found
 
 
 def _in_order(bones: dict[str, int]) -> dict[str, int]:

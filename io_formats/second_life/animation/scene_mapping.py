@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,20 +14,16 @@ from ...core.messages import counted, listed
 from ...core.options import resolve
 from ...core.scene import Clip, Keys, Playback, Scene, Skeleton
 from ...passes.clip_parts import clip_parts
-from ...passes.sample_keys import values_at, with_frames
+from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
 from .. import skeleton_table
-from . import codes, curves, document_builder, missing_parents, reader, reduction, writer
+from . import codes, curves, document_builder, export_findings, missing_parents, reader, reduction, writer
 from .avatar_motion import AvatarMotion, motion_of
-from .document import FORMAT, JointKeys, SecondLifeAnimation, text
+from .document import FORMAT, LONGEST_CHAIN, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, text
 from .options import EXPORT_OPTIONS, FIT, POSITIONS, PRIORITY, REDUCE
 from .scene_builder import scene_of
 
 Floats = npt.NDArray[np.float64]
 
-_LIKE = 0.85
-"""Similarity of names from which one is taken for a misspelt other."""
-_SCALED = 1e-3
-"""Change of a scale that is reported."""
 _DEFAULT = Playback(priority=3, ease_in=0.3, ease_out=0.3, hand_pose=1)
 
 
@@ -71,6 +66,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
         scene.format = FORMAT  # so that rules that the file breaks do not prevent writing it again
     elif original is not None:
         _drop_unknown_joints(document, scene)
+        _drop_constraints(document, scene)
     return document
 
 
@@ -83,10 +79,27 @@ def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
         scene.warnings.append(f"{number} not in the avatar and left out: {listed(names)}")
 
 
+def _drop_constraints(document: SecondLifeAnimation, scene: Scene) -> None:
+    """Remove constraints that viewers cannot follow: over chains that are too long or have joints without keys."""
+    names = {skeleton_table.canonical(text(joint.name)) for joint in document.joints}
+    usable = []
+    for constraint in document.constraints:
+        volume = skeleton_table.canonical(text(constraint["source"].tobytes().partition(b"\0")[0]))
+        length = int(constraint["chain_length"])
+        chain = skeleton_table.ancestors(volume)[1 : length + 2] if volume else []
+        usable.append(bool(chain) and length <= LONGEST_CHAIN and names.issuperset(chain))
+    usable[MOST_CONSTRAINTS:] = [False] * len(usable[MOST_CONSTRAINTS:])
+    lost = len(usable) - sum(usable)
+    if lost:
+        document.constraints = document.constraints[np.array(usable, bool)]
+        number = counted(lost, "constraint of the imported file is", "constraints of the imported file are")
+        scene.warnings.append(f"{number} left out, since viewers cannot follow it with the joints that are animated")
+
+
 def _default_playback(clip: Clip, duration: float) -> Playback:
-    """Return the playback of a clip without settings; poses, and what repeats in Blender, loop."""
+    """Return the playback of a clip without settings; poses, also of one key, and what repeats in Blender, loop."""
     loop_in, loop_out = clip.loop or (0.0, duration)
-    is_looped = clip.is_pose or clip.loop is not None
+    is_looped = clip.is_pose or clip.frame_count == 1 or clip.loop is not None
     loop_in, loop_out = (min(max(time, 0.0), duration) for time in (loop_in, loop_out))
     return replace(_DEFAULT, is_looped=is_looped, loop_in=min(loop_in, loop_out), loop_out=loop_out)
 
@@ -120,7 +133,7 @@ def _as_read(original: SecondLifeAnimation, chosen: Mapping[str, Any]) -> Second
 def _repair_times(document: SecondLifeAnimation) -> None:
     """Put loop and ease into the length of the animation; those of an imported file stay while its length does."""
     ends = sorted(min(max(time, 0.0), document.duration) for time in (document.loop_in, document.loop_out))
-    document.loop_in, document.loop_out = ends
+    document.loop_in, document.loop_out = ends if document.loop else (0.0, document.duration)
     total = document.ease_in + document.ease_out
     if not document.loop and total > document.duration:
         document.ease_in *= document.duration / total
@@ -161,8 +174,8 @@ def _from_samples(
     left_out = {joint.name for joint in joints if joint.deforms}
     left_out -= {skeleton.joints[number].name for number in motion.mapped}
     if not clip.is_pose:
-        _say_unknown([joint.name for joint in joints if joint.name in left_out], scene)
-    _say_scaled(clip, skeleton, motion, scene)
+        export_findings.warn_of_unknown_bones([joint.name for joint in joints if joint.name in left_out], scene)
+    export_findings.warn_of_scale(clip, skeleton, motion, scene)
     if not motion.names:
         raise ExportError(f"'{clip.name}' animates no joint of the avatar")
     duration = _duration(clip, motion, original)
@@ -187,9 +200,11 @@ def _from_samples(
         for number in changed
     ]
     if not POSITIONS.flag(chosen) and not motion.is_other_rig:
-        _say_moved([motion.names[number] for number in changed if motion.has_position[number]], scene)
+        moved = [motion.names[number] for number in changed if motion.has_position[number]]
+        export_findings.warn_of_moved_joints(moved, scene)
     if not changed:
         document.joints = kept
+        export_findings.add_notes(document, motion, clip, scene)
         return document
     some = AvatarMotion(
         [motion.names[number] for number in changed],
@@ -197,7 +212,9 @@ def _from_samples(
         motion.rotation[changed],
         motion.position[changed],
         [motion.has_position[number] for number in changed],
+        bones=motion.bones,
     )
+    export_findings.refuse_far(some, positioned, clip)
     given = (clip.playback or _DEFAULT).joint_priorities
     names = {name: (name, bone) for name, bone in motion.bones.items()}
     priorities = {name: given[key] for name, keys in names.items() for key in keys if key in given}
@@ -205,27 +222,26 @@ def _from_samples(
     said = f"{counted(made.samples, 'key')} reduced to {made.keys:,}"
     said = f"{said} within {made.degrees:g}° and {made.millimetres:g} mm" if made.degrees else said
     scene.notes.append(f"'{clip.name}': {said}, {made.size:,} bytes")
+    export_findings.add_notes(made.document, motion, clip, scene)
     return made.document
 
 
 def _duration(clip: Clip, motion: AvatarMotion, original: SecondLifeAnimation | None) -> float:
-    """Return the length of a clip in seconds, or raise an error if viewers refuse it, unless a file had it."""
+    """Return the length of a clip in seconds, or raise an error if viewers refuse it, unless a file had it.
+
+    A single frame is as long as a frame, since viewers end an animation without length at once.
+    """
     duration = clip.duration or (float(motion.times[-1]) if len(motion.times) else 0.0)
     if original is not None and abs(duration - original.duration) <= curves.precision(original.duration):
         return original.duration
+    duration = duration or 1 / (clip.fps or DEFAULT_RATE)
     if duration > document_builder.LONGEST:
-        raise ExportError(
+        raise export_findings.refusal(
             f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {document_builder.LONGEST:.0f} s; "
-            "shorten it, or export a part of it"
+            "shorten it, or export a part of it",
+            export_findings.moment(document_builder.LONGEST),
         )
     return duration
-
-
-def _say_moved(joints: Sequence[str], scene: Scene) -> None:
-    moved = [joint for joint in joints if joint != skeleton_table.ROOT]
-    if moved:
-        number = counted(len(moved), "joint moves", "joints move")
-        scene.warnings.append(f"{number} from its place, which is left out (option Positions): {listed(moved)}")
 
 
 def _update_priorities(joints: Sequence[JointKeys], file_base: int, base: int, playback: Playback | None) -> None:
@@ -284,27 +300,3 @@ def _is_unchanged(
         wanted = values_at(curves.shown(curves.position_keys(original, joint), original, fps), motion.times)
         return bool(reduction.distances(wanted, motion.position[number]).max() <= curves.UNCHANGED)
     return not motion.has_position[number]
-
-
-def _say_unknown(names: list[str], scene: Scene) -> None:
-    if names:
-        number = counted(len(names), "animated bone is", "animated bones are")
-        scene.warnings.append(f"{number} no joint of the avatar and left out: {listed(names)}")
-        for name in names:
-            near = difflib.get_close_matches(name, skeleton_table.table(), n=1, cutoff=_LIKE)
-            if near:
-                scene.warnings.append(f"bone '{name}' has almost the name of the joint '{near[0]}'")
-
-
-def _say_scaled(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: Scene) -> None:
-    """Warn about scaled bones, whose scale is lost."""
-    scaled = [
-        skeleton.joints[track.target].name
-        for track in clip.transforms
-        if track.target in motion.mapped
-        and len(track.scale)
-        and np.abs(track.scale - skeleton.joints[track.target].scale).max() > _SCALED
-    ]
-    if scaled and not motion.is_other_rig:
-        number = counted(len(scaled), "bone is", "bones are")
-        scene.warnings.append(f"{number} scaled, which an animation cannot hold: {listed(scaled)}")

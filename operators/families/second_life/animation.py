@@ -7,6 +7,7 @@ import bpy
 from bpy.props import EnumProperty
 
 from ....blender_data import compat, playback
+from ....blender_data.exporting import pose_curves
 from ....blender_data.exporting.clip_sources import scene_rate
 from ....io_formats.registry import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label
@@ -54,7 +55,7 @@ class ACTION_OT_second_life_playback_add(NeedsAction, bpy.types.Operator):
         action = active_action(context)
         start, end = action.frame_range
         rate = scene_rate(context.scene)
-        loop = playback.loop_of(action, start, rate)
+        loop = playback.loop_of(action, rate)
         kept = action.meshferry.playback
         kept.is_known = True
         kept.use_loop = loop is not None or (action.use_frame_range and action.use_cyclic)
@@ -169,7 +170,7 @@ class POSE_OT_second_life_priority(NeedsAction, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class POSE_OT_second_life_priority_colors(NeedsAction, bpy.types.Operator):
+class POSE_OT_second_life_priority_colors(bpy.types.Operator):
     """Show the priorities of bones as their colours, or give the former colours back."""
 
     bl_idname = "pose.second_life_priority_colors"
@@ -179,6 +180,15 @@ class POSE_OT_second_life_priority_colors(NeedsAction, bpy.types.Operator):
         "again to give the bones their own colors back"
     )
     bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Any) -> bool:
+        """Require colours to restore, or an action whose priorities can be shown."""
+        rig = rig_of(context.object)
+        if rig is None or not rig.is_editable or not (rig.meshferry.bone_palettes or active_action(context)):
+            cls.poll_message_set("Choose an armature of this file with an action")
+            return False
+        return True
 
     def execute(self, context: Any) -> set[str]:
         """Colour the bones, or restore their colours."""
@@ -193,11 +203,11 @@ class POSE_OT_second_life_priority_colors(NeedsAction, bpy.types.Operator):
 
 def show_priorities(rig: Any) -> None:
     """Give each animated bone the colour of its priority, and the others their own."""
-    action = rig.animation_data.action
-    kept = action.meshferry.playback
+    data = rig.animation_data
+    kept = data.action.meshferry.playback
     own = {entry.name: entry.priority for entry in kept.joint_priorities}
-    paths = {curve.data_path for curve in compat.action_curves(action, None)}
-    keyed = {path.split('"')[1] for path in paths if path.startswith('pose.bones["')}
+    slot = data.action_slot if compat.HAS_SLOTS else None
+    keyed = {bone for bone, _channel in pose_curves.keyed_channels(data.action, slot)}
     palettes = json.loads(rig.meshferry.bone_palettes)
     for bone in rig.pose.bones:
         priority = own.get(bone.name, kept.priority)
@@ -220,6 +230,8 @@ def draw_animation(layout: Any, context: Any) -> None:
     rig, action = rig_of(context.object), active_action(context)
     if action is None:
         layout.label(text="The armature has no action", text_ctxt=CONTEXT, icon="INFO")
+        if rig.meshferry.bone_palettes:
+            draw_colors(layout, rig)
     else:
         layout.label(text=action.name, icon="ACTION", translate=False)
         kept = action.meshferry.playback
@@ -253,7 +265,7 @@ def draw_playback(layout: Any, context: Any, action: Any, kept: Any) -> None:
         row = loop.row(align=True)
         row.prop(kept, field, text_ctxt=CONTEXT)
         row.operator(ACTION_OT_second_life_loop_point.bl_idname, text="", icon="TIME").point = point
-    real = playback.loop_of(action, action.frame_range[0], scene_rate(context.scene))
+    real = playback.loop_of(action, scene_rate(context.scene))
     if kept.use_loop and real is not None and real != (kept.loop_in, kept.loop_out):
         text = iface_("The markers of the action apply: {:.2f} s to {:.2f} s").format(*real)
         draw_wrapped(loop, context, text, "MARKER")
@@ -280,19 +292,24 @@ def draw_priorities(layout: Any, context: Any, rig: Any, kept: Any) -> None:
     row = body.row(align=True)
     row.enabled = context.mode == "POSE"
     row.operator_menu_enum(POSE_OT_second_life_priority.bl_idname, "priority", text="Selected Bones", text_ctxt=CONTEXT)
+    draw_colors(body, rig)
+    column = body.column(align=True)
+    for entry in kept.joint_priorities[:MOST_BONES]:
+        column.prop(entry, "priority", text=entry.name, translate=False)
+    if len(kept.joint_priorities) > MOST_BONES:
+        column.label(text=iface_("and {} more").format(len(kept.joint_priorities) - MOST_BONES), translate=False)
+
+
+def draw_colors(layout: Any, rig: Any) -> None:
+    """Draw the button that shows priorities as bone colours, or the own colours of the bones."""
     is_on = bool(rig.meshferry.bone_palettes)
-    body.operator(
+    layout.operator(
         POSE_OT_second_life_priority_colors.bl_idname,
         text="Show Own Colors" if is_on else "Show as Colors",
         text_ctxt=CONTEXT,
         icon="COLOR",
         depress=is_on,
     )
-    column = body.column(align=True)
-    for entry in kept.joint_priorities[:MOST_BONES]:
-        column.prop(entry, "priority", text=entry.name, translate=False)
-    if len(kept.joint_priorities) > MOST_BONES:
-        column.label(text=iface_("and {} more").format(len(kept.joint_priorities) - MOST_BONES), translate=False)
 
 
 CLASSES = (

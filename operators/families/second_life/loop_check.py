@@ -1,5 +1,6 @@
 """Loop Check: the jump of each joint from the end of a loop to its start; checks of the animation."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from ....io_formats.second_life.animation.rig_joints import rig_joints
 from ...checks import CheckScene
 from ...clip_export import active_action, rig_of
 from ...export_base import parts_of, read_blender_scene
-from ...import_base import leave_edit_mode
+from ...import_base import enter_pose_mode, leave_edit_mode
 from ...option_properties import export_table, last_values, values_for
 from ...reporting import Messages, conclude
 from ...translations import CONTEXT, classes_factory, iface_, rpt_
@@ -174,7 +175,7 @@ class POSE_OT_second_life_jump_select(NeedsAnimatedRig, bpy.types.Operator):
             return {"CANCELLED"}
         context.view_layer.objects.active = rig
         leave_edit_mode(context)
-        bpy.ops.object.mode_set(mode="POSE")
+        enter_pose_mode()
         element_selection.select_bones(rig, [shown.joints[self.index].name])
         context.scene.frame_set(round(shown.frame_out))
         return {"FINISHED"}
@@ -205,17 +206,27 @@ class Check(NeedsAnimatedRig, CheckScene, bpy.types.Operator):
 
     def find(self, context: Any, findings: list[Finding]) -> None:
         """Apply the rules; findings about joints select the bones of the armature."""
-        super().find(context, findings)
+        try:
+            super().find(context, findings)
+        except ExportError as problem:
+            problem.findings = tuple(self.located(context, problem.findings))
+            raise
+        findings[:] = self.located(context, findings)
+
+    def located(self, context: Any, findings: Iterable[Finding]) -> list[Finding]:
+        """Return findings about the armature: with its name, and with bones in place of joints."""
         rig = rig_of(context.object)
         bones = bones_of_joints(context, rig)
-        for number, finding in enumerate(findings):
+        found = []
+        for finding in findings:
             about = finding.elements
-            if about is None or about.node:
-                continue
-            members = about.members
-            if about.kind == "bones":
-                members = tuple(bones.get(str(joint), str(joint)) for joint in members)
-            findings[number] = replace(finding, elements=Elements(about.kind, rig.name, members))
+            if about is not None and not about.node:
+                members = about.members
+                if about.kind == "bones":
+                    members = tuple(bones.get(str(joint), str(joint)) for joint in members)
+                finding = replace(finding, elements=Elements(about.kind, rig.name, members))
+            found.append(finding)
+        return found
 
 
 def is_checked(rig: Any, action: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import second_life_animation_bytes as made
+import second_life_player as player
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.passes import sample_keys
 from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION
@@ -159,3 +160,50 @@ def test_values_that_are_not_finite_are_refused(channel: str) -> None:
     getattr(clip.transforms[0], channel)[15, 0] = np.nan
     with pytest.raises(ExportError, match=r"'arms': 'mPelvis' has NaN or infinite values at 0\.50 s"):
         SECOND_LIFE_ANIMATION.from_scene(scene)
+
+
+@pytest.mark.parametrize("name", ["mWristLeft", "mTorso"])
+def test_opposite_signs_stay_within_the_tolerance(name: str) -> None:
+    """Viewers turn at a constant speed between keys whose quaternions, with w >= 0, are of opposite sign."""
+    times = np.arange(61) / 30
+    a, b = np.radians((110.0, 250.0))
+    share = times / times[-1]
+    wide = np.stack([(1 - part) * half(a) + part * half(b) for part in share])
+    wide /= np.linalg.norm(wide, axis=1, keepdims=True)
+    given = AvatarMotion([name], times, wide[None], np.zeros((1, 61, 3)), [False])
+    document = SecondLifeAnimation(base_priority=3, duration=2.0)
+    (joint,) = document_builder.reduced(document, given, [False], [], {}).document.joints
+    keys = joint.rotation.astype(np.float64)
+    shown = [
+        player.played(keys[:, 0] / 65535 * 2, player.rotations_of(keys[:, 1:]), time, player.nlerp_or_slerp)
+        for time in times
+    ]
+    off = max(player.degrees_between(one, other) for one, other in zip(shown, wide, strict=True))
+    assert off < 0.1 / DIVISORS[name] + 0.3  # near half turns a step of a code is up to 0.3 degrees
+
+
+def half(angle: float) -> Array:
+    return np.array((math.cos(angle / 2), math.sin(angle / 2), 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("chain", "source", "number", "kept"),
+    [(2, b"L_HAND", 1, 1), (4, b"L_HAND", 1, 0), (1, b"R_HAND", 1, 0), (1, b"NOTHING", 1, 0), (0, b"L_HAND", 12, 10)],
+)
+def test_constraints_of_edited_animations(chain: int, source: bytes, number: int, kept: int) -> None:
+    """They need joints with keys for the bone of their volume and for all above it in the chain."""
+    arm = b"".join(
+        made.joint(name, rotation=made.keys((0, made.ZERO, made.ZERO, made.ZERO)))
+        for name in (b"mShoulderLeft", b"mElbowLeft", b"mWristLeft")
+    )
+    ending = made.ending(*[made.constraint(chain=chain, source=source)] * number)
+    data = made.header(joints=3) + arm + ending
+    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(data), "arm")
+    scene.clips[0] = clip = sample_keys.sampled(scene.clips[0], scene, 30)
+    unchanged = SECOND_LIFE_ANIMATION.from_scene(scene)
+    assert writer.write(unchanged) == data
+    clip.transforms[0].rotation[:] = (0.8, 0.6, 0, 0)
+    scene.warnings.clear()
+    after = SECOND_LIFE_ANIMATION.from_scene(scene)
+    assert len(after.constraints) == kept
+    assert any("left out, since viewers cannot follow" in said for said in scene.warnings) == (kept < number)
