@@ -1,4 +1,4 @@
-"""What an export of a motion loses or should mention, with the bones or the time (animation format page, section 10)."""
+"""Losses and notes of an export, each with the bones or the time that it concerns (animation format page, section 10)."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class _Samples:
 def interpolated(a: Floats, b: Floats, share: Floats) -> Floats:
     """Return values (n, k) between keys as a viewer computes them; ``share`` is (n, 1).
 
-    They are linear, and quaternions are normalised. Quaternions of opposite sign turn the short way at a constant speed.
+    They are linear, and quaternions are normalised. Those of opposite sign turn the short way at a constant speed.
     """
     mixed = a + share * (b - a)
     if a.shape[-1] == 4:

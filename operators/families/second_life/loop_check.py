@@ -224,8 +224,8 @@ class Check(NeedsAnimatedRig, CheckScene, bpy.types.Operator):
                 members = about.members
                 if about.kind == "bones":
                     members = tuple(bones.get(str(joint), str(joint)) for joint in members)
-                finding = replace(finding, elements=Elements(about.kind, rig.name, members))
-            found.append(finding)
+                about = Elements(about.kind, rig.name, members)
+            found.append(replace(finding, elements=about))
         return found
 
 
