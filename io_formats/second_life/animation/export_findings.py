@@ -1,4 +1,4 @@
-"""Losses and notes of an export, each with the bones or the time that it concerns (animation format page, section 10)."""
+"""Losses and notes of an export, with the bones or the time that each concerns (animation format page, section 10)."""
 
 from __future__ import annotations
 
