@@ -22,6 +22,7 @@ from .disk.file_sets import write_outputs
 from .disk.special_files import read_special, special_kind
 
 if TYPE_CHECKING:
+    from .core.projects import Projects
     from .core.scene import ImportChoice, Scene
 
 __all__ = [
@@ -109,11 +110,13 @@ def read_scene(
     data: bytes | None = None,
     inflated_limit: int | None = None,
     choices: Iterable[ImportChoice] = (),
+    projects: Projects | None = None,
 ) -> Scene:
     """Read a file of any known format as a scene named after the file.
 
     Each format uses its own options among ``options``. ``choices`` are the import choices stored on the armature that
-    receives the content; they override ``options``. ``data`` is like in :func:`load`.
+    receives the content; they override ``options``. ``data`` is like in :func:`load`. With ``projects``, other files
+    of the project that the file is in complete the scene.
     """
     loaded = load(path, data=data, inflated_limit=inflated_limit)
     found, document = loaded.format, loaded.document
@@ -124,6 +127,8 @@ def read_scene(
         given = adopt_choices(found.import_options, given, choices)
         scene = found.to_scene(document, writable_name(Path(path)), given)
         store_choices(scene, found.import_options, resolve(found.import_options, given))
+        if projects is not None:
+            found.link(document, scene, Path(path), projects, given)
         return scene
     except FormatError as problem:
         raise problem.in_file(str(path)) from None

@@ -14,16 +14,17 @@ from ..blender_data.file_records import FileRecord, digest_of
 from ..blender_data.importing import armature_matching, importer, side_by_side
 from ..blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ..blender_data.importing.selection import Selection
-from ..blender_data.steps import Steps, scaled, without_bpy
-from ..io_formats.api import format_of, read_scene
+from ..blender_data.steps import Steps, scaled
+from ..io_formats.api import format_of
 from ..io_formats.binary.gc_pause import without_collection
 from ..io_formats.core.import_choices import differs_from_choices
 from ..io_formats.core.messages import counted
 from ..io_formats.core.options import Option
 from ..io_formats.registry import Format
-from .option_properties import draw_options, import_table, option_values, values_for
+from .option_properties import draw_options, import_table, option_values, preferred_import_values, values_for
 from .progress import LongWork
 from .reporting import Messages, conclude
+from .session_projects import reading_steps
 
 
 class ImportFiles(LongWork, ImportHelper):
@@ -191,6 +192,7 @@ def import_steps(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
     """
     paths = sorted(paths, key=lambda path: not may_hold_meshes(path))
     general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
+    options = {**preferred_import_values(), **options}
     messages = Messages()
     results: list[Any] = []
     armatures: list[Any] = []
@@ -213,11 +215,11 @@ def _import_file(
     context: Any, path: str, options: dict[str, Any], general: ImportOptions, armatures: list[Any]
 ) -> Steps[Any]:
     """Import one file; return its result."""
-    scene = yield from scaled(without_bpy("Reading", read_scene, path, options), 0.0, 0.3)
+    scene = yield from scaled(reading_steps(path, options), 0.0, 0.3)
     armature = armature_matching.choose_for_scene(context, scene, armatures, general.armature)
     choices = import_choices.read(armature) if armature is not None else ()
     if differs_from_choices(scene, choices):
-        scene = yield from scaled(without_bpy("Reading", read_scene, path, options, choices=choices), 0.0, 0.3)
+        scene = yield from scaled(reading_steps(path, options, choices=choices), 0.0, 0.3)
     if armature is None:
         scene.warnings += armature_matching.mismatches(context, scene, armatures, general.armature)
     request = importer.ImportRequest(context, scene, general, path, armature)

@@ -18,7 +18,7 @@ from ..blender_data.exporting.clip_sources import scene_rate
 from ..blender_data.importing import import_options
 from ..io_formats.core.options import Option, resolve
 from ..io_formats.core.shared_options import IMPORT_CHOICES
-from ..io_formats.registry import Format
+from ..io_formats.registry import FORMATS, Format
 from .preferences import preferred_path
 from .translations import CONTEXT, iface_
 
@@ -34,8 +34,8 @@ it.
 
 
 def import_table(*formats: Format) -> tuple[Option, ...]:
-    """Return the options of an import of these formats: the general ones and those of the formats."""
-    own = [option for known in formats for option in known.import_options]
+    """Return the options of an import dialog of these formats: the general ones and those of the formats."""
+    own = [option for known in formats for option in known.import_options if not option.preference]
     general = import_options.import_options_for(known.capabilities for known in formats)
     return tuple({option.name: option for option in (*general, *own)}.values())
 
@@ -57,6 +57,12 @@ def values_for(table: Iterable[Option], given: Values) -> dict[str, Any]:
     stored = {option.name: preferred_path(option) for option in table if option.preference}
     given = {name: value for name, value in given.items() if name in names}
     return resolve(table, {**given, **stored}, headless=True)
+
+
+def preferred_import_values() -> dict[str, Any]:
+    """Return the values of import options that the preferences hold, without those that are not set."""
+    table = (option for known in FORMATS for option in known.import_options if option.preference)
+    return {option.name: path for option in table if (path := preferred_path(option))}
 
 
 def to_export_options(given: Values) -> export_options.ExportOptions:

@@ -27,7 +27,10 @@ Draw = Callable[[Any, Any], None]
 
 FAMILIES = {family.name: family for family in registry.FAMILIES}
 PATHS = tuple(
-    option for known in registry.FORMATS for option in known.export_options if option.preference and option.is_path
+    option
+    for known in registry.FORMATS
+    for option in (*known.import_options, *known.export_options)
+    if option.preference and option.is_path
 )
 """Options of formats that the preferences hold."""
 OTHER_GUIDES = {"Convert Files": "conversion.md", "Convert Many Files": "batch.md"}

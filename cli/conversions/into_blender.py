@@ -107,7 +107,8 @@ class IntoBlender:
 
     def _add_ours(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
         with interruption.raising():
-            scene = api.read_scene(outcome.source, self._settings.read_options, data=content)
+            options, projects = self._settings.read_options, self._settings.projects
+            scene = api.read_scene(outcome.source, options, data=content, projects=projects)
         self._settings.clips.apply(scene)
         lost: list[str] = []
         if not work.target.is_blend:

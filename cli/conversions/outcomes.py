@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...io_formats.core.errors import ExportError
+from ...io_formats.core.projects import Projects
 from .clip_choice import ClipChoice
 
 ANOTHER_FAILED = "Not written, since another file failed and the conversion is strict"
@@ -31,6 +32,8 @@ class Settings:
     """Whether each file is flushed to disk; see ``atomic_write.replace_file``."""
     dry_run: bool = False
     """Whether to write nothing, and only report files and losses."""
+    projects: Projects = field(default_factory=lambda: Projects(is_fixed=True))
+    """The projects that are open in this run."""
 
 
 @dataclass

@@ -20,6 +20,7 @@ from .output_file import OutputFile
 from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
+    from .projects import Projects
     from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
 
 COUNTS = (
@@ -61,6 +62,14 @@ class SceneReader(Protocol[WrittenT_contra]):
     """Function of a format's module ``scene_mapping`` for import."""
 
     def to_scene(self, document: WrittenT_contra, name: str, options: Values | None = None, /) -> Scene: ...
+
+
+class Linker(Protocol[WrittenT_contra]):
+    """Function of a format's module ``linking``."""
+
+    def link(
+        self, document: WrittenT_contra, scene: Scene, path: Path, projects: Projects, options: Values, /
+    ) -> None: ...
 
 
 class Facts(Protocol[WrittenT_contra]):
@@ -114,6 +123,8 @@ class Reading(Generic[DocumentT]):
     reader: Reader[DocumentT]
     scene_mapping: SceneReader[DocumentT]
     facts: Facts[DocumentT]
+    linking: Linker[DocumentT] | None = None
+    """Completes scenes by other files of the project that their file is in."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +238,23 @@ class FileFormat(Generic[DocumentT]):
         scene = self._reading.scene_mapping.to_scene(document, name, options)
         scene.format = self.name
         return scene
+
+    def link(
+        self, document: DocumentT, scene: Scene, path: Path, projects: Projects, options: Values | None = None
+    ) -> None:
+        """Complete the scene of a document by other files of the project that its file is in.
+
+        Parameters
+        ----------
+        path:
+            Path of the file.
+        projects:
+            The projects that are open.
+        options:
+            Values of ``import_options``.
+        """
+        if self._reading.linking is not None:
+            self._reading.linking.link(document, scene, path, projects, options or {})
 
     def files_of(self, scene: Scene, options: Values | None = None) -> list[Scene]:
         """Return the scenes that each become a file, named as the files are; most formats hold a scene whole."""

@@ -6,8 +6,10 @@ project is, the formats know.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
@@ -24,36 +26,50 @@ class OpenProject(Protocol):
         ...
 
 
+class _Caller(threading.local):
+    """The function that cancels the work of the current thread."""
+
+    check: Callable[[], object] = staticmethod(lambda: None)
+
+
 class Projects:
-    """The projects that are open, and the user's choice of one.
+    """The projects that are open. Several threads may use them.
 
     Parameters
     ----------
-    folder:
-        Folder of the project for files that are not in one, or None.
     is_fixed:
         Whether projects stay as they were when they were opened. Otherwise, changed ones are opened again.
     """
 
-    def __init__(self, folder: Path | None = None, *, is_fixed: bool = False) -> None:
-        self.folder = folder
-        self.check: Callable[[], object] = lambda: None
-        """Called now and then while a project is opened; it raises an exception to cancel."""
+    def __init__(self, *, is_fixed: bool = False) -> None:
         self._is_fixed = is_fixed
+        self._caller = _Caller()
         self._open: dict[Path, tuple[Any, float]] = {}
         self._roots: dict[Path, tuple[Path | None, float]] = {}
+
+    @contextlib.contextmanager
+    def cancelled_by(self, check: Callable[[], object]) -> Iterator[None]:
+        """Let a function cancel work in projects by an exception; it holds for the current thread and block."""
+        before = self._caller.check
+        self._caller.check = check
+        try:
+            yield
+        finally:
+            self._caller.check = before
+
+    def check(self) -> None:
+        """Raise the exception that cancels the current work; called now and then while projects are read."""
+        self._caller.check()
 
     def open(self, root: Path, make: Callable[[], ProjectT]) -> ProjectT:
         """Return the project of a folder, which ``make`` opens if it is not open or has changed."""
         project, checked = self._open.get(root, (None, 0.0))
         now = time.monotonic()
         if project is not None and not self._is_fixed and now - checked > _CHECK_INTERVAL:
-            project = project if project.is_current() else None
+            project, checked = (project, now) if project.is_current() else (None, 0.0)
         if project is None:
-            project = make()
-        elif now - checked <= _CHECK_INTERVAL:
-            now = checked
-        self._open[root] = (project, now)
+            project, checked = make(), time.monotonic()
+        self._open[root] = (project, checked)
         return cast(ProjectT, project)
 
     def root_of(self, folder: Path, find: Callable[[], Path | None]) -> Path | None:

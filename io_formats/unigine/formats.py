@@ -23,9 +23,9 @@ def _mesh_sniffing() -> Sniffer:
 
 
 def _mesh_reading() -> Reading[MeshFile]:
-    from .mesh import facts, reader, scene_mapping
+    from .mesh import facts, linking, reader, scene_mapping
 
-    return Reading(reader, scene_mapping, facts)
+    return Reading(reader, scene_mapping, facts, linking)
 
 
 def _mesh_writing() -> Writing[MeshFile]:

@@ -9,6 +9,7 @@ from ...core.option_rules import EMBED_ANIMATION as EMBED_ANIMATION_NAME
 from ...core.option_rules import embeds_animation, imports_joint_animation
 from ...core.options import Choice, Option
 from ...core.shared_options import IMPORT_CHOICES, MESH_FILES
+from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
 
 
 def _has_no_place_for_animation(values: Mapping[str, Any]) -> bool:
@@ -53,7 +54,14 @@ ANIMATION_RATE = Option(
     automatic_rate="SCENE",
 )
 
-IMPORT_OPTIONS: tuple[Option, ...] = (SURFACE_NAME, SEPARATE_LODS, TURN, ANIMATION_RATE)
+IMPORT_OPTIONS: tuple[Option, ...] = (
+    SURFACE_NAME,
+    SEPARATE_LODS,
+    TURN,
+    ANIMATION_RATE,
+    PROJECT_MATERIALS,
+    PROJECT_FOLDER,
+)
 
 VERSION = Option(
     name="mesh_version",

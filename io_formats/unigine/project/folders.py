@@ -11,13 +11,14 @@ from .project import Project
 
 _MARKS = (".runtimes", "guids.db", "root_mount.umount")
 _USUAL_NAME = "data"
-_MOST_LONE_FILES = 20_000
-"""Limit of the number of files that are looked at around a scene outside of any project."""
+MOST_LONE_FILES = 20_000
+"""Limit of the number of files that are listed around a file outside of any project."""
+_META_HEAD = 400
 _MOST_FOLDERS_LOOKED_AT = 64
 _CONTENT = (".world", ".node", ".umount", ".mat")
 
 
-def open_project(path: Path, projects: Projects, *, is_scene: bool = False) -> Project | None:
+def open_project(path: Path, projects: Projects, chosen: str = "", *, is_scene: bool = False) -> Project | None:
     """Return the project that a file belongs to, or None outside of any project.
 
     Parameters
@@ -25,7 +26,9 @@ def open_project(path: Path, projects: Projects, *, is_scene: bool = False) -> P
     path:
         A file.
     projects:
-        The projects that are open, and the folder that the user chose for files outside of any project.
+        The projects that are open.
+    chosen:
+        Folder of the project for files outside of any project, or empty.
     is_scene:
         Whether the file itself shows that its folder is part of a project, as ``.node`` and ``.world`` do.
 
@@ -36,22 +39,27 @@ def open_project(path: Path, projects: Projects, *, is_scene: bool = False) -> P
     """
     folder = Path(os.path.realpath(path.parent))
     root = projects.root_of(folder, lambda: project_folder(folder))
-    if root is None and (folder / (path.name + ".meta")).is_file():
-        root = data_folder(folder) or folder
-    if root is None and projects.folder is not None:
-        root = chosen_folder(projects.folder)
-    if root is None and not is_scene:
+    if root is None and chosen:
+        root = chosen_folder(Path(chosen))
+    if root is None and not is_scene and not _has_asset_meta(folder / path.name):
         return None
     is_partial = root is None
     place = root or data_folder(folder) or folder
-    most = _MOST_LONE_FILES if is_partial else MOST_FILES
+    most = MOST_LONE_FILES if is_partial else MOST_FILES
     return projects.open(
         place,
-        lambda: Project(
-            RootedFiles(place, most=most, is_partial=is_partial, check=projects.check),
-            projects.check,
-        ),
+        lambda: Project(RootedFiles(place, most=most, is_partial=is_partial, check=projects.check), projects.check),
     )
+
+
+def _has_asset_meta(path: Path) -> bool:
+    """Return whether a file has the ``.meta`` file of an asset; other engines use this extension, too."""
+    meta = f"{path}.meta"
+    try:
+        with open(meta, "rb") as stream:
+            return b"<asset" in stream.read(_META_HEAD)
+    except OSError:
+        return False
 
 
 def project_folder(folder: Path) -> Path | None:
@@ -70,6 +78,7 @@ def data_folder(folder: Path) -> Path | None:
 
 def chosen_folder(folder: Path) -> Path | None:
     """Return the data folder of the project that the user chose, or None if there is no such folder."""
+    folder = Path(os.path.realpath(folder))
     for candidate in (folder, folder / _USUAL_NAME):
         if any((candidate / mark).exists() for mark in _MARKS):
             return candidate

@@ -1,0 +1,79 @@
+"""Materials of a project for a scene, each made once, and one warning for each kind of missing file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..core.messages import counted, listed
+from ..core.scene import Material
+from .project.project import Project
+from .project.references import plain_reference
+
+MOST_NAMES = 5
+"""Number of names in a warning."""
+
+
+class ProjectMaterials:
+    """The materials of a project that a scene uses.
+
+    Parameters
+    ----------
+    project:
+        The project.
+    taken:
+        Names of other materials in the scene.
+    """
+
+    def __init__(self, project: Project, taken: Iterable[str] = ()) -> None:
+        self.project = project
+        self.materials: list[Material] = []
+        """The materials made so far, whose names are distinct."""
+        self._names: dict[str, str] = {}
+        """Name of the material of each reference."""
+        self._taken = set(taken)
+        self._missing: dict[str, None] = {}
+        self._problems: dict[str, None] = {}
+
+    def name_of(self, reference: str, surface: str) -> str:
+        """Return the name of the material that a reference means.
+
+        ``surface`` is the name for a material that is missing.
+        """
+        plain = plain_reference(reference)
+        if plain not in self._names:
+            self._names[plain] = self._add(plain, surface)
+        return self._names[plain]
+
+    def _add(self, reference: str, surface: str) -> str:
+        found = self.project.material(reference)
+        if found is None:
+            name = self._free(surface or reference)
+            self._missing.setdefault(f"{surface} ({reference})" if surface else reference)
+            self.materials.append(Material(name, properties={"Missing Material": reference}))
+            return name
+        name = self._free(found.name)
+        self._problems.update(dict.fromkeys(found.problems))
+        properties = {"File": found.file} if found.file else {}
+        self.materials.append(Material(name, identity=found.guid, properties=properties))
+        return name
+
+    def _free(self, name: str) -> str:
+        """Return a name that no other material has."""
+        free, number = name, 1
+        while free in self._taken:
+            number += 1
+            free = f"{name} {number}"
+        self._taken.add(free)
+        return free
+
+    def warnings(self) -> list[str]:
+        """Return one sentence for each kind of missing file, and those about settings that are not shown."""
+        return [*missing_warnings("material", self._missing), *self._problems]
+
+
+def missing_warnings(noun: str, names: Iterable[str]) -> list[str]:
+    """Return a sentence about missing files of a kind, with the first names, or nothing without any."""
+    names = list(names)
+    if not names:
+        return []
+    return [f"{counted(len(names), noun)} missing in the project: {listed(names, MOST_NAMES)}"]
