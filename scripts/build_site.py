@@ -40,6 +40,7 @@ CONTRIBUTING
 docs/architecture
 docs/adding_a_format
 docs/formats/unigine
+docs/formats/unigine_projects
 docs/formats/unigine_textures
 docs/formats/timbermesh
 docs/formats/second_life
