@@ -4,7 +4,7 @@ Available as ``.meshferry`` of objects, collections, actions, materials and mesh
 update callbacks: with those, Blender 4.2 and 4.3 crash at exit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,9 @@ class MeshferryBone(bpy.types.PropertyGroup):
         description="Bind transform of the joint in the space of its armature, with the scales of all joints above, "
         "row by row",
         size=16,
+    )
+    joint_name: StringProperty(
+        name="Joint", description="Name of the joint in the file, by which a reload finds the bone"
     )
     parent_order: IntProperty(
         name="Parent on Import",
@@ -220,6 +223,21 @@ class MeshferryObject(bpy.types.PropertyGroup):
     given_name: StringProperty(
         name="Name on Import",
         description="Name that Blender gave the object on import; once the object is renamed, its new name is exported",
+    )
+    import_id: StringProperty(
+        name="Import", description="The import that made the object; its collection has the same identifier"
+    )
+    node_path: StringProperty(
+        name="Node in File", description="Name of the object's node in the file and of its parent, for a reload"
+    )
+    given_parent: PointerProperty(
+        type=bpy.types.Object, name="Parent on Import", description="Parent that the file gives the object"
+    )
+    given_transform: FloatVectorProperty(
+        name="Transform on Import",
+        description="Location, rotation and scale that the file gives the object. "
+        "A reload places the object as in the file while it has not been moved",
+        size=10,
     )
     has_rest: BoolProperty(
         name="Own Rest Transform",
@@ -432,6 +450,8 @@ class MeshferryAction(bpy.types.PropertyGroup):
     playback: PointerProperty(
         type=MeshferryPlayback, name="Playback", description="How the target program plays the animation"
     )
+    source_path: StringProperty(name="File", description="The file that the action was imported from")
+    import_options: StringProperty(name="Import Options", description="Options of the import as JSON, for a reload")
 
 
 class MeshferryCollection(bpy.types.PropertyGroup):
@@ -457,6 +477,8 @@ class MeshferryCollection(bpy.types.PropertyGroup):
         subtype="FILE_PATH",
         options={"ANIMATABLE"} | BLEND_RELATIVE_PATHS,
     )
+    import_id: StringProperty(name="Import", description="Identifier that the imported objects have, too")
+    import_options: StringProperty(name="Import Options", description="Options of the import as JSON, for a reload")
     source_name: StringProperty(
         name="Name in File",
         description="Name that the file gives itself inside, where that is not its file name",
@@ -508,6 +530,12 @@ class MeshferryMesh(bpy.types.PropertyGroup):
     )
     file_corners: IntProperty(
         name="Corners on Import", description="Number of face corners the mesh had after its import", default=0, min=0
+    )
+    fingerprint: StringProperty(
+        name="Checksums on Import", description="Checksums of the imported data as JSON, to find edits before a reload"
+    )
+    slot_names: StringProperty(
+        name="Materials in File", description="Name that the material of each slot has in the file, as JSON"
     )
     backward_normals: FloatProperty(
         name="Backward Normals on Import",
@@ -588,6 +616,26 @@ def stored_fields(group: bpy.types.PropertyGroup, cls: type) -> dict[str, Any]:
             value = int(value)
         found[field] = tuple(value) if getattr(description, "is_array", False) else value
     return found
+
+
+def copy_group(source: Any, target: Any, skipped: Container[str] = ()) -> None:
+    """Copy all properties of a property group, except the skipped ones, to another group of the same type."""
+    for prop in source.bl_rna.properties:
+        name = prop.identifier
+        if name == "rna_type" or name in skipped:
+            continue
+        value = getattr(source, name)
+        if prop.type == "COLLECTION":
+            entries = getattr(target, name)
+            entries.clear()
+            for entry in value:
+                copy_group(entry, entries.add())
+        elif isinstance(value, bpy.types.PropertyGroup):
+            copy_group(value, getattr(target, name))
+        elif source.is_property_set(name):
+            setattr(target, name, value)
+        else:
+            target.property_unset(name)
 
 
 CLASSES = (

@@ -23,8 +23,8 @@ _BLOCK = 1 << 16
 """Number of vertices processed at a time, which limits the memory for Python objects."""
 
 
-def write(mesh: bpy.types.Mesh, groups: IntArray, weights: FloatArray) -> None:
-    """Set the weights of the vertices of a mesh that has no edges or faces yet.
+def write(mesh: bpy.types.Mesh, groups: IntArray, weights: FloatArray) -> FloatArray:
+    """Set the weights of the vertices of a mesh that has no edges or faces yet; return them as set, (P, k).
 
     Parameters
     ----------
@@ -48,6 +48,7 @@ def write(mesh: bpy.types.Mesh, groups: IntArray, weights: FloatArray) -> None:
         made.to_mesh(mesh)
     finally:
         made.free()
+    return weights
 
 
 def _set(entries: list[bmesh.types.BMDeformVert], groups: IntArray, weights: FloatArray) -> None:

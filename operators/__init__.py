@@ -12,6 +12,7 @@ def _modules():
         format_operators,
         mesh_normals,
         preferences,
+        reload_file,
         surfaces,
         translations,
     )
@@ -22,6 +23,7 @@ def _modules():
         clip_choice,
         format_operators,
         export_again,
+        reload_file,
         mesh_normals,
         surfaces,
         finding_list,

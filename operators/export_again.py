@@ -27,7 +27,7 @@ from .menus import MenuEntry, registration
 from .preferences import is_format_used
 from .progress import DIALOG_WIDTH, LongWork
 from .reporting import Messages, conclude
-from .sidebar import Sidebar, draw_wrapped, homes_of
+from .sidebar import draw_wrapped, homes_of
 from .translations import iface_, rpt_
 
 BACKUP = ".bak"
@@ -204,21 +204,6 @@ def keep_old_files(path: Path, outputs: Sequence[OutputFile]) -> None:
             replace_file(place.with_name(place.name + BACKUP), place.read_bytes())
 
 
-class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
-    """Panel with the file to which the active object was last exported, or from which it was imported."""
-
-    bl_label = "File"
-
-    @classmethod
-    def poll(cls, context: Any) -> bool:
-        """Require a file whose format the preferences do not hide."""
-        return shown_file(context) is not None
-
-    def draw(self, context: Any) -> None:
-        """Draw the button."""
-        draw_button(self.layout, context)
-
-
 def draw_button(layout: Any, context: Any) -> bool:
     """Draw the button or menu entry with the name of the file; return whether there is a file."""
     record = shown_file(context)
@@ -235,7 +220,7 @@ def draw_export_entry(self: Any, context: Any) -> None:
         self.layout.separator()
 
 
-CLASSES = (EXPORT_SCENE_OT_meshferry_again, MESHFERRY_PT_file)
+CLASSES = (EXPORT_SCENE_OT_meshferry_again,)
 ENTRIES = (MenuEntry("TOPBAR_MT_file_export", draw_export_entry, is_first=True),)
 
 register, unregister = registration(CLASSES, ENTRIES)

@@ -199,7 +199,7 @@ def import_steps(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
     try:
         for number, path in enumerate(paths):
             with messages.outcome(path) as name, without_collection():
-                importing = _import_file(context, path, options, general, armatures)
+                importing = import_file(context, path, options, general, armatures)
                 result = yield from scaled(importing, number / len(paths), (number + 1) / len(paths), name)
                 results.append(result)
                 armatures += [item for item in result.armatures if item not in armatures]
@@ -211,18 +211,23 @@ def import_steps(context: Any, paths: Iterable[str], options: dict[str, Any]) ->
     return messages, results
 
 
-def _import_file(
-    context: Any, path: str, options: dict[str, Any], general: ImportOptions, armatures: list[Any]
+def import_file(
+    context: Any,
+    path: str,
+    options: dict[str, Any],
+    general: ImportOptions,
+    armatures: list[Any],
+    armature: Any = None,
 ) -> Steps[Any]:
-    """Import one file; return its result."""
+    """Import one file; return its result. Without ``armature``, ``armatures`` are those that it may be bound to."""
     scene = yield from scaled(reading_steps(path, options), 0.0, 0.3)
-    armature = armature_matching.choose_for_scene(context, scene, armatures, general.armature)
+    armature = armature or armature_matching.choose_for_scene(context, scene, armatures, general.armature)
     choices = import_choices.read(armature) if armature is not None else ()
     if differs_from_choices(scene, choices):
         scene = yield from scaled(reading_steps(path, options, choices=choices), 0.0, 0.3)
     if armature is None:
         scene.warnings += armature_matching.mismatches(context, scene, armatures, general.armature)
-    request = importer.ImportRequest(context, scene, general, path, armature)
+    request = importer.ImportRequest(context, scene, general, path, armature, options)
     result = yield from scaled(importer.import_steps(request), 0.3, 1.0)
     try:
         if result.objects:

@@ -309,6 +309,7 @@ def _remember(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence
         if joint.automatic_weights is not None:
             bone.use_deform = joint.automatic_weights
         kept.order = place
+        kept.joint_name = names.readable(joint.name)
         kept.bind_location = joint.translation
         kept.bind_rotation = joint.rotation
         kept.bind_scale = joint.scale

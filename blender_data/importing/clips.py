@@ -12,7 +12,7 @@ from ...io_formats.binary import point_cache
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, VertexTrack
 from ...io_formats.passes import missing_joints
-from .. import names
+from .. import import_marks, names
 from ..exporting.clip_sources import scene_rate
 from ..steps import Step, Steps
 from . import armature_matching, armatures, helper_bones, objects, shape_keys
@@ -44,6 +44,8 @@ class ClipBuilder:
             actions = ClipActions(clip, self._place_on_time_line(clip), self._name_action(clip), self.job.keep)
             self._add_tracks(number, clip, actions)
             actions.attach(self.job.played.make_way(clip) if number == 0 else ())
+            for action in actions.actions:
+                import_marks.write_origin(action, self.job.request)
             made += len(actions.actions)
         if leading:
             self._set_scene_rate(leading)

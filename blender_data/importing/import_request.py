@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import bpy
 
@@ -23,3 +25,5 @@ class ImportRequest:
     """Existing armature for the weights and animations of the scene's skeleton, whose joints are matched to bones by
     name. If None, each skeleton becomes a new armature. See :func:`.armature_matching.choose_for_scene`.
     """
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the format that the scene was read with, stored for a reload."""

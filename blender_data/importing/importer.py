@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import bpy
 
-from .. import names
+from .. import import_marks, names
 from ..properties import store_fields
 from ..steps import Step, Steps, finish, scaled
 from . import helper_bones, objects
@@ -36,6 +36,8 @@ class ImportResult:
     actions: int = 0
     undo: Callable[[], None] = lambda: None
     """Function that removes all data blocks and files of the import, and restores the changed settings."""
+    made: list[bpy.types.ID] = field(default_factory=list)
+    """All new data blocks."""
 
 
 def import_scene(request: ImportRequest) -> ImportResult:
@@ -83,6 +85,7 @@ def _build(job: ImportContext) -> Steps[ImportResult]:
         sum(len(made.data.bones) for made in job.armatures),
         actions,
         job.undo,
+        [*job.made, *job.materials.made],
     )
 
 
@@ -109,7 +112,8 @@ def _link(job: ImportContext) -> bpy.types.Collection:
     collection: bpy.types.Collection = job.keep(bpy.data.collections.new(names.fit(job.scene.name)))
     collection.meshferry.from_file = True
     store_fields(collection.meshferry, job.scene)
-    collection.meshferry.source_path = job.request.source_path
+    import_marks.write_origin(collection, job.request)
+    import_marks.mark_objects(collection, [*job.armatures, *job.objects])
     hidden = objects.link_levels(collection, job.armatures, job.objects, job.keep, job.scene.level_names)
     context.scene.collection.children.link(collection)
     context.view_layer.update()

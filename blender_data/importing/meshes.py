@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...io_formats.binary.quantization import from_unorm
 from ...io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
-from .. import compat, names, vertex_weights
+from .. import compat, mesh_edits, names, vertex_weights
 
 COLOR_NAME = "Color"
 
@@ -77,7 +77,8 @@ def build_mesh(
     if len(mesh.points):  # a mesh without loops lacks this attribute
         built.attributes["position"].data.foreach_set("vector", _flat(mesh.points, np.float32))
     if weights is not None:
-        vertex_weights.write(built, weights.groups, weights.weights)
+        written = vertex_weights.write(built, weights.groups, weights.weights)
+        mesh_edits.store_weights(built, weights.names, weights.groups, written)
     built.loops.add(corners)
     built.polygons.add(triangles)
     # Set the attribute, sixty times as fast as loops.foreach_set("vertex_index"). A mesh without loops lacks it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import bpy
@@ -82,6 +83,7 @@ class NodeBuilder:
         materials = mesh.materials if len(mesh.materials) > 1 or any(mesh.materials) else []
         found = [self.job.materials.find(name, colors) for name in materials]
         built = meshes.build_mesh(node.name, mesh, found, self.job.keep, weights)
+        built.meshferry.slot_names = json.dumps(materials)
         quantised_values.write(built, mesh)
         quantised_values.write_colors(built, mesh)
         self._set_normals(index, mesh, built, is_skinned=weights is not None)

@@ -1,0 +1,53 @@
+"""Marks of imported data blocks, by which a reload finds them again, whatever the user renamed or moved."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import bpy
+
+from . import mesh_edits, names
+from .importing.import_request import ImportRequest
+
+
+def write_origin(owner: Any, request: ImportRequest) -> None:
+    """Store the file and the options of an import on a collection or an action."""
+    kept = owner.meshferry
+    kept.source_path = request.source_path
+    kept.import_options = json.dumps({**asdict(request.options), **request.given}, default=str)
+
+
+def stored_options(owner: Any) -> dict[str, Any]:
+    """Return the options that a collection or an action was imported with; empty after imports of version 0.2."""
+    options: dict[str, Any] = json.loads(owner.meshferry.import_options or "{}")
+    return options
+
+
+def mark_objects(collection: bpy.types.Collection, objects: Iterable[bpy.types.Object]) -> None:
+    """Store on new objects to which import and node they belong, and what the file says of them."""
+    identifier = uuid.uuid4().hex
+    collection.meshferry.import_id = identifier
+    for made in objects:
+        kept = made.meshferry
+        kept.import_id = identifier
+        above = names.file_name(made.parent) if made.parent is not None else ""
+        kept.node_path = f"{above}/{names.file_name(made)}"
+        kept.given_parent = made.parent
+        kept.given_transform = transform_of(made)
+        mesh_edits.store_fingerprint(made)
+
+
+def transform_of(item: bpy.types.Object) -> tuple[float, ...]:
+    """Return location, rotation as a quaternion and scale of an object, without delta transforms."""
+    return (*item.location, *item.rotation_quaternion, *item.scale)
+
+
+def is_moved(item: bpy.types.Object) -> bool:
+    """Return whether the user moved an imported object; True if its transform in the file is not known."""
+    kept = item.meshferry
+    is_known = bool(kept.node_path)
+    return not is_known or item.rotation_mode != "QUATERNION" or transform_of(item) != tuple(kept.given_transform)

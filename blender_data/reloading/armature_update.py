@@ -1,0 +1,96 @@
+"""Bones of an armature <- those of a new import; poses, constraints and bones of the user are not changed."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+
+from .. import names
+from ..importing.armatures import edit_mode
+from ..properties import copy_group
+
+_SAME = 1e-6
+"""Tolerance for equal rest matrices, relative to the largest entry if that is above 1."""
+
+
+def adopt_names(new: bpy.types.Armature, old: bpy.types.Armature) -> None:
+    """Give the new bones the names that the user gave the old ones; Blender renames vertex groups and f-curves."""
+    given, made = _by_joint(old), _by_joint(new)
+    renamed = [(made[joint], given[joint].name) for joint in made if joint in given]
+    renamed = [(bone, name) for bone, name in renamed if bone.name != name]
+    for number, (bone, _name) in enumerate(renamed):  # bones may have swapped their names
+        bone.name = f"Meshferry {number}"
+    for bone, name in renamed:
+        bone.name = name
+
+
+def update(context: bpy.types.Context, old: bpy.types.Armature, new: bpy.types.Armature) -> list[str]:
+    """Move bones to their new rest poses and add new ones; return the names of bones that the file lacks now.
+
+    Unchanged bones are left alone, so that their drawn lengths, rolls and parents stay as the user set them. The
+    bones of both armatures have the same names, see :func:`adopt_names`.
+    """
+    moved = [bone for bone in new.bones if bone.name not in old.bones or not _is_same(old.bones[bone.name], bone)]
+    hung = [bone for bone in new.bones if bone.name in old.bones and _is_hung_elsewhere(old.bones[bone.name], bone)]
+    before = {bone.name for bone in old.bones}
+    stand_in = bpy.data.objects.new("Meshferry", old)  # the user's object may be hidden
+    try:
+        with edit_mode(context, stand_in):
+            for bone in moved:
+                _place(old.edit_bones.get(bone.name) or old.edit_bones.new(bone.name), bone)
+            for bone in new.bones:
+                edited = old.edit_bones[bone.name]
+                if bone in hung or bone.name not in before:
+                    edited.parent = old.edit_bones[bone.parent.name] if bone.parent is not None else None
+                if not bone.use_connect or bone in moved:
+                    edited.use_connect = bone.use_connect
+    finally:
+        bpy.data.objects.remove(stand_in)
+    for bone in new.bones:
+        kept = old.bones[bone.name]
+        copy_group(bone.meshferry, kept.meshferry)
+        kept.meshferry.rest_matrix = np.array(kept.matrix_local).reshape(-1)
+        if bone.name not in before:
+            kept.use_deform = bone.use_deform
+            _show_as(old, kept, bone)
+    return [bone.name for bone in old.bones if bone.meshferry.order >= 0 and bone.name not in new.bones]
+
+
+def _place(edited: bpy.types.EditBone, bone: bpy.types.Bone) -> None:
+    edited.use_connect = False
+    edited.head, edited.tail = (0.0, 0.0, 0.0), (0.0, bone.length, 0.0)
+    edited.matrix = bone.matrix_local
+
+
+def _is_same(old: bpy.types.Bone, new: bpy.types.Bone) -> bool:
+    was, now = np.array(old.matrix_local), np.array(new.matrix_local)
+    return bool(np.abs(now - was).max() <= _SAME * max(1.0, np.abs(now).max()))
+
+
+def _is_hung_elsewhere(old: bpy.types.Bone, new: bpy.types.Bone) -> bool:
+    """Return whether the file gives a bone another parent than before."""
+    orders = {bone.meshferry.order: bone.name for bone in old.id_data.bones if bone.meshferry.order >= 0}
+    before = orders.get(old.meshferry.parent_order, "")
+    return before != (new.parent.name if new.parent is not None else "")
+
+
+def _show_as(armature: bpy.types.Armature, bone: bpy.types.Bone, like: bpy.types.Bone) -> None:
+    """Assign a new bone to the bone collections of another one, which are created if necessary."""
+    for group in like.collections:
+        there = armature.collections_all.get(group.name)
+        if there is None:
+            there = armature.collections.new(group.name)
+            there.is_visible = group.is_visible
+        there.assign(bone)
+
+
+def _by_joint(armature: bpy.types.Armature) -> dict[tuple[str, int], bpy.types.Bone]:
+    """Return the imported bones by the name of the joint, and the number among joints of this name."""
+    found: dict[tuple[str, int], bpy.types.Bone] = {}
+    counts: dict[str, int] = {}
+    for bone in sorted(armature.bones, key=lambda bone: bone.meshferry.order):
+        if bone.meshferry.order >= 0:
+            joint = bone.meshferry.joint_name or names.file_name(bone)
+            found[joint, counts.setdefault(joint, 0)] = bone
+            counts[joint] += 1
+    return found

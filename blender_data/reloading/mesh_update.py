@@ -1,0 +1,80 @@
+"""A new mesh in place of the earlier one, for all objects that use it."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import Any
+
+import bpy
+
+from .. import names
+from . import action_update
+
+
+def replace_mesh(old: bpy.types.Mesh, new: bpy.types.Mesh) -> None:
+    """Replace a mesh and remove it. The new one takes over name, custom properties and materials of equal surfaces.
+
+    Shape keys of the same names keep their values, ranges, drivers and animation. Materials that the user linked to an
+    object instead of the mesh stay in the slots of their surfaces.
+    """
+    before = _slot_names(old)
+    _keep_materials(old, new, before)
+    _keep_shape_keys(old, new)
+    for name in old.keys():
+        if name != "meshferry":  # before 5.0, declared properties are custom properties
+            new[name] = old[name]
+    for item in [item for item in bpy.data.objects if item.data == old and item.is_editable]:
+        own = [
+            (name, slot.material)
+            for name, slot in zip(before, item.material_slots, strict=False)
+            if slot.link == "OBJECT"
+        ]
+        item.data = new
+        for slot in item.material_slots:
+            slot.link = "DATA"
+        _link_materials(item, own, _slot_names(new))
+    new.use_fake_user = old.use_fake_user
+    old.user_remap(new)
+    name, key_name = old.name, old.shape_keys.name if old.shape_keys is not None else ""
+    bpy.data.meshes.remove(old)
+    new.name = name
+    if new.shape_keys is not None and key_name:
+        new.shape_keys.name = key_name
+
+
+def _slot_names(mesh: bpy.types.Mesh) -> list[str]:
+    """Return the name in the file of the material of each slot; slots that the user added have their current name."""
+    stored: list[str] = json.loads(mesh.meshferry.slot_names or "[]")
+    current = [names.file_name(material) if material is not None else "" for material in mesh.materials]
+    return [*stored[: len(current)], *current[len(stored) :]]
+
+
+def _keep_materials(old: bpy.types.Mesh, new: bpy.types.Mesh, before: list[str]) -> None:
+    """Use the materials of the old slots in new slots with the same material in the file."""
+    waiting: dict[str, deque[Any]] = {}
+    for name, material in zip(before, old.materials, strict=True):
+        waiting.setdefault(name, deque()).append(material)
+    for place, name in enumerate(_slot_names(new)):
+        found = waiting.get(name)
+        if found:
+            new.materials[place] = found.popleft()
+
+
+def _link_materials(item: bpy.types.Object, own: list[tuple[str, Any]], after: list[str]) -> None:
+    for name, material in own:
+        if name in after:
+            slot = item.material_slots[after.index(name)]
+            after[after.index(name)] = "\0"
+            slot.link, slot.material = "OBJECT", material
+
+
+def _keep_shape_keys(old: bpy.types.Mesh, new: bpy.types.Mesh) -> None:
+    if old.shape_keys is None or new.shape_keys is None:
+        return
+    for key in new.shape_keys.key_blocks[1:]:
+        before = old.shape_keys.key_blocks.get(key.name)
+        if before is not None:
+            key.slider_min, key.slider_max = before.slider_min, before.slider_max
+            key.value, key.mute = before.value, before.mute
+    action_update.copy_animation(old.shape_keys, new.shape_keys)

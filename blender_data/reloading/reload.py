@@ -1,0 +1,159 @@
+"""Replace the data of imported objects by those of a new import, which is removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import bpy
+
+from ..import_marks import is_moved
+from ..importing.importer import ImportResult
+from ..importing.objects import hide_levels
+from ..properties import copy_group
+from . import action_update, armature_update
+from .matching import Pairs, copies, objects_of
+from .mesh_update import replace_mesh
+
+_OF_USER = frozenset(("file", "source_name", "given_name", "physics_shape", "usage", "active_surface", "bone_palettes"))
+"""Properties of an object that a reload does not change."""
+
+_PARTS = ("medium_level", "low_level", "lowest_level", "physics_object")
+"""References of an object that the user may have set; the file's replace them if it has some."""
+
+
+@dataclass
+class ReloadReport:
+    """Names of what a reload added, and of what it left alone."""
+
+    added: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    """Names of objects, and of bones with their armatures, that the file does not have any more."""
+    linked: list[str] = field(default_factory=list)
+    """Names of objects with data of other .blend files."""
+
+
+def replace_data(
+    context: bpy.types.Context,
+    collection: bpy.types.Collection | None,
+    pairs: Pairs,
+    results: Sequence[ImportResult],
+    paths: Mapping[str, str],
+) -> ReloadReport:
+    """Transfer data, actions and the file's properties from new objects to old ones; remove what is not needed.
+
+    Parameters
+    ----------
+    collection:
+        The collection of the earlier import; None to replace only actions.
+    pairs:
+        The old object of each new one. New objects without a pair are added to the collection.
+    results:
+        The new imports, that of the collection's file first.
+    paths:
+        The earlier path of each moved file.
+    """
+    report = ReloadReport()
+    changed = {new: old for new, old in pairs.items() if old.is_editable and (old.data is None or old.data.is_editable)}
+    report.linked = [old.name for new, old in pairs.items() if new not in changed]
+    surplus: list[bpy.types.ID] = list(pairs)
+    if collection is not None:
+        surplus += _add_objects(context, collection, results[0], pairs, report)
+    _update_armatures(context, changed, report)
+    _update_data(changed, paths, report)
+    made = [block for result in results for block in result.made if block not in surplus]
+    bpy.data.batch_remove(surplus)
+    while unused := [block for block in made if not block.users]:
+        made = [block for block in made if block not in unused]
+        bpy.data.batch_remove(unused)
+    return report
+
+
+def _add_objects(
+    context: bpy.types.Context,
+    collection: bpy.types.Collection,
+    result: ImportResult,
+    pairs: Pairs,
+    report: ReloadReport,
+) -> list[bpy.types.ID]:
+    """Link objects without a pair to the collection of the objects beside them; return the surplus collections."""
+    old = objects_of(collection)
+    report.added = [item.name for item in result.objects if item not in pairs]
+    matched = set(pairs.values())
+    gone = [item for item in old if item not in matched]
+    copied = copies(old, pairs)
+    report.missing = [item.name for item in gone if item not in copied]
+    own = [collection, *collection.children_recursive]
+    surplus: list[bpy.types.ID] = []
+    for part in (result.collection, *result.collection.children_recursive):
+        beside = [home for new in part.objects if new in pairs for home in pairs[new].users_collection if home in own]
+        home = collection if part == result.collection else next(iter(beside), None)
+        wanted = [pairs.get(new, new) for new in part.objects]
+        wanted = [item for item in wanted if not item.users_collection or item not in matched]
+        if home is None and wanted:
+            home = bpy.data.collections.new(part.name)
+            home.hide_render = part.hide_render
+            collection.children.link(home)
+            context.view_layer.update()
+            hide_levels(context.view_layer, [home] if home.hide_render else [])
+        for item in wanted:
+            home.objects.link(item)
+        surplus.append(part)
+    for item in gone:
+        item.meshferry.import_id = "" if item in copied else result.collection.meshferry.import_id
+    for name in ("import_id", "source_name", "source_path", "import_options"):
+        setattr(collection.meshferry, name, getattr(result.collection.meshferry, name))
+    return surplus
+
+
+def _update_armatures(context: bpy.types.Context, changed: Pairs, report: ReloadReport) -> None:
+    rigs = [(new, old) for new, old in changed.items() if old.type == "ARMATURE" and old.data != new.data]
+    for new, old in rigs:
+        armature_update.adopt_names(new.data, old.data)
+    posed = {old: set(old.pose.bones.keys()) for _new, old in rigs}
+    for new, old in rigs:
+        missing = armature_update.update(context, old.data, new.data)
+        report.missing += [f"{old.name}/{name}" for name in missing]
+    context.view_layer.update()  # creates the poses of new bones
+    for new, old in rigs:
+        for bone in old.pose.bones:
+            if bone.name not in posed[old] and bone.name in new.pose.bones:
+                bone.rotation_mode = new.pose.bones[bone.name].rotation_mode
+
+
+def _update_data(changed: Pairs, paths: Mapping[str, str], report: ReloadReport) -> None:
+    grouped = {old for old in changed.values() if len(old.vertex_groups)}
+    owners: list[tuple[Any, Any]] = [(old, new) for new, old in changed.items()]
+    shapes = [(old.data.shape_keys, new.data.shape_keys) for old, new in owners if old.type == "MESH"]
+    of_both = [(old, new) for old, new in shapes if old is not None and new is not None]
+    report.added += action_update.replace_actions([*owners, *of_both], paths)
+    replaced: set[bpy.types.ID] = set()
+    for old, new in owners:
+        if old.type == "MESH" and old.data not in replaced:  # objects may share a mesh
+            replaced.add(new.data)
+            replace_mesh(old.data, new.data)
+    for old, new in owners:
+        new.user_remap(old)
+    for old, new in owners:
+        _update_object(old, new, is_bound=old in grouped)
+
+
+def _update_object(old: bpy.types.Object, new: bpy.types.Object, *, is_bound: bool) -> None:
+    """Update parent, transform, modifiers and stored properties of an object."""
+    kept = old.meshferry
+    if kept.node_path and old.parent == kept.given_parent and old.parent != new.parent:
+        old.parent, old.parent_type = new.parent, new.parent_type
+        old.matrix_parent_inverse.identity()
+    if not is_moved(old):
+        old.location, old.rotation_quaternion, old.scale = new.location, new.rotation_quaternion, new.scale
+    parts = [name for name in _PARTS if getattr(new.meshferry, name) is None]
+    copy_group(new.meshferry, kept, {*_OF_USER, *parts})
+    for entry, slot in zip(kept.surfaces, old.material_slots, strict=False):
+        entry.material = slot.material
+    for modifier in new.modifiers:
+        there = next((one for one in old.modifiers if one.type == modifier.type), None)
+        if modifier.type == "ARMATURE" and there is None and not is_bound:
+            old.modifiers.new(modifier.name, "ARMATURE").object = modifier.object
+        elif modifier.type == "MESH_CACHE" and there is not None:
+            there.filepath = modifier.filepath
