@@ -205,3 +205,8 @@ def declared_properties(block: Any) -> Any:
     """
     found = getattr(block, "bl_system_properties_get", None)
     return found() if found is not None else block
+
+
+def custom_properties(block: bpy.types.ID) -> dict[str, Any]:
+    """Return the custom properties of a data block; before 5.0 declared properties are among them and are left out."""
+    return {name: value for name, value in block.items() if name not in block.bl_rna.properties}

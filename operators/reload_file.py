@@ -1,7 +1,5 @@
 """Reload from File: replace the data of an imported collection, or the imported actions of an armature."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -222,7 +220,7 @@ class Reload:
 def find_source(context: Any) -> Source | None:
     """Return what to reload for the collection in the properties editor, or for the active object."""
     item = context.object
-    space = context.space_data
+    space = getattr(context, "space_data", None)
     if space is not None and space.type == "PROPERTIES" and space.context == "COLLECTION":
         homes = [context.collection]
     else:

@@ -28,6 +28,7 @@ docs/second_life
 docs/second_life_animation
 docs/second_life_rfp
 docs/mesh_serializer
+docs/reload
 docs/conversion
 docs/batch
 ```

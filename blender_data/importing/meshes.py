@@ -140,6 +140,7 @@ def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
     if is_byte:
         # Only color_srgb preserves the 8-bit values.
         attribute.data.foreach_set("color_srgb", _flat(from_unorm(values), np.float32))
+        mesh_edits.store_colors(built, attribute.name, values)
     else:
         attribute.data.foreach_set("color", _flat(values, np.float32))
 

@@ -99,7 +99,7 @@ def _replace(action: bpy.types.Action, made: bpy.types.Action, slots: Mapping[in
     owners = [*bpy.data.objects, *bpy.data.shape_keys]
     holders = [holder for owner in owners for holder in _holders(owner) if holder.action == action]
     handles = [_handle(_slot_of(holder)) for holder in holders]
-    before, after = tuple(action.frame_range), tuple(made.frame_range)
+    before, after = tuple(action.frame_range[:]), tuple(made.frame_range[:])
     labels = {slot.handle: slot.name_display for slot in action.slots} if compat.HAS_SLOTS else {}
     is_whole = [
         isinstance(holder, bpy.types.NlaStrip) and (holder.action_frame_start, holder.action_frame_end) == before
@@ -111,9 +111,8 @@ def _replace(action: bpy.types.Action, made: bpy.types.Action, slots: Mapping[in
             _set_slot(holder, slots[handle])
         if whole:
             holder.action_frame_start, holder.action_frame_end = after
-    for name in action.keys():
-        if name != "meshferry":  # before 5.0, declared properties are custom properties
-            made[name] = action[name]
+    for label, value in compat.custom_properties(action).items():
+        made[label] = value
     made.use_fake_user = action.use_fake_user
     made.meshferry.use_export = action.meshferry.use_export
     name = action.name

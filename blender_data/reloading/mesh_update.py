@@ -8,7 +8,7 @@ from typing import Any
 
 import bpy
 
-from .. import names
+from .. import compat, names
 from . import action_update
 
 
@@ -21,9 +21,8 @@ def replace_mesh(old: bpy.types.Mesh, new: bpy.types.Mesh) -> None:
     before = _slot_names(old)
     _keep_materials(old, new, before)
     _keep_shape_keys(old, new)
-    for name in old.keys():
-        if name != "meshferry":  # before 5.0, declared properties are custom properties
-            new[name] = old[name]
+    for label, value in compat.custom_properties(old).items():
+        new[label] = value
     for item in [item for item in bpy.data.objects if item.data == old and item.is_editable]:
         own = [
             (name, slot.material)

@@ -69,7 +69,7 @@ def reload(bpy: Any, active: Any = None, **options: Any) -> None:
 
 def question(bpy: Any) -> str:
     """Return the text of the confirmation dialog."""
-    from meshferry.operators.reload_file import replaced_edits, find_source
+    from meshferry.operators.reload_file import find_source, replaced_edits
 
     return "\n".join(replaced_edits(find_source(bpy.context).objects()))
 
