@@ -20,6 +20,9 @@ from .export_options import ExportOptions
 _SAME_FRAME = 1e-3
 """Distance in frames below which two samples are one."""
 
+_MOST_KEY_FRAMES = 8000
+"""Largest number of frames with keys that are sampled: four times those of 60 seconds at 30 frames per second."""
+
 DEFAULT_CLIP = "Default"
 """Name of a scene's clip if its actions do not provide one."""
 
@@ -46,6 +49,8 @@ class ClipSource:
     """Whether it was imported from a file without frames."""
     is_pose: bool = False
     """Whether it is the pose of one frame."""
+    key_frames: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    """(n,) frames of keys of an imported file that has times instead of frames."""
 
     def frame_count(self, scene_fps: float) -> int:
         """Return the number of samples, both ends included."""
@@ -54,10 +59,15 @@ class ClipSource:
         return max(1, round((self.end - self.start) * self.fps / scene_fps) + 1)
 
     def frames(self, scene_fps: float, *, to_end: bool = False) -> npt.NDArray[np.float64]:
-        """Return the scene frame of each sample, (F,); with ``to_end`` the last one is exactly the end of the clip."""
+        """Return the scene frame of each sample, (F,), rising.
+
+        With ``to_end`` the last one is exactly the end of the clip, and there are samples at ``key_frames``.
+        """
         frames = self.start + np.arange(self.frame_count(scene_fps)) * (scene_fps / self.fps)
-        if to_end and len(frames):
-            frames = np.append(frames[frames < self.end - _SAME_FRAME], self.end)
+        if to_end and len(frames) > 1:
+            inner = self.key_frames[(self.key_frames > self.start) & (self.key_frames < self.end - _SAME_FRAME)]
+            frames = np.union1d(frames[frames < self.end - _SAME_FRAME], inner)
+            frames = np.append(frames[np.diff(frames, append=self.end) > _SAME_FRAME], self.end)
         # Keys are stored in single precision, so round frames that are nearly whole numbers.
         nearest = np.rint(frames)
         return np.where(np.abs(frames - nearest) < 1e-4, nearest, frames)
@@ -121,7 +131,7 @@ def find_clips(
         clip.is_empty &= for_joints
     if options.frame_rate:
         for clip in clips:
-            clip.fps, clip.has_own_rate = options.frame_rate, False
+            clip.fps, clip.has_own_rate, clip.key_frames = options.frame_rate, False, np.empty(0)
     return clips
 
 
@@ -180,7 +190,19 @@ def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSou
         from_file=any(action.meshferry.frame_count > 0 for action in actions),
         root_motion=any(action.meshferry.root_motion for action in actions),
         is_empty=bool(actions) and all(_is_still_empty(action) for action in actions),
+        key_frames=_key_frames(action for action in actions if action.meshferry.playback.original),
     )
+
+
+def _key_frames(actions: Iterable[bpy.types.Action]) -> npt.NDArray[np.float64]:
+    """Return the frames of the keys of actions, each once; none if there are too many to sample them."""
+    found = [np.empty(0)]
+    for curve in chain.from_iterable(compat.action_curves(action, None) for action in actions):
+        flat = np.empty(len(curve.keyframe_points) * 2, np.float32)
+        curve.keyframe_points.foreach_get("co", flat)
+        found.append(flat[::2].astype(np.float64))
+    frames = np.unique(np.concatenate(found))
+    return frames if len(frames) <= _MOST_KEY_FRAMES else frames[:0]
 
 
 def clip_name(action: bpy.types.Action) -> str:

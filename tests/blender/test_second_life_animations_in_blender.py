@@ -68,6 +68,7 @@ def heads_at(armature: Any, share: float, duration: float) -> dict[str, Array]:
     return found
 
 
+@pytest.mark.slow
 def test_poses_and_bytes_of_every_sample(folder: Path, expected: dict[str, Any], tmp_path: Path) -> None:
     import bpy
 
@@ -153,27 +154,87 @@ def test_onto_armatures_of_other_programs(folder: Path, expected: dict[str, Any]
     assert exported(armature) == (folder / name).read_bytes()
 
 
-def test_an_edited_bone_alone_changes(folder: Path) -> None:
-    from meshferry.io_formats.second_life.animation import reader
-
-    path = folder / "franz_c1597b61.anim"
-    armature = imported(path)
-    action = armature.animation_data.action
+def rotation_curves(action: Any, bone: str) -> list[Any]:
     from meshferry.blender_data import compat
 
-    for curve in compat.action_curves(action, None):
-        if "mElbowLeft" in curve.data_path and curve.array_index == 1:
-            for key in curve.keyframe_points:
-                key.co.y += 0.2
-    before, after = reader.read(path.read_bytes()), reader.read(exported(armature))
-    known = [joint for joint in before.joints if joint.name != b"lPinky1"]  # which no avatar has
-    changed = [
-        one.name
-        for one, other in zip(known, after.joints, strict=True)
-        if not (np.array_equal(one.rotation, other.rotation) and np.array_equal(one.position, other.position))
-    ]
-    assert changed == [b"mElbowLeft"]
-    assert after.base_priority == before.base_priority
+    path = f'pose.bones["{bone}"].rotation_quaternion'
+    found = [curve for curve in compat.action_curves(action, None) if curve.data_path == path]
+    return sorted(found, key=lambda curve: curve.array_index)
+
+
+def turned_degrees(codes: Array, quaternion: Any) -> float:
+    """Return the angle between a key (x, y, z codes) and a unit quaternion."""
+    x, y, z = np.asarray(codes, np.float64) / 65535 * 2 - 1
+    stored = np.array((math.sqrt(max(1 - x * x - y * y - z * z, 0)), x, y, z))
+    wanted = np.array(quaternion) / np.linalg.norm(quaternion)
+    chord = min(np.linalg.norm(stored - wanted), np.linalg.norm(stored + wanted))
+    return math.degrees(4 * math.asin(chord / 2))
+
+
+@pytest.mark.parametrize("fps", [24, 30, 17])
+@pytest.mark.parametrize("name", ["franz_c1597b61.anim", "franz_1fde2da0.anim"])
+def test_an_edit_changes_only_its_key(folder: Path, name: str, fps: int) -> None:
+    """Keys of a file need not be on frames of the scene. The key that is turned is within a step of its codes."""
+    import bpy
+    from mathutils import Quaternion
+    from meshferry.io_formats.second_life.animation import reader
+
+    bpy.context.scene.render.fps = fps
+    before = reader.read((folder / name).read_bytes())
+    bone = next(joint for joint in before.joints if len(joint.rotation) > 6).name.decode()
+    armature = imported(folder / name)
+    curves = rotation_curves(armature.animation_data.action, bone)
+    number = len(curves[0].keyframe_points) // 2
+    keys = [curve.keyframe_points[number] for curve in curves]
+    turned = Quaternion([key.co.y for key in keys]) @ Quaternion((0, 1, 0), math.radians(5))
+    for key, value in zip(keys, turned, strict=True):
+        key.co.y = value
+    after = reader.read(exported(armature))
+    joints = {joint.name: joint for joint in after.joints}
+    for joint in before.joints:
+        if joint.name not in joints:
+            assert joint.name == b"lPinky1"  # which no avatar has
+            continue
+        other = joints[joint.name]
+        assert np.array_equal(joint.position, other.position)
+        assert len(joint.rotation) == len(other.rotation)
+        rows = np.flatnonzero((joint.rotation != other.rotation).any(axis=1)).tolist()
+        assert rows == ([number] if joint.name.decode() == bone else [])
+    row = joints[bone.encode()].rotation[number]
+    rest = np.array(armature.data.bones[bone].matrix_local.to_3x3())
+    x, y, z = rest @ np.array(turned)[1:]
+    assert turned_degrees(row[1:], (turned[0], -y, x, z)) < 0.01
+    assert (after.base_priority, after.duration) == (before.base_priority, before.duration)
+
+
+@pytest.mark.parametrize(("kind", "lost", "most"), [("added", 0, 1), ("deleted", 1, 0), ("curved", 0, 60)])
+def test_an_edit_adds_and_leaves_out_keys_where_it_must(folder: Path, kind: str, lost: int, most: int) -> None:
+    from mathutils import Quaternion
+    from meshferry.io_formats.second_life.animation import reader
+
+    path, bone = folder / "franz_1fde2da0.anim", "mNeck"
+    armature = imported(path)
+    curves = rotation_curves(armature.animation_data.action, bone)
+    start, end = (curves[0].keyframe_points[number].co.x for number in (4, 5))
+    middle = (start + end) // 2
+    turned = Quaternion([curve.evaluate(middle) for curve in curves]).normalized() @ Quaternion((0, 0, 1), 0.1)
+    for curve, value in zip(curves, turned, strict=True):
+        keys = curve.keyframe_points
+        if kind == "added":
+            keys.insert(middle, value).interpolation = "LINEAR"
+        elif kind == "deleted":
+            keys.remove(keys[4])
+        else:
+            keys[4].interpolation = "SINE"
+            keys[4].easing = "EASE_IN_OUT"
+        curve.update()
+    joints = (reader.read(data).joints for data in (path.read_bytes(), exported(armature)))
+    old, new = (
+        {tuple(row) for joint in found for row in joint.rotation.tolist() if joint.name == bone.encode()}
+        for found in joints
+    )
+    assert len(old - new) == lost
+    assert min(most, 1) <= len(new - old) <= most
 
 
 @pytest.mark.parametrize("share", [1.0, 0.0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,7 @@ def reduced(
     kept: Sequence[JointKeys],
     priorities: Mapping[str, int],
     *,
+    edited: Mapping[str, JointKeys] | None = None,
     reduce: bool = True,
 ) -> Reduced:
     """Add the joints of a motion to a document that has a duration.
@@ -72,6 +73,9 @@ def reduced(
         of their name without keys.
     priorities:
         Priority of each joint that differs from that of the animation.
+    edited:
+        Keys of joints, by name, that are nearer to the motion than the smallest tolerance requires. They are written
+        instead of the samples if the file is small enough.
     reduce:
         Whether keys that follow from others are left out.
 
@@ -83,7 +87,10 @@ def reduced(
     sampled = _Sampled.of(motion, positioned, document.duration, TOLERANCES[0] if reduce else None)
     samples = motion.rotation.shape[1] * (len(motion.names) + sum(positioned)) + _key_count(kept)
     for degrees in TOLERANCES if reduce else (0.0,):
-        document.joints = _merged(kept, sampled.joints(motion.names, degrees, document.base_priority, priorities))
+        made = sampled.joints(motion.names, degrees, document.base_priority, priorities)
+        if degrees == TOLERANCES[0]:
+            made = [_edited(joint, (edited or {}).get(name)) for joint, name in zip(made, motion.names, strict=True)]
+        document.joints = _merged(kept, made)
         size = len(writer.write(document))
         if size <= MOST_BYTES:
             return Reduced(document, degrees, samples, size)
@@ -92,6 +99,15 @@ def reduced(
         "have; shorten it, animate fewer joints, or lower its frame rate",
         largest_joints(document.joints),
     )
+
+
+def _edited(joint: JointKeys, edited: JointKeys | None) -> JointKeys:
+    """Return a joint with the keys of its edited curves, if it has such curves."""
+    if edited is None:
+        return joint
+    rotation = edited.rotation if len(edited.rotation) else joint.rotation
+    position = edited.position if len(edited.position) and len(joint.position) else joint.position
+    return replace(joint, rotation=rotation, position=position)
 
 
 def _key_count(joints: Sequence[JointKeys]) -> int:

@@ -73,8 +73,52 @@ def _split(found: Floats, exact: Floats, stored: Floats, times: Floats, finest: 
     points = (curves * frames, -1)
     samples = _Samples(exact.reshape(points), stored.reshape(points), rounding.reshape(-1), np.tile(times, curves))
     start, end = rows * frames, rows * frames + frames - 1
-    above, limit = off[rows], finest[rows]
-    values = found.reshape(-1)
+    _split_segments(found.reshape(-1), samples, (start, end), off[rows], finest[rows], distance)
+
+
+def needed_between(
+    exact: Floats, stored: Floats, times: Floats, fixed: Indices, tolerance: float, distance: Distance
+) -> Indices:
+    """Return the samples of one curve (F, k) to keep as keys, in order: ``fixed`` ones and those needed between them.
+
+    Before the first and after the last key the value is held. The other parameters are those of ``significances``.
+    """
+    last = len(exact) - 1
+    rounding = distance(exact, stored)
+    ends = []
+    for end, held, outside in ((0, fixed[0], slice(0, fixed[0])), (last, fixed[-1], slice(fixed[-1] + 1, None))):
+        if (distance(exact[outside], stored[held]) - rounding[held]).max(initial=0.0) > tolerance:
+            ends.append(end)
+    kept = np.union1d(fixed, np.array(ends, np.intp))
+    values = np.full(len(exact), -np.inf)
+    values[kept] = np.inf
+    count = len(kept) - 1
+    above, limit = np.full(count, np.inf), np.full(count, tolerance)
+    samples = _Samples(exact, stored, rounding, times)
+    _split_segments(values, samples, (kept[:-1], kept[1:]), above, limit, distance)
+    return np.flatnonzero(values > tolerance)
+
+
+def _split_segments(
+    values: Floats,
+    samples: _Samples,
+    segments: tuple[Indices, Indices],
+    above: Floats,
+    limit: Floats,
+    distance: Distance,
+) -> None:
+    """Set the significance in ``values`` of all samples at which segments, and their parts, have to be split.
+
+    Parameters
+    ----------
+    segments:
+        First and last sample of each segment.
+    above:
+        Significance of each segment, which those within it do not exceed.
+    limit:
+        Tolerance of each segment.
+    """
+    start, end = segments
     while True:
         inner = end - start > 1
         start, end, above, limit = start[inner], end[inner], above[inner], limit[inner]

@@ -19,6 +19,7 @@ from .. import skeleton_table
 from . import codes, curves, document_builder, export_findings, missing_parents, reader, reduction, writer
 from .avatar_motion import AvatarMotion, motion_of
 from .document import FORMAT, LONGEST_CHAIN, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, text
+from .edited_keys import edited_joints
 from .options import EXPORT_OPTIONS, FIT, POSITIONS, PRIORITY, REDUCE
 from .scene_builder import scene_of
 
@@ -184,24 +185,18 @@ def _from_samples(
         _repair_times(document)
     kept: list[JointKeys] = []
     if original is not None:
-        if not original.has_codes:
-            original = _with_codes(original)
-        document.constraints, document.trailing = original.constraints, original.trailing
-        if text(original.emote).encode("utf-8") == document.emote:
-            document.emote = original.emote
-        document.loop = original.loop if original.loop and document.loop else document.loop
+        original = original if original.has_codes else _with_codes(original)
+        _keep_header(document, original)
         motion = missing_parents.restored(motion, original, skeleton, clip.fps)
         kept = _kept_joints(original, document, motion, skeleton, clip.fps)
         _update_priorities(kept, original.base_priority, document.base_priority, clip.playback)
     known = {skeleton_table.canonical(text(joint.name)) for joint in kept if len(joint.rotation) + len(joint.position)}
     changed = [number for number, name in enumerate(motion.names) if name not in known]
-    positioned = [
-        motion.has_position[number] and (motion.names[number] == skeleton_table.ROOT or POSITIONS.flag(chosen))
-        for number in changed
-    ]
-    if not POSITIONS.flag(chosen) and not motion.is_other_rig:
-        moved = [motion.names[number] for number in changed if motion.has_position[number]]
-        export_findings.warn_of_moved_joints(moved, scene)
+    with_positions = _with_positions(motion, original, chosen)
+    moved = [motion.names[number] for number in changed if motion.has_position[number]]
+    positioned = [motion.names[number] in with_positions.intersection(moved) for number in changed]
+    if not motion.is_other_rig:
+        export_findings.warn_of_moved_joints([name for name in moved if name not in with_positions], scene)
     if not changed:
         document.joints = kept
         export_findings.add_notes(document, motion, clip, scene)
@@ -218,12 +213,24 @@ def _from_samples(
     given = (clip.playback or _DEFAULT).joint_priorities
     names = {name: (name, bone) for name, bone in motion.bones.items()}
     priorities = {name: given[key] for name, keys in names.items() for key in keys if key in given}
-    made = document_builder.reduced(document, some, positioned, kept, priorities, reduce=REDUCE.flag(chosen))
+    edited = edited_joints(original, document.duration, motion, changed, clip.fps)
+    made = document_builder.reduced(
+        document, some, positioned, kept, priorities, edited=edited, reduce=REDUCE.flag(chosen)
+    )
     said = f"{counted(made.samples, 'key')} reduced to {made.keys:,}"
     said = f"{said} within {made.degrees:g}° and {made.millimetres:g} mm" if made.degrees else said
     scene.notes.append(f"'{clip.name}': {said}, {made.size:,} bytes")
     export_findings.add_notes(made.document, motion, clip, scene)
     return made.document
+
+
+def _keep_header(document: SecondLifeAnimation, original: SecondLifeAnimation) -> None:
+    """Copy from an imported file what Blender does not hold, or holds in other words."""
+    document.constraints, document.trailing = original.constraints, original.trailing
+    if text(original.emote).encode("utf-8") == document.emote:
+        document.emote = original.emote
+    if original.loop and document.loop:
+        document.loop = original.loop
 
 
 def _duration(clip: Clip, motion: AvatarMotion, original: SecondLifeAnimation | None) -> float:
@@ -242,6 +249,15 @@ def _duration(clip: Clip, motion: AvatarMotion, original: SecondLifeAnimation | 
             export_findings.moment(document_builder.LONGEST),
         )
     return duration
+
+
+def _with_positions(motion: AvatarMotion, original: SecondLifeAnimation | None, chosen: Mapping[str, Any]) -> set[str]:
+    """Return the joints whose positions are stored: the root, those of an imported file, and on request all."""
+    if POSITIONS.flag(chosen):
+        return set(motion.names)
+    joints = original.joints if original is not None else ()
+    of_file = {skeleton_table.canonical(text(joint.name)) or "" for joint in joints if len(joint.position)}
+    return {skeleton_table.ROOT, *of_file}
 
 
 def _update_priorities(joints: Sequence[JointKeys], file_base: int, base: int, playback: Playback | None) -> None:

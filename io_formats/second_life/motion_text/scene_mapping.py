@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from ...core.messages import counted, listed
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry.quaternions import continuous
 from ...passes.clip_parts import clip_parts
-from ...passes.sample_keys import values_at, with_frames
+from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
 from .. import avatar_space, skeleton_table, skeletons
 from ..animation.avatar_motion import AvatarMotion, motion_of
 from ..animation.codes import FARTHEST
@@ -29,6 +30,8 @@ _TURNED = 1e-3
 """Change of a joint's axes, and in inches of its position, below which the viewer leaves the joint out."""
 _PRIORITY, _EASE, _HAND = 2, 0.3, 1
 """Settings of the upload window when it opens."""
+_PART_OF_FRAME = 0.01
+"""Share of a frame at the end of an animation that is not worth another frame."""
 _REFERENCE_TURN = (0.0, 1.0, 0.0)
 """Angles about Z, X and Y, in degrees, by which frame 0 differs from the first pose, so that no joint is left out."""
 _REFERENCE_OFFSET = 0.002
@@ -159,12 +162,12 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
         raise ExportError(f"'{scene.name}' has no animation of an armature, or several; a file holds one")
     part = with_frames(parts[0])
     skeleton, clip = part.skeletons[0], part.clips[0]
-    moved = _at_even_times(motion_of(skeleton, clip))
+    moved = _at_even_times(motion_of(skeleton, clip), clip.fps or DEFAULT_RATE)
     bones = [name for name in moved.names if skeleton_table.table()[name].is_bone]
     if not bones:
         raise ExportError(f"'{clip.name}' animates no joint of the avatar")
     count = len(moved.times)
-    duration = float(moved.times[-1]) if count > 1 else 1 / (clip.fps or 30)
+    duration = float(moved.times[-1]) if count > 1 else 1 / (clip.fps or DEFAULT_RATE)
     if duration > LONGEST:
         raise ExportError(f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {LONGEST:.0f} s")
     left_out = [name for name in moved.names if name not in bones]
@@ -180,11 +183,16 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
     return _document(moved, bones, duration / max(count - 1, 1))
 
 
-def _at_even_times(moved: AvatarMotion) -> AvatarMotion:
-    """Return the motion at frames of equal length; an animation may end between two frames of the scene."""
-    count = len(moved.times)
-    times = np.linspace(moved.times[0], moved.times[-1], count) if count else moved.times
-    if not len(moved.names) or np.allclose(times, moved.times, rtol=0, atol=1e-6):
+def _at_even_times(moved: AvatarMotion, fps: float) -> AvatarMotion:
+    """Return the motion at frames of equal length.
+
+    An animation may end between two frames of the scene, and may have samples between frames, at keys of its file.
+    """
+    if not len(moved.names) or not len(moved.times):
+        return moved
+    count = math.ceil((moved.times[-1] - moved.times[0]) * fps - _PART_OF_FRAME) + 1
+    times = np.linspace(moved.times[0], moved.times[-1], count)
+    if count == len(moved.times) and np.allclose(times, moved.times, rtol=0, atol=1e-6):
         return moved
     rotation = [values_at(Keys(moved.times, values), times) for values in moved.rotation]
     position = [values_at(Keys(moved.times, values), times) for values in moved.position]

@@ -1,0 +1,93 @@
+"""Keys of an imported joint after an edit: those of the file stay where the pose at them is unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from ...core.scene import AnyArray, Keys
+from ...geometry.quaternions import continuous
+from .. import skeleton_table
+from . import codes, curves, reduction
+from .avatar_motion import AvatarMotion
+from .document import JointKeys, SecondLifeAnimation, text
+
+Floats = npt.NDArray[np.float64]
+
+_SAME_TIME = 1e-4
+"""Difference in seconds below which a sample is at the time of a key; Blender's frames have single precision."""
+
+
+def edited_joints(
+    original: SecondLifeAnimation | None, duration: float, motion: AvatarMotion, numbers: Iterable[int], fps: float
+) -> dict[str, JointKeys]:
+    """Return the keys of joints that changed since the import, by name; without keys for curves that are sampled anew.
+
+    There are none if the animation has another length than its file.
+
+    Parameters
+    ----------
+    duration:
+        Length of the animation in seconds.
+    numbers:
+        The changed joints of the motion.
+    fps:
+        Frame rate at which the keys were imported.
+    """
+    if original is None or original.duration != duration:
+        return {}
+    joints: dict[str, JointKeys] = {}
+    for joint in original.joints:
+        joints.setdefault(skeleton_table.canonical(text(joint.name)) or "", joint)
+    found = {}
+    for number in numbers:
+        if motion.names[number] in joints:
+            joint = joints[motion.names[number]]
+            found[motion.names[number]] = JointKeys(
+                joint.name,
+                rotation=_edited(original, curves.rotation_keys(original, joint), joint.rotation, motion, number, fps),
+                position=_edited(original, curves.position_keys(original, joint), joint.position, motion, number, fps),
+            )
+    return found
+
+
+def _edited(
+    original: SecondLifeAnimation, keys: Keys, rows: AnyArray, motion: AvatarMotion, number: int, fps: float
+) -> AnyArray:
+    """Return the keys of a curve, (n, 4) codes: those of the file where it has their values, and others if needed.
+
+    Return none if the curve is constant, or if not all keys of the file were sampled.
+    """
+    none = np.empty((0, 4), np.uint16)
+    is_rotation = keys.values.shape[1] == 4
+    exact = motion.rotation[number] if is_rotation else motion.position[number]
+    distance = reduction.angles if is_rotation else reduction.distances
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    if len(rows) != len(keys.times) or distance(exact, exact[:1]).max() <= curves.UNCHANGED:
+        return none
+    shown = curves.shown(keys, original, fps)
+    at = np.searchsorted(motion.times, shown.times - _SAME_TIME).clip(max=len(exact) - 1)
+    sampled = np.column_stack((codes.time_codes_of(motion.times, original.duration), _encoded(exact)))
+    sampled[at, 0] = rows[:, 0]
+    same = distance(exact[at], shown.values) <= curves.UNCHANGED
+    sampled[at[same]] = rows[same]
+    is_sampled = np.abs(motion.times[at] - shown.times) <= _SAME_TIME
+    if not (is_sampled.all() and same.any() and (np.diff(sampled[:, 0].astype(int)) > 0).all()):
+        return none
+    stored = _decoded(sampled[:, 1:], is_rotation=is_rotation)
+    times = codes.times_of(sampled[:, 0], original.duration)
+    kept = reduction.needed_between(exact, stored, times, at[same], curves.UNCHANGED, distance)
+    found: AnyArray = sampled[kept].astype(np.uint16)
+    return found
+
+
+def _encoded(values: Floats) -> AnyArray:
+    return codes.rotation_codes_of(values) if values.shape[1] == 4 else codes.codes_of(values, codes.FARTHEST)
+
+
+def _decoded(values: AnyArray, *, is_rotation: bool) -> Floats:
+    if is_rotation:
+        return np.asarray(continuous(codes.rotations_of(values)))
+    return codes.values_of(values, codes.FARTHEST).astype(np.float64)
