@@ -1,7 +1,7 @@
 """Registered properties of data blocks in which imported data is stored, visible to the user.
 
-Available as ``.meshferry`` of objects, collections, actions, materials and meshes. The groups have neither methods nor
-update callbacks: with those, Blender 4.2 and 4.3 crash at exit.
+Available as ``.meshferry`` of objects, collections, actions, materials, images and meshes. The groups have neither
+methods nor update callbacks: with those, Blender 4.2 and 4.3 crash at exit.
 """
 
 from collections.abc import Container, Mapping
@@ -373,6 +373,15 @@ class MeshferryMaterial(bpy.types.PropertyGroup):
     )
 
 
+class MeshferryImage(bpy.types.PropertyGroup):
+    """The file that an image was made from, by which later imports find it."""
+
+    source_path: StringProperty(name="File", description="File of the project that the image was made from")
+    source_state: StringProperty(
+        name="State", description="Size and modification time of the file when the image was made"
+    )
+
+
 class MeshferryJointPriority(bpy.types.PropertyGroup):
     """The priority of one joint in an animation."""
 
@@ -649,6 +658,7 @@ CLASSES = (
     MeshferryImportChoice,
     MeshferryObject,
     MeshferryMaterial,
+    MeshferryImage,
     MeshferryJointPriority,
     MeshferryPlayback,
     MeshferryAction,
@@ -660,6 +670,7 @@ CLASSES = (
 OWNERS = (
     (bpy.types.Object, MeshferryObject),
     (bpy.types.Material, MeshferryMaterial),
+    (bpy.types.Image, MeshferryImage),
     (bpy.types.Action, MeshferryAction),
     (bpy.types.Collection, MeshferryCollection),
     (bpy.types.Mesh, MeshferryMesh),

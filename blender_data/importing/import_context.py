@@ -32,7 +32,7 @@ class ImportContext:
         self.frames_before = TimeLine(request.context.scene)
         self.made: list[bpy.types.ID] = []
         self.caches: list[tuple[Path, bytes | None]] = []
-        """Paths of the written mesh caches, and the previous content of each file (None if it is new)."""
+        """Paths of the files that were written, and the previous content of each (None if it is new)."""
         self.objects: list[bpy.types.Object] = []
         """The object of each node."""
         self.armatures: list[bpy.types.Object] = []
@@ -49,6 +49,8 @@ class ImportContext:
             given=request.scene.materials,
             folder=Path(request.source_path).absolute().parent if request.source_path else None,
             warn=self.warn_once,
+            link_textures=request.options.textures == "LINK",
+            keep_file=lambda path: self.caches.append((path, None)),
         )
         self.tracks: dict[int, list[tuple[int, VertexTrack]]] = {}
         """Vertex tracks of each node, with the index of their clip."""

@@ -160,6 +160,22 @@ REUSE_MATERIALS = Option(
     description="Use a material of this .blend that already has the right name instead of making another",
     section="Materials",
 )
+TEXTURES = Option(
+    name="textures",
+    default="PACK",
+    label="Textures",
+    description="Where the images of a project's textures are stored",
+    section="Materials",
+    choices=(
+        Choice("PACK", "Packed", "Inside the .blend file, which then needs no other file"),
+        Choice(
+            "LINK",
+            "Linked",
+            "Image files of the project are used where they are. Textures that exist only in the engine's format are "
+            "written to the folder 'textures' beside the .blend file, or packed if that is not saved yet",
+        ),
+    ),
+)
 
 IMPORT_OPTIONS: tuple[Option, ...] = (
     NORMALS,
@@ -174,6 +190,7 @@ IMPORT_OPTIONS: tuple[Option, ...] = (
     SET_FRAME_RATE,
     REUSE_MATERIALS,
     MATERIAL_LIBRARY,
+    TEXTURES,
 )
 
 
@@ -193,6 +210,7 @@ class ImportOptions:
     use_file_frame_rate: bool
     use_existing_materials: bool
     material_library: str
+    textures: str
 
     @classmethod
     def of(cls, values: Mapping[str, Any] | None = None) -> ImportOptions:
@@ -219,6 +237,7 @@ _NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
     SET_FRAME_RATE.name: lambda can: can.clips,
     REUSE_MATERIALS.name: lambda can: can.materials,
     MATERIAL_LIBRARY.name: lambda can: can.materials,
+    TEXTURES.name: lambda can: can.project_textures,
 }
 
 

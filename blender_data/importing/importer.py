@@ -70,6 +70,7 @@ def _build(job: ImportContext) -> Steps[ImportResult]:
     for index, node in enumerate(nodes):
         yield Step("Building objects", 0.7 * index / len(nodes))
         job.objects.append(builder.build(index, node))
+    job.materials.report_textures()
     switch_on_weighted(job)
     helper_bones.show_used(job.scene, job.bones)
     helper_bones.hide(job.scene, job.bones, job.armatures)

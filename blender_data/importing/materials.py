@@ -17,6 +17,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Material
 from ...io_formats.disk.special_files import special_kind
 from .. import compat, names
+from .project_images import ProjectImages
 from .textures import TextureLoader
 
 _WHITE = 0.999
@@ -80,6 +81,10 @@ class MaterialFinder:
         Folder of the file, in which textures are searched.
     warn:
         Called with warnings about missing or damaged textures.
+    link_textures:
+        Whether images of a project's textures refer to files, see :class:`ProjectImages`.
+    keep_file:
+        Called with each file that is written, so that it is removed if the import fails.
     """
 
     def __init__(
@@ -90,18 +95,25 @@ class MaterialFinder:
         given: Iterable[Material] = (),
         folder: Path | None = None,
         warn: Callable[[str], None] = lambda _text: None,
+        link_textures: bool = False,
+        keep_file: Callable[[Path], None] = lambda _path: None,
     ) -> None:
         self.use_existing = use_existing
         self.library = bpy.path.abspath(library) if library else ""
         self.made: list[Any] = []
         self._known: dict[str, bpy.types.Material] = {}
         self._given = {material.name: material for material in given}
-        self._textures = TextureLoader(folder, self.keep, warn)
+        self._project_images = ProjectImages(is_linked=link_textures, keep=self.keep, keep_file=keep_file, warn=warn)
+        self._textures = TextureLoader(folder, self.keep, warn, self._project_images)
 
     def keep(self, block: Any) -> Any:
         """Register a data block as created by this import."""
         self.made.append(block)
         return block
+
+    def report_textures(self) -> None:
+        """Warn about the textures that could not be read."""
+        self._project_images.report()
 
     def link_from_library(self, wanted: Iterable[str]) -> None:
         """Link the materials that the library has under these names.

@@ -10,6 +10,7 @@ import bpy
 
 from ...io_formats.core.shading import Texture
 from .. import names
+from .project_images import ProjectImages
 
 
 class TextureLoader:
@@ -23,19 +24,31 @@ class TextureLoader:
         Called with each new image, so that it is removed if the import fails.
     warn:
         Called with warnings about missing or damaged textures.
+    project:
+        Images of textures that are read from a project.
     """
 
-    def __init__(self, folder: Path | None, keep: Callable[[Any], Any], warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        keep: Callable[[Any], Any],
+        warn: Callable[[str], None],
+        project: ProjectImages,
+    ) -> None:
         self._folder = folder
         self._keep = keep
         self._warn = warn
+        self._project = project
         self._known: dict[tuple[str, str, bytes | None], bpy.types.Image] = {}
 
-    def image(self, material: str, texture: Texture) -> bpy.types.Image:
+    def image(self, material: str, texture: Texture, *, is_color: bool = True) -> bpy.types.Image | None:
         """Return the image of a material's texture; if it is missing, an empty image with its name and path.
 
-        Blender shows such an image in pink, and File > External Data > Find Missing Files can locate the file.
+        Blender shows such an image in pink, and File > External Data > Find Missing Files can locate the file. Textures
+        of a project that cannot be read have no image.
         """
+        if texture.read is not None:
+            return self._project.image(texture, is_color=is_color)
         key = (texture.name, texture.path, texture.data)
         if key not in self._known:
             self._known[key] = self._load(material, texture)

@@ -23,6 +23,8 @@ class Capabilities:
     splits_vertices: bool = False
     """Whether a vertex has one normal, UV and colour, so that files split vertices along seams."""
     materials: bool = False
+    project_textures: bool = False
+    """Whether materials can have textures from the project folder of a file."""
     node_hierarchy: bool = False
     shape_keys: bool = False
     skeletons: bool = False

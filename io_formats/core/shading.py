@@ -25,7 +25,11 @@ class Texture:
     width: int = 0
     height: int = 0
     read: Callable[[], bytes] | None = field(default=None, compare=False)
-    """Return the content of an image file that is not on disk as such. It is called once and raises ``FormatError``."""
+    """Return the content of an image file for a texture of a project. It is called once and raises ``FormatError``.
+
+    ``path`` is then the image file that Blender may open itself, or empty if there is none."""
+    source: str = ""
+    """The project's file that ``read`` gets the content from, by which an image of an earlier import is found."""
 
 
 class Channel(Enum):

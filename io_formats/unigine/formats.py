@@ -43,6 +43,7 @@ UNIGINE_MESH = FileFormat(
         color_layers=1,
         normals=True,
         materials=True,
+        project_textures=True,
         shape_keys=True,
         skeletons=True,
         influences=4,

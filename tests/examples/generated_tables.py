@@ -41,6 +41,7 @@ CARRIES = {
     "custom_layers": "Other vertex attributes",
     "splits_vertices": "",
     "materials": "Materials",
+    "project_textures": "Textures of the project (import)",
     "gltf_materials": "PBR materials",
     "surfaces": "Slots of one material kept apart",
     "node_hierarchy": "Hierarchy of objects",

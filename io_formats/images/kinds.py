@@ -1,0 +1,39 @@
+"""Recognition of image files that Blender reads, without decoding them."""
+
+from __future__ import annotations
+
+_MAGICS = {
+    b"\x89PNG\r\n\x1a\n": "PNG",
+    b"\xff\xd8\xff": "JPEG",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+    b"v/1\x01": "OpenEXR",
+    b"#?RADIANCE": "Radiance HDR",
+    b"#?RGBE": "Radiance HDR",
+    b"8BPS": "PSD",
+    b"BM": "BMP",
+}
+_PNG_END = b"IEND"
+_TARGA_HEADER = 18
+_TARGA_TYPES = {1, 2, 3, 9, 10, 11}
+_TARGA_DEPTHS = {8, 15, 16, 24, 32}
+
+
+def image_kind(data: bytes) -> str:
+    """Return the name of an image file's format, or an empty string if Blender cannot read it or it is cut off.
+
+    DDS is left out, since files of others must not be given to Blender as they are.
+    """
+    for magic, name in _MAGICS.items():
+        if data.startswith(magic):
+            return "" if name == "PNG" and _PNG_END not in data[-64:] else name
+    return "Targa" if _is_targa(data) else ""
+
+
+def _is_targa(data: bytes) -> bool:
+    """Targa files have no magic number, so that the fields of the header decide."""
+    if len(data) < _TARGA_HEADER:
+        return False
+    has_palette, kind, depth = data[1], data[2], data[16]
+    width, height = int.from_bytes(data[12:14], "little"), int.from_bytes(data[14:16], "little")
+    return has_palette < 2 and kind in _TARGA_TYPES and depth in _TARGA_DEPTHS and width > 0 and height > 0

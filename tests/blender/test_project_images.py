@@ -1,0 +1,197 @@
+"""Images of a project's textures: not decoded, packed or linked, and found again by later imports."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import courtyard
+import numpy as np
+import pytest
+import texture_oracle as oracle
+from meshferry.io_formats.core.projects import Projects
+from meshferry.io_formats.core.shading import Texture
+from meshferry.io_formats.unigine.project.folders import open_project
+from meshferry.io_formats.unigine.project.textures import texture_of
+
+bpy = pytest.importorskip("bpy", reason="Blender is absent")
+from meshferry.blender_data.importing.project_images import ProjectImages  # noqa: E402
+
+pytestmark = pytest.mark.needs_bpy
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return courtyard.make(tmp_path_factory.mktemp("courtyard"))
+
+
+@pytest.fixture
+def data(unchanged: Path, tmp_path: Path) -> Path:
+    """Return a project that the test may change."""
+    return shutil.copytree(unchanged, tmp_path / "data")
+
+
+class Import:
+    """The images of one import of a project."""
+
+    def __init__(self, data: Path, *, is_linked: bool = False) -> None:
+        project = open_project(data / "courtyard.world", Projects())
+        assert project is not None
+        self.project = project
+        self.made: list[Any] = []
+        self.files: list[Path] = []
+        self.warnings: list[str] = []
+        self.images = ProjectImages(is_linked=is_linked, keep=self.keep, keep_file=self.files.append, warn=self.warn)
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def keep(self, block: Any) -> Any:
+        self.made.append(block)
+        return block
+
+    def texture(self, path: str) -> Texture:
+        texture = texture_of(self.project, self.project.texture(path))
+        assert texture is not None
+        return texture
+
+    def image(self, path: str, *, is_color: bool = True) -> Any:
+        return self.images.image(self.texture(path), is_color=is_color)
+
+
+def of_runtime(name: str) -> str:
+    """Return the reference to a texture by its runtime."""
+    return "guid://" + Path(courtyard.texture(name)).stem
+
+
+def pixels(image: Any) -> np.ndarray[Any, Any]:
+    """Return (H, W, 4) in 8-bit steps, rows from the top."""
+    values = np.empty(image.size[0] * image.size[1] * 4, np.float32)
+    image.pixels.foreach_get(values)
+    return values.reshape(image.size[1], image.size[0], 4)[::-1] * 255
+
+
+@pytest.mark.parametrize(
+    ("reference", "name", "size"),
+    [
+        (of_runtime("tiles_alb"), "tiles_alb.png", 256),  # the source of a runtime
+        (of_runtime("wood_alb"), "wood_alb.png", 256),  # the source of a missing runtime
+        (of_runtime("brick_alb"), "brick_alb", 256),  # tx11 without a source
+        (of_runtime("leaves_alb"), "leaves_alb", 128),  # tx10, BC3
+        (of_runtime("barrel_ao"), "barrel_ao", 64),  # BC4
+        ("textures/glow.png", "glow.png", 32),
+        ("textures/soil_alb.dds", "soil_alb.dds", 64),
+    ],
+)
+def test_each_kind_of_file_is_packed(unchanged: Path, reference: str, name: str, size: int) -> None:
+    job = Import(unchanged)
+    image = job.image(reference)
+    assert image.name == name and image.packed_file is not None
+    assert not image.has_data, "it is decoded already"
+    assert tuple(image.size) == (size, size)
+    assert image.alpha_mode == "CHANNEL_PACKED" and image.colorspace_settings.name == "sRGB"
+    assert job.warnings == [] and job.files == []
+    assert not Path(bpy.path.abspath(image.filepath)).is_relative_to(unchanged) or name.endswith(".png")
+
+
+def test_the_picture_is_that_of_the_file(unchanged: Path) -> None:
+    decoder = pytest.importorskip("texture2ddecoder", reason="texture2ddecoder is absent")
+    job = Import(unchanged)
+    found = pixels(job.image(of_runtime("barrel_n"), is_color=False))
+    _code, width, height, blocks = oracle.pixels_of_texture((unchanged / courtyard.texture("barrel_n")).read_bytes())
+    wanted = np.frombuffer(decoder.decode_bc5(blocks, width, height), np.uint8).reshape(height, width, 4)
+    assert np.abs(found[..., :2] - wanted[..., [2, 1]]).max() < 2.01
+
+
+def test_each_file_is_one_image_for_colors_and_one_for_numbers(unchanged: Path) -> None:
+    job = Import(unchanged)
+    color, number = job.image(of_runtime("tiles_n")), job.image(of_runtime("tiles_n"), is_color=False)
+    assert color != number and number.colorspace_settings.name == "Non-Color"
+    assert job.image("textures/tiles_n.png", is_color=False) == number, "by its path"
+    again = Import(unchanged)
+    assert again.image(of_runtime("tiles_n")) == color
+    assert again.image(of_runtime("tiles_n"), is_color=False) == number
+    assert again.made == [] and len(bpy.data.images) == 2
+
+
+@pytest.mark.parametrize("change", ["FILE", "PAINTED"])
+def test_a_changed_image_is_not_used_again(data: Path, change: str) -> None:
+    before = Import(data).image("textures/glow.png")
+    if change == "FILE":
+        os.utime(data / "textures/glow.png", (1, 1))
+    else:
+        before.pixels[0] = 0.5
+        assert before.is_dirty
+    assert Import(data).image("textures/glow.png") != before
+
+
+def test_linked_images_are_files(data: Path, tmp_path: Path) -> None:
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "scene.blend"))
+    job = Import(data, is_linked=True)
+    source, wrapped = job.image(of_runtime("tiles_alb")), job.image(of_runtime("brick_alb"))
+    assert source.packed_file is None and Path(source.filepath) == data / "textures" / "tiles_alb.png"
+    assert Path(wrapped.filepath) == tmp_path / "textures" / "brick_alb.dds" == job.files[0]
+    assert wrapped.packed_file is None and tuple(wrapped.size) == (256, 256)
+    content = job.files[0].read_bytes()
+    job.files[0].write_bytes(b"of the user")
+    bpy.data.images.remove(wrapped)
+    again = Import(data, is_linked=True)
+    again.image(of_runtime("brick_alb"))
+    assert again.files == [tmp_path / "textures" / "brick_alb_2.dds"] and again.files[0].read_bytes() == content
+    assert job.files[0].read_bytes() == b"of the user"
+    third = Import(data, is_linked=True)
+    third.image(of_runtime("brick_alb"), is_color=False)
+    assert third.files == [], "the same content is not written again"
+
+
+def test_before_the_blend_file_is_saved_textures_are_packed(unchanged: Path) -> None:
+    job = Import(unchanged, is_linked=True)
+    assert job.image(of_runtime("brick_alb")).packed_file is not None
+    assert job.image(of_runtime("barrel_n")).packed_file is not None
+    assert job.image(of_runtime("tiles_alb")).packed_file is None
+    (said,) = job.warnings
+    assert "before it is saved" in said
+
+
+def volume(data: Path) -> None:
+    (data / "textures/soil_alb.dds").write_bytes(oracle.dds(4, 4, bytes(64), fourcc=b"DXT1", caps2=0x200000))
+
+
+def pointer(data: Path) -> None:
+    (data / "textures/soil_alb.dds").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+
+
+def no_image(data: Path) -> None:
+    (data / "textures/soil_alb.dds").write_bytes(b"no picture")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"), [(volume, "volume"), (pointer, "git lfs pull"), (no_image, "not an image file")]
+)
+def test_an_unreadable_texture_is_left_out_and_named_once(
+    data: Path, spoil: Callable[[Path], None], reason: str
+) -> None:
+    spoil(data)
+    job = Import(data)
+    assert job.image("textures/soil_alb.dds") is None
+    assert job.image("textures/soil_alb.dds", is_color=False) is None
+    assert job.made == [] and len(bpy.data.images) == 0
+    job.images.report()
+    (said,) = job.warnings
+    assert said.startswith("1 texture left out: ") and reason in said and said.endswith("'soil_alb.dds'")
+
+
+def test_a_runtime_takes_the_place_of_an_unreadable_source(data: Path) -> None:
+    for name in ("tiles_alb", "brick_n"):
+        path = data / f"textures/{name}.png"
+        path.write_bytes(path.read_bytes()[:1000])
+    for is_linked in (False, True):
+        job = Import(data, is_linked=is_linked)
+        image = job.image(of_runtime("tiles_alb"))
+        assert tuple(image.size) == (256, 256) and image.packed_file is not None
+        # its runtime has the green of normals in the other direction
+        assert job.image(of_runtime("brick_n"), is_color=False) is None
