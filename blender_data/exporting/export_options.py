@@ -354,7 +354,7 @@ _NEEDED: Mapping[str, Callable[[Capabilities], bool]] = {
     MERGING.name: lambda can: can.node_hierarchy,
     HIDDEN.name: lambda _can: True,
     INSTANCES.name: lambda can: can.meshes,
-    SPACE.name: lambda can: not can.node_hierarchy and not can.placed_models,
+    SPACE.name: lambda can: not can.node_hierarchy and not can.placed_models and can.knows_joint is None,
     MODIFIERS.name: lambda can: can.meshes,
     SHAPE_KEYS.name: lambda can: can.shape_keys,
     TOLERANCE.name: lambda can: can.meshes,

@@ -35,6 +35,8 @@ _DEFAULTS = {
 _OBJECT_CHANNELS = frozenset({*_CHANNELS, *(f"delta_{name}" for name in _CHANNELS)})
 _BONE_PATH = 'pose.bones["'
 _CONSTANT, _LINEAR = 0, 1
+_STILL = 1e-5
+"""Change of a value, relative to values of over 1, up to which keys count as constant."""
 _NEAR = 1e-4
 """Blender's tolerance, in frames, for a frame that coincides with a key."""
 
@@ -167,8 +169,15 @@ def bones_moved_otherwise(thing: bpy.types.Object) -> set[str]:
 
 
 def moves_object(thing: bpy.types.Object, source: ClipSource) -> bool:
-    """Return whether a clip animates the armature object itself."""
-    return any(curve.data_path in _OBJECT_CHANNELS for curve in _playing_curves(thing, source))
+    """Return whether a clip moves the armature object itself, unlike the constant keys that Blender's importers add."""
+    return any(curve.data_path in _OBJECT_CHANNELS and _varies(curve) for curve in _playing_curves(thing, source))
+
+
+def _varies(curve: bpy.types.FCurve) -> bool:
+    values = np.empty(2 * len(curve.keyframe_points), np.float32)
+    curve.keyframe_points.foreach_get("co", values)
+    heights = values[1::2]
+    return len(curve.modifiers) > 0 or bool(np.ptp(heights) > _STILL * max(1.0, np.abs(heights).max()))
 
 
 def rest_channels(thing: bpy.types.Object, channels: Iterable[tuple[str, str]]) -> None:

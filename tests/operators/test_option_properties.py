@@ -77,7 +77,9 @@ def test_what_unigine_files_lack_is_no_option_of_theirs(clean_blender):
     assert {"mesh_version", "mesh_files", "space", "use_shape_keys"} <= names
     assert not names & {"merging", "animation_kind"}
     names = {option.name for option in _table("export_scene.unigine_anim")}
-    assert {"animation_version", "clips", "animated_bones"} <= names
+    assert {"animation_version", "clips", "animated_bones", "space"} <= names
+    # joints of the avatar move relative to each other
+    assert "space" not in {option.name for option in _table("export_scene.second_life_anim")}
     assert not names & {"use_modifiers", "tolerance", "mesh_version", "mesh_files"}
 
 

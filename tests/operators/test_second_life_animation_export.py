@@ -12,6 +12,7 @@ import pytest
 import second_life_player as player
 from meshferry.io_formats.registry import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
 from meshferry.io_formats.second_life.animation import codes
+from test_second_life_retarget import mixamo
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -118,6 +119,27 @@ def test_a_control_rig_moves_the_joints(clean_blender, avatar, tmp_path):
     document = written(path)
     assert {joint.name for joint in document.joints} == {b"mShoulderLeft", b"mElbowLeft"}
     assert all(len(joint.rotation) > 1 for joint in document.joints)
+
+
+def test_an_fbx_of_mixamo(clean_blender, tmp_path, capfd):
+    """Such files have constant keys of the armature object, and bones at the ends of chains."""
+    bpy = clean_blender
+    rig = mixamo(bpy)
+    rig.animation_data_create()
+    rig.animation_data.action = bpy.data.actions.new("dance")
+    for frame, angle in ((1, 0.0), (20, 0.6)):
+        rig.pose.bones["mixamorig:LeftArm"].rotation_quaternion = (math.cos(angle), math.sin(angle), 0, 0)
+        for bone in rig.pose.bones:
+            bone.keyframe_insert("rotation_quaternion", frame=frame)
+        for channel in ("location", "rotation_euler", "scale"):
+            rig.keyframe_insert(channel, frame=frame)
+    path = tmp_path / "dance.anim"
+    assert bpy.ops.export_scene.second_life_anim(filepath=str(path)) == {"FINISHED"}
+    assert "Warning" not in capfd.readouterr().out
+    rig.location.x += 1
+    rig.keyframe_insert("location", frame=20)
+    bpy.ops.export_scene.second_life_anim(filepath=str(path))
+    assert "the armature object itself is animated" in capfd.readouterr().out
 
 
 def test_bvh(clean_blender, avatar, tmp_path, capfd):

@@ -54,8 +54,13 @@ def note(scene: Scene, message: str, elements: Elements) -> None:
     scene.findings.append(warning("", message, elements))
 
 
-def warn_of_unknown_bones(names: list[str], scene: Scene) -> None:
-    """Warn about animated bones that are not joints of the avatar."""
+def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: Scene) -> None:
+    """Warn about animated deforming bones that are not joints of the avatar, without ends of chains in FBX files."""
+    joints = skeleton.joints
+    numbers = sorted({track.target for track in clip.transforms}.difference(motion.mapped))
+    parents = {joint.parent for joint in joints}
+    ends = {number for number in numbers if number not in parents and joints[number].name.lower().endswith("_end")}
+    names = [joints[number].name for number in numbers if joints[number].deforms and number not in ends]
     if names:
         number = counted(len(names), "animated bone is", "animated bones are")
         warn(scene, f"{number} no joint of the avatar and left out: {listed(names)}", bones(names))
@@ -118,10 +123,8 @@ def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, s
         note(scene, f"'{clip.name}': {said} with the same joint positions: {listed(motion.replaced)}", _all(motion))
     left = [text(joint.name) for joint in document.joints if _stays_posed(document, joint)]
     if left:
-        number = counted(
-            len(left), "joint of hands, face, wings or tail stays", "joints of hands, face, wings or tail stay"
-        )
-        said = f"{number} posed after it has stopped, until another animation moves them: {listed(left)}"
+        number = counted(len(left), "joint stays", "joints stay")
+        said = f"{number} posed after it has stopped, since standing animations do not move them: {listed(left)}"
         note(scene, f"'{clip.name}': {said}", bones(left))
     steps = reduction.angles(motion.rotation[:, :-1], motion.rotation[:, 1:])
     if steps.size and steps.max() > np.radians(90):

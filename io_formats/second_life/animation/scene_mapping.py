@@ -171,11 +171,8 @@ def _from_samples(
 ) -> SecondLifeAnimation:
     """Encode samples with as few keys as possible; joints unchanged since the import keep the keys of their file."""
     motion = motion_of(skeleton, clip, fit=FIT.flag(chosen))
-    joints = [skeleton.joints[number] for number in sorted({track.target for track in clip.transforms})]
-    left_out = {joint.name for joint in joints if joint.deforms}
-    left_out -= {skeleton.joints[number].name for number in motion.mapped}
     if not clip.is_pose:
-        export_findings.warn_of_unknown_bones([joint.name for joint in joints if joint.name in left_out], scene)
+        export_findings.warn_of_unknown_bones(clip, skeleton, motion, scene)
     export_findings.warn_of_scale(clip, skeleton, motion, scene)
     if not motion.names:
         raise ExportError(f"'{clip.name}' animates no joint of the avatar")

@@ -17,6 +17,7 @@ from ...geometry.quaternions import continuous
 from ...passes.clip_parts import clip_parts
 from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
 from .. import avatar_space, skeleton_table, skeletons
+from ..animation import export_findings
 from ..animation.avatar_motion import AvatarMotion, motion_of
 from ..animation.codes import FARTHEST
 from ..animation.document_builder import LONGEST
@@ -169,7 +170,9 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
     count = len(moved.times)
     duration = float(moved.times[-1]) if count > 1 else 1 / (clip.fps or DEFAULT_RATE)
     if duration > LONGEST:
-        raise ExportError(f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {LONGEST:.0f} s")
+        text = f"'{clip.name}' is {duration:.1f} s long, and viewers refuse more than {LONGEST:.0f} s"
+        raise export_findings.refusal(text, export_findings.moment(LONGEST))
+    export_findings.refuse_far(moved, [name == skeleton_table.ROOT for name in moved.names], clip)
     left_out = [name for name in moved.names if name not in bones]
     if left_out:
         scene.warnings.append(f"BVH holds no collision volumes and attachment points: {listed(left_out)}")
@@ -180,7 +183,14 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
     if clip.playback is not None:
         lost = "BVH holds no priorities, loop, ease, hand pose and expression"
         scene.warnings.append(f"{lost}; set them in the upload window, or write .anim")
-    return _document(moved, bones, duration / max(count - 1, 1))
+    return _document(moved, bones, _frame_time(duration, max(count - 1, 1)))
+
+
+def _frame_time(duration: float, steps: int) -> float:
+    """Return the length of a frame; all frames are at most 60 s in the viewer's single precision, too."""
+    found = np.float32(duration / steps)
+    is_long = found * np.float32(steps) > np.float32(LONGEST)
+    return float(np.nextafter(found, np.float32(0))) if is_long else duration / steps
 
 
 def _at_even_times(moved: AvatarMotion, fps: float) -> AvatarMotion:

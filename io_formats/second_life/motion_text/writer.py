@@ -34,7 +34,8 @@ def write(document: Bvh) -> bytes:
         if number not in has_children:
             lines += [inner + line for line in _END]
     lines += ["\t" * depth + "}" for depth in range(len(open_joints) - 1, -1, -1)]
-    lines += ["MOTION", f"Frames: {len(document.frames)}", f"Frame Time: {document.frame_time:.6f}"]
+    # With six decimals, 60 s at 24 frames per second would be 60.0005 s, which viewers refuse.
+    lines += ["MOTION", f"Frames: {len(document.frames)}", f"Frame Time: {document.frame_time:.12f}"]
     row = " ".join(["%.6f"] * document.frames.shape[1])
     lines += [row % tuple(frame) for frame in np.asarray(document.frames).tolist()]
     return ("\n".join(lines) + "\n").encode("utf-8")

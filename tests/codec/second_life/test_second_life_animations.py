@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -319,6 +320,20 @@ def test_bvh_of_other_programs_is_refused() -> None:
         document = SECOND_LIFE_BVH.read(made.BVH.replace(old, new))
         with pytest.raises(FormatError, match="Motion Capture"):
             SECOND_LIFE_BVH.to_scene(document, "other")
+
+
+@pytest.mark.parametrize("fps", [24, 25, 29.97, 30, 60, 144])
+def test_bvh_of_sixty_seconds_is_not_longer_for_the_viewer(fps: float) -> None:
+    """The viewer multiplies the frame time by the number of frames in single precision."""
+    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
+    frames = round(60 * fps)
+    scene.clips[0] = sample_keys.sampled(scene.clips[0], scene, fps, np.arange(frames + 1) / fps)
+    scene.clips[0].times = np.linspace(0.0, 60.0, frames + 1)
+    text = SECOND_LIFE_BVH.write(SECOND_LIFE_BVH.from_scene(scene)).decode()
+    (count,) = re.findall(r"Frames: (\d+)", text)
+    (length,) = re.findall(r"Frame Time: ([\d.]+)\n", text)
+    total = np.float32(length) * np.float32(int(count) - 2)
+    assert 59.999 < total <= 60
 
 
 def test_bvh_joints_beside_the_bones() -> None:
