@@ -24,6 +24,7 @@ _NAMES = {
     "vertex_clips": "vertex animation",
     "levels_of_detail": "levels of detail",
     "physics": "physics shapes",
+    "placement": "models of other files",
     "joins_objects": "all objects as one mesh",
     "joins_clips": "one animation",
     "placed_models": "place and size of each object",
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG0
                 "label": known.label,
                 "extensions": known.extensions,
                 "reads": list(known.extensions) if known.is_read else [],
-                "writes": [extension for extension in known.extensions if extension not in known.only_read],
+                "writes": list(known.written_extensions),
                 "is_set": known.is_set,
                 "needs_blender": False,
                 "holds": asdict(known.capabilities),
@@ -81,6 +82,8 @@ def _use(known: Format) -> str:
     """Describe the extensions of a format, and whether its files are read and written."""
     if not known.is_read:
         use = "written only"
+    elif not known.is_written:
+        use = "read only"
     elif known.only_read:
         use = f"read and written; {', '.join(known.only_read)} read only"
     else:

@@ -25,7 +25,7 @@ from .second_life.formats import (
 from .timbermesh import formats as timbermesh
 from .timbermesh.formats import TIMBERMESH
 from .unigine import formats as unigine
-from .unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
+from .unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SCENE, UNIGINE_SKELETON
 from .unknown_files import likely_text, signature_text
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "TIMBERMESH",
     "UNIGINE_ANIMATION",
     "UNIGINE_MESH",
+    "UNIGINE_SCENE",
     "UNIGINE_SKELETON",
     "Format",
     "by_content",

@@ -51,7 +51,7 @@ def operators_for(family: Family) -> FamilyOperators:
     hooks = _hooks_of(family)
     importer = _importer(family, hooks) if any(known.is_read for known in family.formats) else None
     formats = {known.name: known for known in family.formats}
-    mixins = hooks.exporters or {name: _default_exporter(known) for name, known in formats.items()}
+    mixins = hooks.exporters or {name: _default_exporter(known) for name, known in formats.items() if known.is_written}
     exporters = {name: _exporter(family, formats[name], mixin) for name, mixin in mixins.items()}
     check = _check(family, next(iter(exporters.values())), hooks)
     classes = [*([importer] if importer else []), *exporters.values(), check, *_file_handlers(family, exporters)]
@@ -155,7 +155,7 @@ def _handled_extensions(family: Family) -> dict[str, list[str]]:
     """Return the extensions that the file handlers of a family take, by name of the format that gets the handler.
 
     If two handlers had the same extension, Blender would ask the user, so the family registered first gets it. A format
-    without meshes exports no collections and has no handler; the family's first handler gets its extensions. Handlers
+    that exports no collections has no handler of its own; the family's first handler gets its extensions. Handlers
     do not see the content of a file, so formats that are not ``is_dropped`` are left out.
     """
     first = registry.FAMILIES.index(family)
@@ -166,7 +166,8 @@ def _handled_extensions(family: Family) -> dict[str, list[str]]:
     for known in family.formats:
         if not known.is_dropped:
             continue
-        owner = known.name if known.capabilities.meshes or not handled else next(iter(handled))
+        exports_collections = known.capabilities.meshes and known.is_written
+        owner = known.name if exports_collections or not handled else next(iter(handled))
         own = [extension for extension in known.extensions if extension not in taken]
         handled.setdefault(owner, []).extend(own)
         taken.update(own)

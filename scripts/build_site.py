@@ -43,6 +43,7 @@ docs/adding_a_format
 docs/formats/unigine
 docs/formats/unigine_projects
 docs/formats/unigine_textures
+docs/formats/unigine_scenes
 docs/formats/timbermesh
 docs/formats/second_life
 docs/formats/second_life_animation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from ...io_formats import api, registry
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.scene import FloatArray, VertexTrack
+from ...io_formats.core.scene import FloatArray, Scene, VertexTrack
 from ..time_line import TimeLine
 from . import armatures
 from .actions import PlayedBefore
@@ -73,6 +74,13 @@ class ImportContext:
     def warn_once(self, text: str) -> None:
         if text not in self.warnings:
             self.warnings.append(text)
+
+    def of_model(self, scene: Scene) -> ImportContext:
+        """Return a context for a model that the file of this import places; it makes this import's data blocks."""
+        other = ImportContext(replace(self.request, scene=scene, armature=None))
+        other.made, other.caches, other.materials = self.made, self.caches, self.materials
+        other.warnings = []
+        return other
 
     def keep(self, block: Any) -> Any:
         """Register a data block as created by this import, so that :meth:`undo` removes it; return it."""

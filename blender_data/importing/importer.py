@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 
 import bpy
 
+from ...io_formats.core.placement import Placement
 from .. import import_marks, names
 from ..properties import store_fields
-from ..steps import Step, Steps, finish, scaled
-from . import helper_bones, objects
-from .clips import ClipBuilder
+from ..steps import Steps, finish
+from . import content, objects
 from .import_context import ImportContext
 from .import_options import ImportOptions
 from .import_request import ImportRequest
-from .nodes import NodeBuilder
-from .skeletons import build_skeletons, switch_on_weighted
+from .placements import PlacementImporter
 
 __all__ = ["ImportOptions", "ImportRequest", "ImportResult", "import_scene", "import_steps"]
 
@@ -62,20 +61,10 @@ def import_steps(request: ImportRequest) -> Steps[ImportResult]:
 
 
 def _build(job: ImportContext) -> Steps[ImportResult]:
-    nodes = job.scene.nodes
-    yield Step("Building armatures", 0.0)
-    job.materials.link_from_library({name for node in nodes if node.mesh for name in node.mesh.materials if name})
-    build_skeletons(job)
-    builder = NodeBuilder(job)
-    for index, node in enumerate(nodes):
-        yield Step("Building objects", 0.7 * index / len(nodes))
-        job.objects.append(builder.build(index, node))
+    if job.scene.placement is not None:
+        return (yield from _build_placement(job, job.scene.placement))
+    actions = yield from content.build(job)
     job.materials.report_textures()
-    switch_on_weighted(job)
-    helper_bones.show_used(job.scene, job.bones)
-    helper_bones.hide(job.scene, job.bones, job.armatures)
-    _relate_objects(job)
-    actions = yield from scaled(ClipBuilder(job).build(), 0.7, 1.0)
     triangles = sum(len(made.data.polygons) for made in job.objects if made.data and made.meshferry.role == "RENDER")
     return ImportResult(
         _link(job),
@@ -90,15 +79,21 @@ def _build(job: ImportContext) -> Steps[ImportResult]:
     )
 
 
-def _relate_objects(job: ImportContext) -> None:
-    """Parent the objects, and store the finest object of each level of detail and physics shape."""
-    for made, node in zip(job.objects, job.scene.nodes, strict=True):
-        if node.parent >= 0:
-            made.parent = job.objects[node.parent]
-        objects.set_level(made, node, job.objects)
-        objects.set_role(made, node, job.objects)
-    if job.is_placed:
-        objects.point_to_parts(job.scene.nodes, job.objects)
+def _build_placement(job: ImportContext, placement: Placement) -> Steps[ImportResult]:
+    """Build the collections of a file that places models of other files."""
+    builder = PlacementImporter(job, placement)
+    yield from builder.build()
+    return ImportResult(
+        builder.link(),
+        builder.objects,
+        builder.triangles,
+        job.warnings,
+        job.armatures,
+        sum(len(made.data.bones) for made in job.armatures),
+        builder.actions,
+        job.undo,
+        [*job.made, *job.materials.made],
+    )
 
 
 def _link(job: ImportContext) -> bpy.types.Collection:

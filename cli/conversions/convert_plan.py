@@ -96,7 +96,7 @@ def plan_conversions(
 
 def is_format_name(text: str) -> bool:
     """Return whether a text is the name of a format, not an extension."""
-    return any(known.name == text.lower() for known in registry.FORMATS)
+    return any(known.name == text.lower() and known.is_written for known in registry.FORMATS)
 
 
 def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
@@ -105,7 +105,7 @@ def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
     The name of a format stands for its own extension, even if formats share one.
     """
     for known in registry.FORMATS:
-        if known.name == text.lower():
+        if known.name == text.lower() and known.is_written:
             return known.extensions[0], known
     extension = "." + text.lower().lstrip(".")
     found = registry.by_extension(extension) or blender_formats.by_extension(extension)
@@ -170,7 +170,13 @@ def searched(target: Format | BlenderFormat, extension: str = "") -> tuple[str, 
     if isinstance(target, BlenderFormat):
         ours = inputs.known_extensions()
     else:
-        alike = [f for f in registry.FORMATS if f.is_read and f.capabilities.meshes == target.capabilities.meshes]
+        alike = [
+            known
+            for known in registry.FORMATS
+            if known.is_read
+            and known.capabilities.meshes == target.capabilities.meshes
+            and not known.capabilities.placement
+        ]
         ours = tuple(dict.fromkeys(extension for known in alike for extension in known.extensions))
     left_out = extension or (target.extensions[0] if isinstance(target, BlenderFormat) else "")
     return (*ours, *(other for other in blender_formats.extensions() if other != left_out))

@@ -42,6 +42,8 @@ class Capabilities:
     placed_models: bool = False
     """Whether each object is a separate model that stores its transform beside its mesh, with levels of detail, physics
     shapes and a binding to a skeleton."""
+    placement: bool = False
+    """Whether a file places models of other files. It converts only to formats that Blender writes itself."""
     opaque_colors: int = 0
     """Number of colour layers, from the first on, that have no alpha in the file."""
     gltf_materials: bool = False

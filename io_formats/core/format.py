@@ -125,6 +125,9 @@ class Reading(Generic[DocumentT]):
     facts: Facts[DocumentT]
     linking: Linker[DocumentT] | None = None
     """Completes scenes by other files of the project that their file is in."""
+    checks: Checks[DocumentT] | None = None
+    """Rules for files of a format that is only read; otherwise those of ``Writing`` apply."""
+    context_checks: ContextChecks[DocumentT] | None = None
 
 
 @dataclass(frozen=True)
@@ -148,8 +151,8 @@ class FileFormat(Generic[DocumentT]):
     extensions: tuple[str, ...]
     """With the dot, in lower case; the first is the default for writing."""
     capabilities: Capabilities
-    writing: Callable[[], Writing[DocumentT]] = field(repr=False)
-    """Import the modules that write."""
+    writing: Callable[[], Writing[DocumentT]] | None = field(default=None, repr=False)
+    """Import the modules that write; None for formats that are only read."""
     sniffing: Callable[[], Sniffer] | None = field(default=None, repr=False)
     reading: Callable[[], Reading[DocumentT]] | None = field(default=None, repr=False)
     """Import the modules that recognise and read; None for formats that are only written."""
@@ -172,9 +175,14 @@ class FileFormat(Generic[DocumentT]):
         return self.reading is not None
 
     @property
+    def is_written(self) -> bool:
+        """Whether files of this format are written."""
+        return self.writing is not None
+
+    @property
     def written_extensions(self) -> tuple[str, ...]:
         """Those of ``extensions`` under which files are written."""
-        return tuple(extension for extension in self.extensions if extension not in self.only_read)
+        return tuple(name for name in self.extensions if self.is_written and name not in self.only_read)
 
     # The modules are kept: an import statement takes time even if its module is loaded, and each file needs about 16.
     @cached_property
@@ -189,6 +197,8 @@ class FileFormat(Generic[DocumentT]):
 
     @cached_property
     def _writing(self) -> Writing[DocumentT]:
+        if self.writing is None:
+            raise UnsupportedFormatError(f"{self.label} files are only read")
         return self.writing()
 
     def sniff(self, head: bytes, size: int) -> Match:
@@ -274,16 +284,18 @@ class FileFormat(Generic[DocumentT]):
         path:
             Path of the file, for rules about the files around it.
         """
-        findings = self._writing.checks.check(document)
-        context_checks = self._writing.context_checks
-        return findings + (context_checks.check_in_context(document, options or {}, path) if context_checks else [])
+        rules: Reading[DocumentT] | Writing[DocumentT] = self._writing if self.is_written else self._reading
+        findings = rules.checks.check(document) if rules.checks else []
+        if rules.context_checks is not None:
+            findings = findings + rules.context_checks.check_in_context(document, options or {}, path)
+        return findings
 
     def check_scene(self, scene: Scene) -> list[Finding]:
         """Apply the rules about scenes, whose findings can be shown in Blender.
 
         :meth:`check` applies the remaining rules to the document that is built from the scene.
         """
-        scene_checks = self._writing.scene_checks
+        scene_checks = self._writing.scene_checks if self.is_written else None
         return scene_checks.check_scene(scene) if scene_checks is not None else []
 
     def facts(self, document: DocumentT) -> dict[str, Any]:

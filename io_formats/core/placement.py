@@ -16,7 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from .scene import Material, Scene
+    from .scene import Scene
+
+
+@dataclass(frozen=True)
+class SlotUse:
+    """Settings for a surface of a model, or for a material slot if it has no surfaces."""
+
+    name: str
+    """Name of the surface in the model. Equal names are used in order."""
+    material: str | None = None
+    """Name of the material; None: as in the model's own file. Known properties are in ``Scene.materials``."""
+    is_hidden: bool = False
+    level: int = 0
+    """Level of detail, 0 for the finest."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +38,10 @@ class ModelUse:
 
     model: int
     """Index in ``Placement.models``."""
-    materials: tuple[str | None, ...] = ()
-    """Name of the material, among ``Placement.materials``, of each material slot of the model; None or too few: as in
-    the model's own file."""
-    hidden_slots: frozenset[int] = frozenset()
-    """Material slots whose triangles are not shown here."""
+    slots: tuple[SlotUse, ...] = ()
+    """Settings for surfaces; the others are shown as in the model's own file."""
+    level: int = 0
+    """The level of detail that stands here; surfaces of other levels are left out."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,8 @@ class PlacedNode:
     matrix: npt.NDArray[np.float64] = field(default_factory=_identity)
     """(4, 4) for column vectors."""
     content: Content | None = None
+    instances: npt.NDArray[np.float64] | None = None
+    """(n, 4, 4) matrices relative to the node. The model stands there instead of at the node itself."""
     is_hidden: bool = False
     """Whether the node and all below it are hidden."""
     kind: str = ""
@@ -127,4 +141,3 @@ class Placement:
 
     parts: list[PlacementPart]
     models: list[PlacedModel] = field(default_factory=list)
-    materials: list[Material] = field(default_factory=list)

@@ -8,11 +8,13 @@ from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, Reading, Sniffer, Writing
 from .animation import options as animation_options
 from .mesh import options as mesh_options
+from .scene import options as scene_options
 from .skeleton import options as skeleton_options
 
 if TYPE_CHECKING:
     from .animation.document import AnimationFile
     from .mesh.document import MeshFile
+    from .scene.document import SceneFile
     from .skeleton.document import SkeletonFile
 
 
@@ -121,4 +123,41 @@ UNIGINE_SKELETON = FileFormat(
     export_options=skeleton_options.EXPORT_OPTIONS,
 )
 
-FAMILY = Family("unigine", "UNIGINE", (UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON), "unigine.md")
+
+def _scene_sniffing() -> Sniffer:
+    from .scene import sniffing
+
+    return sniffing
+
+
+def _scene_reading() -> Reading[SceneFile]:
+    from .scene import checks, facts, linking, reader, scene_mapping
+
+    return Reading(reader, scene_mapping, facts, linking, checks, linking)
+
+
+UNIGINE_SCENE = FileFormat(
+    name="unigine_scene",
+    label="UNIGINE Scene",
+    extensions=(".node", ".world"),
+    capabilities=Capabilities(
+        uv_layers=2,
+        color_layers=1,
+        normals=True,
+        materials=True,
+        node_hierarchy=True,
+        shape_keys=True,
+        skeletons=True,
+        influences=4,
+        joint_clips=True,
+        levels_of_detail=True,
+        surfaces=True,
+        placement=True,
+    ),
+    sniffing=_scene_sniffing,
+    reading=_scene_reading,
+    import_options=scene_options.IMPORT_OPTIONS,
+    ambiguous=(".node", ".world"),
+)
+
+FAMILY = Family("unigine", "UNIGINE", (UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON, UNIGINE_SCENE), "unigine.md")

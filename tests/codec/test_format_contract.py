@@ -20,8 +20,9 @@ import second_life_animation_bytes as sl_animation
 import second_life_bytes as sl
 import unigine_animation_bytes
 import unigine_bytes
+import unigine_scene_bytes
 from meshferry.io_formats import registry
-from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.format import COUNTS
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.registry import HEAD_SIZE, Format
@@ -62,6 +63,7 @@ FILES: dict[str, dict[str, bytes]] = {
         "an13": unigine_animation_bytes.AN13,
     },
     "unigine_skeleton": {"sn10": unigine_animation_bytes.SKELETON},
+    "unigine_scene": unigine_scene_bytes.ALL,
     "second_life_mesh": {"asset": ASSET, "old prefix": sl.asset(LEVELS, prefix=sl.PREFIX + b"\n")},
     "second_life_bundle": {"bundle": sl.bundle([ASSET, ASSET], [sl.instance(), sl.instance(mesh_id=1)])},
     "second_life_animation": {
@@ -89,6 +91,8 @@ WHOLE_MODELS = {("timbermesh", "bare", len(NODES[0]))}
 """Truncations that are files again: a message without compression may end behind any node."""
 
 CASES = [(name, file) for name, files in FILES.items() for file in files]
+WRITTEN = [(name, file) for name, file in CASES if registry.by_name(name).is_written]
+every_written_file = pytest.mark.parametrize(("name", "file"), WRITTEN, ids=["-".join(case) for case in WRITTEN])
 every_file = pytest.mark.parametrize(("name", "file"), CASES, ids=["-".join(case) for case in CASES])
 
 
@@ -139,7 +143,7 @@ def test_recognised_by_one_format_alone(name: str, file: str) -> None:
     assert registry.by_content(data[:HEAD_SIZE], len(data)) is found
 
 
-@every_file
+@every_written_file
 def test_round_trip(name: str, file: str) -> None:
     found, data = opened(name, file)
     document = found.read(data)
@@ -152,7 +156,7 @@ def test_round_trip(name: str, file: str) -> None:
     assert found.write(found.read(written)) == written
 
 
-@every_file
+@every_written_file
 def test_through_a_scene(name: str, file: str) -> None:
     found, data = opened(name, file)
     scene = found.to_scene(found.read(data), "contract")
@@ -200,7 +204,16 @@ def test_bytes_behind_the_end_are_refused_reported_or_kept(name: str, file: str)
     if document is None:
         return
     reported = len(found.facts(document)["warnings"]) > len(found.facts(found.read(data))["warnings"])
-    assert reported or found.same_content(found.write(document), longer)
+    assert reported or (found.is_written and found.same_content(found.write(document), longer))
+
+
+def test_a_format_that_is_only_read_says_so() -> None:
+    for found in registry.FORMATS:
+        assert found.is_read or found.is_written
+        if not found.is_written:
+            assert found.written_extensions == ()
+            with pytest.raises(UnsupportedFormatError, match="only read"):
+                found.write(object())
 
 
 def changes(data: bytes, seed: str) -> Iterator[bytes]:
@@ -225,6 +238,8 @@ def test_changed_bytes_are_refused_or_survive(name: str, file: str) -> None:
             found.facts(document)
             found.check(document)
             found.to_scene(document, "broken")
+            if not found.is_written:
+                continue
             written = found.write(document)
         except (FormatError, ExportError):
             continue

@@ -28,6 +28,7 @@ from meshferry.io_formats.registry import (
     TIMBERMESH,
     UNIGINE_ANIMATION,
     UNIGINE_MESH,
+    UNIGINE_SCENE,
     UNIGINE_SKELETON,
     Format,
 )
@@ -55,6 +56,7 @@ CARRIES = {
     "levels_of_detail": "Levels of detail",
     "physics": "Physics shapes",
     "placed_models": "",
+    "placement": "Models of other files",
     "opaque_colors": "",
     "joins_objects": "",
     "joins_clips": "",
@@ -68,7 +70,7 @@ def formats_table() -> str:
     rows = [
         ["", *(f"**{known.label}**" for known in FORMATS)],
         ["Files", *(", ".join(f"`{extension}`" for extension in known.extensions) for known in FORMATS)],
-        ["Direction", *("import and export" if known.is_read else "export" for known in FORMATS)],
+        ["Direction", *map(_direction, FORMATS)],
     ]
     assert {field.name for field in fields(Capabilities)} == set(CARRIES), "a capability is missing in CARRIES"
     for name, label in CARRIES.items():
@@ -76,6 +78,10 @@ def formats_table() -> str:
         if label and any(amounts):
             rows.append([label, *map(_amount, amounts)])
     return _table(rows)
+
+
+def _direction(known: Format) -> str:
+    return " and ".join(["import"] * known.is_read + ["export"] * known.is_written)
 
 
 def _amount(value: bool | int) -> str:
@@ -131,7 +137,9 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("README.md", "formats"): formats_table,
     ("docs/timbermesh.md", "import options"): lambda: import_table(TIMBERMESH),
     ("docs/timbermesh.md", "export options"): lambda: export_table(TIMBERMESH),
-    ("docs/unigine.md", "import options"): lambda: import_table(UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON),
+    ("docs/unigine.md", "import options"): lambda: import_table(
+        UNIGINE_MESH, UNIGINE_ANIMATION, UNIGINE_SKELETON, UNIGINE_SCENE
+    ),
     ("docs/unigine.md", "mesh export options"): lambda: export_table(UNIGINE_MESH),
     ("docs/unigine.md", "animation export options"): lambda: export_table(UNIGINE_ANIMATION),
     ("docs/second_life.md", "import options"): lambda: import_table(

@@ -1,0 +1,1 @@
+"""UNIGINE nodes and worlds: files that place meshes."""

@@ -1,0 +1,79 @@
+"""Dataclasses that mirror a node or world file; sections refer to docs/formats/unigine_scenes.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ..mesh.document import MeshFile
+
+Matrices = npt.NDArray[np.float64]
+"""(4, 4) or (n, 4, 4) for column vectors."""
+
+MOST_NODES = 1_000_000
+"""Largest number of nodes of a scene, with those of the files that it refers to counted once for each reference."""
+MOST_LEVELS = 32
+"""Largest depth of references from file to file."""
+
+MESH_KINDS = (
+    "ObjectMeshStatic",
+    "ObjectMeshSkinned",
+    "ObjectMeshSkinnedLegacy",
+    "ObjectMeshCluster",
+    "ObjectMeshClutter",
+    "ObjectMeshDynamic",
+)
+REFERENCE_FIELDS = {"NodeReference": "reference", "NodeLayer": "layer"}
+"""Field with the referenced node file, by type of the node."""
+
+
+def _identity() -> Matrices:
+    return np.identity(4)
+
+
+@dataclass(frozen=True)
+class SurfaceSetting:
+    """Settings for a surface of the mesh of a node (section 3)."""
+
+    name: str
+    material: str = ""
+    is_enabled: bool = True
+    nearest: float = 0.0
+    """Distance in metres from which on the surface is shown; 0 or less for the finest level of detail."""
+
+
+@dataclass
+class SceneNode:
+    """A node (section 2)."""
+
+    kind: str
+    name: str = ""
+    identifier: str = ""
+    """The ``id``, which is unique in the file."""
+    parent: int = -1
+    is_enabled: bool = True
+    matrix: Matrices = field(default_factory=_identity)
+    """(4, 4), relative to the parent."""
+    surfaces: tuple[SurfaceSetting, ...] = ()
+    values: dict[str, str] = field(default_factory=dict)
+    """Attributes and texts of child elements that are not fields of this class, by name."""
+    geometry: MeshFile | None = None
+    """A mesh inside the file (section 4)."""
+    instances: Matrices | None = None
+    """(n, 4, 4) places of a cluster's mesh, relative to the node."""
+
+
+@dataclass
+class SceneFile:
+    """A ``.node`` or ``.world`` file; parents come before their children."""
+
+    root: str
+    """Name of the root element: ``nodes``, ``node`` or ``world``."""
+    version: str = ""
+    nodes: list[SceneNode] = field(default_factory=list)
+    libraries: list[str] = field(default_factory=list)
+    """Material libraries of SDK 2.0."""
+    warnings: list[str] = field(default_factory=list)
+    """Warnings of the reader; not part of the file."""

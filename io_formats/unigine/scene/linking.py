@@ -1,0 +1,48 @@
+"""Follow the references of a node or world file to the other files of its project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...core.findings import Finding, warning
+from ...core.options import resolve
+from ...core.projects import Projects
+from ...core.scene import Scene
+from ..project.folders import open_project
+from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
+from ..project.project import Project
+from .document import SceneFile
+from .options import IMPORT_OPTIONS
+from .placement_builder import PlacementBuilder
+from .project_links import ProjectLinks
+
+
+def link(
+    document: SceneFile, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any] | None = None
+) -> None:
+    """Replace the placement of a scene by one with the files that the document refers to."""
+    project = open_project(path, projects, PROJECT_FOLDER.text(resolve(IMPORT_OPTIONS, options)), is_scene=True)
+    if project is None:
+        return
+    built = _build(document, project, path, scene.name, options)
+    scene.placement, scene.materials = built.placement, built.materials
+    scene.warnings, scene.notes = built.warnings, built.notes
+
+
+def check_in_context(document: SceneFile, _options: Mapping[str, Any], path: Path | None) -> list[Finding]:
+    """Return findings about missing meshes, materials and node files, and about references that form loops."""
+    project = open_project(path, Projects(), is_scene=True) if path is not None else None
+    if project is None or path is None:
+        return []
+    scene = _build(document, project, path, path.stem)
+    known = {*document.warnings, *scene.notes}
+    return [warning("", text) for text in scene.warnings if text not in known]
+
+
+def _build(
+    document: SceneFile, project: Project, path: Path, name: str, options: Mapping[str, Any] | None = None
+) -> Scene:
+    links = ProjectLinks(project, with_materials=PROJECT_MATERIALS.flag(resolve(IMPORT_OPTIONS, options)))
+    return PlacementBuilder(name, links, options).build(document, project.relative(path) or path.name)

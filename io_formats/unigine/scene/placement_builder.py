@@ -1,0 +1,237 @@
+"""Document -> Placement: nodes with what stands at them, and the files that they refer to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from ...core.errors import FormatError
+from ...core.messages import counted
+from ...core.options import resolve
+from ...core.placement import (
+    Content,
+    ModelUse,
+    PartUse,
+    PlacedModel,
+    PlacedNode,
+    Placement,
+    PlacementPart,
+    SlotUse,
+)
+from ...core.scene import Scene
+from . import lights_and_cameras, models, reader
+from .document import MESH_KINDS, MOST_LEVELS, MOST_NODES, REFERENCE_FIELDS, SceneFile, SceneNode, SurfaceSetting
+from .links import LinkedFile, Links
+from .options import CAMERAS, COARSER_LEVELS, IMPORT_OPTIONS, LIGHTS
+from .unresolved import Problem, Unresolved
+
+_PLAIN = {"", "NodeDummy", "NodePivot", "ObjectDummy", "NodeReference", "NodeLayer", *MESH_KINDS}
+"""Types that are fully imported, or have nothing but a place."""
+_SHOWN_VALUES = ("material", "width", "height", "radius", "fov", "reference", "layer", "mesh_name")
+"""Values of nodes without a counterpart in Blender that are kept as properties."""
+_NAMED = 8
+
+
+class PlacementBuilder:
+    """Builds the placement of a scene file and of all node files that it refers to; each is read once."""
+
+    def __init__(self, name: str, links: Links | None, options: Mapping[str, Any] | None) -> None:
+        self.scene = Scene(name, placement=Placement([]))
+        self.unresolved = Unresolved()
+        self._links = links
+        self._chosen = resolve(IMPORT_OPTIONS, options)
+        self._placement = Placement([])
+        self._models: dict[tuple[str, ...], int] = {}
+        self._parts: dict[str, int] = {}
+        self._stack: list[str] = []
+        self._totals: list[int] = []
+        self._depths: list[int] = []
+        self._read_nodes = 0
+        self._others: Counter[str] = Counter()
+
+    def build(self, document: SceneFile, path: str = "") -> Scene:
+        """Return the scene of a file, with warnings.
+
+        Raises
+        ------
+        FormatError
+            References are nested too deeply or give too many nodes.
+        """
+        self._add_part(document, self.scene.name, path)
+        self.scene.placement = self._placement
+        if self._links is not None:
+            self.scene.materials = self._links.materials
+            self.scene.warnings += self.unresolved.texts() + self._links.warnings()
+        if self._others:
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in self._others.most_common(_NAMED))
+            rest = sum(self._others.values()) - sum(count for _, count in self._others.most_common(_NAMED))
+            more = f" and {rest:,} more" if rest else ""
+            note = f"{counted(sum(self._others.values()), 'node')} imported as empties: {kinds}{more}"
+            self.scene.warnings.append(note)
+            self.scene.notes.append(note)
+        return self.scene
+
+    def _add_part(self, document: SceneFile, name: str, path: str) -> int:
+        """Add the nodes of a file and of the files below it; return its index."""
+        if len(self._stack) >= MOST_LEVELS:
+            raise FormatError(f"Node files refer to one another more than {MOST_LEVELS} levels deep: {path}")
+        self._read_nodes += len(document.nodes)
+        if self._read_nodes > MOST_NODES:
+            raise FormatError(f"The scene and the files that it refers to have more than {MOST_NODES:,} nodes")
+        part = PlacementPart(name, path=path)
+        index = len(self._placement.parts)
+        self._placement.parts.append(part)
+        self._totals.append(0)
+        self._depths.append(1)
+        self._stack.append(path)
+        self.scene.warnings += [f"{name}: {text}" if path and index else text for text in document.warnings]
+        if self._links is not None:
+            self._links.use_libraries(document.libraries)
+        self._add_nodes(document, part)
+        self._stack.pop()
+        self._measure(part, index)
+        if path:
+            self._parts[path] = index
+        return index
+
+    def _add_nodes(self, document: SceneFile, part: PlacementPart) -> None:
+        geometries = {node.identifier: node for node in document.nodes if node.geometry is not None}
+        coarser: list[PlacedNode] = []
+        for node in document.nodes:
+            content = self._content(node, geometries)
+            placed = PlacedNode(node.name or node.kind, node.parent, node.matrix, content)
+            placed.is_hidden, placed.kind = not node.is_enabled, node.kind
+            if isinstance(content, ModelUse):
+                placed.instances = node.instances
+                coarser += self._coarser(placed, content)
+            elif content is None:
+                placed.properties = {name: node.values[name] for name in _SHOWN_VALUES if name in node.values}
+                if node.kind not in _PLAIN:
+                    self._others[node.kind] += 1
+            part.nodes.append(placed)
+        part.nodes += coarser
+
+    def _coarser(self, placed: PlacedNode, use: ModelUse) -> list[PlacedNode]:
+        """Return the nodes of the coarser levels of detail at a node."""
+        if not COARSER_LEVELS.flag(self._chosen):
+            return []
+        return [
+            PlacedNode(
+                f"{placed.name}_lod_{level}",
+                placed.parent,
+                placed.matrix,
+                ModelUse(use.model, use.slots, level),
+                placed.instances,
+                placed.is_hidden,
+                placed.kind,
+            )
+            for level in sorted({slot.level for slot in use.slots} - {0})
+        ]
+
+    def _measure(self, part: PlacementPart, index: int) -> None:
+        """Count the nodes of a part with its references followed, and the levels of files.
+
+        Nothing is expanded: the numbers follow from those of the files that the part refers to.
+        """
+        total, depth = 0, 1
+        for node in part.nodes:
+            total += 1 + (0 if node.instances is None else len(node.instances))
+            if isinstance(node.content, PartUse):
+                total += self._totals[node.content.part]
+                depth = max(depth, 1 + self._depths[node.content.part])
+        if total > MOST_NODES:
+            raise FormatError(
+                f"With all references followed the scene has {total:,} nodes; at most {MOST_NODES:,} are read"
+            )
+        if depth > MOST_LEVELS:
+            raise FormatError(f"Node files refer to one another more than {MOST_LEVELS} levels deep: {part.path}")
+        self._totals[index], self._depths[index] = total, depth
+
+    def _content(self, node: SceneNode, geometries: Mapping[str, SceneNode]) -> Content | None:
+        if node.kind in MESH_KINDS:
+            return self._model_use(node, geometries)
+        if node.kind in REFERENCE_FIELDS:
+            reference = node.values.get(REFERENCE_FIELDS[node.kind], "")
+            return self._part_use(reference) if reference else None
+        if LIGHTS.flag(self._chosen) and (light := lights_and_cameras.light_of(node)) is not None:
+            return light
+        return lights_and_cameras.camera_of(node) if CAMERAS.flag(self._chosen) else None
+
+    def _find(self, reference: str) -> LinkedFile | None:
+        return self._links.find(reference) if self._links is not None else None
+
+    def _part_use(self, reference: str) -> PartUse | None:
+        found = self._find(reference)
+        if found is None:
+            self.unresolved.add(Problem.NODE, reference)
+            return None
+        if found.path in self._stack:
+            self.unresolved.add(Problem.LOOP, found.path)
+            return None
+        known = self._parts.get(found.path)
+        if known is not None:
+            return PartUse(known) if known >= 0 else None
+        self._parts[found.path] = -1
+        try:
+            document = reader.read(found.read())
+        except FormatError as problem:
+            self.unresolved.add(Problem.BROKEN_NODE, f"{found.path}: {problem.message}")
+            return None
+        return PartUse(self._add_part(document, PurePosixPath(found.path).stem, found.path))
+
+    def _model_use(self, node: SceneNode, geometries: Mapping[str, SceneNode]) -> ModelUse | None:
+        if "cluster_file_id" in node.values and node.instances is None:
+            self.unresolved.add(Problem.CLUSTER, node.name)
+            return None
+        model = self._model(node, geometries)
+        return None if model is None else ModelUse(model, self._slots(node))
+
+    def _model(self, node: SceneNode, geometries: Mapping[str, SceneNode]) -> int | None:
+        """Return the index of the model of a mesh node, or None if it has none."""
+        reference = node.values.get("mesh_name", "")
+        if not reference:
+            source = geometries.get(node.values.get("reference", "")) if node.geometry is None else node
+            if source is None or source.geometry is None:
+                return None
+            key: tuple[str, ...] = (str(id(source)),)
+            if key not in self._models:
+                self._add_model(key, PlacedModel(source.name, models.inside(source.geometry, source.name)))
+            return self._models[key]
+        found = self._find(reference)
+        if found is None or found.is_source:
+            problem = Problem.MESH if found is None else Problem.SOURCE_MESH
+            self.unresolved.add(problem, f"{node.name} ({found.path})" if found is not None else node.name)
+            return None
+        animation = self._animation(node)
+        key = (found.path, animation.path if animation is not None else "")
+        if key not in self._models:
+            self._add_model(key, PlacedModel(node.name, models.from_file(found, animation, node.name), found.path))
+        return self._models[key]
+
+    def _animation(self, node: SceneNode) -> LinkedFile | None:
+        reference = node.values.get("anim_name", "")
+        found = self._find(reference) if reference else None
+        if reference and (found is None or found.is_source):
+            self.unresolved.add(Problem.ANIMATION, f"{node.name} ({reference})")
+            return None
+        return found
+
+    def _add_model(self, key: tuple[str, ...], model: PlacedModel) -> None:
+        self._models[key] = len(self._placement.models)
+        self._placement.models.append(model)
+
+    def _slots(self, node: SceneNode) -> tuple[SlotUse, ...]:
+        """Return the settings for the surfaces of a node; levels of detail are numbered by their distances."""
+        distances = sorted({surface.nearest for surface in node.surfaces} | {0.0})
+        return tuple(
+            SlotUse(surface.name, self._material(surface), not surface.is_enabled, distances.index(surface.nearest))
+            for surface in node.surfaces
+        )
+
+    def _material(self, surface: SurfaceSetting) -> str | None:
+        """Return the name of the material of a surface; None for that of the mesh file."""
+        if not surface.material or self._links is None:
+            return None
+        return self._links.material(surface.material, surface.name)

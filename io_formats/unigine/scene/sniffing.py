@@ -1,0 +1,24 @@
+"""Recognise nodes and worlds by their root element (docs/formats/unigine_scenes.md, section 1)."""
+
+from __future__ import annotations
+
+import re
+
+from ...core.recognition import Match, NearMiss
+
+_ROOT = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>)?(?:\s|<!--.*?-->)*"
+    rb"(?:<(?:nodes|world)\s+(?:[a-z_]+=\"[^\"]*\"\s+)*version=\"[\d.]+\"|<node\s[^>]*?type=\"[A-Z]\w+\""
+    rb"|<!DOCTYPE\s+(?:nodes|node|world)\b)",
+    re.DOTALL,
+)
+
+
+def sniff(head: bytes, size: int) -> Match:
+    """Return whether the root element is that of a node or world, with a version or the type of a node."""
+    return Match.SIGNATURE if _ROOT.match(head) else Match.NONE
+
+
+def near_miss(head: bytes, size: int) -> NearMiss | None:
+    """Return None: other XML files have nothing in common with scenes."""
+    return None

@@ -1,0 +1,266 @@
+"""Placements in Blender: collections, instances, exact transforms, shared meshes, materials of a place, undo."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from meshferry.blender_data.importing import importer
+from meshferry.blender_data.importing.importer import ImportOptions, ImportRequest, ImportResult
+from meshferry.io_formats import api
+from meshferry.io_formats.core.errors import FormatError
+from meshferry.io_formats.core.placement import (
+    Camera,
+    Light,
+    LightKind,
+    ModelUse,
+    PartUse,
+    PlacedModel,
+    PlacedNode,
+    Placement,
+    PlacementPart,
+    SlotUse,
+)
+from meshferry.io_formats.core.projects import Projects
+from meshferry.io_formats.core.scene import Mesh, Node, Scene, Surface
+from meshferry.io_formats.registry import UNIGINE_SCENE
+from meshferry.io_formats.unigine.scene import linking
+
+pytestmark = pytest.mark.needs_bpy
+
+KINDS = ("ObjectMeshStatic", "ObjectMeshSkinned", "ObjectMeshDynamic", "ObjectMeshCluster")
+SCENES = {
+    "library_2_0": 1,
+    "mit_action_2_20": 3,
+    "mit_lone_mesh_tx11": 1,
+    "mit_template_tx10": 3,
+    "vr_props_dds_2_8": 4,
+}
+
+
+def build(placement: Placement, name: str = "level") -> ImportResult:
+    scene = Scene(name, placement=placement)
+    return importer.import_scene(ImportRequest(bpy.context, scene, ImportOptions.of()))
+
+
+def quad(*surfaces: str) -> Scene:
+    """Return a model with one triangle for each surface."""
+    count = len(surfaces)
+    mesh = Mesh(
+        np.arange(9 * count, dtype=np.float32).reshape(-1, 3) ** 2,
+        np.arange(3 * count, dtype=np.int32),
+        np.arange(count, dtype=np.int32),
+        list(surfaces),
+        surfaces=[Surface(name) for name in surfaces],
+    )
+    return Scene("quad", [Node("quad", mesh=mesh)])
+
+
+def at(x: float, y: float = 0.0, z: float = 0.0) -> np.ndarray:
+    matrix = np.identity(4)
+    matrix[:3, 3] = x, y, z
+    return matrix
+
+
+def placed(*nodes: PlacedNode, surfaces: tuple[str, ...] = ("a", "b")) -> Placement:
+    return Placement([PlacementPart("level", list(nodes))], [PlacedModel("quad", lambda: quad(*surfaces))])
+
+
+def walk(collection: Any, world: np.ndarray, shown: bool = True) -> Iterator[tuple[Any, np.ndarray, bool]]:
+    """Yield the objects of a collection and of those that it instances, with their world matrices, in their order."""
+    for item in collection.objects:
+        matrix = np.array(item.matrix_basis, np.float64)
+        parent = item.parent
+        while parent is not None:
+            matrix = np.array(parent.matrix_basis, np.float64) @ matrix
+            parent = parent.parent
+        visible = shown and not item.hide_viewport
+        assert item.hide_viewport == item.hide_render
+        yield item, world @ matrix, visible
+        if item.instance_collection is not None:
+            yield from walk(item.instance_collection, world @ matrix, visible)
+
+
+def plain(name: str) -> str:
+    return re.sub(r"\.\d{3,}$", "", name)
+
+
+@pytest.mark.parametrize("folder", SCENES)
+def test_samples_are_as_an_independent_resolver_found_them(clean_blender: Any, samples: Path, folder: str) -> None:
+    """Each placed mesh of the sample has its place, is shown or hidden, and has the surfaces of the finest level."""
+    root = samples / "unigine_scenes" / folder
+    scenes = {
+        name: found
+        for name, found in json.loads((root / "expected.json").read_text("utf-8"))["scenes"].items()
+        if not name.endswith(".mesh")
+    }
+    assert len(scenes) == SCENES[folder]
+    for name, expected in scenes.items():
+        path = root / "data" / name
+        document = UNIGINE_SCENE.read(path.read_bytes())
+        scene = UNIGINE_SCENE.to_scene(document, path.stem)
+        linking.link(document, scene, path, Projects())
+        result = importer.import_scene(ImportRequest(bpy.context, scene, ImportOptions.of(), str(path)))
+        found = [
+            (item, world, shown)
+            for item, world, shown in walk(result.collection, np.identity(4))
+            if item.type == "MESH" or item.get("type") in KINDS
+        ]
+        assert len(found) == len(expected["objects"]), name
+        for (item, world, shown), wanted in zip(found, expected["objects"], strict=True):
+            assert plain(item.name) == plain(wanted["name"])
+            given = np.array(wanted["matrix"]).reshape(4, 4).T
+            assert np.abs(world - given).max() <= 1e-4 * max(1.0, np.abs(given).max()), (name, wanted["path"])
+            has_mesh = (wanted["mesh"] or "").lower().endswith(".mesh") or wanted["how"] == "inline"
+            assert (item.type == "MESH") == has_mesh
+            finest = [surface for surface in wanted["surfaces"] if surface["finest"] and surface["enabled"]]
+            assert shown == (wanted["enabled"] and bool(finest or not has_mesh))
+            if has_mesh and finest:
+                assert len(item.material_slots) == len(finest)
+        visible = [world for item, world, shown in found if shown and item.type == "MESH"]
+        assert_evaluated(visible)
+        result.undo()
+        assert not bpy.data.objects and not bpy.data.meshes and not bpy.data.collections
+
+
+def assert_evaluated(worlds: list[np.ndarray]) -> None:
+    """Compare with what Blender shows, with instances."""
+    graph = bpy.context.evaluated_depsgraph_get()
+    shown = [np.array(found.matrix_world) for found in graph.object_instances if found.object.type == "MESH"]
+    assert len(shown) == len(worlds)
+    if worlds:
+        one, other = (np.array(sorted(np.round(matrix[:3, 3], 2).tolist() for matrix in ms)) for ms in (shown, worlds))
+        assert np.abs(one - other).max() < 0.05
+
+
+def test_places_share_mesh_data_and_have_materials_of_their_own(clean_blender: Any) -> None:
+    own = ModelUse(0, (SlotUse("a", "red"), SlotUse("b", "blue")))
+    other = ModelUse(0, (SlotUse("a", "red"), SlotUse("b", "green")))
+    result = build(placed(*(PlacedNode(name, content=use) for name, use in zip("xyz", (own, other, own), strict=True))))
+    x, y, z = result.objects
+    assert x.data == y.data == z.data and len(bpy.data.meshes) == 1
+    assert [[slot.material.name for slot in item.material_slots] for item in (x, y, z)] == [
+        ["red", "blue"],
+        ["red", "green"],
+        ["red", "blue"],
+    ]
+    assert [slot.link for slot in y.material_slots] == ["DATA", "OBJECT"]
+
+
+def test_hidden_surfaces_are_left_out_and_such_meshes_shared(clean_blender: Any) -> None:
+    part = ModelUse(0, (SlotUse("b", is_hidden=True),))
+    nothing = ModelUse(0, (SlotUse("a", is_hidden=True), SlotUse("b", is_hidden=True)))
+    result = build(
+        placed(
+            PlacedNode("whole", content=ModelUse(0)),
+            PlacedNode("part", content=part),
+            PlacedNode("again", content=part),
+            PlacedNode("nothing", content=nothing),
+        )
+    )
+    whole, first, again, hidden = result.objects
+    assert (len(whole.data.polygons), len(first.data.polygons), len(first.data.vertices)) == (2, 1, 3)
+    assert first.data == again.data and [slot.material.name for slot in first.material_slots] == ["a"]
+    assert hidden.data == whole.data and hidden.hide_viewport and hidden.hide_render
+
+
+def test_levels_of_detail_are_in_hidden_collections(clean_blender: Any) -> None:
+    slots = (SlotUse("a"), SlotUse("b", level=1))
+    result = build(
+        placed(PlacedNode("box", content=ModelUse(0, slots)), PlacedNode("box_lod_1", content=ModelUse(0, slots, 1)))
+    )
+    (coarser,) = result.collection.children
+    assert coarser.name == "level LOD 1" and coarser.hide_viewport and coarser.hide_render
+    assert [item.name for item in coarser.objects] == ["box_lod_1"] and coarser.objects[0].meshferry.lod == 1
+    assert [item.name for item in result.collection.objects] == ["box"]
+    assert [len(item.data.polygons) for item in result.objects] == [1, 1]
+
+
+def test_files_are_collections_that_are_instanced(clean_blender: Any) -> None:
+    turned = at(0, 0, 2) @ np.diag((-1, 2, 1, 1))
+    placement = placed(
+        PlacedNode("top", matrix=at(10)),
+        PlacedNode("one", 0, at(1), PartUse(1)),
+        PlacedNode("two", 0, turned, PartUse(1), is_hidden=True),
+    )
+    placement.parts.append(PlacementPart("tree", [PlacedNode("leaf", matrix=at(0, 5), content=ModelUse(0))]))
+    result = build(placement)
+    (tree,) = bpy.data.collections["level Parts"].children
+    assert [item.instance_collection for item in result.collection.objects] == [None, tree, tree]
+    worlds = [world for item, world, _ in walk(result.collection, np.identity(4)) if item.type == "MESH"]
+    assert np.allclose(worlds[0], at(11, 5)) and np.allclose(worlds[1], at(10) @ turned @ at(0, 5))
+    assert_evaluated(worlds[:1])
+    names = [layer.name for layer in bpy.context.view_layer.layer_collection.children if layer.exclude]
+    assert names == ["level Parts"]
+
+
+def test_places_of_a_cluster_share_the_mesh(clean_blender: Any) -> None:
+    node = PlacedNode("many", matrix=at(1), content=ModelUse(0), instances=np.stack([at(1), at(2), at(3)]))
+    result = build(placed(node))
+    cluster, *items = result.objects
+    assert cluster.type == "EMPTY" and [item.parent for item in items] == [cluster] * 3
+    assert len({item.data.name for item in items}) == 1
+    worlds = [world[0, 3] for item, world, _ in walk(result.collection, np.identity(4)) if item.type == "MESH"]
+    assert worlds == [2, 3, 4]
+
+
+def test_other_nodes_are_empties_with_their_type(clean_blender: Any) -> None:
+    result = build(
+        placed(
+            PlacedNode("fog", kind="VolumeBox", properties={"size": "1 2 3"}),
+            PlacedNode("sun", content=Light(LightKind.SUN, intensity=2)),
+            PlacedNode("eye", content=Camera(1.0, near=0.5, is_main=True)),
+        )
+    )
+    fog, sun, eye = result.objects
+    assert fog.type == "EMPTY" and dict(fog.items()) == {"type": "VolumeBox", "size": "1 2 3"}
+    assert (sun.data.type, sun.data.energy, bpy.context.scene.camera) == ("SUN", 2, eye)
+    assert eye.data.angle_y == pytest.approx(1.0, abs=1e-5) and eye.data.clip_start == pytest.approx(0.5)
+
+
+def test_sheared_and_broken_content_is_reported_once(clean_blender: Any) -> None:
+    def broken() -> Scene:
+        raise FormatError("it ends too early", file="box.mesh")
+
+    sheared = np.identity(4)
+    sheared[0, 1] = 0.5
+    placement = placed(
+        PlacedNode("flat", matrix=sheared, content=ModelUse(0, (SlotUse("gone"),))),
+        PlacedNode("x", content=ModelUse(1)),
+    )
+    placement.models.append(PlacedModel("box", broken))
+    result = build(placement)
+    assert result.warnings == [
+        "1 mesh cannot be read; an empty stands for each: 'box.mesh: it ends too early'",
+        "1 surface named by nodes but not in their meshes: 'quad: gone'",
+        "1 node is sheared, which Blender's objects cannot be; nearest transform: 'flat'",
+    ]
+    assert [item.type for item in result.objects] == ["MESH", "EMPTY"]
+
+
+def test_a_cancelled_import_leaves_nothing(clean_blender: Any) -> None:
+    placement = placed(PlacedNode("a", content=ModelUse(0)), PlacedNode("b", content=ModelUse(0)), PlacedNode("c"))
+    scene = Scene("level", placement=placement)
+    count = sum(1 for _ in importer.import_steps(ImportRequest(bpy.context, scene, ImportOptions.of())))
+    bpy.data.batch_remove([*bpy.data.objects, *bpy.data.collections, *bpy.data.meshes, *bpy.data.materials])
+    assert count > 3
+    for stop in range(1, count + 1):
+        steps = importer.import_steps(ImportRequest(bpy.context, scene, ImportOptions.of()))
+        for _ in range(stop):
+            next(steps)
+        steps.close()
+        assert not any((*bpy.data.objects, *bpy.data.collections, *bpy.data.meshes, *bpy.data.materials)), stop
+
+
+def test_ten_thousand_places_grow_in_proportion(clean_blender: Any) -> None:
+    """Equal names are the rule, since a level holds hundreds of equal props."""
+    assert api.registry.UNIGINE_SCENE is UNIGINE_SCENE
+    nodes = [PlacedNode("crate", content=ModelUse(0), matrix=at(number)) for number in range(3000)]
+    result = build(placed(*nodes))
+    assert len(result.objects) == 3000 and len(bpy.data.meshes) == 1
