@@ -19,7 +19,7 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Clip, TransformTrack
 from ...io_formats.geometry.quaternions import continuous
-from .. import joint_poses, playback
+from .. import joint_poses, names, playback
 from ..steps import Step, Steps, scaled
 from . import pose_curves, scene_state
 from .animated_blocks import Dependencies, dependencies
@@ -61,8 +61,9 @@ def clips_by_armature(
     """Return the clips that the options select for each armature.
 
     An action fits every armature with the same bones. If one armature plays it, it is left out for those that do not.
+    Poses are named after the action or the armature, and the frame, so that they do not replace the animation.
     """
-    return [
+    found = [
         [
             source
             for source in find_clips(scene, dependencies([thing]), options, for_joints=True)
@@ -70,6 +71,11 @@ def clips_by_armature(
         ]
         for thing, foreign in zip(armatures, _foreign_actions(armatures), strict=True)
     ]
+    for thing, sources in zip(armatures, found, strict=True):
+        for source in (source for source in sources if source.is_pose):
+            name = names.file_name(thing) if pose_curves.action_of(thing, source)[0] is None else source.name
+            source.name = f"{name}_pose_{source.start:g}"
+    return found
 
 
 def actions_of_armatures(armatures: Sequence[bpy.types.Object]) -> list[bpy.types.Action]:

@@ -262,6 +262,20 @@ def test_an_unkeyed_pose_is_exported_and_kept(clean_blender, avatar, tmp_path):
     assert tuple(posed.rotation_quaternion) == pytest.approx((0.8, 0.6, 0, 0))
 
 
+@pytest.mark.parametrize("has_action", [True, False])
+def test_poses_do_not_replace_the_animation(clean_blender, avatar, has_action):
+    from meshferry.blender_data.exporting.export_options import ExportOptions
+    from meshferry.blender_data.exporting.joint_sampling import clips_by_armature
+
+    bpy = clean_blender
+    bpy.context.scene.frame_set(13)
+    if not has_action:
+        avatar.animation_data_clear()
+    options = ExportOptions.of({"clips": "POSE"})
+    ((pose,),) = clips_by_armature(bpy.context.scene, [avatar], options)
+    assert pose.name == ("wave_pose_13" if has_action else "Avatar_pose_13")
+
+
 def test_a_linked_armature(clean_blender, avatar, tmp_path):
     bpy = clean_blender
     strip_of(avatar, avatar.animation_data.action, 1)
